@@ -3,32 +3,73 @@
 import asyncio
 import contextlib
 import json
-import os
-import signal
-import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from signal import SIGKILL
 from typing import Any, Final
 
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.service_state import JobRecord, JobState
+from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service.changes import EVERYTHING
-from kernelcast.service.device_lock import host_name, jobs_lock
+from kernelcast.service.device_lock import hold_device, host_name, jobs_lock
 from kernelcast.service.errors import kind_of
 from kernelcast.service.redaction import redact_paths
 from kernelcast.service.telemetry import log
 from kernelcast.service_state import ServiceState, StoreError
+from kernelcast.workers import MessageKind, Reporter, Task
+from kernelcast.workers.process import ChildProcess
+from kernelcast.workers.running import converse
 
 POLL_S: Final = 0.5
 _HEARTBEAT_S: Final = 1.0
 _SILENT: Final = timedelta(seconds=60)
+_NO_LIMIT_S: Final = 1e7  # what a socket can wait
 # What a job says that could not reach the database: by the time that is noted, it is back.
 _AWAY: Final = kind_of(StoreError("")).code
 # The log travels with every sign of progress: 6 KB at most.
 _LINES: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOrder:
+    """A job as its process takes it."""
+
+    kind: JobKind
+    options: Mapping[str, Any]
+    database: str
+    registry: str | None
+
+
+def do_job(order: JobOrder, report: Reporter) -> str:
+    """Do a job in a process of its own; tell progress, and the result or the error, as JSON."""
+    from kernelcast.predictor.jobs import JobPlace, run_job
+
+    next_s, done = 0.0, -1
+
+    def tell(progress: dict[str, Any]) -> None:
+        """Tell where the job stands twice a second; a further part that is done always."""
+        nonlocal next_s, done
+        now_s, now_done = time.monotonic(), progress.get("done", -1)
+        if now_s >= next_s or now_done != done:
+            next_s, done = now_s + POLL_S, now_done
+            report.give(json.dumps(progress))
+
+    place = JobPlace(database=order.database, registry=order.registry, hold=hold_device)
+    try:
+        return json.dumps({"result": run_job(order.kind, order.options, place, tell)})
+    except KernelcastError as error:
+        told = {"code": kind_of(error).code, "message": str(error), "detail": None}
+        return json.dumps({"error": told})
+
+
+DO_JOB: Final = Task(
+    entry=f"{__name__}:{do_job.__name__}", returns=str, gives=str, most_bytes=256 << 20
+)
 
 
 class JobRunner:
@@ -41,13 +82,13 @@ class JobRunner:
         *,
         database: str,
         registry: str | None,
-        command: tuple[str, ...] = ("-m", "kernelcast.service.job_process"),
+        task: Task[str] = DO_JOB,
         most_crashes: int = 20,
     ) -> None:
         self._state = state
         self._devices = devices
-        self._place = {"database": database, "registry": registry}
-        self._command = command
+        self._database, self._registry = database, registry
+        self._task = task
         self._most_crashes = most_crashes
         self._owner = host_name()
         self._lock = jobs_lock()
@@ -82,8 +123,11 @@ class JobRunner:
         job = await asyncio.to_thread(self._state.jobs.claim, self._owner, devices)
         if job is not None:
             log("job begins", job=job.id, kind=job.kind, crashes=job.crashes)
-            work = _Work(self._state, job, self._owner, self._most_crashes)
-            await work.do(self._command, self._place)
+            order = JobOrder(
+                kind=job.kind, options=dict(job.options), database=self._database,
+                registry=self._registry,
+            )  # fmt: skip
+            await _Work(self._state, job, self._owner, self._most_crashes).do(self._task, order)
 
 
 class _Work:
@@ -95,90 +139,66 @@ class _Work:
         self._owner = owner
         self._progress: Mapping[str, Any] | None = None
         self._log = StageLog(job.progress)
-        self._outcome: dict[str, Any] = {}
         self._is_unwanted = False
         self._most_crashes = most_crashes
         # What is done at the beginning was done before; rows are counted from each beginning.
         self._done, self._rows = int(job.progress.get("done") or 0), 0
 
-    async def do(self, command: tuple[str, ...], place: Mapping[str, Any]) -> None:
+    async def do(self, task: Task[str], order: JobOrder) -> None:
         """Start the process, follow it, and note what it has come to."""
-        read_end, write_end = os.pipe()
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", *command, str(write_end),
-            stdin=PIPE, stdout=DEVNULL, stderr=PIPE, pass_fds=(write_end,),
-            start_new_session=True,
-        )  # fmt: skip
-        os.close(write_end)
-        tasks: list[asyncio.Task[Any]] = []
+        # The job's name in the list of processes.
+        child = ChildProcess.start(steps=[task.entry.partition(":")[0]])
+        loop = asyncio.get_running_loop()
         try:
-            errors = asyncio.create_task(_read_end(process))
-            tasks = [
-                asyncio.create_task(self._listen(read_end)),
-                asyncio.create_task(self._keep_alive(process)),
-                errors,
-            ]
-            await self._order(process, place)
-            await process.wait()
-            await tasks[0]
-            await self._finish(process, await errors)
+            with ThreadPoolExecutor(1, thread_name_prefix="job") as thread:
+                following = loop.run_in_executor(thread, self._follow, child, task, order)
+                try:
+                    await self._keep_alive(following, child)
+                    await self._finish(await following)
+                finally:
+                    child.signal(SIGKILL)  # the thread that follows ends with it
         except asyncio.CancelledError:
-            await self._end(process)
             # Without a database the job is found running at the next start, and goes on as well.
             with contextlib.suppress(KernelcastError):
                 await asyncio.to_thread(self._state.jobs.put_back, self._job.id, self._owner)
             log("job waits for the next start", job=self._job.id)
             raise
         finally:
-            for one in tasks:
-                one.cancel()
-            await self._end(process)
+            child.end()
 
-    async def _order(self, process: Process, place: Mapping[str, Any]) -> None:
-        order = {"kind": self._job.kind, "options": dict(self._job.options), **place}
-        if process.stdin is None:
-            return
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            # It stays open: the process ends when it closes, and with it this one.
-            process.stdin.write(json.dumps(order).encode() + b"\n")
-            await process.stdin.drain()
-
-    async def _listen(self, descriptor: int) -> None:
-        """Take what the process tells."""
-        reader = asyncio.StreamReader(limit=256 << 20)
-        loop = asyncio.get_running_loop()
-        pipe = os.fdopen(descriptor, "rb")
-        transport, _ = await loop.connect_read_pipe(
-            lambda: asyncio.StreamReaderProtocol(reader), pipe
-        )
+    def _follow(self, child: ChildProcess, task: Task[str], order: JobOrder) -> dict[str, Any]:
+        """Take what the process tells; give what it has come to, or how it died."""
+        outcome: dict[str, Any] = {}
         try:
-            while line := await reader.readline():
-                message = json.loads(line)
-                if "progress" in message:
-                    self._progress = self._log.extend(message["progress"])
-                else:
-                    self._outcome = message
-        finally:
-            transport.close()
+            for message in converse(
+                child, task, order, timeout_s=_NO_LIMIT_S, subject=f"job {self._job.id}"
+            ):
+                if message.kind is MessageKind.ITEM:
+                    self._progress = self._log.extend(json.loads(message.content))
+                elif message.kind is MessageKind.RESULT:
+                    outcome = json.loads(message.content)
+        except KernelcastError as error:
+            return {"died": str(error)}
+        told = outcome.get("error", {})
+        return {"died": told["message"]} if told.get("code") == _AWAY else outcome
 
-    async def _keep_alive(self, process: Process) -> None:
+    async def _keep_alive(
+        self, following: asyncio.Future[dict[str, Any]], child: ChildProcess
+    ) -> None:
         """Give signs of life and progress; end the process when nobody wants the job any more."""
-        passed_s = 0.0
-        while True:
-            await asyncio.sleep(POLL_S)
-            passed_s += POLL_S
+        told_s = time.monotonic()
+        while not following.done():
+            await asyncio.wait([following], timeout=POLL_S)
             progress, self._progress = self._progress, None
-            if progress is None and passed_s < _HEARTBEAT_S:
+            if progress is None and time.monotonic() < told_s + _HEARTBEAT_S:
                 continue
-            passed_s = 0.0
+            told_s = time.monotonic()
             try:
-                goes_on = await self._report(progress)
+                self._is_unwanted = not await self._report(progress)
             except KernelcastError:
                 self._progress = self._progress or progress  # the database is away for a while
-                continue
-            if not goes_on:
-                self._is_unwanted = True
-                await self._end(process)
+            if self._is_unwanted:
+                child.signal(SIGKILL)
                 return
 
     async def _report(self, progress: Mapping[str, Any] | None) -> bool:
@@ -199,77 +219,54 @@ class _Work:
         self._done, self._rows = done, rows
         return goes_on
 
-    async def _finish(self, process: Process, errors: str) -> None:
+    async def _finish(self, outcome: Mapping[str, Any]) -> None:
         """Note the outcome; until the database takes it, the job is not done."""
         while True:
             try:
-                await self._note(process, errors)
+                await self._note(outcome)
             except KernelcastError:
                 await asyncio.sleep(POLL_S)
             else:
                 return
 
-    async def _note(self, process: Process, errors: str) -> None:
+    async def _note(self, outcome: Mapping[str, Any]) -> None:
         jobs, job_id = self._state.jobs, self._job.id
+        finish = partial(jobs.finish, job_id, self._owner)
         if self._is_unwanted:
-            await asyncio.to_thread(jobs.finish, job_id, self._owner, JobState.CANCELLED)
+            await asyncio.to_thread(finish, JobState.CANCELLED)
             log("job is cancelled", job=job_id)
             return
         if self._progress is not None:
             await self._report(self._progress)
             self._progress = None
-        if "result" in self._outcome:
-            result = self._outcome["result"]
+        if "result" in outcome:
             await asyncio.to_thread(self._state.changes.count, EVERYTHING)
-            await asyncio.to_thread(jobs.finish, job_id, self._owner, JobState.DONE, result=result)
-        elif "error" in self._outcome and self._outcome["error"]["code"] != _AWAY:
-            error = self._outcome["error"]
+            await asyncio.to_thread(finish, JobState.DONE, result=outcome["result"])
+        elif "error" in outcome:
+            error = outcome["error"]
             error = {**error, "message": redact_paths(error["message"])}
-            await asyncio.to_thread(jobs.finish, job_id, self._owner, JobState.FAILED, error=error)
+            await asyncio.to_thread(finish, JobState.FAILED, error=error)
         else:
-            said = self._outcome.get("error", {}).get("message", errors)
-            await self._note_crash(process, said)
+            await self._note_crash(outcome["died"])
             return
-        log("job ends", job=job_id, outcome=next(iter(self._outcome)))
+        log("job ends", job=job_id, outcome=next(iter(outcome)))
 
-    async def _note_crash(self, process: Process, errors: str) -> None:
+    async def _note_crash(self, said: str) -> None:
         """Let a job that died go on, unless it dies again and again at the same place."""
         jobs, job_id = self._state.jobs, self._job.id
         known = await asyncio.to_thread(jobs.find, job_id)
-        log("job died", level=40, job=job_id, status=process.returncode, said=errors)
+        log("job died", level=40, job=job_id, said=said)
         if known is not None and known.crashes + 1 >= self._most_crashes:
             error = {
                 "code": "job_crashed",
-                "message": f"the job's process died {self._most_crashes} times without progress "
-                f"(exit status {process.returncode}): {redact_paths(errors)}",
+                "message": f"the job's process died {self._most_crashes} times without progress: "
+                f"{redact_paths(said)}",
                 "detail": None,
             }
             await asyncio.to_thread(jobs.finish, job_id, self._owner, JobState.FAILED, error=error)
             return
-        await self._report(self._log.note(f"its process died (exit status {process.returncode})"))
+        await self._report(self._log.note("its process died"))
         await asyncio.to_thread(jobs.put_back, job_id, self._owner, has_crashed=True)
-
-    async def _end(self, process: Process) -> None:
-        """End the process and all that it has started, gently first."""
-        if process.returncode is not None:
-            return
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, number)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(5.0):
-                    await process.wait()
-                    return
-
-
-async def _read_end(process: Process) -> str:
-    """Read standard error until it ends; give its last lines."""
-    last = b""
-    if process.stderr is None:
-        return ""
-    while part := await process.stderr.read(4096):
-        last = (last + part)[-4000:]
-    return last.decode(errors="replace").strip()
 
 
 class StageLog:

@@ -25,13 +25,12 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.workers.encoding import encode
 from kernelcast.workers.lifeline import die_with_parent
 from kernelcast.workers.protocol import (
-    MOST_BYTES,
     Channel,
     ClosedError,
     MessageKind,
     name_error,
 )
-from kernelcast.workers.task import BESIDE, find_function
+from kernelcast.workers.task import BESIDE, MOST_BYTES, find_function
 
 _MOST_ORDER_BYTES = 1 << 62
 
@@ -41,6 +40,7 @@ class _ChannelReporter:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
+        self.most_bytes = MOST_BYTES
 
     def __call__(self, stage: str) -> None:
         self.tell(MessageKind.PROGRESS, stage)
@@ -57,8 +57,8 @@ class _ChannelReporter:
 
     def tell(self, kind: MessageKind, content: object) -> None:
         frame = encode((kind.value, content))
-        if len(frame) > MOST_BYTES:
-            msg = f"an answer of {len(frame)} bytes is longer than {MOST_BYTES}; ask for less"
+        if len(frame) > self.most_bytes:
+            msg = f"an answer of {len(frame)} bytes is longer than {self.most_bytes}; ask for less"
             raise KernelcastError(msg)
         self._channel.send(frame)
 
@@ -104,7 +104,7 @@ def _do(order: bytes, channel: Channel) -> None:
     """Do one task and tell how it went."""
     reporter = _ChannelReporter(channel)
     try:
-        entry, arguments = pickle.loads(order)
+        entry, arguments, reporter.most_bytes = pickle.loads(order)
         reporter.tell(MessageKind.RESULT, find_function(entry)(arguments, reporter))
     except KernelcastError as error:
         reporter.tell(MessageKind.ERROR, (name_error(error), str(error)))

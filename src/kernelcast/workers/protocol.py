@@ -16,9 +16,8 @@ from typing import Any
 from kernelcast.records import errors
 from kernelcast.records.errors import KernelcastError
 from kernelcast.workers.decoding import NotDecodableError, decode, structure
+from kernelcast.workers.task import MOST_BYTES
 
-MOST_BYTES = 16 << 20
-"""Of a message: the trace of 10,000 work-groups takes 2 MB."""
 _LENGTH = struct.Struct(">Q")
 _LONGEST_TEXT = 1 << 18
 
@@ -62,7 +61,7 @@ class Channel:
 
     def __init__(self, connected: socket.socket, *, most_bytes: int = MOST_BYTES) -> None:
         self.socket = connected
-        self._most_bytes = most_bytes
+        self.most_bytes = most_bytes
         self._held = bytearray()
 
     def send(self, content: bytes, *, within_s: float | None = None) -> None:
@@ -78,8 +77,8 @@ class Channel:
         """Take the next frame."""
         ends_s = None if within_s is None else time.monotonic() + within_s
         (length,) = _LENGTH.unpack(self._take(_LENGTH.size, ends_s))
-        if length > self._most_bytes:
-            msg = f"a message of {length} bytes; at most {self._most_bytes} are allowed"
+        if length > self.most_bytes:
+            msg = f"a message of {length} bytes; at most {self.most_bytes} are allowed"
             raise NotDecodableError(msg)
         return self._take(length, ends_s)
 

@@ -9,6 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from kernelcast.records.errors import KernelcastError
 
 R = TypeVar("R")
+MOST_BYTES = 16 << 20
+"""Of a message: the trace of 10,000 work-groups takes 2 MB."""
 BESIDE = "&"
 """Begins what a child process gets ready while it does orders already."""
 
@@ -46,6 +48,8 @@ class Task(Generic[R]):
     """Of what it hands over before the end."""
     most_items: int = 1_000_000
     """That it may hand over; more are no answer."""
+    most_bytes: int = MOST_BYTES
+    """Of a message."""
     is_timed_as_a_whole: bool = False
     """Whether its time limit goes on when it hands something over; else it is counted anew."""
 

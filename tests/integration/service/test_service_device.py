@@ -71,7 +71,7 @@ def _wait_for_job(service: ServiceProcess) -> int:
     """Wait until the job's process has started to measure; give its id."""
     while True:
         for pid, command in list_children(service.pid).items():
-            if "job_process" in command and any(
+            if "kernelcast.service.jobs" in command and any(
                 "child_main" in one for one in list_children(pid).values()
             ):
                 return pid

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -15,16 +14,7 @@ from kernelcast.service.jobs import JobRunner
 from kernelcast.service.routes import jobs as routes
 from kernelcast.service.service import Service
 from kernelcast.service_state import ServiceState, open_state
-
-Plain = dict[str, Any]
-_HEAD = """
-import json, os, sys, time
-order = json.loads(sys.stdin.readline())
-out = os.fdopen(int(sys.argv[1]), "w")
-def tell(kind, content):
-    out.write(json.dumps({kind: content}) + "\\n")
-    out.flush()
-"""
+from kernelcast.workers import Task
 
 
 @pytest.fixture(autouse=True)
@@ -60,14 +50,11 @@ def _find(state: ServiceState, job_id: str) -> JobRecord:
 def _run(
     state: ServiceState,
     folder: Path,
-    script: str,
+    job: str,
     until: Callable[[], bool],
     meanwhile: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Do jobs by a script until a condition holds, then end in order."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "job.py"
-    path.write_text(_HEAD + script)
+    """Do jobs by a function of `support.jobs_to_do` until a condition holds, then end in order."""
 
     async def devices() -> set[str]:
         return {"fake-device-0000"}
@@ -76,9 +63,9 @@ def _run(
         runner = JobRunner(
             state,
             devices,
-            database="rows.sqlite",
+            database=str(folder / "rows.sqlite"),
             registry=None,
-            command=(str(path),),
+            task=Task(entry=f"support.jobs_to_do:{job}", returns=str, gives=str),
             most_crashes=3,
         )
         task = asyncio.create_task(runner.run())
@@ -95,13 +82,12 @@ def _run(
 def test_a_job_is_done(state: ServiceState, folder: Path) -> None:
     """Its process gets kind, options and place; progress and result are kept."""
     job_id = _add(state)
-    script = "tell('progress', {'done': 1, 'total': 2})\ntell('result', order)\n"
-    _run(state, folder, script, lambda: _find(state, job_id).state.is_final)
+    _run(state, folder, "give_order", lambda: _find(state, job_id).state.is_final)
     job = _find(state, job_id)
     assert job.state is JobState.DONE
     assert job.progress == {"done": 1, "total": 2}
     assert job.result == {
-        "kind": "train", "options": {"model": "hybrid"}, "database": "rows.sqlite",
+        "kind": "train", "options": {"model": "hybrid"}, "database": str(folder / "rows.sqlite"),
         "registry": None,
     }  # fmt: skip
     assert job.started_at is not None
@@ -111,40 +97,21 @@ def test_a_job_is_done(state: ServiceState, folder: Path) -> None:
 def test_a_job_whose_database_was_away_goes_on(state: ServiceState, folder: Path) -> None:
     """That is no fault of the job."""
     job_id = _add(state)
-    script = """
-path = os.path.join(os.path.dirname(__file__), "was_away")
-if not os.path.exists(path):
-    open(path, "w").close()
-    tell("error", {"code": "database_unavailable", "message": "away", "detail": None})
-    sys.exit()
-tell("result", 1)
-"""
-    _run(state, folder, script, lambda: _find(state, job_id).state.is_final)
+    _run(state, folder, "be_away_once", lambda: _find(state, job_id).state.is_final)
     assert _find(state, job_id).state is JobState.DONE
 
 
 def test_a_job_that_dies_goes_on(state: ServiceState, folder: Path) -> None:
     """As long as it makes progress in between, it may die any number of times."""
     job_id = _add(state)
-    script = """
-path = os.path.join(os.path.dirname(__file__), "count")
-count = int(open(path).read()) if os.path.exists(path) else 0
-open(path, "w").write(str(count + 1))
-tell("progress", {"done": count})
-if count < 4:
-    time.sleep(0.1)
-    os.kill(os.getpid(), 9)
-tell("result", count)
-"""
-    _run(state, folder, script, lambda: _find(state, job_id).state.is_final)
+    _run(state, folder, "die_four_times", lambda: _find(state, job_id).state.is_final)
     assert _find(state, job_id).result == 4
 
 
 def test_a_job_that_dies_at_the_same_place_is_given_up(state: ServiceState, folder: Path) -> None:
     """After three deaths without progress, with what it wrote last."""
     job_id = _add(state)
-    script = "print('out of memory', file=sys.stderr)\nos._exit(7)\n"
-    _run(state, folder, script, lambda: _find(state, job_id).state.is_final)
+    _run(state, folder, "die", lambda: _find(state, job_id).state.is_final)
     job = _find(state, job_id)
     assert job.state is JobState.FAILED
     assert job.error is not None
@@ -162,8 +129,7 @@ def test_a_job_at_work_can_be_cancelled(state: ServiceState, folder: Path) -> No
             await asyncio.sleep(0.05)
         state.jobs.cancel(job_id)
 
-    script = "tell('progress', {'done': 3})\ntime.sleep(600)\n"
-    _run(state, folder, script, lambda: _find(state, job_id).state.is_final, cancel)
+    _run(state, folder, "sleep", lambda: _find(state, job_id).state.is_final, cancel)
     job = _find(state, job_id)
     assert job.state is JobState.CANCELLED
     assert job.progress == {"done": 3}
@@ -172,12 +138,11 @@ def test_a_job_at_work_can_be_cancelled(state: ServiceState, folder: Path) -> No
 def test_the_end_of_the_service_leaves_the_job_waiting(state: ServiceState, folder: Path) -> None:
     """The next start goes on with it."""
     job_id = _add(state)
-    script = "tell('progress', {'done': 3})\ntime.sleep(600)\n"
-    _run(state, folder, script, lambda: bool(_find(state, job_id).progress))
+    _run(state, folder, "sleep", lambda: bool(_find(state, job_id).progress))
     job = _find(state, job_id)
     assert job.state is JobState.QUEUED
     assert job.progress == {"done": 3}
-    _run(state, folder, "tell('result', 1)\n", lambda: _find(state, job_id).state is JobState.DONE)
+    _run(state, folder, "be_done", lambda: _find(state, job_id).state is JobState.DONE)
 
 
 def test_jobs_go_to_the_host_with_their_devices(state: ServiceState) -> None:

@@ -14,8 +14,9 @@ from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
 from kernelcast.records.estimates import Interval
 from kernelcast.workers import Task, protocol, run_isolated, running
-from kernelcast.workers.protocol import MOST_BYTES, Channel
+from kernelcast.workers.protocol import Channel
 from kernelcast.workers.running import converse
+from kernelcast.workers.task import MOST_BYTES
 
 TASK: Task[Interval] = Task(entry="unused:unused", returns=Interval, gives=int, most_items=3)
 GOOD = {"seconds": 2.0, "low": 1.0, "high": 3.0, "coverage": 0.9}
