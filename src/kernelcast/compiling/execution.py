@@ -386,9 +386,7 @@ def _type(one: Instruction) -> tuple[int, bool]:
     return (1, False) if kind == "pred" else (one.bits, kind[0] != "u")
 
 
-def _arithmetic(
-    act: Callable[..., Value], *, widens: bool = False
-) -> Callable[[Instruction, list[Value]], Value]:
+def _arithmetic(act: Callable[..., Value]) -> Callable[[Instruction, list[Value]], Value]:
     def apply(one: Instruction, values: list[Value]) -> Value:
         bits, signed = _type(one)
         own = [_wrap(value, bits, signed=signed) for value in values]
@@ -400,7 +398,7 @@ def _arithmetic(
             high = (big[0] * big[1]) >> bits
             found = int(high) if high.ndim == 0 else high.astype(np.int64)
             return _wrap(found if len(own) == 2 else found + own[2], bits)
-        return _wrap(act(*own), bits if not widens else 64)
+        return _wrap(act(*own), bits)
 
     return apply
 

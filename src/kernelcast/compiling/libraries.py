@@ -61,13 +61,18 @@ def find_libclc(code_format: CodeFormat) -> Path | None:
 @functools.cache
 def find_libdevice() -> Path | None:
     """Find NVIDIA's library of math functions: in wheels, else in a CUDA toolkit."""
+    paths = (folder / _LIBDEVICE for part in list_cuda_folders() for folder in part)
+    return next((path for path in paths if path.is_file()), None)
+
+
+def list_cuda_folders() -> tuple[list[Path], list[Path]]:
+    """List the folders of NVIDIA's wheels, and those of CUDA toolkits."""
     spec = importlib.util.find_spec("nvidia")
     wheels = spec.submodule_search_locations if spec else None
-    folders = [path for wheel in wheels or () for path in sorted(Path(wheel).iterdir())]
-    folders += [Path(os.environ[name]) for name in _TOOLKITS if os.environ.get(name)]
-    folders.append(Path("/usr/local/cuda"))
-    return next(
-        (folder / _LIBDEVICE for folder in folders if (folder / _LIBDEVICE).is_file()), None
+    toolkits = [os.environ[name] for name in _TOOLKITS if os.environ.get(name)]
+    return (
+        [path for wheel in wheels or () for path in sorted(Path(wheel).iterdir())],
+        [*map(Path, toolkits), Path("/usr/local/cuda")],
     )
 
 

@@ -1,7 +1,6 @@
 """Asks NVIDIA's assembler what a kernel needs on a GPU: registers, spills, shared memory."""
 
 import functools
-import importlib.util
 import os
 import re
 import shutil
@@ -12,6 +11,7 @@ from typing import Final
 
 from kernelcast.compiling import cache
 from kernelcast.compiling.compiler import run_limited
+from kernelcast.compiling.libraries import list_cuda_folders
 from kernelcast.compiling.targets import choose_processor
 from kernelcast.records.errors import CompileError, MissingExtraError
 
@@ -43,17 +43,10 @@ class PtxasFacts:
 
 @functools.cache
 def find_ptxas() -> Path | None:
-    spec = importlib.util.find_spec("nvidia")
-    wheels = spec.submodule_search_locations if spec else None
-    for wheel in wheels or ():
-        for path in sorted(Path(wheel).glob("*/bin/ptxas*"), reverse=True):
-            if path.stem == "ptxas" and os.access(path, os.X_OK):
-                return path
-    folders = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
-    on_path = shutil.which("ptxas") or shutil.which(
-        "ptxas", path=os.pathsep.join(f"{folder}/bin" for folder in (*folders, "/usr/local/cuda"))
-    )
-    return Path(on_path) if on_path else None
+    wheels, toolkits = ([str(folder / "bin") for folder in part] for part in list_cuda_folders())
+    folders = [*reversed(wheels), os.environ.get("PATH", os.defpath), *toolkits]
+    found = shutil.which("ptxas", path=os.pathsep.join(folders))
+    return Path(found) if found else None
 
 
 @functools.cache

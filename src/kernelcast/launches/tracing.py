@@ -94,11 +94,19 @@ def judge(
     launch: TracingLaunch, problem: Problem, outcome: Timeline | StepTimes, reason: str
 ) -> WorkGroupTrace:
     units = launch.device.compute_units
+    staircase, run_length = Staircase.NOT_APPLICABLE, None
     if isinstance(outcome, Timeline):
-        concurrency, p_sat, staircase, run_length = judge_timeline(outcome, units)
+        starts, finishes = np.asarray(outcome.starts_s), np.asarray(outcome.finishes_s)
+        lanes, waves = np.asarray(outcome.lanes), np.asarray(outcome.waves)
+        knows_units = outcome.lanes_are_compute_units
+        concurrency = find_concurrency(starts, finishes)
+        p_sat = find_p_sat(starts, finishes, lanes, compute_units=units, knows_units=knows_units)
+        if p_sat > 1:
+            staircase = find_staircase(starts, finishes, waves, lanes if knows_units else None)
+        run_length = find_run_length(starts, lanes)
     else:
         concurrency = find_steps(outcome.work_groups, outcome.times_s)[0]
-        p_sat, staircase, run_length = -(-concurrency // units), Staircase.NOT_APPLICABLE, None
+        p_sat = -(-concurrency // units)
     is_told = isinstance(outcome, Timeline) or outcome.has_steps
     return WorkGroupTrace(
         device=launch.device.name,
@@ -115,23 +123,6 @@ def judge(
         run_length=run_length,
         outcome=outcome,
     )
-
-
-def judge_timeline(timeline: Timeline, compute_units: int) -> tuple[int, int, Staircase, float]:
-    """Find concurrency, P_sat, staircase and run length of a timeline."""
-    starts, finishes = np.asarray(timeline.starts_s), np.asarray(timeline.finishes_s)
-    lanes, waves = np.asarray(timeline.lanes), np.asarray(timeline.waves)
-    knows_units = timeline.lanes_are_compute_units
-    p_sat = find_p_sat(
-        starts, finishes, lanes, compute_units=compute_units, knows_units=knows_units
-    )
-    staircase = (
-        find_staircase(starts, finishes, waves, lanes if knows_units else None)
-        if p_sat > 1
-        else Staircase.NOT_APPLICABLE
-    )
-    concurrency = find_concurrency(starts, finishes)
-    return concurrency, p_sat, staircase, find_run_length(starts, lanes)
 
 
 def trace_on_devices(

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kernelcast.records.errors import InputError
-
 MEMORY = "MEM"
 """Name of what lies behind the last cache."""
 
@@ -56,12 +54,6 @@ class CacheVolumes:
     iterations: float
     """Iterations of the innermost loop that make one cache line of work."""
     notes: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        if len(self.levels) < 2 or self.levels[-1].name != MEMORY:
-            names = ", ".join(level.name for level in self.levels) or "none"
-            msg = f"levels {names}: expected at least one cache, and {MEMORY} last"
-            raise InputError(msg)
 
     def level(self, name: str) -> LevelVolume | None:
         return next((level for level in self.levels if level.name == name), None)

@@ -1,8 +1,8 @@
 """The answer: seconds with an interval, and what stands behind them."""
 
-import math
 from dataclasses import dataclass, field, replace
 from html import escape
+from statistics import mean, median, quantiles
 from typing import Final
 
 from kernelcast.records.contention import Interval
@@ -44,13 +44,15 @@ class Measurement:
     @property
     def seconds(self) -> float:
         """Median of the runs, in seconds."""
-        return _quantile(self.durations_s, 0.5)
+        return median(self.durations_s)
 
     @property
     def noise(self) -> float:
         """Half the 10-90 % spread over the median: what repeated runs differ by."""
-        spread = _quantile(self.durations_s, 0.9) - _quantile(self.durations_s, 0.1)
-        return spread / 2 / self.seconds
+        if len(self.durations_s) < 2:
+            return 0.0
+        low, *_, high = quantiles(self.durations_s, n=10, method="inclusive")
+        return (high - low) / 2 / self.seconds
 
     @property
     def one_run_error(self) -> float | None:
@@ -62,9 +64,9 @@ class Measurement:
             return None
         found = []
         for place, one in enumerate(self.durations_s):
-            others_s = _quantile((*self.durations_s[:place], *self.durations_s[place + 1 :]), 0.5)
+            others_s = median((*self.durations_s[:place], *self.durations_s[place + 1 :]))
             found.append(abs(one - others_s) / others_s)
-        return sum(found) / len(found)
+        return mean(found)
 
     def error_of(self, alone_s: float) -> float:
         """Signed relative error of a time alone, times what slowed the runs: (p - m) / m."""
@@ -402,15 +404,6 @@ def _describe(interval: Interval) -> str:
         f"{format_seconds(interval.seconds)} "
         f"({format_range(interval.low, interval.high)} with {interval.coverage * 100:g} % coverage)"
     )
-
-
-def _quantile(values: tuple[float, ...], q: float) -> float:
-    """Linear interpolation between order statistics (NumPy's default rule)."""
-    ordered = sorted(values)
-    position = q * (len(ordered) - 1)
-    below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (position - below) * (ordered[above] - ordered[below])
 
 
 def draw_interval(low_s: float, seconds: float, high_s: float, measured_s: float | None) -> str:

@@ -1,12 +1,11 @@
 """What work-items execute: counted by an instrumented kernel, recorded, or read in the source."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.errors import RecordingError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.operations import MemorySpace, OperationCounts, add_weighted
 
@@ -28,22 +27,6 @@ class CounterSample:
     work_items: tuple[int, ...] | None = None
     """Work-items of each work-group; None if NaN tells, or there are no smaller ones. A kernel
     without counters needs it for its remainder work-groups."""
-
-    def __post_init__(self) -> None:
-        wanted = (len(self.work_groups), len(self.is_exact))
-        shape = self.counts.shape
-        if self.counts.ndim != 3 or (shape[0], shape[2]) != wanted:
-            msg = (
-                f"counts have shape {shape}; expected ({wanted[0]}, work-items, {wanted[1]}): "
-                "one row per work-group, one column per counter"
-            )
-            raise RecordingError(msg)
-        if self.work_items is not None and len(self.work_items) != len(self.work_groups):
-            msg = (
-                f"sizes of {len(self.work_items)} work-groups given; "
-                f"expected {len(self.work_groups)}: one per work-group"
-            )
-            raise RecordingError(msg)
 
     @property
     def is_present(self) -> npt.NDArray[np.bool_]:
@@ -194,23 +177,6 @@ class RecordedAddresses:
     offsets_bytes: IntArray
     """Shape (accesses,). Offset from the start of the buffer, or any address if the buffer is not
     known."""
-
-    def __post_init__(self) -> None:
-        columns = [one.name for one in fields(self) if not one.name.startswith("work_")]
-        shapes = {name: getattr(self, name).shape for name in columns}
-        if set(shapes.values()) != {(self.sites.size,)}:
-            msg = f"columns have shapes {shapes}; expected one number per access in each"
-            raise RecordingError(msg)
-        if len(self.work_items) != len(self.work_groups):
-            msg = (
-                f"{len(self.work_groups)} work-groups, but sizes of {len(self.work_items)}; "
-                "give one size per work-group"
-            )
-            raise RecordingError(msg)
-        strangers = set(np.unique(self.groups).tolist()) - set(self.work_groups)
-        if strangers:
-            msg = f"accesses of work-group {min(strangers)}, which is not in {self.work_groups}"
-            raise RecordingError(msg)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,10 +43,6 @@ class Timeline:
     """Time of the traced launch, and of the same work-groups without marks, in seconds."""
 
     def __post_init__(self) -> None:
-        lengths = [len(one) for one in (self.starts_s, self.finishes_s, self.lanes, self.waves)]
-        if lengths[0] < 1 or len(set(lengths)) > 1:
-            msg = f"timeline: {lengths} starts, finishes, lanes, waves; give one per work-group"
-            raise KernelcastError(msg)
         for number, (start, finish) in enumerate(zip(self.starts_s, self.finishes_s, strict=True)):
             if not 0 <= start <= finish:
                 msg = (

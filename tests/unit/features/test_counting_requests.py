@@ -10,7 +10,6 @@ from hypothesis.extra.numpy import arrays
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.requests import compute_requests, find_touches, measure_requests
-from kernelcast.records.errors import RecordingError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
@@ -173,28 +172,6 @@ def test_recorded_and_computed_requests_agree() -> None:
     [measured] = measure_requests(facts, record(offsets, site=computed.site))
     for name in ("requests", "sectors_per_request", "ideal_sectors_per_request"):
         assert getattr(measured, name) == getattr(computed, name)
-
-
-def test_an_access_of_a_strange_work_group_is_refused() -> None:
-    """The message names the work-group that was not recorded."""
-    columns = dict.fromkeys(
-        ("sites", "local_ids", "sequences", "buffers", "offsets_bytes"), np.zeros(1, np.int64)
-    )
-    with pytest.raises(RecordingError, match="work-group 5, which is not in"):
-        RecordedAddresses(
-            work_groups=(0,), work_items=(64,), groups=np.full(1, 5, np.int64), **columns
-        )
-
-
-def test_columns_of_a_recording_are_equally_long() -> None:
-    """One address without a lane is no recording."""
-    columns = dict.fromkeys(
-        ("sites", "groups", "local_ids", "sequences", "buffers"), np.zeros(1, np.int64)
-    )
-    with pytest.raises(RecordingError, match="one number per access"):
-        RecordedAddresses(
-            work_groups=(0,), work_items=(64,), offsets_bytes=np.zeros(2, np.int64), **columns
-        )
 
 
 @given(

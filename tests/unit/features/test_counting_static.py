@@ -31,10 +31,9 @@ from kernelcast.features.counting.bindings import bind_ids, bind_scalars, choose
 from kernelcast.features.counting.static import BUDGET, count_statically
 from kernelcast.features.counting.trips import ASSUMED_TRIPS
 from kernelcast.records.arguments import ElementType, LocalArgument, ScalarArgument
-from kernelcast.records.errors import NDRangeError, RecordingError
+from kernelcast.records.errors import NDRangeError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.software_counters import CounterSample
 from support.strategies import ndranges
 
 G0, L0 = Symbol(SymbolKind.GLOBAL_ID), Symbol(SymbolKind.LOCAL_ID)
@@ -309,12 +308,6 @@ def test_scalars_are_bound_by_name_and_lane() -> None:
         LocalArgument(bytes=64),
     )
     assert bind_scalars(facts, arguments) == {"n": -7, "v.s0": 3, "v.s1": 4}
-
-
-def test_sizes_of_work_groups_must_match_their_number() -> None:
-    """A sample with sizes of other work-groups is refused."""
-    with pytest.raises(RecordingError, match="one per work-group"):
-        CounterSample(work_groups=(0,), counts=np.zeros((1, 4, 0)), is_exact=(), work_items=(4, 4))
 
 
 def test_unknown_parts_of_a_guard_multiply() -> None:

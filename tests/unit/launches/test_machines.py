@@ -1,16 +1,40 @@
+import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kernelcast.features.vector import combine
 from kernelcast.launches.data_folder import data_folder
-from kernelcast.launches.machine_file import write_machine
-from kernelcast.launches.machines import find_machine, list_machines, machine_path
-from kernelcast.records.device import DeviceKind
-from kernelcast.records.errors import MachineFileError, UnknownMachineError
+from kernelcast.launches.features import read_source_features
+from kernelcast.launches.machine_file import read_machine, write_machine
+from kernelcast.launches.machines import (
+    find_machine,
+    find_own_machine,
+    find_stand_in,
+    foretell_by,
+    foretell_own,
+    list_machines,
+    machine_path,
+    model_own_launch,
+)
+from kernelcast.launches.problem_file import read_problem
+from kernelcast.predictor.answering.launch_request import LaunchRequest
+from kernelcast.predictor.answering.measuring import add_analytic
+from kernelcast.predictor.answering.policy import Policy
+from kernelcast.records.arguments import BufferArgument, ElementType
+from kernelcast.records.device import DeviceDescription, DeviceKind, SaturationPoint
+from kernelcast.records.errors import KernelcastError, MachineFileError, UnknownMachineError
+from kernelcast.records.estimates import Estimate, Interval, Tier
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import CacheFacts, MachineDescription
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.reports.machine import compare_machines
+from support.builders import make_description
+from support.fake_executor import FakeExecutor
 
 MACHINE = MachineDescription(id="pocl-cpu-1234", name="Here", kind=DeviceKind.CPU)
 
@@ -90,3 +114,202 @@ def test_comparison_pairs_numbers_and_judges_intervals() -> None:
     assert far.is_within is False
     (lone,) = compare_machines(make(100, 90, 110), MACHINE)
     assert (lone.second, lone.ratio, lone.is_within) == (None, None, None)
+
+
+ROOT = Path(__file__).parents[3]
+DEVICE = "intel-amd-epyc-c960"
+
+
+@pytest.fixture
+def calibrated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Give a data folder that holds one device's description."""
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
+    folder = tmp_path / "machines"
+    folder.mkdir()
+    shutil.copy(CALIBRATED, folder)
+    return folder
+
+
+def read_example(name: str) -> Problem:
+    """Read an example's problem."""
+    return read_problem(ROOT / f"examples/{name}/{name}.yaml")
+
+
+def make_estimate(problem: Problem, device_id: str) -> Estimate:
+    """Make a sampled estimate of a problem."""
+    return Estimate(
+        device="a device",
+        device_id=device_id,
+        kernel=problem.kernel.name,
+        ndrange=problem.ndrange,
+        compute_units=2,
+        saturation=SaturationPoint(
+            p_sat=Trait(value=1, source=TraitSource.MEASURED),
+            concurrency=2,
+            measured=1,
+        ),
+        sample_work_groups=(8, 24),
+        sampled_work_groups=64,
+        interval=Interval(seconds=0.2, low=0.1, high=0.3, coverage=0.9),
+        tier=Tier.LINEAR,
+        estimates_s={"linear": 0.2},
+        sampling_seconds=0.004,
+        overhead_seconds=0.1,
+    )
+
+
+@pytest.mark.usefixtures("calibrated")
+def test_stands_beside_the_sampled_estimate() -> None:
+    """A calibrated device's estimate has the analytic model's answer and its limiter."""
+    problem = read_example("triad")
+    estimate = add_analytic(make_estimate(problem, DEVICE), problem)
+    assert estimate.estimates_s["linear"] == 0.2
+    assert 0.01 < estimate.estimates_s["analytic"] < 10
+    assert estimate.limiter
+    assert estimate.seconds == 0.2
+
+
+@pytest.mark.usefixtures("calibrated")
+def test_rows_have_hong_and_kims_time_too() -> None:
+    """Where rivals are asked for, their time becomes a feature; the answer stays what it was."""
+    problem = read_example("triad")
+    plain = model_own_launch(problem, problem.ndrange, DEVICE)
+    both = model_own_launch(problem, problem.ndrange, DEVICE, with_rivals=True)
+    assert plain is not None
+    assert both is not None
+    assert both.seconds == plain.seconds
+    assert combine(both).as_dict()["analytic.mwp_cwp_s"] == both.quantities["mwp_cwp_s"] > 0
+    assert "analytic.mwp_cwp_s" in combine(plain).absent
+
+
+@pytest.mark.usefixtures("calibrated")
+def test_a_device_that_was_not_calibrated_has_none() -> None:
+    """Without a description of its own nothing is added; shipped ones are of other machines."""
+    problem = read_example("triad")
+    estimate = make_estimate(problem, "v100")
+    assert find_own_machine("v100") is None
+    assert model_own_launch(problem, problem.ndrange, "v100") is None
+    assert add_analytic(estimate, problem) is estimate
+
+
+@pytest.mark.usefixtures("calibrated")
+def test_what_has_no_answer_is_a_warning() -> None:
+    """Addresses that depend on data and were not recorded cost a warning, not the estimate."""
+    problem = read_example("spmv_csr")
+    estimate = add_analytic(make_estimate(problem, DEVICE), problem)
+    assert "analytic" not in estimate.estimates_s
+    assert any("no analytic estimate" in one for one in estimate.warnings)
+
+
+def test_a_damaged_description_is_a_warning(calibrated: Path) -> None:
+    """An edited file that cannot be read does not cost the sampled estimate."""
+    (calibrated / f"{DEVICE}.yaml").write_text("schema: [", encoding="utf-8")
+    problem = replace(read_example("triad"))
+    estimate = add_analytic(make_estimate(problem, DEVICE), problem)
+    assert any("no analytic estimate" in one for one in estimate.warnings)
+
+
+CALIBRATED = ROOT / f"benchmarks/results/calibration/{DEVICE}.yaml"
+
+
+@pytest.mark.parametrize(("name", "limiter"), [("transcendental", "special"), ("triad", "DRAM")])
+def test_answers_from_the_source_alone(name: str, limiter: str) -> None:
+    """Gives a time, and what bounds it, without a device."""
+    features = read_source_features(read_example(name))
+    found = foretell_by(features.problem, features.ndrange, read_machine(CALIBRATED))
+    assert 1e-3 < found.seconds < 10
+    assert found.limiter == limiter
+    assert found.doubt == 0.0
+
+
+def test_doubts_loops_that_data_end() -> None:
+    """Says by how much the time may be off where the source does not tell how long a loop runs."""
+    kernel = Kernel(
+        name="k",
+        source="kernel void k(global const int* a, global int* b) {"
+        "int x = get_global_id(0), n = a[x], s = 0; while (n != 1) { n = n / 2; s++; } b[x] = s; }",
+    )
+    buffer = BufferArgument(element=ElementType("int32"), count=4096)
+    ndrange = NDRange(global_size=(4096,), local_size=(64,))
+    problem = Problem(name="k", kernel=kernel, ndrange=ndrange, arguments=(buffer, buffer))
+    assert foretell_by(problem, ndrange, read_machine(CALIBRATED)).doubt > math.log(100)
+
+
+def test_has_no_answer_where_addresses_depend_on_data() -> None:
+    """Leaves launches to samples whose addresses the source does not tell."""
+    features = read_source_features(read_example("pointer_chase"))
+    with pytest.raises(KernelcastError):
+        foretell_by(features.problem, features.ndrange, read_machine(CALIBRATED))
+
+
+def test_has_no_answer_for_devices_that_were_not_calibrated() -> None:
+    """Says nothing of a device that nothing is known of."""
+    problem = read_example("nbody")
+    assert foretell_own(problem, problem.ndrange, make_description().id) is None
+
+
+def make_gpu(device_id: str, name: str, units: int) -> DeviceDescription:
+    """Describe a GPU as its driver does."""
+    return replace(
+        make_description(), id=device_id, name=name, kind=DeviceKind.GPU, compute_units=units
+    )
+
+
+@pytest.mark.parametrize(
+    ("device_id", "name", "units", "expected"),
+    [
+        ("nvidia-tesla-v100-sxm2-0a1b", "Tesla V100-SXM2-16GB", 80, "v100"),
+        ("nvidia-a100-sxm4-40gb-0a1b", "NVIDIA A100-SXM4-40GB", 108, "a100"),
+        ("nvidia-a100-80gb-pcie-0a1b", "NVIDIA A100 80GB PCIe", 108, "a100-80gb"),
+        ("nvidia-h100-pcie-0a1b", "NVIDIA H100 PCIe", 114, "h100-pcie"),
+        ("nvidia-h200-0a1b", "NVIDIA H200", 132, "h200"),
+        ("nvidia-l40s-0a1b", "NVIDIA L40S", 142, "l40"),
+        ("amd-amd-instinct-mi250x-0a1b", "gfx90a:sramecc+:xnack-", 110, "mi210"),
+        ("rusticl-amd-radeon-rx-0a1b", "AMD Radeon RX 6900 XT (radeonsi)", 40, "rx-6900-xt"),
+        ("nvidia-a100-sxm4-40gb-0a1b", "NVIDIA A100-SXM4-40GB MIG 1g.5gb", 14, None),
+        ("nvidia-tesla-v100s-pcie-0a1b", "Tesla V100S-PCIE-32GB", 80, None),
+        ("nvidia-rtx-a4000-0a1b", "NVIDIA RTX A4000", 48, None),
+        ("nvidia-h100-80gb-hbm3-0a1b", "NVIDIA H100 80GB HBM3", 132, "gh200"),
+        ("nvidia-h100-nvl-0a1b", "NVIDIA H100 NVL", 132, "gh200"),
+        ("nvidia-h100-80gb-hbm3-0a1b", "NVIDIA H100 80GB HBM3 MIG 1g.10gb", 16, None),
+        ("nvidia-geforce-rtx-4090-0a1b", "NVIDIA GeForce RTX 4090", 128, None),
+        ("intel-intel-arc-a770-0a1b", "Intel(R) Arc(TM) A770 Graphics", 512, None),
+    ],
+)
+def test_a_gpu_is_recognised_by_its_name(
+    device_id: str, name: str, units: int, expected: str | None
+) -> None:
+    """Finds descriptions of the same chip, and none for parts of a chip or other boards."""
+    found = find_stand_in(make_gpu(device_id, name, units))
+    assert (found.id if found else None) == expected
+
+
+def test_processors_are_never_stood_in_for() -> None:
+    """Leaves devices of other kinds alone, whatever they are called."""
+    gpu = make_gpu("nvidia-a100-sxm4-40gb-0a1b", "NVIDIA A100-SXM4-40GB", 108)
+    assert find_stand_in(replace(gpu, kind=DeviceKind.CPU)) is None
+
+
+def test_a_stand_in_answers_and_says_so() -> None:
+    """Models a launch on a GPU that was not calibrated, with a note of whose numbers count."""
+    problem = read_example("triad")
+    found = foretell_own(problem, problem.ndrange, "nvidia-a100-sxm4-40gb-0a1b", stand_in="a100")
+    assert found is not None
+    assert found.seconds > 0
+    assert any("A100-SXM4-40GB stands in" in one for one in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        (make_gpu("nvidia-a100-sxm4-40gb-0a1b", "NVIDIA A100-SXM4-40GB", 108), "a100"),
+        (make_gpu("nvidia-geforce-rtx-4090-0a1b", "NVIDIA GeForce RTX 4090", 128), ""),
+    ],
+)
+def test_models_are_asked_with_the_stand_in(device: DeviceDescription, expected: str) -> None:
+    """Names the description in the task that the models are given."""
+    problem = read_example("triad")
+    request = LaunchRequest(
+        problem=problem, device=device, policy=Policy(), executor=FakeExecutor()
+    )
+    assert request.ask_model().stand_in == expected

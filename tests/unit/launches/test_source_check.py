@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -5,11 +6,14 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import pytest
 
+from kernelcast.collection.corpus_problems import prepare_launch
+from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.launches.source_check import refuse_misfits
-from kernelcast.predictor.answering.measuring import run_estimate
-from kernelcast.predictor.answering.tasks import EstimateTask
+from kernelcast.launches.source_check import refuse_misfits, refuse_overruns, refuse_persistent
+from kernelcast.launches.weighing import sample_by_source
+from kernelcast.predictor.answering.measuring import model_alone, run_estimate
+from kernelcast.predictor.answering.tasks import EstimateTask, ModelTask
 from kernelcast.records.arguments import (
     Argument,
     BufferArgument,
@@ -18,13 +22,23 @@ from kernelcast.records.arguments import (
     LocalArgument,
     ScalarArgument,
 )
-from kernelcast.records.errors import InputError, KernelNotFoundError, SignatureError
+from kernelcast.records.errors import (
+    InputError,
+    KernelNotFoundError,
+    OverrunError,
+    PersistentKernelError,
+    SignatureError,
+)
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.backend import PreparedLaunch
+from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.session import DeviceSession
+from kernelcast.training_data.applications import Application, find_applications
 
 if TYPE_CHECKING:
-    from kernelcast.sampling.session import DeviceSession
+    pass
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/*.yaml"))
 
@@ -134,3 +148,88 @@ def test_what_cannot_be_read_is_left_to_the_compiler(source: str) -> None:
 def test_right_problems_are_not_refused(path: Path) -> None:
     """Every example fits its source."""
     refuse_misfits(read_problem(path))
+
+
+_SOURCE = """
+kernel void drain(volatile global int *head, global float *a, int n) {
+  for (;;) {
+    int i = atomic_add(head, 1);
+    if (i >= n)
+      break;
+    a[i] *= 2;
+  }
+}
+"""
+_N = 1 << 16
+_PROBLEM = Problem(
+    name="drain",
+    kernel=Kernel(name="drain", source=_SOURCE),
+    ndrange=NDRange(global_size=(_N,), local_size=(64,)),
+    arguments=(
+        BufferArgument(element=ElementType("int32"), count=1),
+        BufferArgument(element=ElementType("float32"), count=_N),
+        ScalarArgument(element=ElementType("int32"), values=(_N,)),
+    ),
+)
+_UNUSED_SESSION = cast("DeviceSession", None)
+_UNUSED_LAUNCH = cast("PreparedLaunch", None)
+_WAYS: dict[str, Callable[[], object]] = {
+    "sampling": lambda: run_estimate(
+        _UNUSED_SESSION,
+        EstimateTask(problem=_PROBLEM, device_id="none", settings=EstimateSettings()),
+    ),
+    "collecting": lambda: sample_by_source(
+        _UNUSED_LAUNCH, SamplingPlan(), _PROBLEM.kernel, _PROBLEM.arguments
+    ),
+    "analytic answer": lambda: model_alone(
+        ModelTask(problem=_PROBLEM, device_id="none"), lambda _: None
+    ),
+    "model command": lambda: model_launch(_PROBLEM),
+}
+
+
+@pytest.mark.parametrize("way", _WAYS)
+def test_no_tier_but_history_answers(way: str) -> None:
+    """Neither samples nor the analytic model are asked; the loop and a way out are named."""
+    with pytest.raises(PersistentKernelError, match=r"line 3: the loop .* atomic_add in line 4"):
+        _WAYS[way]()
+
+
+def test_a_source_that_is_not_understood_is_not_refused() -> None:
+    """The device's compiler says better what is wrong with it."""
+    refuse_persistent(Kernel(name="drain", source="kernel void drain( {"))
+    refuse_persistent(Kernel(name="other", source=_SOURCE))
+
+
+def test_texts_name_the_place_and_how_many_more() -> None:
+    """Three places are listed, the others counted; fitting buffers give nothing."""
+    line = NDRange(global_size=(64,), local_size=(16,))
+    stores = "".join(f"a[i + {k}] = 0;\n" for k in range(1, 6))
+    head = "kernel void f(global int *a, int n) { int i = get_global_id(0);"
+    kernel = Kernel(name="f", source=f"{head} {stores} }}")
+
+    def refuse(count: int) -> None:
+        buffer = BufferArgument(element=ElementType("int32"), count=count)
+        scalar = ScalarArgument(element=ElementType("int32"), values=(1,))
+        refuse_overruns(kernel, line, [buffer, scalar])
+
+    with pytest.raises(OverrunError) as caught:
+        refuse(64)
+    text = str(caught.value)
+    assert text.count("leaves the buffer a") == 3
+    assert "a[i + 1]" in text
+    assert "work-item (63)" in text
+    assert "256" in text
+    assert "2 more places do so" in text
+    refuse(69)
+
+
+@pytest.mark.parametrize("application", find_applications(), ids=lambda one: one.folder.name)
+def test_right_launches_are_not_refused(application: Application, tmp_path: Path) -> None:
+    """Every kernel of the corpus keeps within its buffers, and so it is judged."""
+    for kernel in application.kernels:
+        size = {kernel.size.parameter: kernel.size.fit(64)}
+        problem = prepare_launch(
+            kernel, size, local_size=kernel.local_sizes[0], cache_folder=tmp_path
+        ).problem
+        refuse_overruns(problem.kernel, problem.ndrange, problem.arguments)
