@@ -13,9 +13,8 @@ from kernelcast.analytic.gpu.volumes.affine import (
     split_range,
     to_box,
 )
-from kernelcast.analytic.gpu.volumes.families import Family
+from kernelcast.analytic.gpu.volumes.boxes import Family, count_per_group, list_classes
 from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint
-from kernelcast.analytic.gpu.volumes.work_groups import count_per_group, list_classes
 from kernelcast.expressions import Expr, Symbol, SymbolKind, less
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch

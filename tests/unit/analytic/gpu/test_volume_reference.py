@@ -11,9 +11,8 @@ import pytest
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, bind_sizes, to_box
-from kernelcast.analytic.gpu.volumes.families import group_families
+from kernelcast.analytic.gpu.volumes.boxes import GroupClass, count_per_group, group_families
 from kernelcast.analytic.gpu.volumes.warps import cost_warps
-from kernelcast.analytic.gpu.volumes.work_groups import GroupClass, count_per_group
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.launches.machines import find_machine
 from support.stencils import make_star

@@ -14,8 +14,8 @@ from kernelcast.analytic.gpu.volumes.affine import (
     bind_sizes,
     to_box,
 )
-from kernelcast.analytic.gpu.volumes.dram import Traffic, compute_wave
-from kernelcast.analytic.gpu.volumes.families import group_families
+from kernelcast.analytic.gpu.volumes.boxes import group_families
+from kernelcast.analytic.gpu.volumes.dram import Traffic, compute_wave, order_loads
 from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint, Footprint, SumFootprint
 from kernelcast.analytic.gpu.volumes.l1 import (
     USABLE_SHARE,
@@ -34,7 +34,6 @@ from kernelcast.analytic.gpu.volumes.listed import (
     list_access,
     share_windows,
 )
-from kernelcast.analytic.gpu.volumes.ordered import order_loads
 from kernelcast.analytic.gpu.volumes.record import GpuVolumes
 from kernelcast.expressions import Condition
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess

@@ -6,9 +6,15 @@ from itertools import product
 from typing import Protocol
 
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange, mix_run, split_range
-from kernelcast.analytic.gpu.volumes.families import Family, count_box, group_families, make_boxes
-from kernelcast.analytic.gpu.volumes.unions import count_sectors
-from kernelcast.analytic.gpu.volumes.work_groups import GroupClass, list_classes
+from kernelcast.analytic.gpu.volumes.boxes import (
+    Family,
+    GroupClass,
+    count_box,
+    count_sectors,
+    group_families,
+    list_classes,
+    make_boxes,
+)
 
 PAGE_BYTES = 2 << 20
 _PAGE_UNIT = PAGE_BYTES // 16

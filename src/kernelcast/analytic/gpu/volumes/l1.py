@@ -8,16 +8,16 @@ import numpy as np
 from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.occupancy import Occupancy
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, GroupRange
-from kernelcast.analytic.gpu.volumes.families import Family
-from kernelcast.analytic.gpu.volumes.record import L1Volumes, Reload
-from kernelcast.analytic.gpu.volumes.unions import IntArray, divide
-from kernelcast.analytic.gpu.volumes.warps import WarpCosts, cost_warps
-from kernelcast.analytic.gpu.volumes.work_groups import (
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, GroupRange, IntArray
+from kernelcast.analytic.gpu.volumes.boxes import (
+    Family,
     count_per_group,
+    divide,
     list_classes,
     spread_alignments,
 )
+from kernelcast.analytic.gpu.volumes.record import L1Volumes, Reload
+from kernelcast.analytic.gpu.volumes.warps import WarpCosts, cost_warps
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 
 USABLE_SHARE = 0.75

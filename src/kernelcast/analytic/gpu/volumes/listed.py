@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.analytic.gpu.machine import GpuMachine
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, IntArray, find_hull
 from kernelcast.analytic.gpu.volumes.footprints import (
     PAGE_BYTES,
     BoxFootprint,
@@ -22,9 +22,7 @@ from kernelcast.analytic.gpu.volumes.footprints import (
     Level,
     list_stretches,
 )
-from kernelcast.analytic.gpu.volumes.hulls import find_hull
 from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts
-from kernelcast.analytic.gpu.volumes.unions import IntArray
 from kernelcast.analytic.gpu.volumes.warps import ABSENT, measure_addresses
 from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.analytic.gpu.machine import GpuMachine
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange
-from kernelcast.analytic.gpu.volumes.unions import IntArray
-from kernelcast.analytic.gpu.volumes.work_groups import spread_alignments
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange, IntArray
+from kernelcast.analytic.gpu.volumes.boxes import spread_alignments
 
 FloatArray = npt.NDArray[np.float64]
 PERIOD = 1024
