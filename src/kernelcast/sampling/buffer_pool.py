@@ -48,11 +48,9 @@ class BufferPool:
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of the buffers that nobody has."""
         return sum(one.buffer.size for one in self._free)
 
     def take(self, recipes: Sequence[Recipe]) -> list[PooledBuffer]:
-        """Give buffers, filled by recipes."""
         # Before new memory is asked for that all together would not fit.
         self._let_go(max(0, self._most_bytes - sum(one.bytes for one, _ in recipes)))
         taken: list[PooledBuffer] = []

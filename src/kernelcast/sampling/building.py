@@ -66,8 +66,6 @@ def read_kernel_source(kernel: Kernel) -> tuple[str, tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltKernel:
-    """A kernel built for a device, with its signature."""
-
     program: cl.Program
     """Kept because some drivers drop a program whose last user handle is gone."""
     kernel: cl.Kernel
@@ -144,7 +142,6 @@ def read_build_options(program: cl.Program, device: cl.Device) -> list[str]:
 
 
 def read_build_log(program: cl.Program, device: cl.Device) -> str:
-    """Give what the compiler wrote, without surrounding blank space."""
     log: str = program.get_build_info(device, cl.program_build_info.LOG)  # type: ignore[no-untyped-call]  # pyopencl leaves it untyped
     return log.strip()
 
@@ -162,8 +159,6 @@ def read_binary(program: cl.Program, device: cl.Device) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltProgram:
-    """A program, and what was found out when it was built."""
-
     program: cl.Program
     """Built."""
     build_s: float

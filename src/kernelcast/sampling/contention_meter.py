@@ -181,7 +181,6 @@ def _list_running() -> Iterator[bool]:
 
 
 def _list_threads(process: int) -> list[str]:
-    """List the folders of a process's threads; none of one that has ended."""
     with suppress(OSError):
         tasks = os.listdir(f"{_PROCESSES}/{process}/task")  # noqa: PTH208 - names
         return [f"{process}/task/{one}" for one in tasks]
@@ -193,7 +192,6 @@ def _is_running(thread: str) -> bool:
 
 
 def _read_stat(folder: str) -> list[bytes]:
-    """Read the columns that tell of a process or thread; none of one that has ended."""
     with suppress(OSError):
         return _read(f"{folder}/stat").rpartition(b")")[2].split()
     return []
@@ -211,7 +209,6 @@ def _read(name: str) -> bytes:
 
 
 def _try_threads(threads: int) -> Contention | None:
-    """Have threads work where other programs want to run."""
     time.sleep(_PAUSE_S)  # who was only woken has done what it had to
     others = count_others()
     if not others:

@@ -29,8 +29,6 @@ _Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CountedBox:
-    """What the work-items of one box of work-groups counted."""
-
     box: GroupBox
     counts: npt.NDArray[np.uint32]
     """Work-items in the order of their global ids, dimension 0 fastest."""
@@ -43,7 +41,6 @@ class CountingLaunch(OpenCLLaunch):
     """A launch whose work-groups can also be counted; buffers stay as they are."""
 
     def build_counting(self, instrumented: InstrumentedKernel) -> BuiltCopy:
-        """Build the counting copy, with the launch's arguments set."""
         kernel, original = instrumented.kernel, instrumented.original
         if needs_prelude(original.source, kernel.build_options, original.name):
             text = add_prelude(kernel.source, self.ndrange, source_name=kernel.source_name)

@@ -161,7 +161,6 @@ class Context(CudaObject):
         self.free_timers: list[tuple[Any, Any]] = []
 
     def call(self, function: str, *arguments: object) -> Any:  # noqa: ANN401 - as of `_call`
-        """Call a function of the driver with this context current in the calling thread."""
         _call("cuCtxSetCurrent", self._handle)
         return _call(function, *arguments)
 
@@ -285,7 +284,6 @@ def enqueue_copy(
 
 
 def _check_range(buffer: Buffer, first_byte: int, size: int) -> None:
-    """Refuse what the driver would copy from, or to, another allocation."""
     if first_byte + size > buffer.size:
         raise CudaError("copy", 1, f"{first_byte + size} bytes of a buffer of {buffer.size}")
 

@@ -108,7 +108,6 @@ class Program(CudaObject):
                 return 1  # of its references
 
     def get_build_info(self, device: Device, what: int) -> str:
-        """Answer with the options, or with an empty log: errors are raised."""
         del device
         return " ".join(self._options) if what == cl.program_build_info.OPTIONS else ""
 
@@ -192,7 +191,6 @@ class Kernel(CudaObject):
         raise CudaError("cuFuncGetAttribute", 1, f"no answer to {what}")
 
     def count_active_work_groups(self, work_group_size: int) -> int:
-        """Ask how many work-groups are active at once on a compute unit."""
         return int(
             self.program.context.call(
                 "cuOccupancyMaxActiveBlocksPerMultiprocessor",
@@ -234,7 +232,6 @@ class Kernel(CudaObject):
         return event  # the driver has copied the arguments
 
     def _pack_arguments(self) -> tuple[list[Any], int]:
-        """Lay the arguments out as a launch takes them, and add up their local memory."""
         held: list[Any] = []
         local_bytes = 0
         for index, (value, known) in enumerate(zip(self._values, self._listed, strict=True)):
@@ -258,7 +255,6 @@ def enqueue_nd_range_kernel(
     queue: CommandQueue, kernel: Kernel, global_size: Sequence[int],
     local_size: Sequence[int] | None, global_offset: Sequence[int] | None = None,
 ) -> Event:  # fmt: skip
-    """Launch a kernel as a whole, as pyopencl's function of that name."""
     if local_size is None:
         local_size = kernel.required_local_size[: len(global_size)]
         if not any(local_size):

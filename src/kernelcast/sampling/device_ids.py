@@ -6,7 +6,6 @@ from kernelcast.records.errors import UnknownDeviceError
 
 
 def match_device_id(wanted: str, ids: Iterable[str]) -> str:
-    """Give the id equal to `wanted`, or the only one that begins with it."""
     known = sorted(ids)
     if wanted in known:
         return wanted

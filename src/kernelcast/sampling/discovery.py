@@ -40,7 +40,6 @@ INSTALL_HINT = (
 
 
 def find_devices() -> list[tuple[DeviceDescription, cl.Device]]:
-    """Find every device of every platform, in the order of their ids."""
     handles: list[cl.Device] = []
     through_cuda = cast("list[cl.Device]", cuda.list_devices())
     with suppress(cl.Error):  # the loader found no platform at all
@@ -62,14 +61,12 @@ def find_devices() -> list[tuple[DeviceDescription, cl.Device]]:
 
 @cache
 def find_devices_once() -> tuple[tuple[DeviceDescription, cl.Device], ...]:
-    """Find every device, as `find_devices`, when this process asks first."""
     return tuple(find_devices())
 
 
 def choose_device(
     wanted: str, devices: Iterable[tuple[DeviceDescription, cl.Device]]
 ) -> tuple[DeviceDescription, cl.Device]:
-    """Give the device of that id, or of the only id that begins so."""
     by_id = {description.id: (description, handle) for description, handle in devices}
     chosen = match_device_id(wanted, by_id)
     return by_id[chosen]
@@ -137,7 +134,6 @@ def _identity(device: cl.Device) -> str:
 
 
 def _list_ancestors(device: cl.Device) -> list[cl.Device]:
-    """List a device, and those that it is a part of up to a whole one."""
     found = [device]
     while (parent := _query(found[-1], "parent_device", default=None)) is not None:
         found.append(cast("cl.Device", parent))
@@ -172,7 +168,6 @@ def _position(device: cl.Device) -> tuple[int, ...]:
 
 
 def _query(device: object, name: str, *, default: object) -> Any:  # noqa: ANN401 - what a driver has
-    """Ask for a property that older drivers do not know."""
     try:
         return getattr(device, name)
     except (AttributeError, cl.Error):

@@ -105,7 +105,6 @@ class OpenCLLaunch:
         self._has_run = self._has_run_whole = False
 
     def _prepare(self, boxes: Sequence[GroupBox]) -> None:
-        """Have in the copies what boxes are going to touch."""
         self._scratch.prepare(boxes)
         self._has_run = True
 
@@ -123,7 +122,6 @@ class OpenCLLaunch:
         return self._session.measure_contention()
 
     def time_whole(self) -> float:
-        """Run the unchanged kernel as a whole and give its time in seconds."""
         self._refresh()
         self._scratch.prepare_whole()
         self._has_run = self._has_run_whole = True

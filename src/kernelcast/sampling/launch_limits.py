@@ -29,7 +29,6 @@ kernel void kc_local_size(global uint *chosen)
 def check_launch(
     session: DeviceSession, compiled: cl.Kernel, kernel: Kernel, ndrange: NDRange
 ) -> None:
-    """Check an index space against the device and the compiled kernel."""
     device = session.description
     local = ndrange.known_local_size
     for axis, (size, most) in enumerate(zip(local, device.max_work_item_sizes, strict=False)):

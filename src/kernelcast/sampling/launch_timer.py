@@ -142,7 +142,6 @@ def _kept_on(thread: int, index: int) -> Iterator[None]:
 
 
 def _read_threads() -> dict[int, float]:
-    """Read the processor time so far of each thread of this process, in seconds."""
     found = {}
     for path in _THREADS.iterdir():
         with suppress(OSError):  # it has just ended

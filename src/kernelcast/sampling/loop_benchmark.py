@@ -97,8 +97,6 @@ class LoopToRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopMeasurement:
-    """Times of one pass over the whole nest."""
-
     wall_s: tuple[float, ...]
     """Samples by the clock on the wall."""
     cpu_s: tuple[float, ...]

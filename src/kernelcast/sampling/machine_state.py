@@ -73,7 +73,6 @@ def read_state_since(before: ProcessorTimes, gpu: str = "") -> MachineState:
 
 
 def read_machine_state() -> MachineState:
-    """Read load, governor, clock and temperature; None is what cannot be read here."""
     clocks_khz = _read_numbers([_CLOCKS / "scaling_cur_freq"])
     sensors = [*_THERMAL.glob("thermal_zone*/temp"), *_HARDWARE_MONITORS.glob("hwmon*/temp*_input")]
     temperatures = _read_numbers(sensors)
@@ -124,7 +123,6 @@ def read_processor() -> Processor:
 
 
 def read_load() -> float | None:
-    """Read how many processes wanted to run, averaged over the last minute."""
     try:
         return os.getloadavg()[0]
     except OSError:
@@ -132,7 +130,6 @@ def read_load() -> float | None:
 
 
 def _read_numbers(paths: Iterable[Path]) -> list[float]:
-    """Read the numbers in files; nothing of those that hold none."""
     found = []
     for path in paths:
         with suppress(ValueError):

@@ -35,65 +35,37 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnitLimits:
-    """Limits of one hardware unit, 0 where there is none; a warp is also a wavefront or an EU
-    thread, and registers are 32 bits wide."""
+    """Limits of one hardware unit, 0 where there is none; `data/occupancy.yaml` tells each."""
 
     vendor: str
     name: str
-    """Compute capability, gfx number or architecture."""
     devices: str = ""
-    """Pattern of the names that drivers give to such devices, where it is not `name`."""
     warp_sizes: Sequence[int]
-    """Work-items per warp; the first is what compilers choose by default."""
     max_work_group_size: int
     max_work_groups: int = 0
-    """Slots of the unit."""
     max_warps: int
     warp_granule: int = 1
-    """Warps a work-group is rounded up to when it takes its slots."""
     barriers: int = 0
-    """Work-groups with a barrier that can be active: AMD's of more than one warp."""
     takes_barriers_if_used: bool = False
-    """Whether only kernels that wait at barriers take one, whatever their size."""
     registers: int = 0
-    """Of the unit."""
     work_group_registers: int = 0
-    """The most that one work-group may take of them."""
     max_registers: int = 0
-    """The most of a work-item."""
     register_granule: int = 1
-    """Registers are handed out in multiples of this to a warp, or to a work-group."""
     register_partitions: int = 1
-    """Equal parts of the register file; a warp takes its registers from one of them."""
     register_check_warps: int = 1
-    """Warps a work-group is rounded up to when it is checked against `work_group_registers`."""
     allocates_registers_by_work_group: bool = False
-    """Whether registers go to whole work-groups (cc 1.x)."""
     coarse_registers: Sequence[int] = ()
-    """Registers per work-item that take twice the granule (Fermi's irregularity)."""
     warp_registers: int = 0
-    """What each warp has, however many it needs (Intel)."""
     has_large_registers: bool = False
-    """Whether a kernel can be built for twice these registers and half the warps."""
     scalar_registers: int = 0
-    """SGPRs of a partition."""
     max_scalar_registers: int = 0
-    """The most of a warp."""
     scalar_register_granule: int = 1
     local_bytes: int
-    """Local memory of the unit: NVIDIA's largest partition, which drivers give a kernel when it is
-    what limits."""
     work_group_local_bytes: int
-    """The most that one work-group may take of it."""
     local_granule_bytes: int = 1
-    """It is handed out in multiples of this."""
     local_sizes_bytes: Sequence[int] = ()
-    """Or in these sizes, ascending."""
     reserved_local_bytes: int = 0
-    """What the driver adds to every work-group."""
     compute_units_sharing: int = 1
-    """OpenCL compute units that make up the unit: Intel's driver counts EUs, all others the unit
-    itself."""
 
 
 @cache

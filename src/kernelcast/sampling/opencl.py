@@ -83,7 +83,6 @@ def map_memory(
     *,
     first_byte: int = 0,
 ) -> npt.NDArray[np.uint8]:
-    """Map bytes of a buffer, and wait for it."""
     mapped, _ = cl.enqueue_map_buffer(
         queue, memory, flags, first_byte, (size_bytes,), np.dtype(np.uint8)
     )
@@ -92,6 +91,5 @@ def map_memory(
 
 
 def unmap_memory(queue: cl.CommandQueue, mapped: npt.NDArray[np.uint8]) -> None:
-    """Give mapped memory back, and wait for it."""
     mapped.base.release(queue)  # type: ignore[union-attr]  # its base is a MemoryMap
     queue.finish()

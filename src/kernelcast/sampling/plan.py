@@ -25,8 +25,6 @@ their versions; models refuse samples of revisions that they have not learned fr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingPlan:
-    """How much to sample."""
-
     budget: float = DEFAULT_BUDGET
     """Share of the predicted time; short launches get a millisecond or two, half of it at most."""
     min_launch_s: float = 100e-6

@@ -136,7 +136,6 @@ class ProblemArguments(WrittenArguments):
 
 
 def list_recipes(problem: Problem, *, seed: int) -> dict[int, Recipe]:
-    """List the recipe of each buffer and the seed of its content, by its position."""
     return {
         place: (one, seed_of(seed, place))
         for place, one in enumerate(problem.arguments)
@@ -181,7 +180,6 @@ def _refuse_objects(session: DeviceSession, what: str) -> None:
 
 
 def seed_of(seed: int, place: int) -> int:
-    """Make the seed of an argument's content from a problem's seed and its position."""
     return seed * 1000 + place
 
 

@@ -67,7 +67,6 @@ def ensure_caches() -> Path | None:
 
 
 def _make_temporary_folder(prefix: str) -> Path:
-    """Make a folder that goes when the process ends."""
     temporary = Path(tempfile.mkdtemp(prefix=prefix))
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     return temporary
@@ -152,7 +151,6 @@ def _list_embedded() -> dict[str, str]:
 
 
 def _read_icd(path: Path) -> str:
-    """Read which library an .icd file names; nothing where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
     except (OSError, UnicodeDecodeError):

@@ -75,8 +75,11 @@ _EVEN_SPREAD = 0.25
 _EVEN_RANGE, _FEW_RATES = 0.75, 5
 
 
+def note_time(box: GroupBox, window: int, seconds: float) -> TimedLaunch:
+    return TimedLaunch(box=box, window=window, duration_s=float(seconds), clock_s=clock_of(seconds))
+
+
 def rates_of(launches: Sequence[TimedLaunch]) -> npt.NDArray[np.float64]:
-    """Give seconds per work-group of each launch."""
     return np.array([one.duration_s / one.box.work_group_count for one in launches])
 
 
@@ -162,18 +165,15 @@ class Sampler:
 
     @property
     def _worth_s(self) -> float:
-        """Duration from which on a launch is worth timing."""
         return max(self._plan.min_launch_s, _TIMES_PAID_ONCE * self._paid_s)
 
     @property
     def _slab_s(self) -> float:
-        """What a slab should last."""
         share_s = _SLAB_SHARE * self._plan.budget / self._plan.moments * self._whole_s
         return max(share_s, self._short_slab_s)
 
     @property
     def _short_slab_s(self) -> float:
-        """What a slab of a short launch should last."""
         most_s = _LARGEST_SHARE * self._whole_s
         return min(max(_SHORT_SLAB_S, self._worth_s), most_s) / self._plan.moments
 
@@ -348,9 +348,7 @@ class Sampler:
             boxes.append((PILOT_WINDOW if is_pilot else self._places, rest))
         durations = self._launch.time_boxes([box for _, box in boxes])
         found = [
-            TimedLaunch(
-                box=box, window=window, duration_s=float(duration), clock_s=clock_of(duration)
-            )
+            note_time(box, window, duration)
             for (window, box), duration in zip(boxes, durations, strict=True)
         ]
         self._timed += found
@@ -361,7 +359,6 @@ class Sampler:
         return found if is_pilot else [one for one in found if one.window != PILOT_WINDOW]
 
     def _discard(self, launches: Sequence[TimedLaunch]) -> None:
-        """Let launches count for their cost alone."""
         self._discarded_s += sum(one.duration_s for one in launches)
         self._timed = [one for one in self._timed if one not in launches]
 
@@ -415,9 +412,6 @@ def sample_pairs(
     launch.settle()
     durations = iter(launch.time_boxes([box for boxes in chosen.values() for box in boxes]))
     return {
-        multiple: tuple(
-            TimedLaunch(box=box, window=0, duration_s=float(one), clock_s=clock_of(one))
-            for box, one in zip(boxes, durations, strict=False)
-        )
+        multiple: tuple(note_time(box, 0, one) for box, one in zip(boxes, durations, strict=False))
         for multiple, boxes in chosen.items()
     }

@@ -33,9 +33,7 @@ class Reach(Protocol):
     """Says which bytes of buffers boxes of work-groups touch."""
 
     @property
-    def places(self) -> Collection[int]:
-        """Positions of the arguments of which that is known."""
-        ...
+    def places(self) -> Collection[int]: ...
 
     def without(self, places: Collection[int]) -> "Reach": ...
 
@@ -119,7 +117,6 @@ class WrittenArguments:
         self._load({key: self._ready[key].add(ranges) for key, ranges in wanted.items()})
 
     def prepare_whole(self) -> None:
-        """Have in the buffers what the whole launch touches."""
         self._make_whole(self._sizes)
 
     def _make_whole(self, keys: Iterable[int]) -> None:
@@ -221,7 +218,6 @@ class ScratchArguments(WrittenArguments):
     def _make_room(
         self, arguments: Sequence[KernelArgument], description: DeviceDescription
     ) -> None:
-        """Refuse copies that do not fit beside the caller's memory; let kept buffers go."""
         memory = [one for one in arguments if isinstance(one, cl.MemoryObjectHolder)]
         owners = [_find_parent(one) if isinstance(one, cl.Buffer) else one for one in memory]
         held_bytes = sum({owner.int_ptr: owner.size for owner in owners}.values())
@@ -296,6 +292,5 @@ def can_be_copied(image: cl.Image) -> bool:
 
 
 def _find_shape(image: cl.Image) -> tuple[int, ...]:
-    """Find how many pixels, rows and slices or images an image has."""
     kind = cast("cl.mem_object_type", image.type)  # pyopencl types it as a number
     return tuple(getattr(image, axis) for axis in _IMAGE_AXES[kind])

@@ -101,7 +101,6 @@ class DeviceSession:
 
     @cached_property
     def probe(self) -> Probe:
-        """What the trial's kernels do besides."""
         return Probe(self.queue, lambda: self.program(TRIAL_SOURCE, ()))
 
     @cached_property
@@ -118,7 +117,6 @@ class DeviceSession:
 
     @cached_property
     def run_trial(self) -> Callable[[int], TrialTimes]:
-        """Runs the trivial kernel with so many steps."""
         return prepare_trial(self.queue, self.program(TRIAL_SOURCE, ()))
 
     @property
@@ -176,8 +174,6 @@ class DeviceSession:
         self._last_busy_s = time.perf_counter()
 
     def whole_kernel(self, kernel: Kernel) -> BuiltKernel:
-        """Build, or find built, the kernel as it is."""
-
         def build() -> BuiltKernel:
             found = self._build(*read_kernel_source(kernel))
             self.build_times_s.setdefault(kernel.digest, found.build_s)
@@ -250,7 +246,6 @@ class DeviceSession:
 def open_session(
     description: DeviceDescription, device: cl.Device, folder: Path | None = None
 ) -> DeviceSession:
-    """Open a device with a context of its own, after a trial of its timer."""
     return session_in(cl.Context([device]), description, device, folder)
 
 

@@ -39,7 +39,6 @@ def average_active(starts_s: Floats, finishes_s: Floats, *, bins: int) -> tuple[
 
 
 def find_concurrency(starts_s: Floats, finishes_s: Floats) -> int:
-    """Find the most work-groups that are active at once, at least 1."""
     return max(1, int(count_active(starts_s, finishes_s)[1].max()))
 
 

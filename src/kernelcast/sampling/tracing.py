@@ -79,8 +79,6 @@ static inline void kc_trace_end(global ulong *trace, bool is_chosen)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelClock:
-    """A clock that kernels can read."""
-
     name: str
     """What answers call it."""
     declarations: str

@@ -67,7 +67,6 @@ def find_memory(value: Any) -> tuple[Any, int] | None:  # noqa: ANN401 - whateve
 
 
 def check_context(parameter: Parameter, value: object, session: DeviceSession) -> None:
-    """Refuse memory and samplers of another context than the queue's."""
     if isinstance(value, cl.MemoryObjectHolder):
         own = ask_context(value, cl.mem_info.CONTEXT)
     elif isinstance(value, cl.Sampler):
@@ -333,7 +332,6 @@ _SMALL_BYTES = 2**20
 
 
 def digest_buffer(session: DeviceSession, buffer: cl.Buffer) -> str:
-    """Give what tells the content of a caller's buffer apart."""
     found = hashlib.sha256() if buffer.size <= _SMALL_BYTES else xxhash.xxh3_128()
     for part in _read_pieces(session, buffer):
         found.update(part)

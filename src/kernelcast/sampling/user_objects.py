@@ -27,7 +27,6 @@ _sessions_lock = threading.Lock()
 
 
 def check_objects(kernel: object, queue: object) -> None:
-    """Check that a kernel and a queue are what they should be, and of one context."""
     if not isinstance(kernel, cl.Kernel):
         msg = (
             f"kernel: {type(kernel).__name__} given; give a pyopencl.Kernel, such as "
@@ -125,7 +124,6 @@ def read_kernel(
 
 @lru_cache(maxsize=64)
 def _make_kernel(name: str, source: str, options: tuple[str, ...], dialect: Dialect) -> Kernel:
-    """Make a kernel, whose digest is then known the next time."""
     return Kernel(name=name, source=source, build_options=options, dialect=dialect)
 
 

@@ -22,12 +22,11 @@ from kernelcast.records.samples import (
     PILOT_WINDOW,
     SampleRun,
     TimedLaunch,
-    clock_of,
     find_intercepts,
 )
 from kernelcast.sampling.backend import PreparedLaunch, Sampled
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import Sampler, is_even, rates_of
+from kernelcast.sampling.sampler import Sampler, is_even, note_time, rates_of
 from kernelcast.sampling.windows import find_free_box, position_of, spread_positions
 
 MULTIPLES = (2, 4)
@@ -66,7 +65,6 @@ class WarmedSampler:
 
     @property
     def has_more(self) -> bool:
-        """Whether another moment may have anything to time."""
         return self._otherwise is not None or self._affordable > 0
 
     def take_moment(self) -> SampleRun | None:
@@ -84,7 +82,6 @@ class WarmedSampler:
 
     @property
     def _affordable(self) -> int:
-        """Pairs that a moment's share of the budget has room for."""
         if not self._unit:
             return 0
         return min(MOST_PLACES, int(self._share / (_UNITS_PER_PAIR * self._unit)))
@@ -204,14 +201,7 @@ class WarmedSampler:
             self._note(timed, number, duration_s)
 
     def _note(self, box: GroupBox, window: int, duration_s: float) -> None:
-        self._timed.append(
-            TimedLaunch(
-                box=self._move(box),
-                window=window,
-                duration_s=float(duration_s),
-                clock_s=clock_of(duration_s),
-            )
-        )
+        self._timed.append(note_time(self._move(box), window, duration_s))
 
     def _make_run(self, at_s: float) -> SampleRun:
         launch, timed = self._launch, self._timed

@@ -85,5 +85,4 @@ def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -
 
 
 def position_of(box: GroupBox, group_counts: Sequence[int]) -> int:
-    """Give the number of a box's first work-group in dispatch order."""
     return int(np.ravel_multi_index(box.start, tuple(group_counts), order="F"))

@@ -101,7 +101,6 @@ class Measured:
     minimum: float
 
     def as_trait(self, origin: str, scale: float = 1.0) -> Trait[float]:
-        """Make a trait of the time, times `scale`; `origin` names what was measured."""
         return make_trait(self.median * scale, origin, self.low * scale, self.high * scale)
 
     def as_rate(self, amount: float, origin: str) -> Trait[float]:
@@ -232,7 +231,6 @@ class Bench:
 
     @cached_property
     def host_caches(self) -> tuple[CacheFacts, ...]:
-        """The caches of a CPU device as the operating system reports them, nearest first."""
         return read_host_caches() if self.is_cpu else ()
 
     @cached_property
@@ -260,7 +258,6 @@ class Bench:
 
     @cached_property
     def warp_width(self) -> int:
-        """Work-items issued together, as the driver has it; 1 on CPUs."""
         if self.is_cpu:
             return 1
         info = cl.kernel_work_group_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE
@@ -269,11 +266,9 @@ class Bench:
         return max(1, cast("int", kernel.get_work_group_info(info, self.session.device)))
 
     def build_kernel(self, source: str, name: str) -> cl.Kernel:
-        """Compile a kernel; raises `CompileError` if the compiler refuses it."""
         return cl.Kernel(build_program(self.session.context, self.session.device, source, ()), name)
 
     def buffer(self, content: int | Array) -> cl.Buffer:
-        """Make a buffer of that many bytes, set to zero, or with that content."""
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         array = np.zeros(content, dtype=np.uint8) if isinstance(content, int) else content
         return cl.Buffer(self.session.context, flags, hostbuf=np.ascontiguousarray(array))

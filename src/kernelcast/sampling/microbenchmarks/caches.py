@@ -121,7 +121,6 @@ def measure_spaces(bench: Bench, result: BenchmarkResult) -> None:
 
 
 def make_sizes(least: int, most: int, per_octave: int, unit: int) -> list[int]:
-    """List sizes that grow geometrically, in whole units."""
     count = max(2, round(math.log2(most / least) * per_octave) + 1)
     return sorted({round(size) * unit for size in np.geomspace(least, most, count) / unit})
 
@@ -189,7 +188,6 @@ class Walk:
         return MOST_ITERATIONS - (len(self._order) if _WALKS[self._space][1] else 0)
 
     def lay_out(self, size_bytes: int) -> None:
-        """Write a new random cycle of that size into the memory."""
         length = max(2, size_bytes // STRIDE_BYTES)
         self._order, successors = draw_cycle(length, self._generator)
         self._position = 0
@@ -201,7 +199,6 @@ class Walk:
         unmap_memory(queue, mapped)
 
     def time_steps(self, iterations: int) -> float:
-        """Walk on for so many iterations and measure the time in seconds."""
         length = len(self._order)
         start = int(self._order[self._position]) * STRIDE_BYTES // 4
         local = [cl.LocalMemory(length * STRIDE_BYTES)] if self._space == "local" else []
@@ -217,7 +214,6 @@ class Walk:
         return seconds
 
     def warm(self, budget_s: float) -> None:
-        """Walk once through the array, or as far as the time allows."""
         left = -(-len(self._order) // _UNROLLED)
         while left > 0 and budget_s > 0:
             budget_s -= self.time_steps(min(left, 4096))
@@ -350,7 +346,6 @@ class WorkingSets:
         self._kernels = [bench.build_kernel(source, name) for name in ("kc_load", "kc_copy")]
 
     def measure(self, origin: str, size_bytes: int, *, is_copy: bool = False) -> Trait[float]:
-        """Let every work-group read the same set, or copy its own."""
         bench, kernel = self._bench, self._kernels[is_copy]
         items, count = self.groups * self._local_size, size_bytes // (4 * self._words)
         written = size_bytes * self.groups // 4 if is_copy else items

@@ -202,7 +202,6 @@ class _Steps:
         return int(np.argmax(gains - self._is_sharp * 6.0 * self._noise**2))
 
     def _move_all(self, fit: _Fit) -> _Fit:
-        """Move one step after the other to its best place until none moves."""
         for _ in range(12):
             before = fit.chosen
             for place in range(len(before)):

@@ -173,13 +173,11 @@ class InstructionRuns:
         self._kernels: dict[Shape, LoopKernel] = {}
 
     def build(self, shape: Shape) -> LoopKernel:
-        """Build the kernel of a shape, or find it built."""
         if shape not in self._kernels:
             self._kernels[shape] = self._build(self.kind, shape)
         return self._kernels[shape]
 
     def measure(self, shape: Shape, launch: Launch) -> tuple[Measured, float]:
-        """Measure a run; its instructions come along."""
         run = partial(self.build(shape).time, launch)
         count = self.bench.choose_length(run)
         return self.bench.measure(partial(run, count)), self.count_steps(shape, launch, count)
@@ -200,7 +198,6 @@ class InstructionRuns:
 
 
 def check_steps(times_s: Sequence[float]) -> None:
-    """Raise unless twice the steps in a loop's body take about twice the time."""
     single_s, double_s = times_s
     if double_s < 1.6 * single_s:
         raise MeasurementError(
@@ -210,7 +207,6 @@ def check_steps(times_s: Sequence[float]) -> None:
 
 
 def measure_instruction(bench: Bench, result: BenchmarkResult, *, kind: Instruction) -> None:
-    """Measure rooflines at each ILP, the peak, the ridge point and both latencies."""
     if kind.dtype == "double" and not bench.description.has_fp64:
         result.not_obtained[f"instructions/{kind.name}"] = "the device has no double precision"
         return
@@ -255,7 +251,6 @@ def measure_instruction(bench: Bench, result: BenchmarkResult, *, kind: Instruct
 
 
 def find_ridge(work_items: Sequence[int], rates: Sequence[float]) -> int:
-    """Find the fewest work-items whose rate is within 5 % of the highest."""
     pairs = zip(work_items, rates, strict=True)
     return min(count for count, rate in pairs if rate >= 0.95 * max(rates))
 

@@ -304,7 +304,6 @@ def measure_gathers(bench: Bench, result: BenchmarkResult) -> None:
 
 
 def measure_dispatch(bench: Bench, result: BenchmarkResult) -> None:
-    """Measure what each further empty work-group of one work-item adds to a launch."""
     with result.attempting("work_group_dispatch_s"):
         sink = bench.buffer(4)
         kernel = bench.set_args(bench.build_kernel(_IDLE, "kc_idle"), sink, 2**31 - 1)

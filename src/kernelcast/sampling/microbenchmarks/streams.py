@@ -74,8 +74,6 @@ kernel void kc_stream(global const {kind} *array, global {kind} *found, int coun
 
 
 class StreamMemory:
-    """The array that streams read, and the one that they write."""
-
     def __init__(self, bench: Bench, size_bytes: int) -> None:
         self._bench = bench
         self._content = np.frombuffer(np.random.default_rng(6).bytes(size_bytes), dtype=np.uint8)
@@ -131,7 +129,6 @@ class StreamMemory:
 
 
 def measure_bandwidth(bench: Bench, result: BenchmarkResult) -> None:
-    """Measure how fast all compute units together read and copy global memory."""
     facts = MemoryFacts(space="global")
     with result.attempting("memories/global/load_bytes_per_s"):
         # Arrays of four times the last cache, so that it can hold little of them.
@@ -164,7 +161,6 @@ def measure_bandwidth(bench: Bench, result: BenchmarkResult) -> None:
 
 
 def measure_transfers(bench: Bench, result: BenchmarkResult) -> None:
-    """Measure blocking transfers of a host array by the host's clock, to and fro."""
     most = min(2**26, bench.most_bytes)
     content = np.frombuffer(np.random.default_rng(12).bytes(most), dtype=np.uint8)
     buffer, back = bench.buffer(most), np.zeros(most, dtype=np.uint8)
