@@ -43,13 +43,11 @@ class PreparedLaunch(Sampled, Protocol):
         ...
 
     def settle(self, *, keeps_contents: bool = False) -> None:
-        """Make ready for samples: a device at its usual rate, and true buffer contents, or as
-        earlier samples left them where other work-groups run now."""
+        """Make ready for samples: a device at its usual rate, and true buffer contents."""
         ...
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
-        """Time boxes of work-groups, which see the whole launch's sizes, one after the other, in
-        seconds: a `LaunchTime` where work and clock are known."""
+        """Time boxes, in seconds: a `LaunchTime` where work and clock are known."""
         ...
 
     def measure_contention(self) -> Contention | None:
@@ -57,6 +55,5 @@ class PreparedLaunch(Sampled, Protocol):
         ...
 
     def time_whole(self) -> float:
-        """Run the unchanged kernel over the whole index space from true contents; give its time in
-        seconds."""
+        """Run the unchanged kernel as a whole from true contents; give its time in seconds."""
         ...

@@ -28,8 +28,7 @@ class PooledBuffer:
 
 
 class BufferPool:
-    """Gives buffers with the contents of recipes, or any, and takes them back; keeps `most_bytes`,
-    else a share of the device's memory."""
+    """Gives buffers with the contents of recipes, or any, and keeps some bytes of them."""
 
     def __init__(
         self,
@@ -74,8 +73,7 @@ class BufferPool:
         return taken
 
     def get(self, size_bytes: int, *, may_be_larger: bool = False) -> PooledBuffer:
-        """Give a buffer that holds nothing known: the smallest that is large enough where that will
-        do, since rusticl takes 16 ms for 64 MiB."""
+        """Give a buffer that holds nothing known; to make one of 64 MiB takes rusticl 16 ms."""
         sizes = {one.buffer.size for one in self._free if one.buffer.size >= size_bytes}
         size_bytes = min(sizes, default=size_bytes) if may_be_larger else size_bytes
         found = next((one for one in self._free if one.buffer.size == size_bytes), None)

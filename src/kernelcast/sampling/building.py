@@ -82,8 +82,7 @@ class BuiltKernel:
 def take_kernel(
     program: cl.Program, kernel: Kernel, *, parameters: tuple[Parameter, ...] | None = None
 ) -> BuiltKernel:
-    """Take a kernel out of a program, with its signature where that is not known better than the
-    program tells."""
+    """Take a kernel out of a program, with its signature where that is not known."""
     compiled = get_kernel(program, kernel)
     return BuiltKernel(
         program=program,

@@ -32,8 +32,7 @@ _logs: WeakKeyDictionary[DeviceSession, dict[str, dict[str, int]]] = WeakKeyDict
 
 
 def read_compiler_statistics(session: DeviceSession, kernel: Kernel) -> dict[str, int]:
-    """Read what the compiler reports of a kernel, if it does; NVIDIA's builds it once more for
-    that."""
+    """Read what the compiler reports of a kernel; NVIDIA's builds it once more."""
     extensions = session.description.extensions
     if isinstance(session.device, OtherDriver):
         # The driver of CUDA tells it of the code that runs, but not what of its stack is spilled.
@@ -61,8 +60,7 @@ def read_compiler_statistics(session: DeviceSession, kernel: Kernel) -> dict[str
 
 
 def make_unique(source: str, token: str) -> str:
-    """Add an empty kernel of a new name: NVIDIA's driver gives an empty log of what it takes from
-    its cache, and comments, macros and constants may be gone from what that goes by."""
+    """Add an empty kernel of a new name: of what its cache has NVIDIA's driver gives no log."""
     # at the end, so that lines keep their numbers; after two line ends, as a source may end in a
     # comment or in a backslash
     return f"{source}\n\nkernel void kc_unique_{token}(void) {{}}\n"
@@ -75,8 +73,7 @@ _SPILLS = r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill
 
 
 def parse_build_log(build_log: str, kernel_name: str) -> dict[str, int]:
-    """Find what the log of NVIDIA's compiler says about one kernel; nothing in another's log, or in
-    the empty one of a binary from its cache."""
+    """Find what the log of NVIDIA's compiler says about one kernel, if anything."""
     section = _find_section(build_log, _ENTRY, kernel_name)
     registers = re.search(r"\bUsed (\d+) registers", section)
     if registers is None:

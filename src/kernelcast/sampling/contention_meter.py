@@ -99,8 +99,7 @@ class ContentionMeter:
             self._waiting = self._waiting or read_waiting()
 
     def measure(self, device_id: str) -> Contention | None:
-        """Measure, unless that was done just now; None where nothing is seen of other programs, and
-        of devices that are unknown or no CPU."""
+        """Measure, unless that was done just now; None where nothing is seen of others."""
         device = self._devices.get(device_id)
         if device is None or device.kind is not DeviceKind.CPU:
             return None

@@ -92,8 +92,7 @@ def fill_ranges(orders: Sequence[FillOrder]) -> None:
 
 
 def draw_ahead(recipes: Iterable[tuple[BufferArgument, int]]) -> None:
-    """Draw random contents beside what the caller does next: opening a device and building a kernel
-    leave a processor idle."""
+    """Draw random contents while opening a device and building leave a processor idle."""
     wanted = [
         FillOrder(argument=argument, array=np.empty(0), seed=seed)
         for argument, seed in recipes

@@ -18,8 +18,7 @@ _PATTERN = re.compile(r"\d+(-\d+)?(\+\d+(-\d+)?)*")
 
 
 class CoreTurns:
-    """Turns of this process, each waited for at most so many seconds; none are taken before there
-    is a file to lock."""
+    """Turns of this process, of at most some wait; none before there is a file to lock."""
 
     def __init__(self, most_s: float = 1.0) -> None:
         self._most_s = most_s
@@ -79,8 +78,7 @@ def read_cores(text: str) -> tuple[int, ...]:
 
 
 def thread_settings(cores: Sequence[int]) -> dict[str, str]:
-    """Give the variables that keep CPU runtimes from starting a thread per core of the machine,
-    which PoCL would tie to cores of its own choice."""
+    """Give the variables that keep CPU runtimes from a thread per core of the machine."""
     count = str(len(cores))
     return {
         "POCL_AFFINITY": "0",

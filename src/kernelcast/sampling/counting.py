@@ -60,8 +60,7 @@ class CountingLaunch(OpenCLLaunch):
         *,
         capacity: int = 0,
     ) -> list[CountedBox]:
-        """Run boxes of work-groups, the first from the buffers' true content, and read their
-        counters; `capacity` is the most addresses of a work-item."""
+        """Run boxes, the first from true contents; read counters and up to `capacity` addresses."""
         self.settle()
         self._prepare(boxes)
         return [self._count_box(instrumented, built, box, capacity) for box in boxes]

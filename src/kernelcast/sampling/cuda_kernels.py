@@ -201,8 +201,7 @@ class Kernel(CudaObject):
     def launch(
         self, queue: CommandQueue, ndrange: NDRange, offset: Sequence[int], size: Sequence[int]
     ) -> Event:
-        """Launch a part of an index space, whose work-items are told of the whole; `offset` and
-        `size` are of `NDRange.work_items_of`."""
+        """Launch a part of an index space, whose work-items are told of the whole."""
         local = ndrange.known_local_size
         first = [
             (begin - whole) // each

@@ -86,8 +86,7 @@ and reads memory: PoCL takes 50 ms to make one ready."""
 def set_trial(
     kernel: cl.Kernel, out: cl.Buffer, steps: int, *, apart: int = 0, places: int = 0, each: int = 0
 ) -> None:
-    """Set the arguments of `kc_trial`: it works and writes, or each work-item reads a byte of `out`
-    at so many `places`, that many bytes `apart`."""
+    """Set arguments: work-items write, or read bytes of `out` at `places` some `apart`."""
     numbers = [np.uint64(one) for one in (apart, places, each)]
     kernel.set_args(out, np.int32(steps), out, *numbers)
 
@@ -119,8 +118,7 @@ class DeviceTrial:
 def recall_trial(
     description: DeviceDescription, folder: Path | None, find: Callable[[], DeviceTrial]
 ) -> DeviceTrial:
-    """Read a trial of a device that still stands; else try it, and keep it in the folder, if there
-    is one, for other processes."""
+    """Read a trial of a device that still stands; else try it, and keep it in the folder."""
     path = folder and folder / "devices" / f"{description.id}.json"
     made_for = [_FORMAT, description.driver, os.cpu_count()]
     if path is not None:
@@ -148,8 +146,7 @@ def try_device(
     context: cl.Context | None = None,
     build: Callable[[], cl.Program] | None = None,
 ) -> DeviceTrial:
-    """Build `TRIAL_SOURCE`, run it for some milliseconds, check its result and its timer; raises
-    `BrokenDeviceError` with the driver's reason."""
+    """Build `TRIAL_SOURCE`, run it for some milliseconds, check its result and its timer."""
     try:
         context = context or cl.Context([device])
         program = build() if build else build_program(context, device, TRIAL_SOURCE, ())

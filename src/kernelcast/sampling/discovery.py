@@ -73,8 +73,7 @@ def choose_device(
 
 
 def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDescription:
-    """Ask the driver about one device; where its id is taken by an equal one it gets ``-2``,
-    ``-3``."""
+    """Ask the driver about one device; an equal one's id gets ``-2``, ``-3`` and so on."""
     extensions = frozenset(device.extensions.split())
     non_uniform = _query(device, "non_uniform_work_group_support", default=False)
     part = _name_part(device)
@@ -110,8 +109,7 @@ def read_dialect(device: cl.Device) -> Dialect:
 
 
 def _make_id(device: cl.Device, taken: frozenset[str]) -> str:
-    """Make ``platform-device-digest``; a sub-device has its part before the digest, so that the
-    whole one's id does not begin it."""
+    """Make ``platform-device-digest``, of a sub-device with its part before the digest."""
     digest = hashlib.sha256(_identity(device).encode()).hexdigest()[:4]
     words = [_slug(device.platform.name, words=1), _slug(_name_fully(device), words=3),
              _name_part(device).replace(" ", ""), digest]  # fmt: skip
@@ -121,8 +119,7 @@ def _make_id(device: cl.Device, taken: frozenset[str]) -> str:
 
 
 def _identity(device: cl.Device) -> str:
-    """Join what stays the same when drivers change, and the processor's generation: virtual
-    machines name processors of several alike."""
+    """Join what stays when drivers change; several processors have the name of one device."""
     parts = [device.platform.name, device.platform.vendor, _name_fully(device), device.vendor]
     if device.type & cl.device_type.CPU:
         parts.append(read_processor().generation)

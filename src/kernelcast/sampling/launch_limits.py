@@ -70,8 +70,7 @@ def check_launch(
 
 
 def choose_local_size(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRange) -> NDRange:
-    """Fix the local size: as given, as the kernel requires, else as the driver chooses for a kernel
-    that does nothing over the same global size."""
+    """Fix the local size: as given, as the kernel requires, else as the driver chooses."""
     if ndrange.local_size is not None:
         return ndrange
     required = tuple(

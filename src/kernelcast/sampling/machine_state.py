@@ -85,8 +85,7 @@ def read_machine_state() -> MachineState:
 
 
 def read_gpu_clock(name: str) -> float | None:
-    """Read the clock at which a GPU's units run now (right behind a launch the launch's), in Hz, by
-    NVIDIA's driver and nvidia-ml-py."""
+    """Read a GPU's clock now, in Hz, by nvidia-ml-py; behind a launch the launch's."""
     library, gpu = _find_gpu(name)
     if gpu is None:
         return None

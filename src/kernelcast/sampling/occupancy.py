@@ -85,9 +85,8 @@ def load_limits() -> dict[str, UnitLimits]:
 def find_limits(
     platform_vendor: str, device_name: str, compute_capability: tuple[int, int] | None = None
 ) -> UnitLimits | None:
-    """Find what one compute unit can hold, by its compute capability on any platform (PoCL drives
-    NVIDIA devices too), else by name; None for processors, unknown devices and Mesa's, which counts
-    units in its own way."""
+    """Find what a compute unit holds, by capability on any platform or else by name; None for
+    processors, unknown devices and Mesa's, which counts units in its own way."""
     if compute_capability is not None:
         return load_limits().get("cc {}.{}".format(*compute_capability))
     given = platform_vendor.strip().lower()

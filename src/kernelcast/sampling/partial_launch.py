@@ -98,8 +98,7 @@ class PartialLaunch:
         self.release()
 
     def run(self, boxes: Sequence[GroupBox]) -> list[float]:
-        """Run boxes one after the other; give each one's time by the host's clock, in seconds.
-        After an error nobody knows what buffers hold."""
+        """Run boxes one after the other; give each one's time by the host's clock, in seconds."""
         durations = []
         with explained_errors(self.kernel, self._session.description):
             for box in boxes:
@@ -142,8 +141,7 @@ class PartialLaunch:
 
 
 def open_place(device_id: str, compute_units: int | None = None) -> DeviceSession:
-    """Open a device, or a part of it, with a context of its own; the host's clock times its
-    launches, so that no trial of its timer is needed."""
+    """Open a device, or a part of it, without a trial: the host's clock times launches."""
     description, device = choose_device(device_id, find_devices())
     if compute_units is not None:
         by_counts = cl.device_partition_property.BY_COUNTS

@@ -123,8 +123,7 @@ def needs_prelude(source: str, build_options: Sequence[str], kernel_name: str) -
 
 @lru_cache(maxsize=64)
 def pass_sizes(source: str, *, source_name: str) -> str | None:
-    """Have the kernels of a source that could notice a smaller launch take `HIDDEN_ARGUMENTS` more;
-    None where no function of the text asks."""
+    """Have kernels take `HIDDEN_ARGUMENTS` more, where any function of the text asks."""
     read = _read(source)
     if not read.asking:
         return None
@@ -151,8 +150,7 @@ def pass_sizes(source: str, *, source_name: str) -> str | None:
 
 
 def tell_launch(ndrange: NDRange, offset: Sequence[int]) -> tuple[int, ...]:
-    """Give the hidden arguments of a launch, local size chosen, whose first work-item has this
-    global id."""
+    """Give the hidden arguments of a launch that begins at a work-item."""
     zeros, ones = (0,) * (3 - ndrange.dimensions), (1,) * (3 - ndrange.dimensions)
     shifts = (
         (begin - true) // local

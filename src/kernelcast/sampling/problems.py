@@ -189,8 +189,7 @@ def check_problem(
     built: BuiltKernel,
     inferred: Sequence[Access | None] | None = None,
 ) -> tuple[Problem, list[Access | None]]:
-    """Check a problem against a device and its built kernel; give it with a local size, and what
-    the kernel may do with each argument."""
+    """Check a problem against a device and its built kernel; fix local size and accesses."""
     kernel, parameters, device = problem.kernel, built.parameters, session.description
     check_arguments(kernel.name, parameters, problem.arguments)
     # Before a large host array is made in vain.
@@ -282,8 +281,7 @@ def run_whole(session: DeviceSession, problem: Problem, *, seed: int) -> tuple[V
 
 
 class TimedLaunch:
-    """A launch that is built once and timed as a whole; variants find each other's buffers in the
-    session's pool."""
+    """A launch that is built once and timed as a whole as often as wanted."""
 
     def __init__(
         self,
@@ -302,8 +300,7 @@ class TimedLaunch:
         """Time that all threads of this process spent during the last run, in seconds."""
 
     def run(self) -> float:
-        """Run it as a whole, from its first content each time, since contents that grow would
-        change the work; give its time in seconds."""
+        """Run it as a whole, each time from its first content; give its time in seconds."""
         session, problem, kernel = self._session, self._problem, self._built.kernel
         with explained_errors(problem.kernel, session.description):
             held = ProblemArguments(session, problem, self._accesses, seed=self._seed)

@@ -36,9 +36,8 @@ _NO_CACHE = "PYOPENCL_NO_CACHE"
 
 
 def ensure_caches() -> Path | None:
-    """Point caches at a temporary folder, which is returned and goes with the process, if the
-    user's cannot be written; before pyopencl is imported, and what the caller has chosen is left
-    alone."""
+    """Point caches at a temporary folder, which goes with the process, if the user's cannot be
+    written; before pyopencl is imported."""
     if all(name in os.environ for name in (*_FOLDERS, _NO_CACHE)):
         return None
     folder = user_cache_folder()

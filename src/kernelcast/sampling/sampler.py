@@ -85,8 +85,7 @@ def rates_of(launches: Sequence[TimedLaunch]) -> npt.NDArray[np.float64]:
 
 def is_even(rates: npt.NDArray[np.float64]) -> bool:
     """Tell whether work-groups of different places take about the same time: of five and more the
-    middle half decides, since some may have been disturbed, but nothing makes even work as short as
-    next to none."""
+    middle half decides, but nothing makes even work as short as next to none."""
     middle = median(rates)
     if len(rates) < _FEW_RATES:
         return bool(np.ptp(rates) < _EVEN_RANGE * middle)
@@ -383,8 +382,7 @@ _LEAST_LAUNCH_S = 300e-6
 
 
 def choose_unit(launch: PreparedLaunch, rate_s: float) -> int:
-    """Give the work-groups of one multiple: the paper's P_sat x compute units, as often as it takes
-    to last long enough."""
+    """Give the work-groups of one multiple: the paper's P_sat x compute units, or more."""
     concurrency = launch.saturation.concurrency
     return concurrency * max(1, math.ceil(_LEAST_LAUNCH_S / (rate_s * concurrency)))
 

@@ -97,10 +97,7 @@ def find_saturation(
 def compute_for_kernel(
     session: DeviceSession, compiled: cl.Kernel, kernel: Kernel, ndrange: NDRange
 ) -> tuple[int, int, Limiter] | None:
-    """Compute P_sat, work-groups active at once on the device, and what limits, by public limits.
-
-    None for CPUs and unknown devices.
-    """
+    """Compute P_sat, active work-groups and limiter where the device's limits are published."""
     device, description = session.device, session.description
     capability = None
     if "cl_nv_device_attribute_query" in device.extensions:  # PoCL's that it drives by CUDA too
@@ -131,8 +128,7 @@ def compute_for_kernel(
 
 
 def _count_active(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRange) -> int:
-    """Count the work-groups of a probe that are active together; it has the kernel's local size and
-    local memory, but not its registers: an upper bound."""
+    """Count a probe's work-groups that are active together; registers count for none."""
     info: Any = cl.kernel_work_group_info.LOCAL_MEM_SIZE  # pyopencl types answers as object
     local_bytes = compiled.get_work_group_info(info, session.device)
     local_size = ndrange.work_group_size

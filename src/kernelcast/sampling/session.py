@@ -59,8 +59,7 @@ _WHOLE = "as it is"
 
 
 class DeviceSession:
-    """What is worth keeping between two estimates on a device, some of it in a folder for other
-    processes; `lock` serialises measurements."""
+    """What is worth keeping between two estimates on a device; `lock` serialises them."""
 
     def __init__(
         self,
@@ -105,8 +104,7 @@ class DeviceSession:
 
     @cached_property
     def trial(self) -> DeviceTrial:
-        """What launches of a trivial kernel tell; run at the first call, which raises for broken
-        devices."""
+        """What launches of a trivial kernel tell; run at the first call."""
         return recall_trial(
             self.description, self._folder,
             lambda: try_device(
@@ -191,8 +189,7 @@ class DeviceSession:
 
     @cachedmethod(lambda self: self._limits, key=lambda _, compiled, kernel: kernel.digest)
     def ask_limits(self, compiled: cl.Kernel, kernel: Kernel) -> tuple[tuple[int, ...], int]:
-        """Give the local size that a kernel requires, zeros if none, and its local memory's bytes,
-        with those of arguments as at the first time."""
+        """Give the local size that a kernel requires, or zeros, and its local memory's bytes."""
         info = cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE
         required = cast("list[int]", compiled.get_work_group_info(info, self.device))
         return tuple(required), self.probe.read_local_memory(compiled, self.device)

@@ -48,8 +48,7 @@ _IMAGE = re.compile(r"image[123]d(_\w+)?_t")
 def check_arguments(
     kernel_name: str, parameters: Sequence[Parameter], arguments: Sequence[Argument]
 ) -> None:
-    """Check count, kinds and types of a problem's arguments; raises `SignatureError` with all that
-    do not fit."""
+    """Check count, kinds and types of a problem's arguments; name all that do not fit."""
     for parameter in parameters:
         if _PIPE.search(parameter.type_name):
             raise SignatureError(

@@ -18,8 +18,7 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 
 
 def count_active(starts_s: Floats, finishes_s: Floats) -> tuple[Floats, Integers]:
-    """Count the work-groups that are active from each moment on at which that changes; an end goes
-    before a begin at the same moment."""
+    """Count the work-groups that are active from each moment on at which that changes."""
     times = np.concatenate([starts_s, finishes_s])
     changes = np.repeat(np.array([1, -1]), len(starts_s))
     order = np.lexsort((changes, times))
@@ -28,8 +27,7 @@ def count_active(starts_s: Floats, finishes_s: Floats) -> tuple[Floats, Integers
 
 
 def average_active(starts_s: Floats, finishes_s: Floats, *, bins: int) -> tuple[Floats, Floats]:
-    """Average the number of active work-groups over `bins` equal spans; give their edges, in
-    seconds, too."""
+    """Average the active work-groups over equal spans; give edges in seconds too."""
     times, active = count_active(starts_s, finishes_s)
     if times[-1] <= times[0]:  # shorter than the clock's tick
         return np.full(bins + 1, times[0]), np.zeros(bins)
@@ -56,8 +54,7 @@ def find_waves(starts_s: Floats, finishes_s: Floats) -> Integers:
 
 def pack_lanes(starts_s: Floats, finishes_s: Floats) -> Integers:
     """Assign work-groups to as few lanes as hold them: that which has just done the one before,
-    else that which became free last, since threads begin the next at once and runtimes hand out
-    consecutive ones."""
+    else the last to become free, as threads take consecutive ones."""
     lanes = np.zeros(len(starts_s), dtype=np.int64)
     busy: list[tuple[float, int]] = []
     free: list[int] = []
@@ -85,8 +82,7 @@ def find_run_length(starts_s: Floats, lanes: Integers) -> float:
 def find_p_sat(
     starts_s: Floats, finishes_s: Floats, lanes: Integers, *, compute_units: int, knows_units: bool
 ) -> int:
-    """Find the most work-groups that are active at once on one compute unit; spread evenly where a
-    device does not tell units."""
+    """Find the most work-groups that are active at once on one compute unit."""
     if not knows_units:
         return math.ceil(find_concurrency(starts_s, finishes_s) / compute_units)
     return max(
@@ -98,9 +94,8 @@ def find_p_sat(
 def find_staircase(
     starts_s: Floats, finishes_s: Floats, waves: Integers, units: Integers | None
 ) -> Staircase:
-    """Tell whether work-groups of a unit (of a wave where units are unknown) that begin together
-    end in turn: in the median set, the longest takes 1.25 times the shortest and higher numbers
-    mostly end later."""
+    """Tell whether work-groups of a unit, or of a wave, that begin together end in turn: in the
+    median set by 1.25 times, and mostly by their numbers."""
     ratios, orders = [], []
     keys = np.stack([waves, np.zeros_like(waves) if units is None else units])
     order = np.lexsort((np.arange(len(waves)), *keys))
@@ -126,8 +121,7 @@ def find_staircase(
 
 
 def find_steps(work_groups: Sequence[int], times_s: Sequence[float]) -> tuple[int, bool]:
-    """Find the width of the steps of t(n) by fits of ``a + b * ceil(n / width)``, and whether steps
-    explain the times clearly better than a line."""
+    """Fit ``a + b * ceil(n / width)``; give the width, and whether it beats a line."""
     if len(work_groups) < 3:  # two points lie on any line
         return 1, False
     counts, times = np.asarray(work_groups), np.asarray(times_s, dtype=float)

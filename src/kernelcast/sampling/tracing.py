@@ -124,8 +124,7 @@ _CYCLES = KernelClock(
 
 
 def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[KernelClock]:
-    """List the clocks that a device is known to have, best first; build options that choose OpenCL
-    C 1.x rule out `clock_read_device`."""
+    """List the clocks that a device is known to have, best first."""
     language = re.search(r"-cl-std=CL(?P<version>[\d.]+)", " ".join(options))
     is_old = language is not None and float(language["version"][:3]) < 2
     is_x86 = description.kind is DeviceKind.CPU and platform.machine() in _X86
@@ -192,8 +191,7 @@ class TracingLaunch(OpenCLLaunch):
     """A launch that can also be traced; buffers stay as they are, as with any launch."""
 
     def first_box(self, work_groups: int | None) -> GroupBox:
-        """Give about the first work-groups, at most 10,000 where no number is given: part of a row,
-        whole rows or whole planes."""
+        """Give about the first work-groups, at most 10,000 where no number is given."""
         counts = self.ndrange.group_counts
         total = math.prod(counts)
         asked = min(total, 10_000) if work_groups is None else work_groups

@@ -40,9 +40,8 @@ _HANDLE_PLACE, _MEMORY_FLAG, _POOLED_FLAG = 16, -8, 16
 
 
 def was_released(memory: cl.MemoryObjectHolder) -> bool:
-    """Tell whether `release` was called: a driver that is asked for a handle that is gone ends the
-    process, and pyopencl shows its note of a release by nothing but another one, which would
-    release what was not."""
+    """Tell whether `release` was called, without the driver, which may end the process, and without
+    another release, by which alone pyopencl shows it."""
     handle, kind = memory.int_ptr, type(memory)
     offset = c_int32.from_address(id(memory) + object.__basicsize__).value
     if not 0 < offset < kind.__basicsize__:
@@ -91,8 +90,7 @@ def list_arguments(values: Any) -> Sequence[Any]:  # noqa: ANN401 - whatever was
 
 
 def take_argument(name: object, value: Any) -> KernelArgument:  # noqa: ANN401 - whatever was given
-    """Take what is set as a kernel's argument, `name` in messages: a reference of our own to
-    memory, of an array the buffer from its first element on."""
+    """Take an argument, `name` in messages, with a reference of our own to memory."""
     held = find_memory(value)
     if held is None:
         return value
@@ -260,8 +258,7 @@ class ArgumentPlace:
 
 
 def find_place(parameter: Parameter, *, is_decisive: bool) -> ArgumentPlace:
-    """Find out what a kernel takes: pyopencl hands over the bytes of whatever it is given, so that
-    an int32 becomes a float of other value."""
+    """Find out what a kernel takes: pyopencl hands over an int32 as a float's bits."""
     element = ElementType.from_opencl(parameter.type_name.rstrip("* "))
     types: tuple[type, ...] = ()
     if not parameter.is_known:

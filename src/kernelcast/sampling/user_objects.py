@@ -64,8 +64,7 @@ def ask_context(
 
 
 def session_of(queue: cl.CommandQueue, folder: Path | None = None) -> DeviceSession:
-    """Give the session of a queue's context and device, with a queue of our own; the last few are
-    kept."""
+    """Give the session of a queue's context and device; the last few are kept."""
     context, device = queue.context, queue.device
     key = (context.int_ptr, device.int_ptr)
     with _sessions_lock:
@@ -131,9 +130,8 @@ _KEPT = "_kernelcast_name"
 
 
 def name_kernel(kernel: cl.Kernel, queue: cl.CommandQueue) -> tuple[object, Hashable]:
-    """Give a kernel's program, and a name of the kernel on a queue's device; the kernel's object
-    keeps them, since runtimes refuse to build a program anew while it has kernels, and asking takes
-    a tenth of an answer."""
+    """Give a kernel's program and name on a device, kept by the object: runtimes do not rebuild a
+    program that has kernels, and asking takes a tenth of an answer."""
     place = queue.context.int_ptr, queue.device.int_ptr
     kept = vars(kernel).get(_KEPT)
     if kept is None or kept[0] != place:
@@ -153,8 +151,7 @@ _KERNELS = frozenset({cl.command_type.NDRANGE_KERNEL, cl.command_type.TASK})
 
 
 def read_event_times(given: object, device_id: str, queue: object = None) -> float:
-    """Wait for the events of a launch, or of its parts; give the seconds from its first start to
-    its last end."""
+    """Wait for a launch's events; give the seconds from first start to last end."""
     listed = list(given) if isinstance(given, list | tuple) else [given]
     events = [one for one in listed if isinstance(one, cl.Event)]
     if len(events) < len(listed) or not events:

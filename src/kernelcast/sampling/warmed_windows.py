@@ -68,8 +68,7 @@ class WarmedSampler:
         return self._otherwise is not None or self._affordable > 0
 
     def take_moment(self) -> SampleRun | None:
-        """Time a few work-groups: a first pair of launches whatever it costs, None where a further
-        one would cost more than the budget."""
+        """Time a first pair of launches, whatever it costs, or further ones that are paid."""
         at_s, self._timed, self._warm_up_s = time.time(), [], 0.0
         if self._otherwise is None:
             if self._ran:
@@ -125,8 +124,7 @@ class WarmedSampler:
         self._time(self._plan_pairs(self._affordable - 1))
 
     def _find_longer_unit(self) -> int:
-        """Give the unit with which launches last long enough to tell, and longer than what every
-        launch pays once, as far as the budget reaches."""
+        """Give the unit with which launches outlast what each pays once, as budget allows."""
         short, long = self._timed[-len(MULTIPLES) :]
         n1, n2 = short.box.work_group_count, long.box.work_group_count
         rate_s = max((long.duration_s - short.duration_s) / max(n2 - n1, 1), 0.0)

@@ -35,8 +35,7 @@ def box_near(position: int, work_groups: int, group_counts: Sequence[int]) -> Gr
 def find_free_box(
     position: int, work_groups: int, group_counts: Sequence[int], taken: Sequence[GroupBox]
 ) -> GroupBox | None:
-    """Give a box near a place that shares no work-group with those taken, ever further away on both
-    sides; None if nothing is free."""
+    """Give the nearest box that shares no work-group with those taken; None if there is none."""
     total = math.prod(group_counts)
     step = max(box_near(position, work_groups, group_counts).work_group_count, work_groups)
     for ring in range(min(-(-total // step), 2048) + 1):
@@ -49,9 +48,8 @@ def find_free_box(
 
 
 def cut_box(box: GroupBox, grain: int) -> tuple[GroupBox | None, GroupBox]:
-    """Cut about a third off the beginning of a box along its slowest dimension, whole grains that
-    run at once, since three work-groups on two threads take as long as four; None in a box of fewer
-    than two."""
+    """Cut about a third off a box along its slowest dimension, whole grains that run at once: three
+    work-groups on two threads take as long as four."""
     axis = max((axis for axis, extent in enumerate(box.shape) if extent > 1), default=0)
     extent = box.shape[axis]
     grain //= math.gcd(grain, box.work_group_count // extent)

@@ -141,8 +141,7 @@ def summarise(times_s: Sequence[float], *, spread: float = 0.0) -> Measured:
 
 
 def is_narrow(times_s: Sequence[float], share: float) -> bool:
-    """Tell whether the 95 % interval of the mean, not the paper's of one run, which does not shrink
-    with more of them, is within `share` of it."""
+    """Tell whether the 95 % interval of the mean (the paper has a run's) is so narrow."""
     half = 1.96 * float(np.std(times_s, ddof=1)) / math.sqrt(len(times_s))
     return half <= share * float(np.mean(times_s))
 
@@ -193,9 +192,8 @@ class Launch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """A row: kernel ``kc_loop(out, given, n)``, or with local memory before ``n``. Chains start
-    from values that differ between work-items, and operands come from a buffer: nothing can be
-    hoisted or folded."""
+    """A row: kernel ``kc_loop(out, given, n)``, or with local memory before ``n``; starts differ by
+    work-item and operands are read, so that nothing can be hoisted or folded."""
 
     source: str
     given: Array
@@ -274,8 +272,7 @@ class Bench:
         return cl.Buffer(self.session.context, flags, hostbuf=np.ascontiguousarray(array))
 
     def set_args(self, kernel: cl.Kernel, *arguments: object) -> cl.Kernel:
-        """Set all arguments, integers as 32-bit ones; the caller keeps buffers alive, OpenCL does
-        not."""
+        """Set all arguments, integers as 32-bit ones; the caller keeps buffers alive."""
         known = [np.int32(one) if isinstance(one, int) else one for one in arguments]
         kernel.set_args(*known)  # type: ignore[arg-type]  # pyopencl leaves local memory out
         return kernel
@@ -286,8 +283,7 @@ class Bench:
         return content
 
     def time_launch(self, kernel: cl.Kernel, global_size: int, local_size: int) -> float:
-        """Time one launch, in seconds above 0: by events where the session believes them, else by
-        the host's clock, less what an empty launch takes."""
+        """Time one launch, in seconds above 0; by the host's clock less an empty one's time."""
         seconds = self._time_raw(kernel, global_size, local_size)
         if not self.session.uses_event_timer:
             seconds -= self.launch_overhead_s
@@ -295,9 +291,8 @@ class Bench:
         return max(seconds, 1e-9)
 
     def measure(self, run: Callable[[], float]) -> Measured:
-        """Repeat a run, between runs of the reference kernel, until its mean is known well; those
-        beside a reference more than 10 % slower than usual are thrown away, up to as many as may
-        count."""
+        """Repeat a run until its mean is known well; those beside a reference more than 10 % slower
+        than usual are thrown away, up to as many as may count."""
         self.session.settle()
         run()
         kept: list[float] = []
@@ -326,8 +321,7 @@ class Bench:
         target_s: float | None = None,
         most: int = MOST_ITERATIONS,
     ) -> int:
-        """Choose how many iterations make a run last `target_s`; when left out, the effort's
-        `run_s` or ten launches."""
+        """Choose how many iterations make a run last so long, at least ten launches."""
         target_s = target_s or max(self.run_s, 10 * self.launch_overhead_s)
         run(count := 1)  # compiles
         self.session.settle()
@@ -342,9 +336,8 @@ class Bench:
     def prove_work(
         self, run: Callable[[int], float], iterations: int, *, most: int = MOST_ITERATIONS
     ) -> int:
-        """Raise unless time grows from a quarter to half to all iterations; a neighbour may have
-        taken the time by which the count was chosen, so that four times as many are tried, up to
-        `most`."""
+        """Raise unless time grows from a quarter to half to all iterations; try up to `most`, as a
+        neighbour may have taken the time by which the count was chosen."""
         while True:
             counts = sorted({max(1, iterations // part) for part in (4, 2, 1)})
             run(counts[0])  # compiles

@@ -257,9 +257,7 @@ kernel void kc_walk({parameters}, global uint *result, uint elements, uint start
 def draw_cycle(
     length: int, generator: np.random.Generator
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
-    """Draw the order of a random cycle, each of the ``(length - 1)!`` as likely, and the
-    successors; the paper's swaps may leave elements in place, so that a walk ends in a short cycle.
-    """
+    """Draw a random cycle's order and successors; the paper's swaps may make short cycles."""
     order = generator.permutation(length).astype(np.uint32)
     successors = np.empty_like(order)
     successors[order] = np.roll(order, -1)
@@ -267,9 +265,8 @@ def draw_cycle(
 
 
 def allocate_large_pages(size_bytes: int) -> npt.NDArray[np.uint8]:
-    """Allocate zeroed memory in large pages where there are any: in those of 4 KiB each step beyond
-    some MiB misses translation buffers (at 5 MiB 50 ns, not 12), and a cache of 1 MiB looks like
-    0.5 to 1.5."""
+    """Allocate zeroed memory in large pages: in those of 4 KiB each step beyond some MiB misses
+    translation buffers, and a cache of 1 MiB looks like 0.5 to 1.5."""
     count = -(-size_bytes // LARGE_PAGE_BYTES)
     # One page more, since an anonymous mapping need not start at a multiple of a large page.
     mapping = mmap.mmap(-1, (count + 1) * LARGE_PAGE_BYTES)

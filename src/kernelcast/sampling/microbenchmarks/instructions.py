@@ -142,9 +142,8 @@ kernel void kc_loop(global {scalar} *out, global const {scalar} *in, local uchar
 def plan_roofline(
     device: DeviceDescription, effort: Effort, warp_width: int, units: int
 ) -> dict[int, Launch]:
-    """Plan launches by the work-items active at once on a compute unit: on a CPU the work-group's
-    size, eight a thread; on a GPU the paper's concWG, which local memory keeps on its unit
-    (equation 2)."""
+    """Plan launches by the work-items active at once on a compute unit: on a CPU a work-group's; on
+    a GPU the paper's concWG, kept on its unit by local memory (equation 2)."""
     most, launches = device.max_work_group_size, {}
     if device.kind is DeviceKind.CPU:
         sizes = effort.pick((1, 16, 64), (1, 4, 16, 64, 256), (1, 2, 4, 8, 16, 32, 64, 128, 256))
@@ -277,8 +276,7 @@ def measure_peak(runs: InstructionRuns, launches: Sequence[Launch], origin: str)
 
 def screen_shapes(runs: InstructionRuns, launch: Launch) -> dict[Shape, float]:
     """Time a step of each shape that computes rightly, up to one that takes long to build (rusticl
-    up to 60 s), by processor time: only PoCL's widest reach the peak, and they took longer on a
-    busy machine."""
+    up to 60 s), by processor time: only PoCL's widest reach the peak."""
     screened: dict[Shape, float] = {}
     target_s = max(0.5e-3, 2 * runs.bench.launch_overhead_s)
     for shape in PEAK_SHAPES:

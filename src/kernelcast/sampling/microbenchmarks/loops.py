@@ -158,8 +158,7 @@ def measure_clock(bench: Bench, result: BenchmarkResult) -> None:
 
 
 def count_cycles(bench: Bench, statement: str, *, size: int = 256) -> Trait[float]:
-    """Count a compute unit's cycles per second while all are at work; `statement` as in
-    `READ_CYCLES`."""
+    """Count a compute unit's cycles per second while all are at work."""
     items = size * bench.units
     steps = " ".join(["x = (x * 1664525u) ^ 1013904223u;"] * 16)
     source = CYCLES.format(statement.format("begin"), steps, statement.format("end"))
@@ -236,8 +235,7 @@ def infer_width(counts: Sequence[int], rates: Sequence[float]) -> int:
 
 
 def measure_atomics(bench: Bench, result: BenchmarkResult) -> None:
-    """Add integers atomically in global and local memory, at one address (of the work-group in
-    local memory) or each at its own beside the neighbour's."""
+    """Add integers atomically, at one address or each at its own beside the neighbour's."""
     size = min(64, bench.description.max_work_group_size)
     for space, (place, apart) in itertools.product(_SPACES, (("same", 0), ("distinct", 1))):
         together = 1 if apart else size if space == "local" else 16 * size * bench.units
@@ -280,8 +278,7 @@ def measure_barriers(bench: Bench, result: BenchmarkResult) -> None:
 
 
 def measure_gathers(bench: Bench, result: BenchmarkResult) -> None:
-    """Load from L1 at addresses of which no two neighbours' lie side by side: a core's time per
-    work-item and load."""
+    """Load from L1 at addresses of which no two neighbours' lie side by side."""
     with result.attempting("gather_lane_s"):
         generator = np.random.default_rng(7)
         size, most = min(64, bench.description.max_work_group_size), 2**16
@@ -326,8 +323,7 @@ def measure_dispatch(bench: Bench, result: BenchmarkResult) -> None:
 
 
 def find_row_order(bench: Bench) -> Trait[float]:
-    """Find how far work-groups begin row by row: the rank correlation of their numbers and the
-    tickets that they draw when they begin, 1 for rows."""
+    """Find the rank correlation of work-groups' numbers and of tickets drawn at begins."""
     size, rows = min(64, bench.description.max_work_group_size), 4 * bench.description.compute_units
     buffers = (bench.buffer(4), bench.buffer(4 * 64 * rows), bench.buffer(4))
     kernel = bench.set_args(bench.build_kernel(_ORDER, "kc_order"), *buffers, 500)
@@ -338,8 +334,7 @@ def find_row_order(bench: Bench) -> Trait[float]:
 
 
 def measure_launch(bench: Bench, result: BenchmarkResult) -> None:
-    """Measure an empty launch: what the caller waits, its share of a batch, and the time from
-    queued to start by events (clpeak's kernel launch latency)."""
+    """Measure an empty launch: alone, in a batch, and from queued to start (as clpeak)."""
     queue, sink = bench.session.queue, bench.buffer(4)
     kernel = bench.set_args(bench.build_kernel(_IDLE, "kc_idle"), sink, 2**31 - 1)
 

@@ -81,8 +81,7 @@ class StreamMemory:
         self._found = bench.buffer(size_bytes)
 
     def prepare(self, stream: Stream) -> tuple[Callable[[], float], int]:
-        """Build a stream and check that it reads, or copies, what it must; give what runs it once,
-        and the bytes that this moves."""
+        """Build and check a stream; give what runs it once, and the bytes that this moves."""
         bench, found = self._bench, self._found
         kernel = bench.build_kernel(stream.source, "kc_stream")
         local_size = min(256, bench.description.max_work_group_size)
