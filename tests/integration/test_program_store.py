@@ -5,7 +5,7 @@ import pytest
 from kernelcast.records.errors import CompileError
 from kernelcast.records.kernel import Kernel
 from kernelcast.sampling.building import ProgramStore, list_kernels
-from kernelcast.sampling.session import DeviceSession, session_in
+from kernelcast.sampling.session import DeviceSession, open_session
 
 pytestmark = pytest.mark.device
 
@@ -17,7 +17,7 @@ kernel void two(local uint *shared, constant int4 *table) { shared[0] = table[0]
 
 def reopen(session: DeviceSession, folder: Path) -> DeviceSession:
     """Open the device as another process would, with what is kept in a folder."""
-    return session_in(session.context, session.description, session.device, folder)
+    return open_session(session.description, session.device, folder, context=session.context)
 
 
 def test_a_kept_program_has_the_kernels_and_signatures_that_it_was_built_with(

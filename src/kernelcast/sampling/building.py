@@ -69,7 +69,6 @@ class BuiltKernel:
     program: cl.Program
     """Kept because some drivers drop a program whose last user handle is gone."""
     kernel: cl.Kernel
-    """The kernel; its arguments are set by one launch at a time."""
     parameters: tuple[Parameter, ...]
     """The signature; empty where nobody asked for argument information."""
     hidden_from: int | None = None
@@ -159,7 +158,6 @@ def read_binary(program: cl.Program, device: cl.Device) -> bytes:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltProgram:
     program: cl.Program
-    """Built."""
     build_s: float
     """Host time that its compiler took, in seconds: now, or when the program was stored."""
     signatures: Mapping[str, tuple[Parameter, ...]] = field(default_factory=dict)

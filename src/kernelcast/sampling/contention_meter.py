@@ -135,7 +135,6 @@ class ContentionMeter:
 
 
 METER: Final = ContentionMeter()
-"""Of this process."""
 
 
 def count_others() -> int:

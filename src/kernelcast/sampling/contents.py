@@ -56,7 +56,6 @@ class FillOrder(NamedTuple):
     """A buffer to be filled, or the part of it that is not filled yet."""
 
     argument: BufferArgument
-    """The recipe."""
     array: Array
     """Contiguous, of the recipe's type; its part from the start on that is the recipe's counts."""
     seed: int

@@ -58,7 +58,6 @@ class CoreTurns:
 
 
 TURNS = CoreTurns()
-"""Those of this process."""
 
 
 def take_turns_by(descriptor: str) -> None:

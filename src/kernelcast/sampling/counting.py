@@ -21,7 +21,6 @@ from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
 
 BuiltCopy = cl.Kernel
-"""A copy that was built for a launch, its arguments set."""
 
 _NO_BUFFER = -1
 _Integers = npt.NDArray[np.int64]

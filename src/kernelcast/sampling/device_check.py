@@ -98,7 +98,6 @@ class DeviceTrial:
     event_s: float
     host_s: float
     agrees: bool
-    """As of `TimerCheck`."""
     steps: int
     """Of the kernel, with which it runs for some milliseconds."""
     settled_s: float

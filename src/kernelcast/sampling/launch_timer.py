@@ -32,13 +32,11 @@ Enqueue: TypeAlias = Callable[[], cl.Event]
 @dataclass(slots=True)
 class LaunchTimer:
     queue: cl.CommandQueue
-    """Queue with profiling."""
     uses_event_timer: bool
     """Whether profiling events are believed; else the host's clock is read around each launch."""
     cores: int | None = None
     """Processors of the host that share a launch's work; None: processor time tells nothing."""
     workers: tuple[int, ...] = ()
-    """Threads that work for the device; see `find_workers`."""
     asleep_s: float = 0.0
     """What a launch usually lasts beside the work of its threads, in seconds."""
     note_compiled: Callable[[float], None] = lambda _: None

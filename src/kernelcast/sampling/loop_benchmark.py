@@ -13,7 +13,6 @@ from pathlib import Path
 from kernelcast.records.errors import InputError, MeasurementError
 
 RUN = "kc_run"
-"""The function that holds the loop."""
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast")
 _COMPILERS = ("cc", "gcc", "clang")
 _QUALIFIERS = frozenset({"const", "static", "register", "volatile", "restrict", "extern"})
@@ -84,23 +83,18 @@ int main(int count, char **words)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopToRun:
     source: str
-    """Declarations and one loop nest, in C."""
     constants: Mapping[str, int]
     """Values of its constants; the compiler knows them."""
     array_bytes: int = 0
-    """Of all arrays."""
     compiler: str = ""
     """A C compiler; when empty, ``$CC`` or the first that there is."""
     flags: Sequence[str] = FLAGS
-    """For the compiler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopMeasurement:
     wall_s: tuple[float, ...]
-    """Samples by the clock on the wall."""
     cpu_s: tuple[float, ...]
-    """The same by the processor's time."""
     compiler: str
 
     @property

@@ -24,18 +24,14 @@ class Processor(NamedTuple):
     """The host's processor; what cannot be read is empty."""
 
     name: str
-    """What it calls itself."""
     generation: str
-    """Its family and model, as numbers."""
 
 
 class ProcessorTimes(NamedTuple):
     """Seconds that processors have spent so far, all together; None is what cannot be read."""
 
     at_s: float
-    """`time.monotonic` of the reading."""
     busy_s: float | None
-    """With any process."""
     stolen_s: float | None
     """Waiting for the host of a virtual machine."""
     own_s: float

@@ -32,7 +32,6 @@ class InPlace:
 
 
 Content = npt.NDArray[Any] | InPlace | np.generic | LocalArgument
-"""A buffer's content, a scalar, or local memory."""
 
 
 class PartialLaunch:

@@ -30,7 +30,6 @@ class SamplingPlan:
     min_launch_s: float = 100e-6
     """Below which a launch is mostly noise."""
     moments: int = 1
-    """Moments that share the budget."""
     seed: int = 0
     is_known_even: bool = False
     """Whether all work-groups, or those at the places, are known to do the same."""

@@ -105,18 +105,13 @@ _GROUP = "get_group_id({0}) + get_global_offset({0}) / KC_LOCAL_{0}"
 _GROUP_OF_ID = "(get_global_id({0}) - get_local_id({0}) - KC_OFFSET_{0}) / KC_LOCAL_{0}"
 
 
-def may_tell(source: str, build_options: Sequence[str] = ()) -> bool:
-    """Tell whether any kernel of a source could notice that it runs in a smaller launch."""
-    text = "\n".join((source, *build_options))
-    return _MAY_ASK.search(_CONTINUED_LINE.sub("", text)) is not None
-
-
 def needs_prelude(source: str, build_options: Sequence[str], kernel_name: str) -> bool:
     """Tell whether a kernel could notice that it runs in a smaller launch."""
-    if not may_tell(source, build_options):
+    options = _CONTINUED_LINE.sub("", "\n".join(build_options))
+    if not _MAY_ASK.search(_CONTINUED_LINE.sub("", source) + "\n" + options):
         return False
     read = _read(source)
-    if may_tell("", build_options) or not read.is_plain or kernel_name not in read.functions:
+    if _MAY_ASK.search(options) or not read.is_plain or kernel_name not in read.functions:
         return True
     return kernel_name in read.asking
 

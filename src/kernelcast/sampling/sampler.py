@@ -109,9 +109,7 @@ class Sampler:
         """Device time of launches that only prepared for others, or told less than those."""
         self._places = plan.seed
         self._warm_up: TimedLaunch | None = None
-        """What ran right before the last slab."""
         self._paid_s = launch.launch_overhead_s
-        """What each launch pays once, in seconds."""
         self._rate_s = 0.0
         """Seconds per work-group, by what was timed so far."""
         self._is_even = plan.is_known_even

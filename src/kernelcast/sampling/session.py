@@ -241,18 +241,13 @@ class DeviceSession:
 
 
 def open_session(
-    description: DeviceDescription, device: cl.Device, folder: Path | None = None
-) -> DeviceSession:
-    return session_in(cl.Context([device]), description, device, folder)
-
-
-def session_in(
-    context: cl.Context,
     description: DeviceDescription,
     device: cl.Device,
     folder: Path | None = None,
+    *,
+    context: cl.Context | None = None,
 ) -> DeviceSession:
-    """Open a device in a context, after a trial of its timer."""
-    session = DeviceSession(description, context, device, folder=folder)
+    """Open a device, in a context of its own unless one is given, after a trial of its timer."""
+    session = DeviceSession(description, context or cl.Context([device]), device, folder=folder)
     assert session.trial  # or the device does not work
     return session

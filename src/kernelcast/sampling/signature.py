@@ -20,9 +20,7 @@ from kernelcast.records.errors import SignatureError
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     index: int
-    """Position, from 0."""
     name: str
-    """As in the source, like its type."""
     type_name: str
     """Without qualifiers; ``float*`` for a pointer."""
     address_space: str

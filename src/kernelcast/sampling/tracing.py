@@ -80,14 +80,11 @@ static inline void kc_trace_end(global ulong *trace, bool is_chosen)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelClock:
     name: str
-    """What answers call it."""
     declarations: str
     """OpenCL C that defines ``ulong kc_clock(void)`` and ``ulong kc_unit(void)``, the compute unit
     that a work-item runs on."""
     build_options: tuple[str, ...] = ()
-    """What the compiler needs beside a kernel's own options."""
     tells_unit: bool = False
-    """Whether `kc_unit` knows."""
     counts_cycles: bool = False
     """Whether a tick is a processor's cycle; else about a nanosecond is taken as exactly one."""
 

@@ -201,7 +201,6 @@ class ArgumentPlace:
     types: tuple[type, ...]
     """Of objects that fit; none where a value is passed."""
     wanted: str
-    """The same in words."""
     is_decisive: bool
     """Whether the kernel's work depends on the buffer's content, by which launches differ then."""
 

@@ -15,7 +15,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.sampling.building import read_build_options
 from kernelcast.sampling.discovery import describe_device, read_dialect
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.session import DeviceSession, session_in
+from kernelcast.sampling.session import DeviceSession, open_session
 
 UserKernel: TypeAlias = cl.Kernel
 UserQueue: TypeAlias = cl.CommandQueue
@@ -70,7 +70,7 @@ def session_of(queue: cl.CommandQueue, folder: Path | None = None) -> DeviceSess
     with _sessions_lock:
         session = _sessions.get(key)
         if session is None:
-            session = session_in(context, describe_device(device), device, folder)
+            session = open_session(describe_device(device), device, folder, context=context)
             _sessions[key] = session
     return session
 

@@ -97,7 +97,6 @@ class Measured:
     the mean where the deviation is below 5 %. The drift of the device's speed from one minute to
     another, as the reference kernel has it, is part of it."""
     high: float
-    """Its end."""
     minimum: float
 
     def as_trait(self, origin: str, scale: float = 1.0) -> Trait[float]:
@@ -197,7 +196,6 @@ class Loop:
 
     source: str
     given: Array
-    """What it reads."""
     expect: Callable[[npt.NDArray[np.int64], int], Array]
     """Computes what work-items, given by their numbers, have written after some iterations."""
     tolerance: float = 0.0
@@ -220,7 +218,6 @@ class Bench:
         described = self.description
         limits = (described.max_allocation_bytes, described.global_memory_bytes // 4)
         self.most_bytes = min(2**30, *limits)
-        """Of one array."""
         self._reference_s: list[float] = []
 
     @cached_property

@@ -44,7 +44,6 @@ def miss_share(sizes: Floats, step: Step) -> Floats:
 class CacheLevel:
     size_bytes: Trait[int]
     latency_s: Trait[float]
-    """Of a dependent load that hits it."""
 
 
 def fit_levels(

@@ -39,7 +39,6 @@ class Stream(NamedTuple):
     is_copy: bool = False
     loop: str = "unrolled"
     loads: int = 32
-    """Elements of a work-item."""
 
     @property
     def label(self) -> str:
