@@ -35,19 +35,7 @@ _STARTING_S = 45.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Something to measure.
-
-    Parameters
-    ----------
-    name, title : str
-        For commands, and in words.
-    planned_s : float
-        Its share of nine minutes.
-    item_s : float
-        After which one of its items is ended.
-    uses_opencl : bool
-        Whether it runs on OpenCL's device, where CUDA's is there too.
-    """
+    """Something to measure."""
 
     name: str
     title: str
@@ -76,20 +64,13 @@ STEPS = (
 
 @dataclass(slots=True)
 class Measurements:
-    """The file of results: a line per item begun, and per item that ended, of several runs.
-
-    Parameters
-    ----------
-    path : Path
-        Made where there is none; only ever appended to.
-    """
+    """The file of results: a line per item begun, and per item that ended, of several runs."""
 
     path: Path
     rows: list[dict[str, Any]] = field(default_factory=list)
     _read_bytes: int = 0
 
     def refresh(self) -> list[dict[str, Any]]:
-        """Read what was appended since; a line that a kill cut short does not count."""
         before = len(self.rows)
         if self.path.exists():
             with self.path.open("rb") as file:
@@ -103,7 +84,6 @@ class Measurements:
         return self.rows[before:]
 
     def append(self, **row: object) -> None:
-        """Write a line at once; behind a line that a kill cut short, on a new one."""
         text = json.dumps({**row, "at_s": round(time.time(), 3)}, default=float)
         with self.path.open("a+b") as file:
             if file.tell() and not self._ends_whole(file):
@@ -125,19 +105,12 @@ class Measurements:
         }  # fmt: skip
 
     def next_run(self) -> int:
-        """Number this run."""
         self.refresh()
         return 1 + max((row["run"] for row in self.rows), default=0)
 
 
 def share_time(steps: Sequence[Step], seconds: float) -> dict[str, float]:
-    """Share time out: when each step must have ended, in seconds after the begin.
-
-    Examples
-    --------
-    >>> share_time(STEPS, 534)["device"] < 30
-    True
-    """
+    """Share time out: when each step must have ended, in seconds after the begin."""
     planned_s = sum(step.planned_s for step in steps)
     ends, end_s = {}, 0.0
     for step in steps:
@@ -150,17 +123,7 @@ def run_steps(
     output: Path, command: Sequence[str], steps: Sequence[Step], *, seconds: float,
     environments: Mapping[bool, Mapping[str, str]],
 ) -> None:  # fmt: skip
-    """Run steps in processes of their own, which are begun anew where an item ended one.
-
-    Parameters
-    ----------
-    output : Path
-        Folder of the results.
-    command : sequence of str
-        What measures a step, given its name, the run's number and the seconds behind it.
-    environments : mapping of bool to mapping
-        Of a step's process, by whether it uses OpenCL.
-    """
+    """Run steps in processes of their own, which are begun anew where an item ended one."""
     measurements = Measurements(output / "measurements.jsonl")
     run = measurements.next_run()
     begun_s = time.monotonic()
@@ -205,10 +168,8 @@ def _watch(
     measurements: Measurements, step: Step, run: int, arguments: Sequence[str], left_s: float,
     environment: Mapping[str, str],
 ) -> bool:  # fmt: skip
-    """Watch a step's process; tell whether the step is over, or it shall begin anew.
-
-    It shall where it ended on an item: the others may do.
-    """
+    """Watch a step's process; tell whether the step is over, or it shall begin anew. It shall where
+    it ended on an item: the others may do."""
     log_path = measurements.path.with_name("log.txt")
     with log_path.open("ab") as log:
         log_begin = log.tell()
@@ -244,28 +205,23 @@ def _watch(
 
 
 def _end(process: "subprocess.Popen[bytes]") -> int:
-    """End a process with those that it started, and return its exit status."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     return process.wait()
 
 
 def find_work() -> Path:
-    """Find the folder of all that a run makes beside its results."""
     return Path(os.environ.get("TMPDIR", "/tmp")) / f"nine-minutes-{os.getuid()}"
 
 
 def find_cache(work: Path) -> Path:
-    """Find the folder that holds kernelcast's compiled code, among others."""
     return work / "cache"
 
 
 def make_environments(work: Path, *, is_small: bool) -> dict[bool, dict[str, str]]:
-    """Make the environments of steps, by whether they use OpenCL.
-
-    Where OpenCL shows a GPU, kernelcast does not show it by CUDA a second time: most steps see no
-    OpenCL. Trials without a GPU do.
-    """
+    """Make the environments of steps, by whether they use OpenCL. Where OpenCL shows a GPU,
+    kernelcast does not show it by CUDA a second time: most steps see no OpenCL. Trials without a
+    GPU do."""
     found = [str(HERE), os.environ.get("PYTHONPATH", "")]
     common = {
         **os.environ,
@@ -281,11 +237,9 @@ def make_environments(work: Path, *, is_small: bool) -> dict[bool, dict[str, str
 
 
 def make_python(prepared: Path, work: Path) -> Path:
-    """Make an interpreter that sees kernelcast, what was prepared, and this one's packages.
-
-    What was compiled goes where kernelcast looks before it looks for a compiler.
-    A ``.pth`` file does it in child processes too, whatever options they are started with.
-    """
+    """Make an interpreter that sees kernelcast, what was prepared, and this one's packages. What
+    was compiled goes where kernelcast looks before it looks for a compiler. A ``.pth`` file does it
+    in child processes too, whatever options they are started with."""
     folder = work / "python"
     python = folder / "bin" / "python"
     if python.exists():
@@ -307,7 +261,6 @@ def make_python(prepared: Path, work: Path) -> Path:
 
 
 def main() -> None:
-    """Run all steps."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("output", type=Path, nargs="?", help="folder of the results")
     parser.add_argument("--prepared", type=Path, help="what prepare_nine_minutes.py made")

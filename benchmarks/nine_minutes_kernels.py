@@ -42,7 +42,6 @@ def _buffer(count: int, access: Access, init: Init = Init.ZEROS) -> BufferArgume
 
 
 def make_stream(name: str, count: int, *, ballast_bytes: int = 1) -> Problem:
-    """Make a launch of one of `STREAMS`, with local memory that nothing uses."""
     return Problem(
         name=name,
         kernel=Kernel(name=name, source=STREAMS),
@@ -67,7 +66,6 @@ def make_stride(stride: int, work_groups: int) -> Problem:
 
 
 def list_stencils(*, is_small: bool = False) -> Iterator[Problem]:
-    """List stencils of every shape of work-groups, folded and not."""
     for local in SHAPES:
         for fold in _FOLDS:
             extents = _EXTENTS[len(local)][is_small]

@@ -47,15 +47,7 @@ _UNITS = {"byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, **_SECTORS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
-    """A launch with its windows and whole runs.
-
-    Parameters
-    ----------
-    windows : sequence of (int, int, int, bool, int, float)
-        Round, place, multiple of P_sat, whether warmed, work-groups, seconds.
-    counts : mapping
-        Counters of the whole launch, per work-group; empty where they were not read.
-    """
+    """A launch with its windows and whole runs."""
 
     kernel: str
     size: int
@@ -67,7 +59,6 @@ class Sampled:
 
     @property
     def seconds(self) -> float:
-        """Median of the whole runs."""
         return median(self.whole_s)
 
     @property
@@ -91,7 +82,6 @@ class Sampled:
         return two_point(t1, t2, n1, n2, self.work_groups) if n1 != n2 else None
 
     def cost(self, points: tuple[int, int], *, is_warmed: bool) -> float:
-        """Give the share of the work-groups that windows at one place take."""
         return (sum(points) + len(points) * is_warmed) * self.unit / self.work_groups
 
 
@@ -119,7 +109,6 @@ def read_sampled(rows: Iterable[Mapping[str, Any]], steps: Sequence[str]) -> lis
 
 
 def read_counted(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Read the counters of each launch, in bytes where they are volumes."""
     counted = []
     for row in rows:
         if row["step"] != "counters":
@@ -140,7 +129,6 @@ def read_counted(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def compare_volumes(
     counted: Sequence[Mapping[str, Any]], plan: Mapping[str, Any], machine_name: str
 ) -> list[dict[str, Any]]:
-    """Set the model's DRAM volumes beside the counters'."""
     machine = read_machine(find_machine(machine_name))
     stencils: dict[str, Problem] = {one.name: one for one in list_stencils()}
     rows = []
@@ -258,7 +246,6 @@ def _describe(one: Sampled, plain: float) -> dict[str, float]:
 
 
 def list_sampling(sampled: Sequence[Sampled]) -> list[str]:
-    """Tabulate the paper's line by sampling points and state of the caches."""
     rows = []
     for size in sorted({one.size for one in sampled}):
         for points, is_warmed in PROTOCOLS:
@@ -295,7 +282,6 @@ def list_sampling(sampled: Sequence[Sampled]) -> list[str]:
 
 
 def list_volumes(volumes: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Tabulate the model's volumes over the counted ones."""
     lines = ["## Volumes of DRAM, model over counters", ""]
     for name in ("read", "written"):
         ratios = np.array([
@@ -317,7 +303,6 @@ def list_volumes(volumes: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def list_saturation(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Tabulate where P_sat by rules is not the driver's."""
     known = {
         row["item"]: row["result"] for row in rows
         if row["step"] == "saturation"
@@ -339,7 +324,6 @@ def list_saturation(rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def list_learning(learned: Mapping[tuple[str, int], tuple[float, float]]) -> list[str]:
-    """Tabulate what the epsilon-SVR brings to kernels that it has not seen."""
     if not learned:
         return []
     before, after = (np.abs([one[at] for one in learned.values()]) for at in (0, 1))
@@ -374,7 +358,6 @@ def list_tuning(configurations: Sequence[Sampled]) -> list[str]:
 
 
 def list_others(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Tabulate dispatch order and first answers."""
     orders, answers = [], []
     for row in rows:
         result = row["result"]
@@ -405,7 +388,6 @@ def list_others(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def list_steps(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Tabulate what each step took and left undone."""
     table = []
     for step in STEPS:
         own = [row for row in rows if row["step"] == step.name]
@@ -464,7 +446,6 @@ def _show(share: float | np.floating[Any]) -> str:
 
 
 def main() -> None:
-    """Write summary, plot and machine description."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, nargs="?", default=RESULTS / "h100")
     parser.add_argument("--simulated", action="store_true")

@@ -104,19 +104,7 @@ ATTRIBUTES = (
 
 @dataclass(slots=True, kw_only=True, weakref_slot=True)
 class Run:
-    """What measures one step.
-
-    Parameters
-    ----------
-    prepared : Path or None
-        Folder of what was prepared.
-    wanted_device : str
-        An id or its beginning; empty: the first GPU, or else device.
-    most : int
-        Items at most; 0 means all.
-    is_small : bool
-        Whether sizes are the least ones.
-    """
+    """What measures one step."""
 
     work: Path
     prepared: Path | None
@@ -128,7 +116,6 @@ class Run:
 
     @property
     def session(self) -> DeviceSession:
-        """The open device."""
         if self._session is None:
             found = find_devices()
             if self.wanted_device:
@@ -151,19 +138,16 @@ class Run:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The sizes planned for each kernel."""
         path = self.prepared / "plan.json" if self.prepared else None
         return json.loads(path.read_text(encoding="utf-8")) if path else {}
 
     def flush(self) -> None:
-        """Read what drives everything else out of the caches, and leaves them clean."""
         if self._flush is None:
             size = min(_FLUSH_BYTES, 16 << 20) if self.is_small else _FLUSH_BYTES
             self._flush = cl.Buffer(self.session.context, cl.mem_flags.READ_WRITE, size=size)
         self.session.probe.touch([(self._flush, self._flush.size)], 32)
 
     def read_clock(self) -> float | None:
-        """Read the clock of the GPU, in Hz."""
         return read_gpu_clock(self.session.description.name)
 
 
@@ -180,13 +164,11 @@ def order_kernels() -> list[str]:
 
 
 def list_device(run: Run) -> list[str]:
-    """List the facts, then three kernels."""
     del run
     return ["facts", *(f"trial {name}" for name in FIRST[1:4])]
 
 
 def measure_device(run: Run, item: str) -> Mapping[str, Any]:
-    """Note what the driver says and what probes find; try a kernel."""
     if item != "facts":
         return sample_kernel(run, run.problem(item.removeprefix("trial "), 0), rounds=1)
     session = run.session
@@ -247,14 +229,12 @@ def measure_saturation(run: Run, item: str) -> Mapping[str, Any]:
 
 
 def list_sampling(run: Run, first: int, sizes: int) -> list[str]:
-    """List kernels and sizes, the first size of all kernels before the second."""
     del run
     names = order_kernels()[first : first + _SAMPLED_KERNELS]
     return [f"{name} {size}" for size in range(sizes) for name in names]
 
 
 def measure_sampling(run: Run, item: str) -> Mapping[str, Any]:
-    """Sample a kernel at four places in three rounds, with whole runs in turn."""
     name, size = item.rsplit(" ", 1)
     return sample_kernel(run, run.problem(name, int(size)), rounds=ROUNDS)
 
@@ -338,7 +318,6 @@ def _problem_to_count(run: Run, name: str) -> Problem:
 
 
 def measure_counters(run: Run, item: str) -> Mapping[str, Any]:
-    """Count launches with the profiler, which runs this file anew."""
     names = item.split("|")
     functions = [_problem_to_count(run, name).kernel.name for name in names]
     profiler = shutil.which("ncu") or "/usr/local/cuda/bin/ncu"
@@ -366,7 +345,6 @@ def _repeat_options(run: Run) -> list[str]:
 
 
 def _read_counters(said: str) -> list[dict[str, Any]]:
-    """Read the profiler's table: names in its first row, units in the second."""
     lines = [line for line in said.splitlines() if line.startswith('"')]
     if not lines:
         return []
@@ -396,7 +374,6 @@ def _make_input(work: Path, prepared: Path | None, name: str, size: int) -> None
 
 
 def count_launches(run: Run, names: Sequence[str]) -> None:
-    """Launch each problem once as a whole: what the profiler watches."""
     for name in names:
         try:
             problem = _problem_to_count(run, name)
@@ -444,7 +421,6 @@ def list_memory(run: Run) -> list[str]:
 
 
 def measure_memory(run: Run, item: str) -> Mapping[str, Any]:
-    """Run a microbenchmark of the calibration, or one of ours."""
     if item == "strides":
         groups = 64 if run.is_small else 132 * 16
         return {"seconds": {stride: _time_whole(run, make_stride(stride, groups))
@@ -478,13 +454,11 @@ def _time_whole(run: Run, problem: Problem) -> list[float]:
 
 
 def measure_tuning(run: Run, item: str) -> Mapping[str, Any]:
-    """Sample a configuration at one place, and run it as a whole."""
     problems = {one.name: one for one in list_configurations(is_small=run.is_small)}
     return sample_kernel(run, problems[item], rounds=1, whole_runs=3)
 
 
 def measure_dispatch(run: Run, item: str) -> Mapping[str, Any]:
-    """Note on which compute unit each work-group ran, and when."""
     settings = TraceSettings(work_groups=64 if run.is_small else _TRACED_GROUPS)
     return to_plain(trace_in_session(run.session, run.problem(item, 0), settings))
 
@@ -508,13 +482,11 @@ def measure_answers(run: Run, item: str) -> Mapping[str, Any]:
 
 
 def list_opencl(run: Run) -> list[str]:
-    """List the first kernels, where the GPU's driver has OpenCL."""
     platform = run.session.description.platform
     return list(FIRST[:12]) if "NVIDIA" in platform else []
 
 
 def measure_opencl(run: Run, item: str) -> Mapping[str, Any]:
-    """Sample a kernel as the driver's own compiler makes it."""
     return sample_kernel(run, run.problem(item, 0), rounds=1, whole_runs=3)
 
 
@@ -541,10 +513,8 @@ _STEPS: dict[str, tuple[Callable[[Run], list[str]], Callable[[Run, str], Mapping
 
 
 def measure_step(run: Run, name: str, measurements: Measurements, number: int, end_s: float) -> int:
-    """Measure a step's items until the time is over; the process's exit status is returned.
-
-    Where a kernel failed on the device, the process has to begin anew: errors of CUDA last.
-    """
+    """Measure a step's items until the time is over; the process's exit status is returned. Where a
+    kernel failed on the device, the process has to begin anew: errors of CUDA last."""
     list_items, measure = _STEPS[name]
     items = list_items(run)
     items = items[: run.most] if run.most else items
@@ -576,7 +546,6 @@ def measure_step(run: Run, name: str, measurements: Measurements, number: int, e
 
 
 def main() -> None:
-    """Measure one step, or launch what the profiler watches."""
     parser = argparse.ArgumentParser()
     parser.add_argument("step", nargs="?", choices=[step.name for step in STEPS])
     parser.add_argument("number", nargs="?", type=int)

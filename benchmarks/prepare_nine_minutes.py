@@ -130,7 +130,6 @@ def choose_start(kernel: CorpusKernel, cache: Path) -> int:
 
 
 def list_kernels(cache: Path) -> Iterator[Kernel]:
-    """List what is compiled beside what a trial asks for."""
     for kernel in find_kernels():
         yield prepare_launch(
             kernel, {kernel.size.parameter: choose_start(kernel, cache)},
@@ -151,10 +150,8 @@ def list_kernels(cache: Path) -> Iterator[Kernel]:
 
 
 def compile_all(target: Path, *, trial_s: float) -> None:
-    """Have kernelcast compile all kernels, and in a trial what it needs of its own.
-
-    Both run on a stand-in for a GPU, with a cache of their own.
-    """
+    """Have kernelcast compile all kernels, and in a trial what it needs of its own. Both run on a
+    stand-in for a GPU, with a cache of their own."""
     here = str(Path(__file__).resolve())
     with tempfile.TemporaryDirectory() as made:
         cache = find_cache(Path(made) / f"nine-minutes-{os.getuid()}")
@@ -183,7 +180,6 @@ def compile_all(target: Path, *, trial_s: float) -> None:
 
 
 def build_all(cache: Path) -> None:
-    """Build every kernel on the first device, as sampling does."""
     session = open_session(*find_devices()[0])
     session.try_out()
     built, failures = 0, []
@@ -198,9 +194,7 @@ def build_all(cache: Path) -> None:
 
 def count_active(problem: Problem, processor: str) -> int:
     """Count the work-groups of a launch that are active at once on a unit of a GPU of NVIDIA's.
-
-    Registers and local memory are the assembler's, what they leave room for is by the rules.
-    """
+    Registers and local memory are the assembler's, what they leave room for is by the rules."""
     kernel, major = problem.kernel, int(processor[3:]) // 10
     compiled = compile_kernel(
         kernel.source, kernel.build_options, Target.parse(processor), source_name=kernel.source_name
@@ -220,10 +214,8 @@ def count_active(problem: Problem, processor: str) -> int:
 
 
 def plan_sizes(kernel: CorpusKernel, cache: Path, processor: str, units: int) -> dict[str, Any]:
-    """Plan two sizes of a kernel that fill a GPU several times, as far as memory allows.
-
-    Where a program makes the inputs, sizes beyond the least two are foretold from these.
-    """
+    """Plan two sizes of a kernel that fill a GPU several times, as far as memory allows. Where a
+    program makes the inputs, sizes beyond the least two are foretold from these."""
     size, has_maker = kernel.size, load_input_maker(kernel) is not None
 
     def make(value: int) -> Problem:
@@ -277,7 +269,6 @@ def plan_sizes(kernel: CorpusKernel, cache: Path, processor: str, units: int) ->
 
 
 def plan_all(target: Path, cache: Path, processor: str, units: int) -> None:
-    """Plan the sizes of every kernel for a device."""
     plan = {}
     for kernel in find_kernels():
         try:
@@ -294,7 +285,6 @@ def plan_all(target: Path, cache: Path, processor: str, units: int) -> None:
 
 
 def main() -> None:
-    """Prepare a folder, and say how much travels."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", action="append", choices=["packages", "compiled", "plan"])

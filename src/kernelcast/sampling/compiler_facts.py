@@ -11,10 +11,8 @@ import struct
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, cast
-from weakref import WeakKeyDictionary
 
 import msgpack
-from cachetools import LRUCache
 
 from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.kernel import Kernel
@@ -27,8 +25,6 @@ from kernelcast.sampling.session import DeviceSession
 
 NVIDIA_COMPILER = "cl_nv_compiler_options"
 _AMD_DRIVER = "cl_amd_device_attribute_query"
-# Registers do not depend on the local size: one more build per kernel and session is enough.
-_logs: WeakKeyDictionary[DeviceSession, dict[str, dict[str, int]]] = WeakKeyDictionary()
 
 
 def read_compiler_statistics(session: DeviceSession, kernel: Kernel) -> dict[str, int]:
@@ -44,7 +40,8 @@ def read_compiler_statistics(session: DeviceSession, kernel: Kernel) -> dict[str
             "spill_load_bytes_per_work_item": 0,
         }
     if NVIDIA_COMPILER in extensions:  # other compilers refuse the option
-        known = _logs.setdefault(session, {})
+        # Registers do not depend on the local size: one more build per kernel is enough.
+        known = session.build_logs
         if kernel.digest not in known:
             source = make_unique(kernel.source, secrets.token_hex(8))
             options = (*kernel.build_options, "-cl-nv-verbose")
@@ -184,10 +181,6 @@ _WARP_SIZES = {
     "cl_nv_device_attribute_query": "warp_size_nv",
     "cl_amd_device_attribute_query": "wavefront_width_amd",
 }
-# What an index space adds is its local size: other sizes of a kernel are told without a question.
-_known: WeakKeyDictionary[DeviceSession, LRUCache[tuple[str, tuple[int, ...]], CompilerFacts]] = (
-    WeakKeyDictionary()
-)
 
 
 def read_compiler_facts(session: DeviceSession, kernel: Kernel, ndrange: NDRange) -> CompilerFacts:
@@ -195,7 +188,8 @@ def read_compiler_facts(session: DeviceSession, kernel: Kernel, ndrange: NDRange
     with session.lock:
         built = session.whole_kernel(kernel)
         local_size = choose_local_size(session, built.kernel, ndrange).known_local_size
-        known = _known.setdefault(session, LRUCache(256))
+        # What an index space adds is its local size: others are told without a question.
+        known = session.compiler_facts
         key = kernel.digest, local_size
         if key not in known:
             # of its own: the session's may hold local arguments, which would count as declared

@@ -1,15 +1,13 @@
 """Measures what other programs leave to a CPU device, without the device.
 
-Who else wants to run: the system's own count of runnable threads costs one read, and ours are
-counted beside it. Where there seem to be others, threads are looked at one by one: the system
-counts threads of a device that have just ended a launch, builds (PoCL's linker is a process of its
-own), and the kernel's, that write to the disk what a runtime puts into its cache. On an otherwise
-idle machine 20 of 33 new kernels on PoCL were taken for busy by it.
+Who else wants to run: the system's own count of runnable threads costs one read. Where there seem
+to be others than ours, threads are looked at one by one: the count holds those that have just ended
+a launch, builds (PoCL's linker is a process), and the kernel's that write a runtime's cache to the
+disk. On an idle machine 20 of 33 new kernels on PoCL were taken for busy by it.
 
 What they leave: as many threads of the host as the device has work for the length of a launch, and
-Linux says how long they waited for a processor: beside two busy loops on two processors 1.9 to 2.5
-times as long as alone, where half a second of such work says 2.0. No device is opened, or waited
-for. What a launch of this process met is told by its own threads.
+Linux says how long they waited: beside two busy loops on two processors launches take 1.9 to 2.5
+times as long, and half a second of such work says 2.0. No device is opened, or waited for.
 """
 
 import hashlib

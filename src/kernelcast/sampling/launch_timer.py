@@ -1,17 +1,14 @@
 """Times launches: by events, by the host's clock, or by the processor time that they take.
 
-The time on a clock holds more than the work of a launch of a millisecond: threads that sleep must
-wake, two of them may be put on one core, a virtual machine's processor may be taken away. A whole
-run of the kernel hardly notices; a sample sees little else (same launch of 1 ms, mean deviation
-from its median: PoCL 40 % by the clock, 3 % by processor time; llvmpipe 24 and 15 %). So the
-processor time of this process over the cores that share the work is believed where it is less.
-Whatever else the process does meanwhile, and threads that wait by spinning (Intel's runtime), only
-lead back to the clock.
+The time on a clock holds more than the work of a launch of a millisecond: threads wake, two are put
+on one core, a virtual machine's processor is taken away (same launch of 1 ms, mean deviation from
+its median: PoCL 40 % by the clock, 3 % by processor time; llvmpipe 24 and 15 %). So the processor
+time of this process over the cores that share the work is believed where it is less. What else the
+process does, and threads that wait by spinning (Intel's runtime), only lead back to the clock.
 
-Threads that have slept are woken on one processor more often than not, and it takes milliseconds
-until they are moved apart: atomics and caches behave otherwise there than in the whole launch, and
-who spins takes the processor from who works (Intel's runtime: estimates of 0.5 to 5 times the
-time). So the device's threads are kept on a processor each while samples run.
+Threads that have slept are woken on one processor more often than not, where atomics and caches
+behave otherwise for milliseconds, and who spins takes the processor from who works (Intel's
+runtime: estimates of 0.5 to 5 times the time). So they are kept on a processor each meanwhile.
 """
 
 import os

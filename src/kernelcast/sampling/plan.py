@@ -7,20 +7,10 @@ from kernelcast.records.errors import InputError
 DEFAULT_BUDGET = 0.05
 """Share of the predicted time that sampling may take unless another is asked for."""
 SAMPLER = 5
-"""Revision of how launches are sampled: grows when samples of the same launch, and the linear
-model's time from them, come to be of another size. Observations keep it under this name among
-their versions; models refuse samples of revisions that they have not learned from.
-
-1. Windows anywhere in the index space.
-2. Rows of tiles as a driver dispatches them, worker threads told apart, places and weights by the
-   work that the source and its index buffers tell of (ADR 0016 to 0019), in windows that are
-   compiled as the whole launch is (ADR 0004).
-3. With every page of the buffers read before (ADR 0020), and every work-group of a window counted
-   where index buffers tell the work (ADR 0019).
-4. At two moments, in windows of which the first part pays for cold caches (ADR 0032).
-   On GPUs in pairs of warmed windows (ADR 0039).
-5. Slabs: two long launches, each behind a shorter one, the lesser of which counts (ADR 0042).
-"""
+"""Revision of how launches are sampled, kept with observations; models refuse samples of revisions
+that they have not learned from. 1: windows anywhere; 2: rows of tiles, places by counted work (ADR
+0016 to 0019), compiled as the whole (ADR 0004); 3: pages read before (ADR 0020); 4: two moments
+(ADR 0032), pairs of warmed windows on GPUs (ADR 0039); 5: slabs (ADR 0042)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

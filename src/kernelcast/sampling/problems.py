@@ -95,12 +95,21 @@ class ProblemArguments(WrittenArguments):
                 self._ready[place].add([(0, self._sizes[place])])
         self._load(dict.fromkeys(copied, ()))
         for place, argument in enumerate(problem.arguments):
+            is_object = isinstance(argument, ImageArgument | SamplerArgument)
+            if is_object and isinstance(session.device, OtherDriver):
+                raise DeviceLimitError(
+                    f"{session.description.id}: images and samplers are OpenCL devices' only"
+                )
             match argument:
                 case ImageArgument():
                     self._images.append(make_image(session, argument, seed=seed_of(seed, place)))
                     self.arguments.append(self._images[-1])
                 case SamplerArgument():
-                    self.arguments.append(make_sampler(session, argument))
+                    self.arguments.append(cl.Sampler(
+                        session.context, argument.normalized,
+                        getattr(cl.addressing_mode, argument.address.upper()),
+                        getattr(cl.filter_mode, argument.filter.upper()),
+                    ))  # fmt: skip
                 case BufferArgument(count=0):
                     self.arguments.append(None)
                 case BufferArgument():
@@ -144,7 +153,6 @@ def list_recipes(problem: Problem, *, seed: int) -> dict[int, Recipe]:
 
 
 def make_image(session: DeviceSession, argument: ImageArgument, *, seed: int) -> cl.Image:
-    _refuse_objects(session, "images")
     order = getattr(cl.channel_order, argument.order.upper())
     channel = getattr(cl.channel_type, argument.channel.upper())
     layers = (argument.layers,) if argument.layers else ()
@@ -162,21 +170,6 @@ def make_image(session: DeviceSession, argument: ImageArgument, *, seed: int) ->
             f"{session.description.id}: makes no {argument.type_name} of {size} pixels of "
             f"{argument.order} {argument.channel} ({error})"
         ) from error
-
-
-def make_sampler(session: DeviceSession, argument: SamplerArgument) -> cl.Sampler:
-    _refuse_objects(session, "samplers")
-    return cl.Sampler(
-        session.context, argument.normalized,
-        getattr(cl.addressing_mode, argument.address.upper()),
-        getattr(cl.filter_mode, argument.filter.upper()),
-    )  # fmt: skip
-
-
-def _refuse_objects(session: DeviceSession, what: str) -> None:
-    if isinstance(session.device, OtherDriver):
-        msg = f"{session.description.id}: {what} are given to OpenCL's devices only"
-        raise DeviceLimitError(msg)
 
 
 def seed_of(seed: int, place: int) -> int:

@@ -23,10 +23,7 @@ touched."""
 _PAGE_BYTES = 4096
 
 KernelArgument: TypeAlias = Any
-"""What `pyopencl.Kernel.set_arg` takes: a buffer, a NumPy scalar, local memory, None.
-
-pyopencl's own type for it leaves out local memory.
-"""
+"""What `pyopencl.Kernel.set_arg` takes; its own type for that leaves out local memory."""
 
 
 class Reach(Protocol):

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from cachetools import LRUCache, cachedmethod
 
+from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.contention import Contention
 from kernelcast.records.device import (
     DeviceDescription,
@@ -79,6 +80,8 @@ class DeviceSession:
         self.turns = TURNS if description.kind is DeviceKind.CPU else CoreTurns()
         self.saturation_points: dict[tuple[str, tuple[int, ...]], SaturationPoint] = {}
         self.chosen_local_sizes: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.build_logs: dict[str, dict[str, int]] = {}
+        self.compiler_facts: LRUCache[tuple[str, tuple[int, ...]], CompilerFacts] = LRUCache(256)
         self.build_times_s: dict[str, float] = {}
         """What the compiler took for each kernel as it is, by its digest."""
         self.building_s = 0.0

@@ -56,7 +56,12 @@ class WarmedSampler:
         counts = launch.ndrange.group_counts
         self._launch, self._plan = launch, plan
         self._active = active or GroupBox(start=(0,) * len(counts), shape=counts)
-        self._unit = _choose_unit(self._active.work_group_count, launch.saturation.concurrency)
+        # Work-groups of a warm-up: what fills the device, half where there are few; or none.
+        concurrency, count = launch.saturation.concurrency, self._active.work_group_count
+        filling = -(-concurrency // MULTIPLES[0])
+        self._unit = max(min(concurrency, count // _LEAST_UNITS), filling)
+        if _UNITS_PER_PAIR * filling >= count:
+            self._unit = 0
         self._ran: list[GroupBox] = []
         self._timed: list[TimedLaunch] = []
         self._warm_up_s = 0.0
@@ -234,11 +239,3 @@ def open_sampler(
     least_s = max(_EMPTY_LAUNCHES * launch.launch_overhead_s, _LEAST_LAUNCH_S)
     plan = replace(plan, min_launch_s=min(plan.min_launch_s, least_s))
     return WarmedSampler(launch, plan, active=active)
-
-
-def _choose_unit(work_groups: int, concurrency: int) -> int:
-    """Give the work-groups of a warm-up: what fills the device, half where there are few; or 0."""
-    filling = -(-concurrency // MULTIPLES[0])
-    if _UNITS_PER_PAIR * filling >= work_groups:
-        return 0
-    return max(min(concurrency, work_groups // _LEAST_UNITS), filling)

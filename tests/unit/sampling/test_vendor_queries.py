@@ -143,6 +143,7 @@ class FakeSession:
     def __init__(self, *extensions: str) -> None:
         self.context = self.device = None
         self.description = SimpleNamespace(extensions=extensions)
+        self.build_logs: dict[str, dict[str, int]] = {}
 
 
 @pytest.fixture

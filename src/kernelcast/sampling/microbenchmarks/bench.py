@@ -91,11 +91,9 @@ class Measured:
     median: float
     """Decisions and traits take it, since neighbours on a machine only ever add time."""
     low: float
-    """Begin of the 95 % interval of one run: 1.96 standard deviations on either side of the mean,
-    as in the microbenchmarks paper, but of the logarithms. So it stays positive, turns into the
-    interval of a rate, holds the median always, and differs from the paper's by less than 0.5 % of
-    the mean where the deviation is below 5 %. The drift of the device's speed from one minute to
-    another, as the reference kernel has it, is part of it."""
+    """Begin of the 95 % interval of one run: 1.96 standard deviations on either side of the mean as
+    in the paper, but of logarithms, so that it stays positive, holds the median, and turns into a
+    rate's. The drift of the device's speed, as the reference kernel has it, is part of it."""
     high: float
     minimum: float
 
