@@ -50,7 +50,12 @@ class HostArguments:
 def read_host_arguments(
     values: Sequence[Any], elements: Mapping[int, ElementType] | None = None
 ) -> HostArguments:
-    held = [_view_structures(one) for one in values]
+    held = []
+    for one in values:
+        is_structured = isinstance(one, np.ndarray) and bool(one.dtype.fields)
+        if is_structured and one.flags.c_contiguous:  # as bytes, in the caller's own memory
+            one = one.reshape(-1).view(np.uint8) if one.ndim else one[()]
+        held.append(one)
     described = tuple(
         _describe(index, value, (elements or {}).get(index)) for index, value in enumerate(held)
     )
@@ -70,13 +75,6 @@ def make_host_arguments(problem: Problem, *, seed: int) -> HostArguments:
             case LocalArgument():
                 values.append(argument)
     return HostArguments(described=problem.arguments, values=tuple(values))
-
-
-def _view_structures(value: Any) -> Any:  # noqa: ANN401 - whatever was given
-    """Give structures as their bytes, arrays of them in the caller's own memory."""
-    if not isinstance(value, np.ndarray) or not value.dtype.fields or not value.flags.c_contiguous:
-        return value
-    return value.reshape(-1).view(np.uint8) if value.ndim else value[()]
 
 
 def _describe(index: int, value: object, wanted: ElementType | None) -> Argument:

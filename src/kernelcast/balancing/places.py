@@ -21,7 +21,12 @@ def choose_places(devices: Sequence[str | DevicePlace]) -> list[DevicePlace]:
     ]
     found = [replace(one, device_id=match_device_id(one.device_id, known)) for one in wanted]
     return [
-        replace(one, concurrency=_count_units(one, known[one.device_id]))
+        replace(
+            one,
+            concurrency=max(
+                1, len(one.cores) or one.compute_units or known[one.device_id].compute_units
+            ),
+        )
         for one in share_cores(found, known)
     ]
 
@@ -32,9 +37,10 @@ def share_cores(
     available: Sequence[int] | None = None,
 ) -> list[DevicePlace]:
     """Divide the cores that nobody has been given among CPU devices without any."""
-    cores = _list_cores() if available is None else list(available)
+    if available is None:  # none where processes cannot be bound to cores
+        available = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
     taken = {core for one in places for core in one.cores}
-    free = [core for core in cores if core not in taken]
+    free = [core for core in available if core not in taken]
     is_cpu = [descriptions[one.device_id].kind is DeviceKind.CPU for one in places]
     bare = [n for n, one in enumerate(places) if is_cpu[n] and not one.cores]
     if sum(is_cpu) < 2 or not bare or len(free) < len(bare):
@@ -60,12 +66,3 @@ def place_by_text(device_ids: Sequence[str], cores: str | None) -> list[DevicePl
             raise InputError(msg)
         places[number] = replace(places[number], cores=read_cores(text))
     return places
-
-
-def _count_units(place: DevicePlace, description: DeviceDescription) -> int:
-    """Give the compute units, or the cores, that a device has where it is."""
-    return max(1, len(place.cores) or place.compute_units or description.compute_units)
-
-
-def _list_cores() -> list[int]:
-    return sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []

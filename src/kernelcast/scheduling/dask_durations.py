@@ -23,7 +23,21 @@ SETTING = "distributed.scheduler.default-task-durations"
 
 
 def task_durations(seconds_by_name: Mapping[str, float]) -> dict[str, str]:
-    return {_check_name(name): _write(name, s) for name, s in seconds_by_name.items()}
+    found: dict[str, str] = {}
+    for name, seconds in seconds_by_name.items():
+        # A key is its name, a dash and a hash.
+        filed = _import_dask("dask.utils").key_split(f"{name}-0123456789")
+        if filed != name:
+            msg = (
+                f"{name!r}: Dask would file such tasks under {filed!r}; begin with a letter, and "
+                "put no number behind a dash (triad_4096, not triad-4096)"
+            )
+            raise InputError(msg)
+        if not 0 < seconds < math.inf:
+            msg = f"{name}: takes {seconds} s; expected a positive time"
+            raise InputError(msg)
+        found[name] = f"{seconds * 1e6:.3f}us"
+    return found
 
 
 def durations_of_estimates(
@@ -85,26 +99,6 @@ def write_dask_config(path: Path, durations: Mapping[str, str]) -> None:
     except OSError as error:
         msg = f"{path}: the configuration cannot be written: {error.strerror or error}"
         raise InputError(msg) from error
-
-
-def _check_name(name: str) -> str:
-    """Make sure that a task called so is filed under that name."""
-    # A key is its name, a dash and a hash.
-    found = _import_dask("dask.utils").key_split(f"{name}-0123456789")
-    if found != name:
-        msg = (
-            f"{name!r}: Dask would file such tasks under {found!r}; begin with a letter, and put "
-            "no number behind a dash (triad_4096, not triad-4096)"
-        )
-        raise InputError(msg)
-    return name
-
-
-def _write(name: str, seconds: float) -> str:
-    if not 0 < seconds < math.inf:
-        msg = f"{name}: takes {seconds} s; expected a positive time"
-        raise InputError(msg)
-    return f"{seconds * 1e6:.3f}us"
 
 
 def _import_dask(module: str) -> Any:  # noqa: ANN401 - the library ships no types

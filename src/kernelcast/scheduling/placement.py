@@ -28,16 +28,6 @@ class Task:
     after: tuple[str, ...] = ()
 
 
-def _find_start(busy: Sequence[tuple[float, float]], ready_s: float, seconds: float) -> float:
-    """Find the first gap of a length between begins and ends that begins when all is ready."""
-    start_s = ready_s
-    for begin_s, end_s in busy:
-        if start_s + seconds <= begin_s:
-            break
-        start_s = max(start_s, end_s)
-    return start_s
-
-
 def place_tasks(
     tasks: Sequence[Task],
     *,
@@ -48,14 +38,25 @@ def place_tasks(
     what data takes between two devices, `free_s` when each device is free, in seconds."""
     by_name = {task.name: task for task in tasks}
     behind = _find_later(tasks, by_name)
-    seconds = {
-        task.name: {device: _take_seconds(one) for device, one in task.times.items()}
-        for task in tasks
-    }
+
+    def move(task: Task, later: Task, source: str, target: str) -> float:
+        return 0.0 if source == target else move_s(task, later, source, target)
+
+    seconds: dict[str, dict[str, float]] = {}
+    for task in tasks:
+        times = {n: one.expected if isinstance(one, Estimate) else one
+                 for n, one in task.times.items()}  # fmt: skip
+        seconds[task.name] = {n: one.seconds if isinstance(one, Interval) else one
+                              for n, one in times.items()}  # fmt: skip
     ranks: dict[str, float] = {}
     for name in behind:
         after_s = [
-            ranks[later] + _mean_move(by_name[name], by_name[later], move_s)
+            ranks[later]
+            + fmean(
+                move(by_name[name], by_name[later], one, other)
+                for one in by_name[name].times
+                for other in by_name[later].times
+            )
             for later in behind[name]
         ]
         ranks[name] = fmean(seconds[name].values()) + max(after_s, default=0.0)
@@ -69,10 +70,14 @@ def place_tasks(
         task, starts_s = by_name[name], {}
         for device in task.times:
             ready_s = max(
-                (placed[one].end_s + _move(by_name[one], task, placed[one].device, device, move_s)
+                (placed[one].end_s + move(by_name[one], task, placed[one].device, device)
                  for one in task.after), default=0.0,
             )  # fmt: skip
-            starts_s[device] = _find_start(busy.get(device, ()), ready_s, seconds[name][device])
+            for begin_s, end_s in busy.get(device, ()):  # into the first gap that is long enough
+                if ready_s + seconds[name][device] <= begin_s:
+                    break
+                ready_s = max(ready_s, end_s)
+            starts_s[device] = ready_s
         ends_s = {device: start_s + seconds[name][device] for device, start_s in starts_s.items()}
         best = min(ends_s, key=lambda device: ends_s[device])
         rivals = {device: (task.times[device], start_s) for device, start_s in starts_s.items()}
@@ -104,24 +109,6 @@ def _find_later(tasks: Sequence[Task], by_name: Mapping[str, Task]) -> dict[str,
         for name in task.after:
             later[name].append(task.name)
     return later
-
-
-def _take_seconds(time: Time) -> float:
-    if isinstance(time, Estimate):
-        return time.expected.seconds
-    return time.seconds if isinstance(time, Interval) else time
-
-
-def _move(
-    task: Task, later: Task, source: str, target: str,
-    move_s: Callable[[Task, Task, str, str], float],
-) -> float:  # fmt: skip
-    return 0.0 if source == target else move_s(task, later, source, target)
-
-
-def _mean_move(task: Task, later: Task, move_s: Callable[[Task, Task, str, str], float]) -> float:
-    return fmean(_move(task, later, one, other, move_s) for one in task.times
-                 for other in later.times)  # fmt: skip
 
 
 def submit_options(

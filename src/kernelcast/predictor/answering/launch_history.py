@@ -366,7 +366,11 @@ def list_doubts(facts: HistoryFacts | None) -> tuple[str, ...]:
         )
     if facts.set_aside:
         count = len(facts.set_aside)
-        named = [_describe(one) for one in facts.set_aside[-_MOST_NAMED:]]
+        named = []
+        for one in facts.set_aside[-_MOST_NAMED:]:
+            when = "" if one.when is None else f" of {one.when.isoformat(' ', 'seconds')}"
+            key = f" (key {one.key[:_KEY_LETTERS]})" if one.key else ""
+            named.append(f"{one.seconds:.3g} s{when}{key}, but {one.reason}")
         more = [f"{count - _MOST_NAMED} more"] if count > _MOST_NAMED else []
         what = "observation is" if count == 1 else "observations are"
         listed = "; ".join([*named, *more])
@@ -389,9 +393,3 @@ def update_doubts(estimate: Estimate, facts: HistoryFacts) -> Estimate:
         missing={**known.missing, Tier.HISTORY.value: absence},
     )
     return replace(estimate, warnings=(*kept, *new), explanation=known)
-
-
-def _describe(one: SetAside) -> str:
-    when = "" if one.when is None else f" of {one.when.isoformat(' ', 'seconds')}"
-    key = f" (key {one.key[:_KEY_LETTERS]})" if one.key else ""
-    return f"{one.seconds:.3g} s{when}{key}, but {one.reason}"

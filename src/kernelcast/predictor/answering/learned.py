@@ -1,7 +1,7 @@
 """How a learned correction moves what samples say, or why there is none."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -101,25 +101,25 @@ class KnownCorrection:
         sizes = list_sizes(request.problem)
         if not request.is_live or request.policy.methods.models or model is not self.model:
             return False
-        return sizes is not None and _are_near(sizes, self.sizes)
+        return (
+            sizes is not None
+            and len(sizes) == len(self.sizes)
+            and all(
+                a == b or (a * b > 0 and 1 / _NEAR <= a / b <= _NEAR)
+                for a, b in zip(sizes, self.sizes, strict=True)
+            )
+        )
 
 
 def list_sizes(problem: Problem) -> tuple[float, ...] | None:
     """List what a launch's work depends on; None where the device chooses the local size."""
     if problem.ndrange.local_size is None:
         return None
-    return (float(problem.ndrange.work_item_count), *_list_scalars(problem))
-
-
-def _list_scalars(problem: Problem) -> Iterator[float]:
-    """Give the whole numbers among the arguments; numbers with a point decide no work."""
-    for one in problem.arguments:
-        if isinstance(one, ScalarArgument):
-            yield from (float(value) for value in one.values if isinstance(value, int))
-
-
-def _are_near(sizes: tuple[float, ...], others: tuple[float, ...]) -> bool:
-    return len(sizes) == len(others) and all(
-        a == b or (a * b > 0 and 1 / _NEAR <= a / b <= _NEAR)
-        for a, b in zip(sizes, others, strict=True)
-    )
+    scalars = [
+        float(value)
+        for one in problem.arguments
+        if isinstance(one, ScalarArgument)
+        for value in one.values
+        if isinstance(value, int)  # numbers with a point decide no work
+    ]
+    return (float(problem.ndrange.work_item_count), *scalars)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import replace
 from functools import cache, lru_cache, partial
 from importlib import import_module
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 from kernelcast.features.analysis import analyse
 from kernelcast.features.vector import SampledSource, combine
@@ -33,7 +33,7 @@ from kernelcast.predictor.answering.tasks import (
     read_moments,
 )
 from kernelcast.records.analytic_estimate import AnalyticEstimate
-from kernelcast.records.arguments import Access, BufferArgument
+from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.contention import Contention
 from kernelcast.records.errors import (
     EstimateTimeoutError,
@@ -163,12 +163,8 @@ def _find_wait(kernel: Kernel) -> str:
         return ""
 
 
-class Hold(Protocol):
-    """Prepares a launch of a type on the device for the length of a block."""
-
-    def __call__(
-        self, launch_type: type[OpenCLLaunch], *, inferred: Sequence[Access | None]
-    ) -> AbstractContextManager[OpenCLLaunch]: ...
+Hold = Callable[..., AbstractContextManager[OpenCLLaunch]]
+"""Prepares a launch of a type, with what its arguments are used for, for the length of a block."""
 
 
 def run_estimate(
@@ -198,7 +194,12 @@ def run_estimate(
     started_s = time.perf_counter()
     problem, kernel = task.problem, task.problem.kernel
     refuse_persistent(kernel)
-    accesses = _find_accesses(problem, task.facts)
+    if task.facts is not None and len(task.facts.accesses) == len(problem.arguments):
+        accesses = task.facts.accesses  # without a look at the source
+    else:
+        from kernelcast.features.analysis import infer_accesses
+
+        accesses = infer_accesses(kernel, len(problem.arguments))
     is_checked = hold is not None  # live objects are refused before they come here
     if not is_checked:
         refuse_misfits(problem)  # no compiler of a device is needed to see that
@@ -429,15 +430,6 @@ def _add_facts(
         return replace(outcome, row=make_row(sampled, found, touched))
     except KernelcastError as error:
         return replace(outcome, row_failure=str(error))
-
-
-def _find_accesses(problem: Problem, facts: LaunchFacts | None) -> tuple[Access | None, ...]:
-    """Say what the kernel may do with its arguments, without a look at its source if known."""
-    if facts is not None and len(facts.accesses) == len(problem.arguments):
-        return facts.accesses
-    from kernelcast.features.analysis import infer_accesses
-
-    return infer_accesses(problem.kernel, len(problem.arguments))
 
 
 def make_row(
