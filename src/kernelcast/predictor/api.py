@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,7 @@ from kernelcast.launches.settings import (
 )
 from kernelcast.predictor.answering.launch_request import (
     check_device_ids,
-    check_number,
-    check_problem_path,
+    refuse,
 )
 from kernelcast.predictor.estimates import estimate_on_devices, find_devices
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
@@ -102,8 +102,10 @@ def estimate(  # noqa: PLR0913 - a launch has that many parts
         source=source,
         build_options=build_options,
     )
-    for name, value in (("budget", budget), ("coverage", coverage), ("seed", seed)):
-        check_number(name, value)
+    numbers: dict[str, object] = {"budget": budget, "coverage": coverage, "seed": seed}
+    for name, value in numbers.items():
+        if not isinstance(value, Real):
+            refuse(name, value, "a number")
     predictor = _find_predictor(budget, coverage, int(seed), measure)
     return predictor.estimate(launch, anew=measure)
 
@@ -197,7 +199,10 @@ def estimate_problem(
     InputError
         If the problem cannot be used on any device.
     """
-    check_problem_path(path)
+    given: object = path
+    if not isinstance(given, str | Path):
+        wanted = "the path of a YAML file; Predictor().estimate(problem, device) takes a Problem"
+        refuse("problem file", given, wanted)
     check_device_ids(devices)
     problem = read_problem(path, parameters=parameters)
     report("looking for devices")

@@ -16,7 +16,7 @@ from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import (
     RequestReader,
     check_device_ids,
-    check_identity,
+    refuse,
 )
 from kernelcast.predictor.answering.memory import Memory, SamplesStore
 from kernelcast.predictor.answering.policy import MethodChoice, Policy, TimeLimit
@@ -420,7 +420,8 @@ class Predictor:
             if self._answers.meter is not None:
                 self._answers.meter.note(request.device)
             identity = request.identify()
-        identity = check_identity(identity)
+        if not isinstance(identity, LaunchIdentity):
+            refuse("launch", launch, "the predictor's Estimate, its identity, or a Launch")
         if not isinstance(measured_s, float | int | Real):
             from kernelcast.sampling.user_objects import read_event_times  # imports pyopencl
 

@@ -2,12 +2,11 @@
 
 import sys
 import threading
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeGuard
 
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.machines import find_stand_in
@@ -172,68 +171,26 @@ class LaunchRequest:
         )
 
 
-def check_problem(given: object) -> Problem:
-    if isinstance(given, Problem):
-        return given
-    what = f"the path {str(given)!r}" if isinstance(given, str | Path) else type(given).__name__
-    msg = (
-        f"problem: {what} given; give a Problem, which kernelcast.read_problem(path) reads, or a "
-        "kernelcast.Launch of pyopencl objects"
-    )
-    raise InputError(msg)
-
-
-def list_launches(given: object, is_live: Callable[[object], bool]) -> list[Any]:
-    """Give the launches of a caller; one alone is no sequence of them."""
-    if isinstance(given, str | Path) or not isinstance(given, Iterable):
-        what = repr(str(given)) if isinstance(given, str | Path) else type(given).__name__
-        msg = f"launches: {what} given; give a sequence of Problem, such as [problem]"
-        raise InputError(msg)
-    return [one if is_live(one) else check_problem(one) for one in given]
-
-
-def check_problem_path(given: object) -> None:
-    """Refuse what is no path; a problem that was read already is the usual mistake."""
-    if not isinstance(given, str | Path):
-        msg = (
-            f"problem file: {type(given).__name__} given; give the path of a YAML file. "
-            "kernelcast.Predictor().estimate(problem, device) takes a Problem"
-        )
-        raise InputError(msg)
-
-
-def check_device(given: object) -> str | DeviceDescription:
-    if isinstance(given, str | DeviceDescription):
-        return given
-    msg = (
-        f"device: {type(given).__name__} given; give an id, or its beginning, as "
-        "`kernelcast devices` lists them"
-    )
+def refuse(name: str, given: object, wanted: str) -> NoReturn:
+    """Say what to give where a caller's value is of another kind than the one that is meant."""
+    if isinstance(given, DeviceDescription):
+        given = given.id
+    what = repr(str(given)) if isinstance(given, str | Path) else type(given).__name__
+    msg = f"{name}: {what} given; give {wanted}"
     raise InputError(msg)
 
 
 def check_device_ids(given: object) -> None:
     """Refuse one id where several are meant: its letters would be taken for ids."""
     if isinstance(given, str | DeviceDescription):
-        name = given if isinstance(given, str) else given.id
-        msg = f"devices: {name!r} given; give a sequence, such as [{name!r}]"
-        raise InputError(msg)
+        refuse("devices", given, "a sequence of ids, also of one")
 
 
-def check_identity(given: object) -> LaunchIdentity:
-    if isinstance(given, LaunchIdentity):
-        return given
-    msg = (
-        f"launch: {type(given).__name__} given; give the Estimate that the predictor has "
-        "answered, its identity, or a kernelcast.Launch"
-    )
-    raise InputError(msg)
-
-
-def check_number(name: str, given: object) -> None:
-    if not isinstance(given, Real):
-        msg = f"{name}: {type(given).__name__} given; give a number"
-        raise InputError(msg)
+def check_problem(given: object) -> Problem:
+    if not isinstance(given, Problem):
+        wanted = "a Problem, which kernelcast.read_problem(path) reads, or a kernelcast.Launch"
+        refuse("problem", given, f"{wanted} of pyopencl objects")
+    return given
 
 
 _LIVE = "kernelcast.launches.live"
@@ -273,7 +230,9 @@ class RequestReader:
     ) -> list[Pair]:
         """List launches and their devices, devices within launches; live ones have one already."""
         check_device_ids(devices)
-        listed = list_launches(launches, self.is_live)
+        if isinstance(launches, str | Path) or not isinstance(launches, Iterable):
+            refuse("launches", launches, "a sequence of Problem, such as [problem]")
+        listed = [one if self.is_live(one) else check_problem(one) for one in launches]
         is_any_problem = any(isinstance(one, Problem) for one in listed)
         given = self.devices() if devices is None and is_any_problem else devices or ()
         chosen = [self._describe(one) for one in given]
@@ -291,9 +250,11 @@ class RequestReader:
         remembers: bool = True,
     ) -> LaunchRequest:
         if not self.is_live(launch):
+            if not isinstance(device, str | DeviceDescription):
+                refuse("device", device, "an id, or its beginning: `kernelcast devices` lists them")
             return LaunchRequest(
                 problem=check_problem(launch),
-                device=self._describe(check_device(device)),
+                device=self._describe(device),
                 policy=policy,
                 executor=self._executor,
                 report=report,
