@@ -26,14 +26,14 @@ from kernelcast.scheduling.starpu.models import (
     save_model,
 )
 from kernelcast.scheduling.starpu.times import (
-    EstimateFiles,
-    EstimatesNow,
     ExportedTime,
-    StoredTimes,
-    TimesFiles,
     TimeSource,
     Wanted,
+    estimate_now,
     make_model,
+    read_estimates,
+    read_times,
+    recall_observed,
 )
 
 
@@ -137,14 +137,14 @@ class ExportOptions:
 
     def open_sources(self, stack: ExitStack) -> list[TimeSource]:
         """Open what knows times; the first that has one answers."""
-        sources: list[TimeSource] = [TimesFiles(self.times_files)]
+        sources: list[TimeSource] = [read_times(self.times_files)]
         if self.observed:
             store = stack.enter_context(open_data_store(self.place, must_exist=True))
-            sources.append(StoredTimes(store))
+            sources.append(recall_observed(store))
         if self.estimate_files:
-            return [*sources, EstimateFiles(self.estimate_files)]
+            return [*sources, read_estimates(self.estimate_files)]
         settings = EstimateSettings(plan=SamplingPlan(budget=self.budget))
-        return [*sources, EstimatesNow(settings, timeout_s=self.timeout_s)]
+        return [*sources, estimate_now(settings, timeout_s=self.timeout_s)]
 
 
 @option.command(short="Write performance models that StarPU reads.")

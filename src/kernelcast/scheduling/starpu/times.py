@@ -1,11 +1,12 @@
 """Where the times of an export come from: estimates, observations, times of the caller's own."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.settings import EstimateSettings
@@ -17,7 +18,6 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Interval
 from kernelcast.records.launch_identity import digest_arguments
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.observation import Observation
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun, TimedLaunch
 from kernelcast.scheduling.starpu.codelets import Codelet, TaskSize
@@ -62,63 +62,59 @@ class Wanted:
         return f"{self.symbol} on {self.worker} at {self.size.label}"
 
 
-class TimeSource(Protocol):
-    """Knows times of tasks."""
-
-    def find(self, wanted: Wanted) -> ExpectedTime | None:
-        """Give a time, or None where the source has none."""
+TimeSource = Callable[[Wanted], ExpectedTime | None]
+"""Tells a time; None where it knows none."""
 
 
-class EstimateFiles:
-    """What ``kernelcast estimate --json`` has written."""
+def read_estimates(paths: Sequence[Path]) -> TimeSource:
+    """Read what ``kernelcast estimate --json`` has written."""
+    answers: list[Mapping[str, Any]] = []
+    for path in paths:
+        content = read_list(path, "estimates")
+        if not all("kernel" in one and "device_id" in one for one in content):
+            msg = f"{path}: holds no estimates; give what `kernelcast estimate --json` prints"
+            raise InputError(msg)
+        answers += content
+    used: dict[int, str] = {}
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._answers: list[Mapping[str, Any]] = []
-        for path in paths:
-            content = read_list(path, "estimates")
-            if not all("kernel" in one and "device_id" in one for one in content):
-                msg = f"{path}: holds no estimates; give what `kernelcast estimate --json` prints"
-                raise InputError(msg)
-            self._answers += content
-        self._used: dict[int, str] = {}
-
-    def find(self, wanted: Wanted) -> ExpectedTime | None:
+    def find(wanted: Wanted) -> ExpectedTime | None:
         problem = wanted.problem
         if problem is None:
             return None
-        space = list(problem.ndrange.global_size)
         found = [
             one
-            for one in self._answers
+            for one in answers
             if one["kernel"] == problem.kernel.name
             and one.get("problem", problem.name) == problem.name
-            and one.get("global_size") == space
+            and one.get("global_size") == list(problem.ndrange.global_size)
             and str(one["device_id"]).startswith(wanted.device_id)
         ]
         if not found:
             return None
-        if len({one["device_id"] for one in found}) > 1:
-            names = ", ".join(sorted({str(one["device_id"]) for one in found}))
-            msg = f"{wanted.label}: estimates of several devices ({names}); name one by `device`"
-            raise InputError(msg)
+        _refuse_several(wanted, "estimates", {str(one["device_id"]) for one in found})
         answer = found[-1]
-        other = self._used.setdefault(id(answer), wanted.size.label)
+        other = used.setdefault(id(answer), wanted.size.label)
         if other != wanted.size.label:
             msg = (
                 f"{wanted.label}: the estimate for {other} has the same index space, so files of "
                 "estimates cannot tell the two apart; let the export estimate, without --estimates"
             )
             raise InputError(msg)
-        return _of_estimate(answer)
+        low, high, coverage = (float(answer[key]) for key in ("low", "high", "coverage"))
+        return ExpectedTime(
+            seconds=float(answer["seconds"]),
+            deviation_s=deviation_of(low, high, coverage),
+            origin=str(answer["tier"]),
+            device_id=str(answer["device_id"]),
+        )
+
+    return find
 
 
-class StoredTimes:
-    """Observations of the very launch."""
+def recall_observed(store: Store) -> TimeSource:
+    """Have the median of what was observed of the very launch, whatever the driver's version."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    def find(self, wanted: Wanted) -> ExpectedTime | None:
+    def find(wanted: Wanted) -> ExpectedTime | None:
         problem = wanted.problem
         if problem is None:
             return None
@@ -126,77 +122,102 @@ class StoredTimes:
             kernel_digests=(problem.kernel.digest,),
             devices=(wanted.device_id,) if wanted.device_id else (),
         )
-        arguments = digest_arguments(problem.arguments, seed=0)
-        found = [
-            one
-            for one in self._store.find(selection)
-            if one.launch.arguments_digest == arguments and _is_same_space(one, problem)
-        ]
+        arguments = digest_arguments(problem.arguments, seed=0)  # contents of the usual seed
+        asked = problem.ndrange
+        found = []
+        for one in store.find(selection):
+            space = one.launch.ndrange
+            if space is not None and one.launch.arguments_digest == arguments:
+                is_local = asked.local_size is None or space.local_size == asked.local_size
+                if space.global_size == asked.global_size and is_local:
+                    found.append(one)
         if not found:
             return None
-        devices = sorted({one.launch.device.id for one in found})
-        if len(devices) > 1:
-            msg = (
-                f"{wanted.label}: observations of several devices ({', '.join(devices)}); name "
-                "one by `device`"
-            )
-            raise InputError(msg)
+        devices = {one.launch.device.id for one in found}
+        _refuse_several(wanted, "observations", devices)
         times = sorted(one.seconds for one in found)
         middle = times[len(times) // 2]
         noise = max((one.runs.noise or 0.0 for one in found), default=0.0)
         # Half the 10-90 % spread is 1.28 standard deviations of a normal.
         deviation = noise * middle / NormalDist().inv_cdf(0.9)
         return ExpectedTime(
-            seconds=middle, deviation_s=deviation, origin="store", device_id=devices[0]
+            seconds=middle, deviation_s=deviation, origin="store", device_id=devices.pop()
         )
 
+    return find
 
-class TimesFiles:
-    """Times of functions that are no OpenCL kernels: measured samples, or plain seconds."""
 
-    def __init__(self, paths: Sequence[Path]) -> None:
-        self._times: dict[tuple[str, Worker, frozenset[tuple[str, float]]], ExpectedTime] = {}
-        for path in paths:
-            for number, one in enumerate(read_list(path, "times")):
-                try:
-                    key = (
-                        str(one["codelet"]),
-                        parse_worker(str(one["worker"])),
-                        _freeze(one["parameters"]),
+def _refuse_several(wanted: Wanted, what: str, devices: Collection[str]) -> None:
+    if len(devices) > 1:
+        names = ", ".join(sorted(devices))
+        msg = f"{wanted.label}: {what} of several devices ({names}); name one by `device`"
+        raise InputError(msg)
+
+
+def read_times(paths: Sequence[Path]) -> TimeSource:
+    """Read times of functions that are no OpenCL kernels: measured samples, or plain seconds."""
+    times: dict[tuple[str, Worker, frozenset[tuple[str, float]]], ExpectedTime] = {}
+    for path in paths:
+        for number, one in enumerate(read_list(path, "times")):
+            try:
+                key = (
+                    str(one["codelet"]),
+                    parse_worker(str(one["worker"])),
+                    _freeze(one["parameters"]),
+                )
+                if "samples" in one:
+                    interval = extrapolate(
+                        [
+                            (int(s["first"]), int(s["units"]), float(s["seconds"]))
+                            for s in one["samples"]
+                        ],
+                        units=int(one["units"]),
                     )
-                    self._times[key] = _of_times(one)
-                except (KeyError, TypeError, ValueError, AttributeError) as error:
-                    msg = (
-                        f"{path}: object {number} cannot be used ({error!r}); expected codelet, "
-                        "worker, parameters, and seconds or units with samples"
+                    times[key] = ExpectedTime(
+                        seconds=interval.seconds,
+                        deviation_s=deviation_of(interval.low, interval.high, interval.coverage),
+                        origin="sampled",
                     )
-                    raise InputError(msg) from error
+                else:
+                    times[key] = ExpectedTime(
+                        seconds=float(one["seconds"]),
+                        deviation_s=float(one.get("deviation_seconds", 0.0)),
+                        origin="given",
+                    )
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                msg = (
+                    f"{path}: object {number} cannot be used ({error!r}); expected codelet, "
+                    "worker, parameters, and seconds or units with samples"
+                )
+                raise InputError(msg) from error
+    return lambda wanted: times.get((wanted.symbol, wanted.worker, _freeze(wanted.size.parameters)))
 
-    def find(self, wanted: Wanted) -> ExpectedTime | None:
-        return self._times.get((wanted.symbol, wanted.worker, _freeze(wanted.size.parameters)))
 
+def estimate_now(settings: EstimateSettings, *, timeout_s: float) -> TimeSource:
+    """Have a few work-groups of each kernel run on its device."""
 
-class EstimatesNow:
-    """Runs a few work-groups of each kernel on its device."""
+    @cache
+    def choose(device_id: str) -> list[DeviceDescription]:
+        return choose_devices((device_id,) if device_id else ())
 
-    def __init__(self, settings: EstimateSettings, *, timeout_s: float) -> None:
-        self._settings = settings
-        self._timeout_s = timeout_s
-        self._devices: dict[str, DeviceDescription] = {}
-
-    def find(self, wanted: Wanted) -> ExpectedTime | None:
+    def find(wanted: Wanted) -> ExpectedTime | None:
         if wanted.problem is None:
             return None
-        (answer,) = estimate_on_devices(
-            wanted.problem,
-            [self._choose(wanted)],
-            settings=self._settings,
-            timeout_s=self._timeout_s,
+        devices = choose(wanted.device_id)
+        if len(devices) != 1:
+            names = ", ".join(one.id for one in devices)
+            msg = (
+                f"{wanted.label}: several devices could be meant ({names}); name one by "
+                "`device` in the codelet file or by --device"
+            )
+            raise InputError(msg)
+        (found,) = estimate_on_devices(
+            wanted.problem, devices, settings=settings, timeout_s=timeout_s
         )
-        estimate = answer.answer.estimate
+        estimate = found.answer.estimate
         if estimate is None:
             # Exactly one of the two is there, see `DeviceAnswer`.
-            raise answer.answer.error or InputError(wanted.label)
+            raise found.answer.error or InputError(wanted.label)
         return ExpectedTime(
             seconds=estimate.seconds,
             deviation_s=deviation_of(estimate.low, estimate.high, estimate.coverage),
@@ -204,18 +225,7 @@ class EstimatesNow:
             device_id=estimate.device_id,
         )
 
-    def _choose(self, wanted: Wanted) -> DeviceDescription:
-        if wanted.device_id not in self._devices:
-            found = choose_devices((wanted.device_id,) if wanted.device_id else ())
-            if len(found) != 1:
-                names = ", ".join(one.id for one in found)
-                msg = (
-                    f"{wanted.label}: several devices could be meant ({names}); name one by "
-                    "`device` in the codelet file or by --device"
-                )
-                raise InputError(msg)
-            self._devices[wanted.device_id] = found[0]
-        return self._devices[wanted.device_id]
+    return find
 
 
 class ExportedTime(NamedTuple):
@@ -253,7 +263,7 @@ def make_model(
                 problem=problem,
             )
             report(wanted)
-            time = next((one for source in sources if (one := source.find(wanted))), None)
+            time = next((one for source in sources if (one := source(wanted))), None)
             if time is None:
                 hint = (
                     "it has no `problem`; give its times by --times"
@@ -324,41 +334,6 @@ def read_list(path: Path, what: str) -> list[Mapping[str, Any]]:
         msg = f"{path}: holds no {what}; expected a JSON list of objects"
         raise InputError(msg)
     return content
-
-
-def _of_estimate(answer: Mapping[str, Any]) -> ExpectedTime:
-    low, high, coverage = (float(answer[key]) for key in ("low", "high", "coverage"))
-    return ExpectedTime(
-        seconds=float(answer["seconds"]),
-        deviation_s=deviation_of(low, high, coverage),
-        origin=str(answer["tier"]),
-        device_id=str(answer["device_id"]),
-    )
-
-
-def _of_times(one: Mapping[str, Any]) -> ExpectedTime:
-    if "samples" in one:
-        interval = extrapolate(
-            [(int(s["first"]), int(s["units"]), float(s["seconds"])) for s in one["samples"]],
-            units=int(one["units"]),
-        )
-        return ExpectedTime(
-            seconds=interval.seconds,
-            deviation_s=deviation_of(interval.low, interval.high, interval.coverage),
-            origin="sampled",
-        )
-    return ExpectedTime(
-        seconds=float(one["seconds"]),
-        deviation_s=float(one.get("deviation_seconds", 0.0)),
-        origin="given",
-    )
-
-
-def _is_same_space(one: Observation, problem: Problem) -> bool:
-    observed, wanted = one.launch.ndrange, problem.ndrange
-    if observed is None or observed.global_size != wanted.global_size:
-        return False
-    return wanted.local_size is None or observed.local_size == wanted.local_size
 
 
 def _freeze(parameters: Mapping[str, Any]) -> frozenset[tuple[str, float]]:
