@@ -116,17 +116,7 @@ class LiveLaunch:
 
 
 def describe_live(launch: Launch) -> LiveLaunch:
-    """Check a launch of live objects and describe it; nothing of it is run.
-
-    Raises
-    ------
-    InputError
-        If kernel, queue, sizes and arguments do not fit together, or work-groups fetch their work.
-    OverrunError
-        If the source proves that the launch leaves a buffer.
-    DeviceError
-        If the launch does not fit the device.
-    """
+    """Check a launch of live objects and describe it; nothing of it is run."""
     offset, local = launch.global_offset, launch.local_size
     given = NDRange(
         global_size=_read_sizes("global size", launch.global_size),

@@ -39,13 +39,7 @@ def describe_failure(device: DeviceDescription, name: str, reason: str) -> Machi
 
 
 def _identity(device: DeviceDescription) -> dict[str, Any]:
-    return {
-        "id": device.id,
-        "name": device.name,
-        "kind": device.kind,
-        "platform": device.platform,
-        "driver": device.driver,
-    }
+    return {name: getattr(device, name) for name in ("id", "name", "kind", "platform", "driver")}
 
 
 def _reported(value: int) -> Trait[int] | None:

@@ -127,13 +127,7 @@ EXTRAS: Final = {"pyarrow": "data", "numba": "train"}
 
 
 def explain_missing(error: ImportError) -> MissingExtraError | None:
-    """Tell which extra has the module that could not be imported; None if none has.
-
-    Examples
-    --------
-    >>> str(explain_missing(ModuleNotFoundError("no", name="numba.core")))
-    "numba is not installed; install it with `pip install 'kernelcast[train]'`"
-    """
+    """Tell which extra has the module that could not be imported; None if none has."""
     module = (error.name or "").partition(".")[0]
     extra = EXTRAS.get(module)
     if extra is None:

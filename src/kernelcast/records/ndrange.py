@@ -73,13 +73,7 @@ class NDRange:
 
     @property
     def known_local_size(self) -> tuple[int, ...]:
-        """The local size, which must have been chosen.
-
-        Raises
-        ------
-        NDRangeError
-            If the local size is still the device's choice.
-        """
+        """The local size, which must have been chosen."""
         if self.local_size is None:
             msg = "the local size is not chosen yet; give one, or ask the device for its choice"
             raise NDRangeError(msg)
@@ -113,23 +107,7 @@ class NDRange:
         return not any(size % local for size, local in sizes)
 
     def work_items_of(self, box: "GroupBox") -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Compute the global offset and global size of the launch that runs just `box`.
-
-        Parameters
-        ----------
-        box : GroupBox
-            Work-groups inside this index space.
-
-        Returns
-        -------
-        offset, size : tuple of int
-            Work-items per dimension; a box at the upper edge of a non-uniform space is cut there.
-
-        Raises
-        ------
-        NDRangeError
-            If the box leaves the index space.
-        """
+        """Compute the global offset and global size of the launch that runs just `box`."""
         counts = self.group_counts
         for axis, (start, extent, count) in enumerate(
             zip(box.start, box.shape, counts, strict=True)

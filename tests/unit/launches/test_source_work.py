@@ -54,25 +54,26 @@ def _count(name: str, items: int, n: int) -> float:
     return found
 
 
-def test_scalars_that_end_loops_count() -> None:
-    """A loop that runs four times as often executes nearly four times as much."""
-    assert _count("loop", 4096, 400) / _count("loop", 4096, 100) == pytest.approx(4.0, rel=0.05)
-    assert _count("loop", 8192, 100) / _count("loop", 4096, 100) == pytest.approx(2.0)
-
-
-def test_sizes_that_end_loops_count() -> None:
-    """Work-items that walk all before them do twice as much in twice as many."""
-    assert _count("triangle", 8192, 0) / _count("triangle", 4096, 0) == pytest.approx(4.0, rel=0.1)
-
-
-def test_guards_at_borders_do_not() -> None:
-    """Where nothing depends on sizes but a border, work-items are the measure."""
-    assert _count("guarded", 4096, 4000) == 4096
+@pytest.mark.parametrize(
+    ("name", "launch", "other", "ratio"),
+    [
+        ("loop", (4096, 400), (4096, 100), 4.0),
+        ("loop", (8192, 100), (4096, 100), 2.0),
+        ("triangle", (8192, 0), (4096, 0), 4.0),
+        ("switched", (4096, 5), (4096, 4), 1.0),
+    ],
+)
+def test_sizes_that_end_loops_count(
+    name: str, launch: tuple[int, int], other: tuple[int, int], ratio: float
+) -> None:
+    """Counts what scalars, and places in the index space, let work-items execute."""
+    assert _count(name, *launch) / _count(name, *other) == pytest.approx(ratio, rel=0.1)
 
 
 def test_branches_by_scalars_count() -> None:
-    """A setting that switches a loop on is more work."""
+    """A setting that switches a loop on is more work; a border of the launch is not."""
     assert _count("switched", 4096, 4) > 100 * _count("switched", 4096, 1)
+    assert _count("guarded", 4096, 4000) == 4096
 
 
 def test_what_cannot_be_read_is_not_known() -> None:

@@ -228,13 +228,6 @@ def test_places_do_not_matter_where_the_source_tells_the_work(places: list[int])
         assert fit_linear(weighed).seconds == pytest.approx(TOTAL_S, rel=0.03)
 
 
-def test_all_samples_at_the_light_end() -> None:
-    """Unweighted samples of the first fifth are off by five, weighted ones are not."""
-    run = make_run([20, 60, 100, 140, 180])
-    assert fit_linear(run).seconds < 0.3 * TOTAL_S
-    assert fit_linear(weigh_run(run, KERNEL, ARGUMENTS)).seconds == pytest.approx(TOTAL_S, rel=0.03)
-
-
 def test_samples_have_the_last_word() -> None:
     """Work-groups that take the same time whatever they execute are not weighed."""
     run = make_run([20, 300, 600, 900], lambda _: 1e-4, is_even=True)
@@ -388,13 +381,6 @@ def test_places_are_chosen_where_the_source_tells_how_work_differs(body: str) ->
     assert plan.is_known_even
     assert len(plan.places) >= 16
     assert 0.1 * SamplingPlan().budget < plan.budget < 1.1 * SamplingPlan().budget
-
-
-def test_a_source_that_cannot_be_read_proves_nothing() -> None:
-    """Plans as without it."""
-    ndrange = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
-    kernel = Kernel(name="f", source="kernel void f(global float *a) { nonsense")
-    assert plan_by_source(SamplingPlan(), kernel, ndrange, ()) == SamplingPlan()
 
 
 INTEGER, FLOAT = ElementType.parse("int32"), ElementType.parse("float32")

@@ -1,7 +1,7 @@
 import inspect
 import math
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.records import errors
+from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.device import SaturationPoint
-from kernelcast.records.errors import KernelcastError
+from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Interval, Measurement
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.traits import Trait, TraitSource
@@ -97,3 +98,15 @@ def test_disagreement_names_both_values(computed: int | None, measured: int | No
         assert said is not None
         assert f"{computed} by occupancy rules" in said
         assert f"{measured} measured" in said
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(CompilerFacts)])
+def test_numbers_are_possible(name: str) -> None:
+    """Refuses negative numbers, and zero where something is always there."""
+    is_size = name in {
+        "preferred_work_group_multiple", "max_work_group_size", "sub_group_size",
+        "sub_groups_per_work_group",
+    }  # fmt: skip
+    for value in [-1, 0] if is_size else [-1]:
+        with pytest.raises(InputError, match=f"{name} is {value}; give a number of at least"):
+            CompilerFacts(**{name: Trait(value=value, source=TraitSource.REPORTED)})
