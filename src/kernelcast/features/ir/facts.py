@@ -31,6 +31,7 @@ from kernelcast.features.ir.scalars import (
     mangled_types,
     move_place,
     name_called,
+    space_of,
 )
 from kernelcast.features.ir.slices import Code
 from kernelcast.features.ir.values import Opaque, Pointer, Role, Value, as_number, blur, places_of
@@ -149,10 +150,8 @@ class FactsReader:
             self._block_of[label] = block
             step = self._find_step(label)
             for one in flow.blocks[label]:
-                if one.name in step:
-                    self._read_instruction(one, self._step_of(label, block))
-                else:
-                    self._read_instruction(one, block)
+                own = self._step_of(label, block) if one.name in step else block
+                self._read_instruction(one, own)
         if flow.is_irreducible:
             self._gaps.append(Gap(line=0, reason="goto: what follows is not followed exactly"))
         looping = (one.site for one in self._accesses if one.loops)
@@ -322,11 +321,7 @@ class FactsReader:
     def _place(self, one: Instruction) -> Place | None:
         return self._notes.place(one.note)
 
-    def _read_instruction(
-        self,
-        one: Instruction,
-        block: _Block,
-    ) -> None:
+    def _read_instruction(self, one: Instruction, block: _Block) -> None:
         place = self._place(one)
         if place is not None and (place.line or not place.is_main):
             block.at = place.line
@@ -345,11 +340,11 @@ class FactsReader:
         if one.name not in self._indices:
             count_instruction(one, self._module, block.operations)
         if one.opcode == "load":
-            self._note(one, one.operands[0], one.type, AccessKind.LOAD, block)
+            self._note(one, one.operands[0], AccessKind.LOAD, block)
         elif one.opcode == "store":
-            self._note(one, one.operands[1], one.type, AccessKind.STORE, block)
+            self._note(one, one.operands[1], AccessKind.STORE, block)
         elif one.opcode in ("atomicrmw", "cmpxchg"):
-            self._note(one, one.operands[0], one.type, AccessKind.ATOMIC, block)
+            self._note(one, one.operands[0], AccessKind.ATOMIC, block)
         elif one.opcode == "call":
             self._read_call(one, block)
 
@@ -375,11 +370,7 @@ class FactsReader:
         operation = make_operation(OperationKind.ADDRESS, NumberClass.NONE, 0, 1, name)
         block.operations[operation] += 1
 
-    def _read_call(
-        self,
-        one: Instruction,
-        block: _Block,
-    ) -> None:
+    def _read_call(self, one: Instruction, block: _Block) -> None:
         if one.detail.startswith(("llvm.memcpy", "llvm.memmove")):
             self._read_copy(one, block)
             return
@@ -434,11 +425,7 @@ class FactsReader:
             for _, each in places_of(place)
         )  # fmt: skip
 
-    def _read_copy(
-        self,
-        one: Instruction,
-        block: _Block,
-    ) -> None:
+    def _read_copy(self, one: Instruction, block: _Block) -> None:
         """Read the copy of a structure: a load and a store."""
         length = one.operands[2][1]
         if not length.isdigit() or self._evaluator.roots(one.operands[0][1]) & self._dead:
@@ -497,17 +484,9 @@ class FactsReader:
             if one.opcode == "alloca" and one.name not in read
         }  # fmt: skip
 
-    def _note(
-        self,
-        one: Instruction,
-        operand: Operand,
-        kind_of: str,
-        kind: AccessKind,
-        block: _Block,
-    ) -> None:
+    def _note(self, one: Instruction, operand: Operand, kind: AccessKind, block: _Block) -> None:
         place = self._evaluator.operand(operand, one.block)
-        size = self._module.size_of(kind_of)
-        lanes = self._count_lanes(one, lanes_of(kind_of))
+        size, lanes = self._module.size_of(one.type), self._count_lanes(one, lanes_of(one.type))
         self._record(one, operand, place, size, lanes, kind, block)
 
     def _count_lanes(self, one: Instruction, lanes: int) -> int:
@@ -557,13 +536,10 @@ class FactsReader:
         kind: AccessKind,
         block: _Block,
     ) -> None:
-        unknown = re.search(r"addrspace\((\d+)\)", operand[0])
-        written_space = {"1": MemorySpace.GLOBAL, "2": MemorySpace.CONSTANT,
-                         "3": MemorySpace.LOCAL, "4": MemorySpace.GENERIC}.get(
-            unknown[1] if unknown else "", MemorySpace.PRIVATE)  # fmt: skip
         places = list(places_of(place))
         spaces = [
-            each.memory.space if isinstance(each, Pointer) else written_space for _, each in places
+            each.memory.space if isinstance(each, Pointer) else space_of(operand[0])
+            for _, each in places
         ]
         if any(isinstance(each, Pointer) and each.memory.role in _GIVEN for _, each in places):
             return  # an argument, or what a variable is set to at first
@@ -587,12 +563,13 @@ class FactsReader:
             offset = each.offset if isinstance(each, Pointer) else each
             known = offset if isinstance(offset, Expr) and memory is not None else None
             blurred = offset if isinstance(offset, Opaque) else blur(offset)
+            pattern, reason = _judge(known, blurred)
             self._accesses.append(MemoryAccess(
                 site=site, block=block.id, line=line, text=text, kind=kind, space=space,
                 buffer=None if memory is None else memory.name, bytes=size, lanes=lanes,
-                offset_bytes=known, pattern=_pattern(known, blurred), guard=whole,
+                offset_bytes=known, pattern=pattern, guard=whole,
                 loops=self._loops,
-                sources=tuple(sorted(blurred.sources)), reason=_reason(known, blurred),
+                sources=tuple(sorted(blurred.sources)), reason=reason,
             ))  # fmt: skip
 
     def _site(self, one: Instruction, where: Place | None, kind: AccessKind, size: int) -> int:
@@ -639,12 +616,7 @@ class FactsReader:
         note = self._notes.type_of(self._evaluator.parameter_notes.get(number + 1, -1))
         is_pointer = kind.startswith("ptr") and not self._function.by_value[number]
         target = self._notes.type_of(note.target) if note.target is not None else note
-        space = MemorySpace.PRIVATE
-        if is_pointer:
-            found = re.search(r"addrspace\((\d+)\)", kind)
-            space = {"1": MemorySpace.GLOBAL, "2": MemorySpace.CONSTANT, "3": MemorySpace.LOCAL,
-                     "4": MemorySpace.GENERIC}.get(found[1] if found else "",
-                                                   MemorySpace.PRIVATE)  # fmt: skip
+        space = space_of(kind) if is_pointer else MemorySpace.PRIVATE
         own = [one for one in self._accesses if one.buffer in (name, None)]
         return ParameterFacts(
             name=name, type_name=note.name, space=space, is_pointer=is_pointer,
@@ -656,21 +628,16 @@ class FactsReader:
         )  # fmt: skip
 
     def _find_local_arrays(self) -> tuple[LocalArray, ...]:
-        names: dict[str, None] = {}
-        for label in self._flow.order:
-            for one in self._flow.blocks[label]:
-                for _, value in one.operands:
-                    if "@" in value:
-                        for name in re.findall(r"@[\w.$]+", value):
-                            variable = self._module.globals.get(name)
-                            if variable is not None and variable.space == 3:
-                                names[name] = None
+        named = {
+            name for label in self._flow.order for one in self._flow.blocks[label]
+            for _, value in one.operands if "@" in value
+            for name in re.findall(r"@[\w.$]+", value)
+        }  # fmt: skip
         return tuple(
             LocalArray(
-                name=self._evaluator.name_global(name),
-                bytes=self._module.size_of(self._module.globals[name].type),
+                name=self._evaluator.name_global(name), bytes=self._module.size_of(one.type)
             )
-            for name in self._module.globals if name in names
+            for name, one in self._module.globals.items() if name in named and one.space == 3
         )  # fmt: skip
 
     def _find_used_contents(self) -> tuple[ContentRead, ...]:
@@ -692,14 +659,11 @@ def _count(operations: Counter[Operation], memory: Counter[MemoryOperation]) -> 
     return OperationCounts(operations=dict(operations), memory=dict(memory))
 
 
-def _pattern(known: Expr | None, blurred: Opaque) -> AddressPattern:
+def _judge(known: Expr | None, blurred: Opaque) -> tuple[AddressPattern, str]:
+    """Say what is known of an address, and why not more if it is unknown."""
     if known is not None:
         is_affine = known.is_quasi_affine()
-        return AddressPattern.QUASI_AFFINE if is_affine else AddressPattern.POLYNOMIAL
-    return AddressPattern.INDIRECT if blurred.sources else AddressPattern.UNKNOWN
-
-
-def _reason(known: Expr | None, blurred: Opaque) -> str:
-    if known is not None or blurred.sources:
-        return ""
-    return blurred.reason or "a pointer that is not followed"
+        return AddressPattern.QUASI_AFFINE if is_affine else AddressPattern.POLYNOMIAL, ""
+    if blurred.sources:
+        return AddressPattern.INDIRECT, ""
+    return AddressPattern.UNKNOWN, blurred.reason or "a pointer that is not followed"

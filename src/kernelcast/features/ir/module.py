@@ -37,6 +37,9 @@ _FLAGS: Final = re.compile(
     r"(?:(?:nsw|nuw|exact|disjoint|inbounds|nusw|nneg|samesign|fast|nnan|ninf|nsz|arcp|contract"
     r"|afn|reassoc|volatile|atomic|inrange\([^)]*\)) )*"
 )
+_ORDER: Final = re.compile(
+    r" (?:syncscope\(.*|unordered|monotonic|acquire|release|acq_rel|seq_cst).*$"
+)
 _CALL: Final = re.compile(r"@([\w.$]+|\"[^\"]*\")\(")
 _CASE: Final = re.compile(r"\s+(\S+) (\S+), label (%\S+)")
 _LABEL_OPERAND: Final = re.compile(r'label (%[\w.$-]+|%"[^"]*")')
@@ -179,13 +182,9 @@ def _measure(module: Module, name: str) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1024)
-def _members_of_text(struct: str) -> tuple[str, ...]:
-    inner = struct.strip("<>")[1:-1].strip()
-    return tuple(part.strip() for part in split_list(inner)) if inner else ()
-
-
-def _members(struct: str) -> list[str]:
-    return list(_members_of_text(struct)) if "{" in struct else []
+def _members(struct: str) -> tuple[str, ...]:
+    inner = struct.strip("<>")[1:-1].strip() if "{" in struct else ""
+    return tuple(part.strip() for part in split_list(inner))
 
 
 def split_list(text: str) -> list[str]:
@@ -333,82 +332,66 @@ def _read_instruction(name: str, opcode: str, rest: str) -> Instruction:
             else:
                 loop_note = int(number)
         rest = rest[: attached.start()]
-    made = _READERS.get(opcode, _read_plain)(name, opcode, rest)
-    made.note, made.loop_note = note, loop_note
+    flags = _FLAGS.match(rest)
+    start = flags.end() if flags else 0
+    made = _READERS.get(opcode, _read_plain)(name, opcode, rest[start:])
+    made.note, made.loop_note, made.flags = note, loop_note, rest[:start]
     return made
 
 
 def _read_plain(name: str, opcode: str, rest: str) -> Instruction:
-    """Read ``add nsw i32 %a, %b`` and all that looks so."""
-    flags = _FLAGS.match(rest)
-    start = flags.end() if flags else 0
-    if start >= len(rest):
+    """Read ``add i32 %a, %b`` and all that looks so."""
+    if not rest:
         return Instruction(opcode, name, "void", ())
-    end = read_type(rest, start)
-    kind = rest[start:end]
+    end = read_type(rest)
+    kind = rest[:end]
     operands = tuple((kind, one) for one in split_list(rest[end:].strip()))
-    return Instruction(opcode, name, kind, operands, flags=rest[:start])
+    return Instruction(opcode, name, kind, operands)
 
 
 def _read_list(name: str, opcode: str, rest: str) -> Instruction:
     """Read operands that each name their type."""
-    flags = _FLAGS.match(rest)
-    start = flags.end() if flags else 0
-    operands = tuple(read_operand(one) for one in split_list(rest[start:]))
-    if opcode in ("select", "shufflevector"):
-        kind = operands[1][0]
-    elif opcode == "extractelement":
-        sequence = split_sequence(operands[0][0])
+    operands = tuple(read_operand(one) for one in split_list(rest))
+    kind = operands[opcode in ("select", "shufflevector")][0]
+    if opcode == "extractelement":
+        sequence = split_sequence(kind)
         kind = sequence[1] if sequence else "i32"
-    else:
-        kind = operands[0][0]
-    if opcode == "shufflevector":
+    elif opcode == "shufflevector":
         lanes, masks = split_sequence(operands[0][0]), split_sequence(operands[2][0])
         kind = f"<{masks[0]} x {lanes[1]}>" if lanes and masks else kind
-    return Instruction(opcode, name, kind, operands, flags=rest[:start])
+    return Instruction(opcode, name, kind, operands)
 
 
 def _read_cast(name: str, opcode: str, rest: str) -> Instruction:
     value, _, kind = rest.rpartition(" to ")
-    flags = _FLAGS.match(value)
-    start = flags.end() if flags else 0
-    return Instruction(opcode, name, kind, (read_operand(value[start:]),), flags=value[:start])
+    return Instruction(opcode, name, kind, (read_operand(value),))
 
 
 def _read_compare(name: str, opcode: str, rest: str) -> Instruction:
-    flags = _FLAGS.match(rest)
-    predicate, _, operands = rest[flags.end() if flags else 0 :].partition(" ")
+    predicate, _, operands = rest.partition(" ")
     made = _read_plain(name, opcode, operands)
     made.detail = predicate
     return made
 
 
 def _read_load(name: str, opcode: str, rest: str) -> Instruction:
-    flags = _FLAGS.match(rest)
-    start = flags.end() if flags else 0
-    parts = split_list(rest[start:])
+    first, second, *_ = split_list(rest)
+    address = read_operand(_ORDER.sub("", second))
     if opcode == "load":
-        address = re.sub(r" (?:syncscope\(.*|unordered|monotonic|acquire|seq_cst).*$", "", parts[1])
-        return Instruction(opcode, name, parts[0], (read_operand(address),), flags=rest[:start])
-    value = read_operand(parts[0])
-    address = re.sub(r" (?:syncscope\(.*|unordered|monotonic|release|seq_cst).*$", "", parts[1])
-    return Instruction(opcode, name, value[0], (value, read_operand(address)), flags=rest[:start])
+        return Instruction(opcode, name, first, (address,))
+    value = read_operand(first)
+    return Instruction(opcode, name, value[0], (value, address))
 
 
 def _read_address(name: str, opcode: str, rest: str) -> Instruction:
-    flags = _FLAGS.match(rest)
-    start = flags.end() if flags else 0
-    kind, *operands = split_list(rest[start:])
+    kind, *operands = split_list(rest)
     values = tuple(read_operand(one) for one in operands)
-    return Instruction(opcode, name, values[0][0], values, detail=kind, flags=rest[:start])
+    return Instruction(opcode, name, values[0][0], values, detail=kind)
 
 
 def _read_phi(name: str, opcode: str, rest: str) -> Instruction:
-    flags = _FLAGS.match(rest)
-    start = flags.end() if flags else 0
-    end = read_type(rest, start)
-    kind = rest[start:end]
-    edges = _PHI_EDGE.findall(rest[end:])
+    end = read_type(rest)
+    kind, edges = rest[:end], _PHI_EDGE.findall(rest[end:])
     return Instruction(
         opcode, name, kind, tuple((kind, value) for value, _ in edges),
         labels=tuple(label for _, label in edges),
@@ -452,19 +435,16 @@ def _read_call(name: str, opcode: str, rest: str) -> Instruction:
 
 def _read_atomic(name: str, opcode: str, rest: str) -> Instruction:
     rest = rest.removeprefix("weak ").removeprefix("volatile ")
-    operation = ""
+    operation = "cmpxchg"
     if opcode == "atomicrmw":
         operation, _, rest = rest.partition(" ")
-    parts = split_list(rest)
-    address = read_operand(parts[0])
-    value = read_operand(re.sub(r" (?:syncscope\(.*|monotonic|acquire|release|acq_rel|seq_cst).*$",
-                                "", parts[1]))  # fmt: skip
-    return Instruction(opcode, name, value[0], (address, value), detail=operation or "cmpxchg")
+    first, second, *_ = split_list(rest)
+    value = read_operand(_ORDER.sub("", second))
+    return Instruction(opcode, name, value[0], (read_operand(first), value), detail=operation)
 
 
 def _read_alloca(name: str, opcode: str, rest: str) -> Instruction:
-    kind = split_list(rest)[0]
-    return Instruction(opcode, name, "ptr", (), detail=kind)
+    return Instruction(opcode, name, "ptr", (), detail=split_list(rest)[0])
 
 
 def _read_return(name: str, opcode: str, rest: str) -> Instruction:

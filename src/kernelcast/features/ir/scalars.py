@@ -71,7 +71,7 @@ from kernelcast.features.ir.values import (
 from kernelcast.records.ndrange import MAX_DIMENSIONS
 from kernelcast.records.operations import MemorySpace
 
-SPACES: Final = {
+_SPACES: Final = {
     0: MemorySpace.PRIVATE, 1: MemorySpace.GLOBAL, 2: MemorySpace.CONSTANT, 3: MemorySpace.LOCAL,
     4: MemorySpace.GENERIC,
 }  # fmt: skip
@@ -88,6 +88,7 @@ _LATER: Final = "set in a loop whose end is not known"
 _BINARY: Final = frozenset(
     ("add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "sdiv", "udiv", "srem", "urem")
 )
+_LANE_WISE: Final = _BINARY | {"icmp", "sext", "zext", "trunc"}
 _KEEPING: Final = frozenset(("freeze", "bitcast", "addrspacecast", "inttoptr", "ptrtoint",
                              "ptrtoaddr"))  # fmt: skip
 _IDS: Final = {
@@ -131,6 +132,12 @@ def lanes_of(type_name: str) -> int:
     return sequence[0] if sequence else 1
 
 
+def space_of(pointer: str) -> MemorySpace:
+    """Give the address space that a pointer's type names."""
+    named = _SPACE.search(pointer)
+    return _SPACES.get(int(named[1]) if named else 0, MemorySpace.PRIVATE)
+
+
 def is_float(type_name: str) -> bool:
     """Tell whether a type is floating-point, or a vector of such."""
     return type_name in _FLOATS or (is_vector(type_name) and type_name.endswith(
@@ -162,7 +169,7 @@ class Evaluator:
         self._active: set[tuple[int, str]] = set()
         self.parameter_notes = notes.parameter_types(function.note)
         self._parameters = {name: number for number, (_, name) in enumerate(function.parameters)}
-        self._give_arguments()
+        self._layers[0] |= {name: self._give_argument(at) for name, at in self._parameters.items()}
         self._stores: dict[str, list[Instruction]] | None = None
         headers = [label for label in flow.order if any(
             loop.header == label for loop in flow.loops)]  # fmt: skip
@@ -179,6 +186,12 @@ class Evaluator:
                 return found
         return None
 
+    def _remember(self, key: object, find: Callable[[], object]) -> object:
+        found = self._known(key)
+        if found is None:
+            found = self._layers[-1][key] = find()
+        return found
+
     def loop_line(self, header: str) -> int:
         """Give the line of a loop's statement."""
         loop = next(one for one in self.flow.loops if one.header == header)
@@ -193,20 +206,14 @@ class Evaluator:
         """Give the number of a loop's iteration."""
         return Symbol(SymbolKind.LOOP, self._loop_names[loop.header])
 
-    def _give_arguments(self) -> None:
-        for number, (kind, name) in enumerate(self.function.parameters):
-            plain = name[1:]
+    def _give_argument(self, number: int) -> Value:
+        kind, name = self.function.parameters[number]
+        if not kind.startswith("ptr"):
             note = self.notes.type_of(self.parameter_notes.get(number + 1, -1))
-            self._layers[0][name] = self._give_argument(kind, plain, note, number)
-
-    def _give_argument(self, kind: str, name: str, note: TypeNote, number: int) -> Value:
-        if kind.startswith("ptr"):
-            space = _SPACE.search(kind)
-            memory = Memory(name, SPACES[int(space[1]) if space else 0])
-            if self.function.by_value[number]:
-                memory = Memory(name, MemorySpace.PRIVATE, Role.ARGUMENT)
-            return Pointer(memory, ZERO)
-        return self._name_number(name, kind, note)
+            return self._name_number(name[1:], kind, note)
+        if self.function.by_value[number]:
+            return Pointer(Memory(name[1:], MemorySpace.PRIVATE, Role.ARGUMENT), ZERO)
+        return Pointer(Memory(name[1:], space_of(kind)), ZERO)
 
     def _name_number(self, name: str, kind: str, note: TypeNote) -> Value:
         """Give the symbol of a number that the host passes, or those of a vector."""
@@ -360,7 +367,7 @@ class Evaluator:
             return Pointer(Memory(text[1:], MemorySpace.CONSTANT, Role.ARGUMENT), ZERO)
         if text.startswith(_INITIAL):
             return Pointer(Memory(text, MemorySpace.PRIVATE, Role.INITIAL), ZERO)
-        return Pointer(Memory(self.name_global(text), SPACES.get(variable.space,
+        return Pointer(Memory(self.name_global(text), _SPACES.get(variable.space,
                        MemorySpace.GENERIC)), ZERO)  # fmt: skip
 
     def name_global(self, text: str) -> str:
@@ -377,7 +384,7 @@ class Evaluator:
         if opcode == "getelementptr":
             return self._move(one.operands, one.detail, block)
         if opcode == "load":
-            return self._load(one)
+            return self._read(self.operand(one.operands[0], block), one)
         if opcode == "alloca":
             return Pointer(Memory(one.name[1:], MemorySpace.PRIVATE, Role.OWN), ZERO)
         if opcode == "call":
@@ -385,6 +392,8 @@ class Evaluator:
         values = [self.operand(each, block) for each in one.operands]
         if opcode == "phi":
             return self._join(one)
+        if opcode in _LANE_WISE and any(isinstance(each, Lanes) for each in values):
+            return self._by_lanes(one, values)
         if opcode == "icmp":
             return self._compare(one, values)
         if opcode == "fcmp":
@@ -402,7 +411,11 @@ class Evaluator:
         if opcode == "trunc":
             return self._cut(values[0], one)
         if opcode in _KEEPING:
-            return self._keep(values[0], one)
+            before = one.operands[0][0]
+            is_same = opcode != "bitcast" or before.startswith("ptr") or (
+                bits_of(before) == bits_of(one.type) and lanes_of(before) == lanes_of(one.type)
+            )  # fmt: skip
+            return values[0] if is_same else blur(values[0], reason="reinterpreted")
         if opcode == "select":
             chosen, then, otherwise = values
             if isinstance(chosen, Lanes):
@@ -413,6 +426,18 @@ class Evaluator:
         if opcode in ("fptosi", "fptoui"):
             return blur(*values, reason=_IN_FLOAT)
         return blur(*values, reason="an operation that is not followed")
+
+    def _by_lanes(self, one: Instruction, values: list[Value]) -> Value:
+        """Do to each lane what an instruction does to vectors."""
+        counts = {len(each.lanes) for each in values if isinstance(each, Lanes)}
+        if len(counts) > 1:
+            return blur(*values)
+        inner = _lane_of(one)
+        apply = self._compare if one.opcode == "icmp" else self._calculate_number
+        return Lanes(tuple(
+            apply(inner, [each.lanes[at] if isinstance(each, Lanes) else each for each in values])
+            for at in range(counts.pop())
+        ))  # fmt: skip
 
     def _move(self, operands: Sequence[Operand], kind: str, block: str) -> Value:
         """Give the address that an index leads to."""
@@ -437,8 +462,6 @@ class Evaluator:
         left, right = values
         if one.type == "i1":
             return _combine_truths(one.opcode, left, right)
-        if isinstance(left, Lanes) or isinstance(right, Lanes):
-            return _by_lanes(lambda a, b: self._combine(_lane_of(one), [a, b]), left, right)
         if isinstance(left, PLACES) or isinstance(right, PLACES):
             return _combine_places(one.opcode, left, right)
         first, second = as_number(left), as_number(right)
@@ -455,8 +478,6 @@ class Evaluator:
 
     def _compare(self, one: Instruction, values: list[Value]) -> Value:
         left, right = values
-        if isinstance(left, Lanes) or isinstance(right, Lanes):
-            return _by_lanes(lambda a, b: self._compare(_lane_of(one), [a, b]), left, right)
         if isinstance(left, PLACES) or isinstance(right, PLACES):
             if isinstance(left, Pointer) and isinstance(right, Pointer) and (
                 left.memory == right.memory
@@ -474,10 +495,6 @@ class Evaluator:
         return self.arithmetic.compare(one.detail, first, second, bits_of(one.type))
 
     def _widen(self, value: Value, one: Instruction, *, is_signed: bool) -> Value:
-        if isinstance(value, Lanes):
-            inner = _lane_of(one)
-            return Lanes(tuple(self._widen(lane, inner, is_signed=is_signed)
-                               for lane in value.lanes))  # fmt: skip
         bits = bits_of(one.operands[0][0])
         if bits == 1:
             condition = as_condition(value)
@@ -490,9 +507,6 @@ class Evaluator:
         return self.arithmetic.widen(number, bits, is_signed=is_signed)
 
     def _cut(self, value: Value, one: Instruction) -> Value:
-        if isinstance(value, Lanes):
-            inner = _lane_of(one)
-            return Lanes(tuple(self._cut(lane, inner) for lane in value.lanes))
         if one.type == "i1":
             if isinstance(value, Condition):
                 return value
@@ -501,14 +515,6 @@ class Evaluator:
                 return not_equal(self.arithmetic.combine("urem", number, Expr.constant(2), 64,
                                                          is_signed=False) or number, 0)  # fmt: skip
             return as_condition(value)
-        return value
-
-    def _keep(self, value: Value, one: Instruction) -> Value:
-        """Give a value whose type alone changes."""
-        before = one.operands[0][0]
-        if one.opcode == "bitcast" and before != one.type and not before.startswith("ptr"):
-            same = bits_of(before) == bits_of(one.type) and lanes_of(before) == lanes_of(one.type)
-            return value if same else blur(value, reason="reinterpreted")
         return value
 
     # Conditions and joins
@@ -601,41 +607,30 @@ class Evaluator:
         if found is None:
             self._layers[-1][key] = frozenset()
             loop = next(one for one in self.flow.loops if one.header == header)
-            found = frozenset[str]()
             asked = {label for label, _ in loop.exits}
             for label, _ in loop.exits:
                 asked.update(key for term in self.flow.terms(label) or () for key in term
                              if not key.startswith(LEFT))  # fmt: skip
-            for label in asked:
-                for _, value in self.flow.terminator(label).operands[:1]:
-                    if value.startswith("%"):
-                        found |= sources_of(self.value(value))
-            self._layers[-1][key] = found
+            found = self._layers[-1][key] = sources_of(*(
+                self.value(value) for label in asked
+                for _, value in self.flow.terminator(label).operands[:1] if value.startswith("%")
+            ))  # fmt: skip
         return found  # type: ignore[return-value] # the key says so
 
     def guard(self, block: str) -> Condition:
         """Give the condition on which a block is executed, loops aside."""
-        key = ("guard", block)
-        found = self._known(key)
-        if found is None:
-            flow = self.flow
-            loop = flow.loop_of[block]
-            own = flow.terms(block)
-            parts = [UNKNOWN if own is None else self._meet(own, {})]
-            if loop is not None:
-                parts.insert(0, self._guard_of_loop(loop))
-            found = self._layers[-1][key] = conjunction(*parts)
-        return found  # type: ignore[return-value] # the key says so
+        loop, own = self.flow.loop_of[block], self.flow.terms(block)
+        return self._remember(("guard", block), lambda: conjunction(
+            TRUE if loop is None else self._guard_of_loop(loop),
+            UNKNOWN if own is None else self._meet(own, {}),
+        ))  # type: ignore[return-value] # fmt: skip # the key says so
 
     def _guard_of_loop(self, loop: Loop) -> Condition:
-        key = ("enters", loop.header)
-        found = self._known(key)
-        if found is None:
-            terms = self.flow.terms_of_header(loop)
-            own = UNKNOWN if terms is None else self._meet(terms, {})
-            outer = TRUE if loop.parent is None else self._guard_of_loop(loop.parent)
-            found = self._layers[-1][key] = conjunction(outer, own)
-        return found  # type: ignore[return-value] # the key says so
+        return self._remember(("enters", loop.header), lambda: conjunction(
+            TRUE if loop.parent is None else self._guard_of_loop(loop.parent),
+            UNKNOWN if (terms := self.flow.terms_of_header(loop)) is None
+            else self._meet(terms, {}),
+        ))  # type: ignore[return-value] # fmt: skip # the key says so
 
     # Loops
 
@@ -758,13 +753,9 @@ class Evaluator:
 
     # Memory
 
-    def _load(self, one: Instruction) -> Value:
-        place = self.operand(one.operands[0], one.block)
+    def _read(self, place: Value, one: Instruction) -> Value:
         if isinstance(place, Choice):
             return blur(*(self._read(each, one) for _, each in places_of(place)))
-        return self._read(place, one)
-
-    def _read(self, place: Value, one: Instruction) -> Value:
         if not isinstance(place, Pointer):
             return blur(place)
         memory, offset = place.memory, place.offset
@@ -1059,14 +1050,6 @@ def _lane_of(one: Instruction) -> Instruction:
         one.opcode, "", lane(one.type), tuple((lane(kind), value) for kind, value in one.operands),
         detail=one.detail, flags=one.flags, block=one.block,
     )  # fmt: skip
-
-
-def _by_lanes(apply: Callable[[Value, Value], Value], left: Value, right: Value) -> Value:
-    count = max(len(each.lanes) for each in (left, right) if isinstance(each, Lanes))
-    sides = [each.lanes if isinstance(each, Lanes) else (each,) * count for each in (left, right)]
-    if len(sides[0]) != len(sides[1]):
-        return blur(left, right)
-    return Lanes(tuple(apply(a, b) for a, b in zip(*sides, strict=True)))
 
 
 def _combine_truths(opcode: str, left: Value, right: Value) -> Condition:
