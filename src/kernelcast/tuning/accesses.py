@@ -1,8 +1,9 @@
 """Loops of a launch, and its addresses as boxes over them, in the order of a core."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from kernelcast.records.operations import MemorySpace, OperationKind
 from kernelcast.tuning.footprints import Axis, Box
 
 _AXES = MAX_DIMENSIONS
-_GROUP_STEPS = ("", *(f"{what} {at}" for what in ("local", "group") for at in range(_AXES)))
+_GROUP_STEPS = [f"{what} {at}" for what in ("local", "group") for at in range(_AXES)]
 _LOOP_BODY = "loop body"
 _WORK_GROUPS = 3
 
@@ -48,23 +49,16 @@ class Nest:
     """Mean executions of each block per work-item."""
     loops: Mapping[int, Loop]
     """By the block of their body."""
-    _around: dict[int, tuple[Loop, ...]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     def around(self, block: int) -> tuple[Loop, ...]:
         """List the loops around a block, outermost first."""
-        inner: list[int] = []
+        found: list[Loop] = []
         at: int | None = block
-        while at is not None and at not in self._around:
-            inner.append(at)
+        while at is not None:
+            if at in self.loops:
+                found.insert(0, self.loops[at])
             at = self.facts.blocks[at].parent
-        found = () if at is None else self._around[at]
-        for one in reversed(inner):
-            if one in self.loops:
-                found = (*found, self.loops[one])
-            self._around[one] = found
-        return found
+        return tuple(found)
 
     @property
     def barriers(self) -> float:
@@ -126,7 +120,7 @@ class StridedAccess:
     """Where it goes; None if that depends on data, or in local memory."""
 
 
-def list_axes(nest: Nest, width: int) -> tuple[list[Axis], list[int]]:
+def _list_axes(nest: Nest, width: int) -> tuple[list[Axis], list[int]]:
     """List the loops that a core goes through, innermost first, and their bodies' blocks or -1.
 
     Lanes, loops without barriers, vectors and rows of a work-group, loops with barriers,
@@ -155,17 +149,76 @@ def list_axes(nest: Nest, width: int) -> tuple[list[Axis], list[int]]:
 def list_strided_accesses(
     kernel: ModelledKernel, nest: Nest, width: int
 ) -> tuple[list[StridedAccess], list[Axis]]:
-    """List a launch's accesses with their strides through memory."""
-    axes, bodies = list_axes(nest, width)
-    traversal = _Traversal(kernel, nest, axes, bodies)
+    """List a launch's accesses with their strides through memory, and the loops of a core.
+
+    Ids have the values of the first point of a work-group in the middle, and others a step on along
+    each of the `_GROUP_STEPS` and loops.
+    """
+    axes, bodies = _list_axes(nest, width)
+    steps = [*_GROUP_STEPS, *(f"loop {body}" for body in nest.loops)]
+    marks = np.eye(1 + len(steps), dtype=np.int64)[1:]
+    ids: dict[Symbol, Value] = {**bind_names(kernel.scalars)}
+    for axis in list_dimensions(nest.ndrange):
+        inner, outer = marks[axis.number], marks[_AXES + axis.number] + axis.groups // 2
+        ids |= axis.bind(outer, inner, axis.local)
+    of_loops = dict(zip(nest.loops, marks[len(_GROUP_STEPS) :], strict=True))
     strided: list[StridedAccess] = []
     known: set[tuple[object, ...]] = set()
     for access in nest.facts.accesses:
-        key = (access.block, access.kind, access.buffer, access.offset_bytes)
-        if access.offset_bytes is not None and access.kind is AccessKind.LOAD and key in known:
+        executions = nest.counts[access.block]
+        offset = access.offset_bytes
+        if offset is None:
+            strided.append(
+                StridedAccess(
+                    access=access, lane_bytes=None, loop_bytes=None, executions=executions, box=None
+                )
+            )
+            continue
+        key = (access.block, access.kind, access.buffer, offset)
+        if access.kind is AccessKind.LOAD and key in known:
             continue  # loaded once for both
         known.add(key)
-        strided.append(traversal.follow(access))
+        around = nest.around(access.block)
+        numbers = {
+            Symbol(SymbolKind.LOOP, facts.name): of_loops[loop.body]
+            for loop, facts in zip(around, access.loops, strict=False)
+        }
+        try:
+            found = np.asarray(offset.evaluate(ids | numbers))
+        except InputError as error:
+            where = f"{nest.facts.kernel}, line {access.line}"
+            msg = f"{where}: address of {access.text}: {error}"
+            raise InputError(msg) from error
+        first, *values = np.broadcast_to(found, (1 + len(steps),)).tolist()
+        moves = {name: value - first for name, value in zip(steps, values, strict=True)}
+        lane, inside = moves["local 0"], {loop.body for loop in around}
+        reached = prod(loop.trips for loop in around)
+        box = Box(
+            buffer=access.buffer or "",
+            bytes=access.bytes,
+            strides=(
+                lane,
+                *(
+                    lane * width if axis.name == "local 0"
+                    # loops beside the access are not around it
+                    else moves[axis.name] if body < 0 or body in inside else 0
+                    for axis, body in zip(axes[1:], bodies[1:], strict=True)
+                ),
+            ),
+            is_store=access.kind is not AccessKind.LOAD,
+            share=min(1.0, executions / reached) if reached else 0.0,
+            inside=tuple(body < 0 or body in inside for body in bodies),
+        )  # fmt: skip
+        is_far = access.space in (MemorySpace.GLOBAL, MemorySpace.CONSTANT)
+        strided.append(
+            StridedAccess(
+                access=access,
+                lane_bytes=lane,
+                loop_bytes=moves[f"loop {around[-1].body}"] if around else 0,
+                executions=executions,
+                box=box if is_far else None,
+            )
+        )
     return strided, axes
 
 
@@ -184,91 +237,3 @@ def join_boxes(strided: Sequence[StridedAccess]) -> list[Box]:
         )
         for boxes in found.values()
     ]
-
-
-class _Traversal:
-    """How a core goes through a launch; accesses are followed along it."""
-
-    def __init__(
-        self, kernel: ModelledKernel, nest: Nest, axes: Sequence[Axis], bodies: Sequence[int]
-    ) -> None:
-        self._nest = nest
-        self._axes = axes
-        self._bodies = bodies
-        self._steps = [*_GROUP_STEPS, *(f"loop {body}" for body in nest.loops)]
-        marks = np.eye(len(self._steps), dtype=np.int64)
-        self._ids = _bind_ids(kernel, nest.ndrange, marks)
-        self._marks = dict(zip(nest.loops, marks[len(_GROUP_STEPS) :], strict=True))
-
-    def follow(self, access: MemoryAccess) -> StridedAccess:
-        """Give an access with its strides through memory."""
-        nest = self._nest
-        executions = nest.counts[access.block]
-        if access.offset_bytes is None:
-            return StridedAccess(
-                access=access, lane_bytes=None, loop_bytes=None, executions=executions, box=None
-            )
-        around = nest.around(access.block)
-        points = self._evaluate(access, around)
-        reached = 1.0
-        for loop in around:
-            reached *= loop.trips
-        inside = {loop.body for loop in around}
-        box = Box(
-            buffer=access.buffer or "",
-            bytes=access.bytes,
-            strides=self._list_strides(points, inside),
-            is_store=access.kind is not AccessKind.LOAD,
-            share=min(1.0, executions / reached) if reached else 0.0,
-            inside=tuple(body < 0 or body in inside for body in self._bodies),
-        )
-        is_far = access.space in (MemorySpace.GLOBAL, MemorySpace.CONSTANT)
-        return StridedAccess(
-            access=access,
-            lane_bytes=points["local 0"],
-            loop_bytes=points[f"loop {around[-1].body}"] if around else 0,
-            executions=executions,
-            box=box if is_far else None,
-        )
-
-    def _list_strides(self, points: Mapping[str, int], inside: Set[int]) -> tuple[int, ...]:
-        lane, width = points["local 0"], self._axes[0].extent
-        strides = [lane]
-        for axis, body in zip(self._axes[1:], self._bodies[1:], strict=True):
-            if axis.name == "local 0":
-                strides.append(lane * width)
-            else:  # loops beside the access are not around it
-                strides.append(points[axis.name] if body < 0 or body in inside else 0)
-        return tuple(strides)
-
-    def _evaluate(self, access: MemoryAccess, around: Sequence[Loop]) -> dict[str, int]:
-        """Give how far one step along each axis moves an address; under "" where it begins."""
-        assert access.offset_bytes is not None
-        loops = {
-            Symbol(SymbolKind.LOOP, facts.name): self._marks[loop.body]
-            for loop, facts in zip(around, access.loops, strict=False)
-        }
-        try:
-            found = np.asarray(access.offset_bytes.evaluate(self._ids | loops))
-        except InputError as error:
-            kernel = self._nest.facts.kernel
-            msg = f"{kernel}, line {access.line}: address of {access.text}: {error}"
-            raise InputError(msg) from error
-        first, *values = np.broadcast_to(found, (len(self._steps),)).tolist()
-        points = dict.fromkeys(self._steps, first)
-        for name, value in zip(self._steps[1:], values, strict=True):
-            points[name] = value - first
-        return points
-
-
-def _bind_ids(kernel: ModelledKernel, ndrange: NDRange, marks: np.ndarray) -> dict[Symbol, Value]:
-    """Give ids, sizes and arguments values: at the first point of a work-group in the middle.
-
-    Ids have further values: a step on along each of `_GROUP_STEPS`, which `marks` has a row for.
-    """
-    bound: dict[Symbol, Value] = {**bind_names(kernel.scalars)}
-    for axis in list_dimensions(ndrange):
-        inner = marks[1 + axis.number]
-        outer = marks[1 + _AXES + axis.number] + axis.groups // 2
-        bound |= axis.bind(outer, inner, axis.local)
-    return bound

@@ -35,7 +35,7 @@ from kernelcast.tuning.accesses import (
     list_strided_accesses,
     read_nest,
 )
-from kernelcast.tuning.footprints import Axis, Box, Cache, CacheFootprint
+from kernelcast.tuning.footprints import Axis, Box, CacheFootprint
 
 _WAYS = 12
 _NEAR_BYTES = 64
@@ -219,8 +219,7 @@ def _time_moving(boxes: Sequence[Box], axes: Sequence[Axis], device: CpuDevice) 
     found = {}
     footprint = CacheFootprint(boxes, axes, device.line_bytes)
     for nearer, farther in zip(device.levels[:-1], device.levels[1:], strict=True):
-        cache = Cache(size_bytes=nearer.size_bytes, line_bytes=device.line_bytes, ways=_WAYS)
-        moved = footprint.count_moved(cache)
+        moved = footprint.count_moved(nearer.size_bytes, _WAYS)
         line = device.line_bytes
         seconds = line * (
             moved.loaded * farther.load_s_per_byte + moved.stored * farther.store_s_per_byte

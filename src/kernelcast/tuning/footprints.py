@@ -7,7 +7,7 @@ a work-group, the work-groups. An access is a box: for each loop, how far one it
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, gcd, prod
-from typing import TypeAlias
+from typing import NamedTuple
 
 _STREAM_BYTES = 2048
 """Steps up to which prefetchers follow a walk: half a page."""
@@ -18,7 +18,7 @@ _FOLLOWED_LINES = 8
 _STREAMS = 64
 """Streams beside each other of which half are late, as measured with columns of 8 to 512 rows."""
 
-Step: TypeAlias = tuple[int, int]
+Step = tuple[int, int]
 """Bytes that an iteration of an axis moves an address, and iterations; neither sign nor zeros."""
 
 
@@ -133,23 +133,7 @@ def _add_far(far: list[tuple[int, int]], extent: int, stride: int) -> None:
     far.append((extent, stride))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cache:
-    """A cache of one core."""
-
-    size_bytes: float
-    line_bytes: int
-    ways: int
-
-    @property
-    def sets(self) -> int:
-        """Sets, as a power of two."""
-        sets = max(1, int(self.size_bytes / self.line_bytes / self.ways))
-        return int(2 ** round(sets.bit_length() - 1)) if sets & (sets - 1) else sets
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class Moved(NamedTuple):
     """Lines that a level sends towards a core."""
 
     loaded: float
@@ -166,43 +150,32 @@ class CacheFootprint:
     def __init__(self, boxes: Sequence[Box], axes: Sequence[Axis], line_bytes: int) -> None:
         self._boxes = boxes
         self._axes = axes
+        self._line_bytes = line_bytes
         self._shapes = [box.list_shapes(axes, line_bytes) for box in boxes]
         self._walks = [box.count_streams(axes, line_bytes) for box in boxes]
 
-    def count_moved(self, cache: Cache) -> Moved:
+    def count_moved(self, size_bytes: float, ways: int) -> Moved:
         """Count the lines that a cache does not hold when they are wanted.
 
         A layer condition: what one iteration of an axis touches is still there in the next if all
         accesses of an iteration fit the cache, and each access the sets that its addresses fall
         into. The outermost axis whose iterations fit is the one along which lines are reused.
         """
-        depth = self._find_depth(cache)
+        sets = 2 ** (max(1, int(size_bytes / self._line_bytes / ways)).bit_length() - 1)
+        depth = 0
+        while depth < len(self._axes):
+            shapes = [each[depth] for each in self._shapes]
+            lines = sum(one.lines for one in shapes)
+            crowded = sum(one.lines / one.count_sets(sets) for one in shapes)
+            if lines * self._line_bytes > size_bytes or crowded > ways:
+                break
+            depth += 1
         beside = sum(streams for streams in self._walks if streams > 1) - 1
         loaded = stored = unforeseen = 0.0
-        for box, shapes, streams in zip(self._boxes, self._shapes, self._walks, strict=True):
-            lines = shapes[depth].lines * box.count_repeats(self._axes, depth) * box.share
+        for box, of_axes, streams in zip(self._boxes, self._shapes, self._walks, strict=True):
+            lines = of_axes[depth].lines * box.count_repeats(self._axes, depth) * box.share
             loaded += lines
             stored += lines if box.is_store else 0.0
             if streams > 1:
                 unforeseen += lines * beside / (beside + _STREAMS)
-        return Moved(loaded=loaded, stored=stored, unforeseen=unforeseen)
-
-    def _find_depth(self, cache: Cache) -> int:
-        """Count the axes, from the innermost on, within whose iterations all accesses fit."""
-        fitting: list[Shape] | None = None
-        for depth in range(len(self._axes)):
-            shapes = [each[depth] for each in self._shapes]
-            if shapes != fitting:  # some axes move no access at all
-                if not _fit(shapes, cache):
-                    return depth
-                fitting = shapes
-        return len(self._axes)
-
-
-def _fit(shapes: Sequence[Shape], cache: Cache) -> bool:
-    sets = cache.sets
-    total = crowded = 0.0
-    for shape in shapes:
-        total += shape.lines
-        crowded += shape.lines / shape.count_sets(sets)
-    return total * cache.line_bytes <= cache.size_bytes and crowded <= cache.ways
+        return Moved(loaded, stored, unforeseen)

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from kernelcast.tuning.footprints import (
     Axis,
     Box,
-    Cache,
     CacheFootprint,
     Moved,
     Shape,
 )  # fmt: skip
 
 LINE = 64
-L1 = Cache(size_bytes=32768, line_bytes=LINE, ways=8)
+L1 = (32768, 8)
 
 
 def make_axes(*extents: int) -> list[Axis]:
@@ -31,9 +30,9 @@ def reach(box: Box, axes: Sequence[Axis]) -> Shape:
     return box.list_shapes(axes, LINE)[-1]
 
 
-def count_moved(boxes: Sequence[Box], axes: Sequence[Axis], cache: Cache) -> Moved:
+def count_moved(boxes: Sequence[Box], axes: Sequence[Axis], cache: tuple[int, int]) -> Moved:
     """Count lines by a footprint that nobody has asked before."""
-    return CacheFootprint(boxes, axes, cache.line_bytes).count_moved(cache)
+    return CacheFootprint(boxes, axes, LINE).count_moved(*cache)
 
 
 def test_a_tile_has_the_lines_of_its_rows() -> None:
@@ -99,6 +98,6 @@ def test_a_larger_cache_never_moves_more(rows: int, columns: int, step: int) -> 
     """Whatever the loops, more room and more ways hold at least as much."""
     boxes = [Box(buffer="a", bytes=4, strides=(step, 4)), Box(buffer="b", bytes=4, strides=(4, 0))]
     axes = make_axes(rows, columns)
-    small = count_moved(boxes, axes, Cache(size_bytes=4096, line_bytes=LINE, ways=4))
-    large = count_moved(boxes, axes, Cache(size_bytes=65536, line_bytes=LINE, ways=16))
+    small = count_moved(boxes, axes, (4096, 4))
+    large = count_moved(boxes, axes, (65536, 16))
     assert large.loaded <= small.loaded * (1 + 1e-9)
