@@ -138,13 +138,9 @@ class CalibrationStore:
     """A folder with one machine description per microbenchmark that is done."""
 
     folder: Path
-    """Of one device and effort."""
     driver: str
-    """Version that the parts were measured with."""
     kernelcast: str
-    """Version that measured them."""
     durations_s: dict[str, float] = field(default_factory=dict)
-    """How long each microbenchmark took at its last run, in seconds; outlives the parts."""
 
     def read(self, name: str) -> MachineDescription | None:
         """Give what a microbenchmark has found already; None if it has not run."""
@@ -259,11 +255,9 @@ class CalibrationSettings:
 
     effort: Effort = Effort.NORMAL
     only: tuple[str, ...] = ()
-    """Microbenchmarks to run; all when empty."""
     is_fresh: bool = False
     """Whether to measure again what an interrupted calibration has measured."""
     output: Path | None = None
-    """The file to write; None means the user's data folder."""
 
     def __post_init__(self) -> None:
         titles = list_benchmarks()
@@ -284,15 +278,10 @@ class Progress:
 
     device_id: str
     done: int
-    """Microbenchmarks."""
     total: int
-    """Of so many."""
     title: str
-    """What is measured now."""
     stage: str = ""
-    """What its process does."""
     remaining_s: float | None = None
-    """How long the rest will take, by how long it took before, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,7 +291,6 @@ class Calibration:
     machine: MachineDescription
     path: Path
     durations_s: Mapping[str, float]
-    """How long each microbenchmark took that ran now, in seconds."""
     resumed: tuple[str, ...]
     """Those that an earlier, interrupted calibration had run."""
     failed: Mapping[str, str]

@@ -28,15 +28,11 @@ class CollectionProgress:
     """Where a collection stands."""
 
     device_id: str
-    """What is at work, with the kernel and its stage."""
     kernel: str
     stage: str
     done: int
-    """Kernels on devices."""
     total: int
-    """Of so many."""
     rows: int
-    """Rows measured so far."""
     remaining_s: float | None = None
     """About what the rest will take, in seconds; None as long as nobody knows."""
 
@@ -48,15 +44,12 @@ class DeviceOutcome:
     device_id: str
     kernels: int = 0
     measured: int = 0
-    """Rows measured now."""
     present: int = 0
-    """Rows that were there already."""
     disturbed: int = 0
     """Measured rows that stay contaminated."""
     skipped: dict[str, str] = field(default_factory=dict)
     """Kernels, or rows of kernels, that were left out, with the reason."""
     failures: list[FailureRecord] = field(default_factory=list)
-    """Launches that could not be observed."""
     errors: dict[str, str] = field(default_factory=dict)
     """Kernels that could not even be begun, with the reason."""
 
@@ -76,11 +69,8 @@ class CollectionOutcome:
     """What a collection has come to."""
 
     devices: list[DeviceOutcome] = field(default_factory=list)
-    """In the order they were asked."""
     is_interrupted: bool = False
-    """Whether Ctrl-C ended it."""
     is_out_of_time: bool = False
-    """Whether the time budget ended it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +78,6 @@ class SizesChosen:
     """At which sizes a kernel is collected on this device."""
 
     sizes: tuple[int, ...]
-    """Values of its size parameter, ascending."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +86,7 @@ class RowStarted:
 
     launch: LaunchIdentity
     number: int
-    """Which row of this kernel, from 1."""
     total: int
-    """Of how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,11 +151,8 @@ class RowStorage:
     """Where rows go, and where what they need is kept."""
 
     store: Store
-    """Of observations."""
     plans: SizePlans
-    """Chosen sizes."""
     cache_folder: Path
-    """Generated inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +163,6 @@ class KernelJob:
     device: DeviceDescription
     settings: CollectionSettings
     retries_failures: bool = False
-    """Whether launches that failed before are tried again."""
     sizes_of: str | None = None
     """The device of the store whose sizes are taken; None: sizes chosen for this one."""
     ends_s: float | None = None

@@ -89,13 +89,10 @@ class CheckOutcome:
     """How a kernel's check ended on a device."""
 
     kernel: str
-    """Name of the kernel in the corpus."""
     device_id: str
     status: CheckStatus
-    """Passed, result differs, could not be run, or not possible on this device."""
     explanation: str = ""
     seconds: float = 0.0
-    """How long the check took, build and reference included."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,6 @@ from kernelcast.records.problem import Problem
 from kernelcast.training_data.applications import CorpusKernel, InputMaker, load_input_maker
 
 LOCAL_PARAMETERS = tuple(f"LOCAL{axis}" for axis in range(MAX_DIMENSIONS))
-"""Parameters of a problem file that stand for its local size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +35,6 @@ class PreparedProblem:
     """Those of them that are not as the problem file has them: given, of the local size, of the
     inputs."""
     inputs_folder: Path | None
-    """Where the generated inputs lie, if there are any."""
 
 
 def prepare_launch(

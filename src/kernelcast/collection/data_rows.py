@@ -20,9 +20,7 @@ from kernelcast.training_data.store import AddedRows, Selection, Store
 from kernelcast.training_data.summary import observation_to_json
 
 REMOVED: Final = "remove_observations"
-"""What the audit log calls a removal."""
 CORRECTED: Final = "correct_observation"
-"""What it calls a correction."""
 _NOTHING: Final = Selection()
 
 
@@ -42,7 +40,6 @@ class Correction:
     durations_s: tuple[float, ...] = ()
     measured_at: datetime | None = None
     flags: Mapping[ObservationFlag, bool]
-    """Flags that it shall have, or not."""
 
 
 def find_observations(store: Store, wanted: Selection, *, most: int) -> Found:
@@ -123,9 +120,7 @@ class ImportRequest:
     """Parquet of `kernelcast data export`, a public data set, a table of one's own (CSV or
     Parquet), or a tuner's results (T4 JSON)."""
     replace: bool = False
-    """Whether observations of the file replace those with the same key."""
     problem: Path | None = None
-    """The tuner's input (T1 JSON)."""
     device: str | None = None
     """Name of the device a tuner ran on, where its files do not say it."""
     time_unit: str | None = None
@@ -141,9 +136,7 @@ class ImportOutcome:
     licence: str
     """Under which its data may be used; empty for data of one's own."""
     rows: AddedRows
-    """How many observations were new."""
     failures: int = 0
-    """Invalid launches that were recorded."""
 
 
 def import_file(

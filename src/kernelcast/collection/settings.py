@@ -18,7 +18,6 @@ class CollectionSettings:
     """How observations are collected."""
 
     sizes: int = 8
-    """Sizes of each kernel."""
     local_sizes: int = 3
     """Local sizes of each kernel at most: the usual one at every size, others at every other."""
     shortest_s: float = 0.1
@@ -26,7 +25,6 @@ class CollectionSettings:
     """Range of the whole launches' times that sizes are chosen for, in seconds. The paper's kernels
     take at least 0.1 s."""
     least_work_groups: int = 256
-    """Launches with fewer are left out."""
     runs: int = 5
     """Whole runs of each launch; as many again where they disagree."""
     multiples: int = 0
@@ -43,12 +41,10 @@ class CollectionSettings:
     """Processors that other processes may keep busy meanwhile, above which a row counts as
     contaminated too."""
     seed: int = 0
-    """Of buffer contents and sampled places."""
     too_long: float | None = None
     """Launches whose samples foretell more than so many times `longest_s` are left out: sizes that
     were chosen for another device may be. None: no launch is."""
     row_timeout_s: float = DEFAULT_ROW_TIMEOUT_S
-    """Time limit of one row, in seconds."""
 
     def foretell_s(self, kernels: "Sequence[CorpusKernel]") -> float:
         """Foretell what a collection of kernels takes on a device, within a factor of two or so."""

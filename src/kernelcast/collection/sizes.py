@@ -21,7 +21,6 @@ class SizePlans:
     """A folder with a small file per device and kernel."""
 
     folder: Path
-    """Need not be there yet."""
 
     def read(
         self, device: DeviceDescription, kernel: CorpusKernel, settings: CollectionSettings

@@ -23,7 +23,6 @@ from kernelcast.records.feature_vector import group_of
 from kernelcast.records.training_table import Numbers, TrainingTable
 
 TOP = 5
-"""Columns that are named."""
 # Below it an effect is rounding.
 _LEAST_EFFECT = 1e-9
 
@@ -33,7 +32,6 @@ class GroupShare:
     """What a feature group contributes."""
 
     group: str
-    """See `kernelcast.records.feature_vector.FeatureGroup`."""
     contribution: float
     """Its part of the correction, as a share of the reference time: 0.1 makes it 10 % longer."""
 
@@ -47,7 +45,6 @@ class ColumnEffect:
     value: float | None
     """The launch's own; the mean over several launches; None where it is absent."""
     median: float
-    """The training's."""
     effect: float
     """Correction less the correction without it, as a share of the reference."""
 
@@ -57,9 +54,7 @@ class Attribution:
     """A correction and where it comes from; the mean of several launches' where rows says so."""
 
     model: str
-    """Whose correction."""
     rows: int
-    """Launches."""
     correction: float
     """Predicted over reference time, less 1: after the gate, as estimates use it."""
     base: float

@@ -36,7 +36,6 @@ class Calibration:
     slopes: Numbers
     """Shape (signs,). Of the logarithms that the difficulty depends on."""
     level: float
-    """Logarithm of the usual difficulty."""
     scores: Numbers
     """Shape (n,). Ascending."""
     shares: Numbers

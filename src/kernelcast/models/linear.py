@@ -65,9 +65,7 @@ class LaunchArrays:
     counts: FloatArray
     """Shape (n_launches,). Work of each, in work-groups of the mean work."""
     times: FloatArray
-    """Shape (n_launches,). Seconds that each took."""
     windows: npt.NDArray[np.int64]
-    """Shape (n_launches,). Window that each belongs to."""
 
     @property
     def is_long(self) -> npt.NDArray[np.bool_]:
@@ -176,9 +174,7 @@ class LinearFit:
     """The line through the samples."""
 
     seconds: float
-    """Predicted time of the whole launch."""
     standard_error_s: float
-    """Its standard error from the spread of the samples, in seconds."""
     degrees_of_freedom: int
     """Launches behind the standard error, less one."""
     intercept_s: float
@@ -192,7 +188,6 @@ class LinearFit:
     two_point_s: float | None
     """The paper's formula on the means of both; None without two sizes."""
     pooled_s: float
-    """Time by the pooled rate alone."""
     lifted_s: float = 0.0
     """Part of `seconds` that the line does not give: beyond the samples a launch is no faster than
     DRAM takes what it moves."""

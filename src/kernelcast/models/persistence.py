@@ -29,7 +29,6 @@ from kernelcast.records.feature_vector import FeatureSchema
 __all__ = ["ModelFileError", "ModelRegistry", "StoredModel", "load_model", "save_model"]
 
 FORMAT: Final = "kernelcast model 2"
-"""Changes when the meaning of what a file holds does."""
 _ENDING = ".json"
 _LARGEST_BYTES = 2**30
 
@@ -39,13 +38,9 @@ class StoredModel:
     """A trained model and where it comes from."""
 
     model: FittedModel
-    """The model."""
     schema: FeatureSchema
-    """Of the features it takes."""
     versions: Mapping[str, str]
-    """Libraries that it was trained with."""
     report: ValidationReport | None = None
-    """How good it was found to be."""
     samplers: tuple[int, ...] = ()
     """Revisions of the samplers that its rows are of; none where they are not known."""
 

@@ -138,7 +138,6 @@ class FittedRegression:
     """Of boosted trees, shape (nodes, 5): column to compare, -1 of a leaf; threshold, up to which a
     launch goes left; nodes to the left and right; value of a leaf. Children come after parents."""
     roots: Numbers = field(default_factory=lambda: np.empty(0))
-    """Nodes that trees begin with."""
 
     def predict(self, columns: Mapping[str, Numbers]) -> tuple[Numbers, Numbers]:
         """Give corrections and distances to the training, each of shape (n,)."""
@@ -223,7 +222,6 @@ class OutOfFold:
     """Which rows: all, or a random choice of very many."""
     corrections: Numbers
     distances: Numbers
-    """Shape (rows,)."""
 
 
 def fit_regression(

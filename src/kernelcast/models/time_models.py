@@ -26,7 +26,6 @@ from kernelcast.records.feature_vector import FeatureGroup, FeatureSchema
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
 SPREAD: Final = "sampled.spread_ratio"
-"""The feature that tells how samples differ."""
 SMALLEST_CORRECTION: Final = 0.01
 NEAREST: Final = 0.1
 """Smaller corrections and distances make no launch easier."""
@@ -76,9 +75,7 @@ class Forecast:
     high: Numbers
     """Predicted time of whole launches, in seconds; ``low <= seconds <= high``."""
     coverage: float
-    """Share of true times that shall lie inside."""
     in_domain: npt.NDArray[np.bool_]
-    """Whether the launch resembles those that the model has learned from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +83,10 @@ class TimeModel:
     """A model that has not learned yet."""
 
     name: str
-    """What reports call it."""
     reference: str = "linear"
-    """Of `REFERENCES`."""
     learner: str = ""
     """Of `kernelcast.models.regression.LEARNERS`; empty: nothing corrects the reference."""
     feature_groups: tuple[str, ...] = ALL_GROUPS
-    """What the learner sees."""
     is_gated: bool = True
     """Whether corrections are shrunk that do not help unseen groups."""
     is_pooled: bool = False
@@ -166,13 +160,10 @@ class FittedModel:
 
     model: TimeModel
     schema: FeatureSchema
-    """Of the features it takes."""
     correction: FittedRegression | None
     calibration: Calibration
     facts: dict[str, object]
-    """What it has learned from."""
     launches: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
-    """Median time and noise by problem and device, of models that remember."""
 
     @property
     def name(self) -> str:
@@ -297,7 +288,6 @@ def check_coverage(coverage: float) -> None:
 
 
 HYBRID: Final = "hybrid"
-"""The learned model of a device: a gated SVR on everything."""
 _WITHOUT: Final = ("static", "compiler", "sampled", "counters", "analytic")
 _HYBRID = TimeModel(name=HYBRID, learner="svr")
 _MODELS: Final[Mapping[str, TimeModel]] = {
@@ -338,7 +328,6 @@ RIVALS: Final = (
 )  # fmt: skip
 """Models that a validation compares unless others are named."""
 ABLATION: Final = (HYBRID, *(f"hybrid_without_{one}" for one in _WITHOUT))
-"""The hybrid, and the hybrid without each feature group."""
 
 
 def list_models() -> tuple[str, ...]:

@@ -36,7 +36,6 @@ class ModelVersions:
     name: str
     """``model/device``, or the model alone where it serves all devices."""
     versions: tuple[str, ...] = ()
-    """In the order they were published."""
     latest: str | None = None
     """The newest that was not rolled back; None before the first."""
     pinned: str | None = None

@@ -13,9 +13,7 @@ from kernelcast.records.observation import Observation
 from kernelcast.training.registry import name_runtime
 
 CPU_MODEL = "cpu_model"
-"""Key among an observation's versions: the revision of the CPU model its features are of."""
 ESTIMATE = "analytic.estimate_s"
-"""The feature that is the analytic time."""
 
 BEYOND_CORPUS = 2.0
 """How much farther off the model is on kernels that no rule of it was made for, whatever the
@@ -28,15 +26,11 @@ class ModelledRun:
     """A launch that was measured, with its analytic time."""
 
     observation: Observation
-    """The whole of it."""
     error: float
     """Natural logarithm of the measured time over that of today's analytic model."""
     kernel: str
-    """Suite, application and name."""
     device: str
-    """Its id."""
     runtime: str
-    """The device's."""
 
 
 def choose_runs(observations: Iterable[Observation]) -> list[ModelledRun]:

@@ -27,7 +27,6 @@ from kernelcast.training.table import load_training_table
 from kernelcast.training.training import label_rows, validate_models
 
 Report = Callable[[str, int, int], None]
-"""Is called with what is at work, its parts done and all of them."""
 _ALIASES = {"learned": DEFAULT_MODEL}
 _FOLDS = 10
 # What launches are told apart by before they run: names of people's, and the columns they are of.
@@ -47,13 +46,10 @@ class ComparisonPlan:
     """How to compare."""
 
     split: Split = Split.KERNEL
-    """What is held out as a whole: kernels or applications."""
     rows: RowFilter = field(default_factory=RowFilter)
-    """Launches that are learned from and judged."""
     jobs: int = -1
     """Processes; -1 takes one per processor."""
     bootstrap: Bootstrap = field(default_factory=Bootstrap)
-    """How the interval of the difference is found."""
     folds: int | None = None
     """Groups are held out in so many parts at most; None holds out one at a time."""
     explained: int = 3

@@ -50,13 +50,10 @@ class StoredLaunch:
     """A stored launch."""
 
     observation: Observation
-    """The row."""
     kernel: str
-    """Suite, application and kernel."""
     places: Mapping[SetKey, int]
     """Place of each set of samples that a line can be drawn through."""
     features: Mapping[str, float]
-    """Those that are known."""
 
     @property
     def is_even(self) -> bool:
@@ -169,7 +166,6 @@ def make_size(row: StoredLaunch) -> KnownSize:
 
 
 FindMachine = Callable[[str], MachineDescription | None]
-"""Gives a device's description by its id."""
 _ROWS = RowFilter()
 _FEWEST_KERNELS = 10
 _FEWEST_ROWS = 30
@@ -180,11 +176,8 @@ class CalibratedEvidence:
     """An evidence model, and what it was calibrated with."""
 
     name: str
-    """What it is published under."""
     model: EvidenceModel
-    """The model."""
     devices: tuple[str, ...]
-    """Ids of the devices, sorted."""
 
     def publish(self, registry: VersionedFiles) -> str:
         """Add it to a registry, where it becomes the latest; give its version."""

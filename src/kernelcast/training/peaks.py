@@ -14,9 +14,7 @@ class DevicePeaks:
     """What a device can do at most; NaN is what is not known."""
 
     compute_units: MaybeKnown = math.nan
-    """Number of compute units."""
     cache_bytes: MaybeKnown = math.nan
-    """Size of the last cache."""
     bandwidth_bytes_per_s: MaybeKnown = math.nan
     """Loads from global memory, of the best element size."""
     flops_per_s: MaybeKnown = math.nan
@@ -24,7 +22,6 @@ class DevicePeaks:
 
 
 UNKNOWN = DevicePeaks()
-"""Of a device that was never calibrated."""
 
 
 def read_peaks(machine: MachineDescription) -> DevicePeaks:

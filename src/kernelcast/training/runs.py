@@ -35,18 +35,13 @@ class Run:
     kind: str
     """``train`` or ``validate``: MLflow's experiment."""
     name: str
-    """What was trained, or which models were validated."""
     settings: Mapping[str, str]
-    """Options, and the digest of the rows."""
     scores: Mapping[str, float]
     """By names such as ``hybrid.mean_error.device-0``."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Libraries, interpreter and machine."""
     started_s: float = 0.0
-    """In UNIX seconds."""
     ended_s: float = 0.0
     id: str = ""
-    """32 hexadecimal digits."""
 
 
 def find_folder() -> Path:

@@ -19,7 +19,6 @@ class SamplingPointScore:
     """The linear model's errors on one device, from one choice of samples (the paper's Fig. 15)."""
 
     device: str
-    """Id of the device."""
     label: str
     """The two points in multiples of the work-groups that a device runs at once (``"1, 2"`` to
     ``"5, 6"``), or ``"default"`` for the samples that an estimate takes unless told otherwise."""

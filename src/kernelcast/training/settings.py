@@ -8,9 +8,7 @@ from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.errors import InputError
 
 DEFAULT_MODEL = "hybrid"
-"""The model that estimates use."""
 POOLED_MODEL = "hybrid_pooled"
-"""The one model that serves all devices."""
 STATIC_MODEL = "static"
 """What is trained where no row has samples."""
 LEAST_GROUPS = 3
@@ -57,7 +55,6 @@ class RowFilter:
 
 
 ALL_ROWS = RowFilter(shortest_s=0.0, least_work_groups=0)
-"""Every measured launch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +66,7 @@ class ValidationSettings:
     models: tuple[str, ...] = ()
     """Names of the catalogue; none means the usual rivals of the split."""
     rows: RowFilter = field(default_factory=RowFilter)
-    """Launches that are learned from and judged: others have no part in either."""
     coverage: float = DEFAULT_COVERAGE
-    """Share of rows that intervals shall hold."""
     folds: int | None = None
     """Groups are held out in so many parts at most; None holds out one at a time."""
     jobs: int = -1
@@ -90,9 +85,7 @@ class TrainingSettings:
     with_validation: bool = True
     """Whether each model is validated too, which takes many times longer than to train it."""
     coverage: float = DEFAULT_COVERAGE
-    """Share of rows that intervals shall hold in the validation."""
     jobs: int = -1
-    """Processes of the validation; -1 takes one per processor."""
 
     def __post_init__(self) -> None:
         check_jobs(self.jobs)

@@ -29,7 +29,6 @@ from kernelcast.training.rows import choose_newest_samples
 from kernelcast.training_data.sources import name_folders
 
 FindPeaks = Callable[[str], DevicePeaks]
-"""Gives the peaks of a device by its id."""
 
 _UNITS = "sampled.issued_instructions_per_s_per_compute_unit"
 _RATE = "sampled.issued_instructions_per_s"

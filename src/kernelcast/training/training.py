@@ -35,7 +35,6 @@ from kernelcast.training.settings import (
 )
 
 Report = Callable[[int, int], None]
-"""Is called with the fits done and all fits."""
 POOLED_RIVALS = ("two_point", "linear", "pooled_rate", "analytic", "mwp_cwp", POOLED_MODEL)
 """What is compared on devices that no model has seen, unless other models are named."""
 _WORKERS_TIMEOUT_S = 20.0
@@ -145,20 +144,14 @@ class TrainedModel:
     name: str
     """What it is published under: ``model/device``, or the model alone where it serves all."""
     model: FittedModel
-    """The model."""
     schema: FeatureSchema
-    """Of the features it takes."""
     devices: tuple[str, ...]
     kernels: tuple[str, ...]
-    """Of the measured rows, sorted."""
     rows: int
     """Rows it has learned from: measured, and sampled where the model needs that."""
     data_digest: str
-    """Of these rows."""
     samplers: tuple[int, ...]
-    """Revisions of the samplers that these rows are of."""
     report: ValidationReport | None
-    """How good it was found to be on what it had not seen."""
 
 
 @dataclass(slots=True)

@@ -54,14 +54,11 @@ class SizeRange:
     """The parameter that makes a kernel's launch larger, and how far it goes."""
 
     parameter: str
-    """Name of the problem's parameter."""
     least: int
     most: int
     """First and last value; both can be taken."""
     multiple_of: int = 1
-    """Values are multiples of this."""
     is_power_of_two: bool = False
-    """Whether values are powers of two."""
     exponent: float = 1.0
     """The launch's time grows about as value ** exponent."""
 
@@ -104,11 +101,9 @@ class CorpusKernel:
     """A kernel of the corpus with its problem file."""
 
     application: str
-    """Name of the application's folder."""
     problem_path: Path
     """The problem file; its stem names the kernel within the application."""
     size: SizeRange
-    """What makes it larger."""
     local_sizes: tuple[tuple[int, ...], ...]
     """Local sizes it is meant for, usual one first."""
     suite: str = ""
@@ -116,11 +111,8 @@ class CorpusKernel:
     sizes: tuple[int, ...] = ()
     """Values of the size parameter that it is collected at; empty: searched on each device."""
     table_2: str | None = None
-    """Its name in Table 2 of the sampling paper."""
     uses_fp64: bool = False
-    """Whether the device needs double precision."""
     note: str = ""
-    """What is special about it, or empty."""
 
     def __post_init__(self) -> None:
         dimensions = {len(one) for one in self.local_sizes}
@@ -148,15 +140,10 @@ class Application:
     """An application of the corpus."""
 
     folder: Path
-    """Where it lies; the folder's name is that of its package."""
     name: str
-    """How its suite calls it."""
     suite: Suite
-    """Where its namesake comes from."""
     title: str
-    """What it computes, in a few words."""
     kernels: tuple[CorpusKernel, ...]
-    """In the order of application.yaml."""
 
 
 def read_application(folder: Path) -> Application:

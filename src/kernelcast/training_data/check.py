@@ -39,7 +39,6 @@ class FindingKind(StrEnum):
     IMPOSSIBLE = "impossible"
     """No measurement can have given it."""
     INCONSISTENT = "inconsistent"
-    """Its parts contradict each other."""
     DUPLICATED = "duplicated"
     """It holds the very times of another row."""
 
@@ -60,14 +59,10 @@ class Finding:
     """Something wrong with a row, or with the database."""
 
     kind: FindingKind
-    """What sort of thing."""
     key: str
-    """Of the row; empty where the database is damaged."""
     kernel: str
     device_id: str
-    """Whose row it is; empty likewise."""
     message: str
-    """What was found and what was expected."""
 
     @property
     def advice(self) -> str:

@@ -8,7 +8,6 @@ from kernelcast.training_data.store.errors import is_database
 
 PARQUET_ENDING = ".parquet"
 SHIPPED = "shipped"
-"""Names the observations that come with the package, where a source is asked for."""
 _SHIPPED = tuple(Path(__file__).parent / name for name in ("measured", "modelled"))
 
 
@@ -24,13 +23,10 @@ class SourceKind(StrEnum):
     STORE = "store"
     """A store, or what only opening it as a store can tell."""
     FOLDER = "folder"
-    """A folder of Parquet files."""
     OBSERVATIONS = "observations"
-    """A Parquet file with our mark."""
     PARQUET = "parquet"
     """Another file that is named as Parquet: of another data set, damaged or empty."""
     OTHER = "other"
-    """Another file."""
 
 
 def recognise_source(source: str | Path) -> SourceKind:

@@ -13,7 +13,6 @@ from kernelcast.training_data.store.schema import OBSERVATIONS, load_time
 from kernelcast.training_data.store.selection import list_conditions
 
 GROUPS = ("device", "kernel", "application", "suite")
-"""What observations may be grouped by."""
 _COLUMNS = {
     "device": ("device_id",),
     "kernel": ("suite", "application", "kernel"),
@@ -27,20 +26,14 @@ class GroupSummary:
     """Observations of a group."""
 
     group: str
-    """Its name; empty where rows do not say it."""
     rows: int
     kernels: int
     devices: int
-    """Observations, different kernels, different devices."""
     flagged: int
-    """Observations with a flag."""
     shortest_s: float
     longest_s: float
-    """Range of whole-kernel times, in seconds."""
     median_noise: float | None
-    """Median of the rows' noise; None where it is not known."""
     newest: datetime | None
-    """When the newest was measured."""
 
 
 def summarise_store(store: Store, wanted: Selection, *, by: str = "device") -> list[GroupSummary]:

@@ -51,17 +51,13 @@ class EvidenceRow:
     kernel: str
     """Kernel on its device: launches of one are sizes of each other, and are held out together."""
     size: KnownSize
-    """Its measured time, work and time stamp."""
     moments: tuple[SampledMoment, ...] = ()
-    """Its samples."""
     plain: Mapping[Kind, float]
     """Natural logarithms of seconds by the learned and the analytic model."""
     runs: tuple[float, ...] = ()
-    """Natural logarithms of its whole runs' seconds."""
     family: str = ""
     """Kernels that resemble each other; a correction is judged on families it has not seen."""
     device: str = ""
-    """Its id."""
     values: Mapping[str, float] = field(default_factory=dict)
     """Features and figures that a correction is learned from; see `make_columns`."""
 

@@ -34,25 +34,19 @@ class Piece:
     """A time of a launch, as one source tells it."""
 
     kind: Kind
-    """Where it comes from."""
     log_seconds: float
-    """Natural logarithm of the time in seconds."""
     variance: float
-    """Of `log_seconds`."""
     moment: str = ""
     """When it was measured; pieces of one moment and basis share an error. Empty: with no other."""
     moment_variance: float = 0.0
-    """The part of `variance` that the moment brings."""
     basis: str = ""
     """What it rests on, such as the sampler; pieces of one basis share an error. Empty: with no
     other."""
     basis_variance: float = 0.0
-    """The part of `variance` that the basis brings."""
     repeats: int = 1
     """How many measurements agree on it: votes where pieces contradict each other, however much
     their errors have in common."""
     note: str = ""
-    """What it rests on, in words."""
     at_s: float | None = None
     """When it was sampled, in UNIX seconds; None where that is not known."""
     age_variance: float = 0.0
@@ -77,18 +71,14 @@ class FusedEstimate:
     """Pieces put together."""
 
     log_seconds: float
-    """Natural logarithm of the time in seconds."""
     variance: float
     """Of `log_seconds`, as the pieces' own variances tell it."""
     pieces: tuple[Piece, ...]
-    """What was put together."""
     weights: tuple[float, ...]
-    """One per piece; they add up to 1."""
     disagreement: float
     """Root mean square of the pieces' distances from the result, in their standard deviations; a
     distance counts as 4 at most."""
     correction: float = 0.0
-    """How a learned model has moved `log_seconds`."""
     distance: float = 0.0
     """Of the launch to those that it has learned from; above 1 is unlike them."""
 

@@ -55,7 +55,6 @@ class PlainVariance:
     bias: float
     """Median of ln told over ln measured time."""
     variance: float
-    """Of the logarithm."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,15 +77,10 @@ class EvidenceModel:
     """Variances of pieces, and intervals around what is made of them; made by `calibrate`."""
 
     forms: Mapping[str, FormVariance]
-    """Of samples, by form; `ANY_FORM` stands for those that are not there."""
     shared: SharedErrors = field(default_factory=SharedErrors)
-    """What samples have in common."""
     sizes: SizeSettings = field(default_factory=SizeSettings)
-    """How much sizes of a kernel differ."""
     plain: Mapping[Kind, PlainVariance] = field(default_factory=dict)
-    """Of the learned and the analytic model's times."""
     correction: FittedRegression | None = None
-    """Of what fused samples say, where one was found to gain."""
     intervals: Mapping[str, Calibration] = field(default_factory=dict)
     """By the kinds that an estimate rests on, see `name_situation`."""
     widest: Mapping[str, float] = field(default_factory=dict)
@@ -94,7 +88,6 @@ class EvidenceModel:
     facts: Mapping[str, float | str] = field(default_factory=dict)
     """Rows and kernels behind it, and the digest of the rows."""
     samplers: tuple[int, ...] = ()
-    """Revisions of the samplers that its samples are of."""
 
     def weigh_samples(
         self,
@@ -259,7 +252,6 @@ class EvidenceModel:
 
 
 CORRECTED = frozenset({Kind.SAMPLES, Kind.LEARNED, Kind.ANALYTIC})
-"""What a correction has learned of: it moves an answer by their weight in it."""
 _LEADING = (Kind.OBSERVED, Kind.OTHER_SIZES, Kind.SAMPLES, Kind.OTHER_ESTIMATES)
 
 

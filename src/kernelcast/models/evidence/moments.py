@@ -36,17 +36,14 @@ class SampledMoment:
     """What samples of one moment say."""
 
     moment: str
-    """Tells moments of a launch apart."""
     form: str
     """How samples were taken; each form has a bias and a variance of its own."""
     log_seconds: float
     """Natural logarithm of the whole launch's time in seconds, by the line through the samples."""
     signs: tuple[float, ...]
-    """Values of `SIGNS`."""
     at_s: float | None = None
     """When they were taken, in UNIX seconds; None where nobody has noted it."""
     is_busy: bool = False
-    """Whether other programs were at work meanwhile."""
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.log_seconds) or not all(map(math.isfinite, self.signs)):

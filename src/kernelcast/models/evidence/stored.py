@@ -35,7 +35,6 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers
 
 VERSION = 2
-"""Of the format; another is refused."""
 _ENDING = ".json"
 # Significant digits: more would tell processors apart, on which sums are rounded differently.
 _DIGITS = 7

@@ -42,11 +42,8 @@ class Bootstrap:
     """How to resample."""
 
     resamples: int = 10_000
-    """How often."""
     confidence: float = 0.95
-    """Share of samples of clusters whose intervals shall hold the true mean."""
     seed: int = 0
-    """Equal seeds draw equal clusters."""
 
     def __post_init__(self) -> None:
         if self.resamples < 1 or not 0 < self.confidence < 1:
@@ -88,7 +85,6 @@ def _bootstrap(sums: Numbers, counts: Numbers, plan: Bootstrap, method: str) -> 
 # Splits whose groups are drawn as a whole, in the place of kernels.
 _WHOLE = frozenset({"family", "application"})
 FORMAT = 1
-"""Grows when the meaning of a field changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,14 +92,12 @@ class ComparedKernel:
     """One kernel, predicted by both."""
 
     kernel: str
-    """Its label."""
     rows: int
     """Rows that both models answered."""
     first_error: float
     second_error: float
     """Mean errors |predicted - measured| / measured."""
     difference: float
-    """Second less first."""
     noise: float | None
     """Mean noise of the kernel's measured times, the device's where its own is not known."""
     winner: str | None
@@ -118,7 +112,6 @@ class ComparedClass:
     high: float | None
     """Linear model's mean error of the groups; no upper end where it is None."""
     groups: int
-    """Number of groups that were held out."""
     first_error: float | None
     second_error: float | None
     """Means over the groups' mean errors; None without groups."""
@@ -129,21 +122,17 @@ class DeviceComparison:
     """Two models on one device."""
 
     device: str
-    """Its id."""
     rows: int
     """Rows that both models answered; all that follows is about these."""
     unpaired: int
     """Rows that one of them, or none, answered."""
     first_errors: ErrorSummary | None
     second_errors: ErrorSummary | None
-    """None without rows."""
     difference: float | None
-    """Mean error over rows, second less first."""
     low: float | None
     high: float | None
     """Ends of its interval; None with fewer than two kernels."""
     noise: float | None
-    """Mean noise of the device's measured times."""
     classes: tuple[ComparedClass, ...]
     """0-5 %, 5-10 % and beyond."""
     kernels: tuple[ComparedKernel, ...]
@@ -165,15 +154,12 @@ class ExplainedError:
 
     device: str
     kernel: str
-    """What was predicted."""
     error: float
-    """The model's mean error."""
     reference_error: float
     """The error of the time that it corrects, the linear model's."""
     needed: float
     """Mean of measured over that time, less 1: the correction that would have been right."""
     attribution: Attribution
-    """What the correction was, and where it came from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,26 +168,19 @@ class Comparison:
 
     first: str
     second: str
-    """Names of the models."""
     split: str
-    """What was held out as a whole."""
     resampled: str
     """What the bootstrap draws as a whole: ``kernel``, ``family`` or ``application``."""
     method: str
-    """Of the interval."""
     resamples: int
     confidence: float
     seed: int
-    """See `kernelcast.models.validation.comparison.Bootstrap`."""
     schema_id: str
     data_digest: str
-    """Of the table."""
     refused: Mapping[str, str]
     """Why a model could not be trained, by its name and device, and why devices are left out."""
     devices: tuple[DeviceComparison, ...]
-    """Sorted by id."""
     explained: tuple[ExplainedError, ...] = ()
-    """Kernels on which a learned model errs most."""
 
     def to_frame(self) -> pd.DataFrame:
         """Give a row per device and kernel, with the fields of `ComparedKernel`."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FORMAT = 1
-"""Grows when the meaning of a field changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +50,6 @@ class ClassScore:
     high: float | None
     """Linear model's mean error of the groups; no upper end where it is None."""
     groups: int
-    """Number of groups."""
     linear_error: float | None
     error: float | None
     """Mean over the groups' mean errors; None without groups."""
@@ -62,13 +60,9 @@ class GroupScore:
     """One group that was held out."""
 
     group: str
-    """Its label."""
     rows: int
-    """Number of its rows."""
     error: float
-    """Mean error."""
     linear_error: float | None
-    """The linear model's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,11 +71,8 @@ class DeviceScore:
 
     model: str
     device: str
-    """Names."""
     errors: ErrorSummary | None
-    """None where the model answered for no row."""
     unanswered: int
-    """Rows for which the model had no answer."""
     classes: tuple[ClassScore, ...]
     """0-5 %, 5-10 % and beyond."""
     groups: tuple[GroupScore, ...]
@@ -89,11 +80,9 @@ class DeviceScore:
     noise: float | None
     """Mean noise of the measurements: half the 10-90 % spread over the median."""
     coverage: float | None
-    """Share of rows inside their intervals."""
     half_width: float | None
     """Median of the factor between the middle and the ends of intervals, less 1."""
     in_domain: float | None
-    """Share of rows inside the domain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +90,6 @@ class RankingScore:
     """How well one model tells which device is fastest."""
 
     model: str
-    """Its name."""
     problems: int
     """Launches measured on several devices."""
     differing: int
@@ -118,13 +106,10 @@ class ModelRows:
     """One model's answers, in the order of the rows; None where it had none."""
 
     model: str
-    """Its name."""
     seconds: tuple[float | None, ...]
     low: tuple[float | None, ...]
     high: tuple[float | None, ...]
-    """In seconds."""
     in_domain: tuple[bool, ...]
-    """Whether the launch lies inside the domain."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +122,7 @@ class ValidatedRows:
     devices: tuple[str, ...]
     """Labels; groups are those held out."""
     measured_s: tuple[float, ...]
-    """In seconds."""
     models: tuple[ModelRows, ...]
-    """Answers."""
 
     def to_frame(self) -> "pd.DataFrame":
         """Give a row per model and launch."""
@@ -169,22 +152,15 @@ class ValidationReport:
     """A validation."""
 
     split: str
-    """What was held out as a whole."""
     coverage: float
-    """Share of rows that intervals were to hold."""
     schema_id: str
     data_digest: str
-    """Of the table."""
     versions: Mapping[str, str]
-    """Of the libraries that compute."""
     scores: tuple[DeviceScore, ...]
-    """Per model and device."""
     rankings: tuple[RankingScore, ...]
-    """Per model, where launches were measured on several devices."""
     refused: Mapping[str, str]
     """Why a model could not be trained, by its name and device."""
     rows: ValidatedRows
-    """Row by row."""
 
     @property
     def devices(self) -> list[str]:

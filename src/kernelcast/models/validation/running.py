@@ -29,7 +29,6 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
 Progress = Callable[[int, int], None]
-"""Is called with the fits done and all fits."""
 # Fewer groups of the outer kind than this cannot show how a model does on unseen ones.
 _LEAST_INNER_GROUPS = 3
 
@@ -64,7 +63,6 @@ class ValidationPlan:
     is_per_device: bool = True
     """Whether each device has models of its own; False for models that learn from all devices."""
     coverage: float = DEFAULT_COVERAGE
-    """Share of rows that intervals shall hold."""
     folds: int | None = None
     """Groups are held out in so many parts at most; None holds out one at a time."""
     jobs: int | None = 1

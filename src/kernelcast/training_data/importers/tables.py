@@ -43,7 +43,6 @@ GRID_FEATURES = (
     "static.work_items_count", "static.work_groups_count", "static.work_items_per_work_group",
     "static.dimensions_count",
 )  # fmt: skip
-"""Names that `describe_grid` gives."""
 _BATCH_ROWS = 5000
 _GRID = tuple(f"{kind}_{axis}" for kind in ("grid", "block") for axis in "xyz")
 _OF_RUNS = ("driver", "durations_s", "noise", "run_count")
@@ -54,7 +53,6 @@ _SIZES = ("global_size", "local_size")
 _COLUMNS = {one.label: one for one in OBSERVATION_COLUMNS if one.label}
 _EMPTY = (None, "")
 Row = dict[str, Any]
-"""Values by a table's columns."""
 
 
 class ImportFileError(InputError):

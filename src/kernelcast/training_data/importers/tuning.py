@@ -48,7 +48,6 @@ class TuningFiles:
     """A tuner's results, and what is not in them."""
 
     results: Path
-    """T4 file."""
     problem: Path | None = None
     """T1 file; without it sizes are absent and the kernel is called as the file."""
     device: str | None = None

@@ -14,7 +14,6 @@ _BUSY_TIMEOUT_S = 120
 """How long a writer waits for another: an import of a whole data set is one transaction."""
 _IS_WRITER = "kernelcast_is_writer"
 WRITER = {_IS_WRITER: True}
-"""Execution options of a connection that is going to write."""
 _SQLITE_ENGINES: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
 
 

@@ -39,7 +39,6 @@ FEATURE_TYPE: Final = np.dtype("<f8")
 LAUNCH_FIELDS: Final = ("window", "start", "shape", "duration_s", "clock_s", "weight")
 """What a sampled launch is written as, in this order; the weight may be missing where it is 1."""
 Row = Mapping[str, Any]
-"""Values by the names of a table's columns."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 # `json.dumps` would make one for each text, which takes as long as a short text itself.
@@ -166,7 +165,6 @@ class Column:
 
     name: str
     path: str
-    """Where its value stands in the record."""
     hint: Any
     """Type of the value, without None."""
     is_nullable: bool
@@ -289,7 +287,6 @@ FAILURE_COLUMNS: Final = (
     _column(FailureRecord, "message"),
     _column(FailureRecord, "failed_at_us", "failed_at"),
 )
-"""Of a failure."""
 _BESIDE = frozenset({"schema_id", "features", "linear_s", "sampling_s"})
 
 
@@ -371,7 +368,6 @@ def load_features(blob: bytes, schema: FeatureSchema) -> FeatureVector:
 
 
 HEAD: Final = "0004"
-"""Newest version of the tables."""
 VERSION_TABLE: Final = "kernelcast_store_version"
 METADATA = sa.MetaData()
 # SQLite has one integer type, PostgreSQL's default has 32 bits.

@@ -28,15 +28,12 @@ class Selection:
     device_ids: tuple[str, ...] = ()
     arguments_digests: tuple[str, ...] = ()
     ndranges: tuple[str, ...] = ()
-    """One of these, exactly."""
     devices: tuple[str, ...] = ()
     """Ids of devices or their beginnings."""
     schema_ids: tuple[str, ...] = ()
     origins: tuple[Origin, ...] = ()
     with_flags: frozenset[ObservationFlag] = frozenset()
-    """One of these flags at least."""
     without_flags: frozenset[ObservationFlag] = frozenset()
-    """None of these."""
     least_seconds: float = 0.0
     most_seconds: float = math.inf
     """Kernels that take at least so long, and at most."""
@@ -48,7 +45,6 @@ class Selection:
 
 
 EVERYTHING = Selection()
-"""All rows."""
 SOUND = Selection(without_flags=_CARE)
 """Rows without any flag: what models learn from."""
 

@@ -32,7 +32,6 @@ class AddedRows:
     replaced: int = 0
     known: int = 0
     changed: tuple[str, ...] = field(default=(), compare=False)
-    """Keys of which other seconds are known."""
 
     def __add__(self, other: "AddedRows") -> "AddedRows":
         return AddedRows(
