@@ -10,7 +10,6 @@ the unseen one, as exchangeability of groups asks for.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -50,24 +49,14 @@ class Calibration:
 
     def half_width(self, signs: Numbers, domain_distance: Numbers, coverage: float) -> Numbers:
         """Give the logarithm of the factor between prediction and ends of the interval."""
-        score = self.find_score(coverage)
+        place = int(self.shares.searchsorted(coverage - 1e-12))
+        score = float(self.scores[min(place, len(self.scores) - 1)])
         found: Numbers = np.minimum(score * self.widen(signs, domain_distance), WIDEST)
         return found
 
     def half_width_alone(self, signs: Sequence[float], coverage: float, distance: float) -> float:
-        """Give `half_width` of one launch, whose signs are finite: without NumPy's calls."""
-        moved = sum(
-            (sign - centre) * slope
-            for sign, centre, slope in zip(
-                signs, self.centre.tolist(), self.slopes.tolist(), strict=True
-            )
-        )
-        usual = math.exp(self.level + min(max(moved, -_LIMIT), _LIMIT)) * max(distance, 1.0)
-        return min(self.find_score(coverage) * usual, WIDEST)
-
-    def find_score(self, coverage: float) -> float:
-        """Give the score below which a share of launches stays."""
-        return _find_score(self, coverage)
+        """Give `half_width` of one launch."""
+        return float(self.half_width(np.array([signs]), np.array([distance]), coverage)[0])
 
     def thin(self) -> "Calibration":
         """Keep no more than `MOST_SCORES` quantiles of the scores."""
@@ -76,12 +65,6 @@ class Calibration:
         wanted = np.linspace(0.0, self.shares[-1], MOST_SCORES)
         kept = np.unique(self.shares.searchsorted(wanted)).clip(max=len(self.scores) - 1)
         return replace(self, scores=self.scores[kept], shares=self.shares[kept])
-
-
-@lru_cache(maxsize=256)
-def _find_score(calibration: Calibration, coverage: float) -> float:
-    place = int(calibration.shares.searchsorted(coverage - 1e-12))
-    return float(calibration.scores[min(place, len(calibration.scores) - 1)])
 
 
 def calibrate(

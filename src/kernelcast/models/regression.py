@@ -43,7 +43,6 @@ _REACH_QUANTILE: Final = 0.95
 _EPSILON: Final = 0.02  # below what repeated runs differ by, there is nothing to learn
 _SHARES: Final = (1.0, 0.7, 0.5, 0.3)
 _THRESHOLDS: Final = (0.0, 0.02, 0.05)
-_MIXED: Final = "analytic.estimate_over_linear_ratio"
 
 
 class _Learner(NamedTuple):
@@ -70,33 +69,31 @@ def _make_svr(setting: Setting, rows: int, distance: float) -> "RegressorMixin":
     )  # fmt: skip
 
 
-def _make_ridge(setting: Setting, rows: int, distance: float) -> "RegressorMixin":
+def _make_ridge(penalty: float) -> "RegressorMixin":
     from sklearn.linear_model import Ridge
 
-    del distance
-    return Ridge(alpha=setting["penalty"] * rows)
+    return Ridge(alpha=penalty)
 
 
-def _make_boosting(setting: Setting, rows: int, distance: float) -> "RegressorMixin":
+def _make_boosting(setting: Setting, *_: float) -> "RegressorMixin":
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    del rows, distance
     return HistGradientBoostingRegressor(
         loss="absolute_error", learning_rate=0.06, max_iter=100, max_depth=3,
         min_samples_leaf=int(setting["least_leaf"]), early_stopping=False, random_state=0,
     )  # fmt: skip
 
 
-_PENALTIES = tuple({"penalty": one} for one in (1.0, 0.1, 0.01, 0.001))
 LEARNERS: Final[Mapping[str, _Learner]] = {
     "svr": _Learner(
         tuple({"C": c, "width": w} for c, w in product((0.1, 1.0, 10.0), (0.5, 2.0, 8.0))),
         _make_svr,
     ),
-    "ridge": _Learner(_PENALTIES, _make_ridge),
+    "ridge": _Learner(
+        tuple({"penalty": one} for one in (1.0, 0.1, 0.01, 0.001)),
+        lambda setting, rows, _: _make_ridge(setting["penalty"] * rows),
+    ),
     "gradient_boosting": _Learner(({"least_leaf": 5.0},), _make_boosting),
-    # The analytic and the sampled answer, with weights that are linear in the columns.
-    "mixture": _Learner(_PENALTIES, _make_ridge),
 }
 """Regressors, the first of the settings being the plainest."""
 
@@ -147,11 +144,9 @@ class FittedRegression:
         place = _standardise(values, self.fill, self.centre, self.scale, self.balance)
         squares = _square_distances(place, self.points)
         distances = np.sqrt(squares.min(axis=1, initial=np.inf)) / self.reach
-        mixed = np.nan_to_num(columns.get(_MIXED, nothing))
-        raw = self._evaluate(place, squares, mixed)
-        return self.gate(raw, distances), distances
+        return self.gate(self._evaluate(place, squares), distances), distances
 
-    def _evaluate(self, place: Numbers, squares: Numbers, mixed: Numbers) -> Numbers:
+    def _evaluate(self, place: Numbers, squares: Numbers) -> Numbers:
         found: Numbers
         if not len(place):
             return np.zeros(0)
@@ -159,8 +154,6 @@ class FittedRegression:
             found = self.intercept + self._walk(place)
         elif self.gamma:
             found = np.exp(-self.gamma * squares) @ self.weights + self.intercept
-        elif self.learner == "mixture":
-            found = np.clip(place @ self.weights + self.intercept, 0.0, 1.0) * mixed
         else:
             found = place @ self.weights + self.intercept
         return found
@@ -241,7 +234,6 @@ def fit_regression(
     values = np.column_stack([columns[name] for name in names])
     scaling = _fit_scale(names, values)
     place = np.round(_standardise(values, *scaling), _DIGITS)
-    mixed = np.nan_to_num(columns[_MIXED]) if _MIXED in columns else np.zeros(len(targets))
     points = _choose(len(place), EXACT_ROWS, LANDMARKS)
     squares = _square_distances(place, place[points])
     foreign = np.where(groups[:, None] == groups[points], np.inf, squares).min(axis=1)
@@ -261,7 +253,7 @@ def fit_regression(
     settings = LEARNERS[learner].settings
 
     def fit(rows: Groups, setting: Setting) -> FittedRegression:
-        return _fit(rough, place[rows], mixed[rows], targets[rows], setting, distance)
+        return _fit(rough, place[rows], targets[rows], setting, distance)
 
     some = np.arange(len(place))
     if parts is None:
@@ -273,7 +265,7 @@ def fit_regression(
         for number, setting in enumerate(settings):
             fitted = fit(seen, setting)
             between = _square_distances(place[unseen], fitted.points)
-            raw[number, test] = fitted._evaluate(place[unseen], between, mixed[unseen])
+            raw[number, test] = fitted._evaluate(place[unseen], between)
     distances, told = nearest[some] / reach, targets[some]
     corrections = np.zeros(len(some))
     for train, test in parts:
@@ -292,19 +284,12 @@ def fit_regression(
 
 
 def _fit(
-    rough: FittedRegression, place: Numbers, mixed: Numbers, targets: Numbers, setting: Setting,
-    distance: float,
-) -> FittedRegression:  # fmt: skip
+    rough: FittedRegression, place: Numbers, targets: Numbers, setting: Setting, distance: float
+) -> FittedRegression:
     """Let scikit-learn fit one setting, and take its numbers over."""
     from threadpoolctl import threadpool_limits
 
     made = LEARNERS[rough.learner].make(setting, len(place), distance)
-    if rough.learner == "mixture":
-        made.set_params(fit_intercept=False)
-        fitted = made.fit(mixed[:, None] * np.hstack([place, np.ones((len(place), 1))]), targets)
-        return replace(
-            rough, weights=fitted.coef_[:-1], intercept=float(fitted.coef_[-1]), setting=setting
-        )
     # Of so few rows threads gain nothing, and on a busy machine they wait for each other.
     with threadpool_limits(1 if len(place) <= EXACT_ROWS else None):
         fitted = made.fit(place, targets)
@@ -351,25 +336,20 @@ def _choose_gate(
     without = relative_errors(targets)
     best = 0, replace(rough, share=0.0, inner_error=float(without.mean()))
     gates = tuple(product(_SHARES, _THRESHOLDS)) if rough.is_gated else ((1.0, 0.0),)
-    least = np.inf
+    least, sizes = np.inf, np.bincount(groups)
+    present = sizes > 0
     for number, corrections in enumerate(raw):
         for share, threshold in gates:
             gate = replace(rough, share=share, threshold=threshold)
             errors = relative_errors(targets - gate.gate(corrections, distances))
             error = float(errors.mean())
-            if error < least and (
-                not rough.is_gated or _is_gain(without - errors, groups, least_gain)
-            ):
+            if error >= least:
+                continue
+            means = np.bincount(groups, weights=without - errors)[present] / sizes[present]
+            chance = means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else np.inf
+            if not rough.is_gated or means.mean() > least_gain * chance:
                 best, least = (number, replace(gate, inner_error=error)), error
     return best
-
-
-def _is_gain(gains: Numbers, groups: Groups, least_gain: float) -> bool:
-    sizes = np.bincount(groups)
-    present = sizes > 0
-    means = np.bincount(groups, weights=gains)[present] / sizes[present]
-    least = least_gain * means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else np.inf
-    return bool(means.mean() > least)
 
 
 def relative_errors(residuals: Numbers) -> Numbers:

@@ -301,7 +301,6 @@ _MODELS: Final[Mapping[str, TimeModel]] = {
         TimeModel(name="history", remembers=True),
         TimeModel(name="ridge", learner="ridge"),
         TimeModel(name="gradient_boosting", learner="gradient_boosting"),
-        TimeModel(name="mixture", learner="mixture"),
         TimeModel(name="svr", learner="svr", is_gated=False),
         *(
             replace(
@@ -323,7 +322,7 @@ _MODELS: Final[Mapping[str, TimeModel]] = {
 }
 RIVALS: Final = (
     "two_point", "linear", "pooled_rate", "analytic", "mwp_cwp", "history", "ridge",
-    "gradient_boosting", "mixture", "svr", "hybrid_without_analytic", "hybrid_without_counters",
+    "gradient_boosting", "svr", "hybrid_without_analytic", "hybrid_without_counters",
     HYBRID,
 )  # fmt: skip
 """Models that a validation compares unless others are named."""

@@ -45,19 +45,6 @@ def test_what_columns_tell_is_learned(learner: str) -> None:
     assert np.abs(found - make_targets(others)).mean() < 0.05
 
 
-def test_a_mixture_weighs_two_answers() -> None:
-    """Half-way between samples and the analytic model is found where truth lies there."""
-    columns = make_columns()
-    targets = 0.5 * columns["analytic.estimate_over_linear_ratio"]
-    fitted, _ = fit_regression(columns, targets, GROUPS, "mixture")
-    found, _ = fitted.predict(columns)
-    assert np.abs(found - targets).mean() < 0.1
-    without, _ = fitted.predict(
-        {**columns, "analytic.estimate_over_linear_ratio": np.full(160, np.nan)}
-    )
-    assert not without.any()
-
-
 @pytest.mark.parametrize("learner", sorted(LEARNERS))
 def test_noise_is_not_believed(learner: str) -> None:
     """Corrections that tell nothing of unseen groups are shrunk to nothing."""

@@ -25,7 +25,7 @@ from support.synthetic_rows import SCHEMA, make_rows
 # One of each kind: the ablations differ from the hybrid only in their feature groups.
 NAMES = (
     "two_point", "linear", "pooled_rate", "analytic", "history", "ridge", "gradient_boosting",
-    "mixture", "svr", "hybrid_without_counters", "hybrid", "hybrid_pooled",
+    "svr", "hybrid_without_counters", "hybrid", "hybrid_pooled",
 )  # fmt: skip
 TABLE = make_rows(kernels=12, sizes=4, seed=1)
 UNSEEN = make_rows(kernels=5, sizes=3, seed=2)
