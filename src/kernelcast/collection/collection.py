@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -200,7 +201,17 @@ def collect_rows(
             outcome.skipped[job.kernel.name] = f"the store has no rows of it on {job.sizes_of}"
             return
         try:
-            _run_child(job, storage, keeper, sizes)
+            task = KernelTask(
+                kernel=job.kernel, device_id=job.device.id, settings=job.settings,
+                cache_folder=storage.cache_folder, sizes=sizes, done=keeper.finished,
+            )  # fmt: skip
+            for message in stream_isolated(
+                _COLLECT, task, timeout_s=job.settings.row_timeout_s, subject=job.device.id
+            ):
+                if message.kind is MessageKind.ITEM:
+                    keeper.keep(message.content)
+                elif message.kind is MessageKind.PROGRESS:
+                    report(message.content)
         except (OutOfTimeError, StoreError):
             raise
         except KernelcastError as error:
@@ -214,67 +225,53 @@ def collect_rows(
         return
 
 
+@dataclass(slots=True)
 class _Keeper:
     """Stores what a child process hands over."""
 
-    def __init__(
-        self,
-        job: KernelJob,
-        storage: RowStorage,
-        outcome: DeviceOutcome,
-        report: Callable[[str], None],
-    ) -> None:
-        self._job = job
-        self._storage = storage
-        self._outcome = outcome
-        self.report = report
-        self.current: LaunchIdentity | None = None
-        self.finished: frozenset[str] = frozenset()
-        self._present: set[str] = set()
-        self._measured: set[str] = set()
+    job: KernelJob
+    storage: RowStorage
+    outcome: DeviceOutcome
+    report: Callable[[str], None]
+    current: LaunchIdentity | None = None
+    finished: frozenset[str] = frozenset()
+    present: set[str] = field(default_factory=set)
+    measured: set[str] = field(default_factory=set)
 
     def keep(self, message: Message) -> None:
         """Store a message's content, and count it."""
+        job, store, outcome = self.job, self.storage.store, self.outcome
         match message:
             case SizesChosen(sizes=sizes):
-                job = self._job
-                self._storage.plans.write(job.device, job.kernel, job.settings, sizes)
+                self.storage.plans.write(job.device, job.kernel, job.settings, sizes)
             case RowStarted(launch=launch, number=number, total=total):
                 self.current = launch
                 self.report(f"row {number} of {total}")
             case RowSkipped(reason="", launch_key=key):
                 # A fresh process passes those that were measured by the one that died.
-                self._outcome.present += key not in self._measured and key not in self._present
-                self._present.add(key)
+                outcome.present += key not in self.measured and key not in self.present
+                self.present.add(key)
             case RowSkipped(reason=reason):
-                self._outcome.skipped[self._job.kernel.name] = reason
+                outcome.skipped[job.kernel.name] = reason
                 self.current = None
-            case RowMeasured() | RowFailed():
-                self._store(message)
-        self._check_time()
-
-    def _store(self, message: RowMeasured | RowFailed) -> None:
-        store, outcome = self._storage.store, self._outcome
-        if isinstance(message, RowMeasured):
-            observation = message.observation
-            store.add(observation, replace=True)  # a disturbed one may be there
-            store.clear_failures(observation.launch.key)
-            outcome.measured += 1
-            outcome.disturbed += ObservationFlag.CONTAMINATED in observation.flags
-            key = observation.launch.key
-        else:
-            store.add_failures([message.failure])
-            outcome.failures.append(message.failure)
-            key = message.failure.launch.key
-        self.finished |= {key}
-        self._measured.add(key)
-        self.current = None
-
-    def _check_time(self) -> None:
-        ends_s = self._job.ends_s
-        if self.current is None and ends_s is not None and time.time() > ends_s:
+            case RowMeasured(observation=observation):
+                store.add(observation, replace=True)  # a disturbed one may be there
+                store.clear_failures(observation.launch.key)
+                outcome.measured += 1
+                outcome.disturbed += ObservationFlag.CONTAMINATED in observation.flags
+                self._finish(observation.launch.key)
+            case RowFailed(failure=failure):
+                store.add_failures([failure])
+                outcome.failures.append(failure)
+                self._finish(failure.launch.key)
+        if self.current is None and job.ends_s is not None and time.time() > job.ends_s:
             msg = "the time budget is spent; the same command goes on where this one ended"
             raise OutOfTimeError(msg)
+
+    def _finish(self, key: str) -> None:
+        self.finished |= {key}
+        self.measured.add(key)
+        self.current = None
 
 
 def _find_sizes(job: KernelJob, storage: RowStorage) -> tuple[int, ...]:
@@ -291,30 +288,6 @@ def _find_sizes(job: KernelJob, storage: RowStorage) -> tuple[int, ...]:
     parameter = job.kernel.size.parameter
     found = {one.launch.parameters[parameter] for one in storage.store.find(wanted)}
     return tuple(sorted(int(size) for size in found))
-
-
-def _run_child(
-    job: KernelJob, storage: RowStorage, keeper: _Keeper, sizes: tuple[int, ...]
-) -> None:
-    task = KernelTask(
-        kernel=job.kernel,
-        device_id=job.device.id,
-        settings=job.settings,
-        cache_folder=storage.cache_folder,
-        sizes=sizes,
-        done=keeper.finished,
-    )
-    messages = stream_isolated(
-        _COLLECT, task, timeout_s=job.settings.row_timeout_s, subject=job.device.id
-    )
-    for message in messages:
-        if message.kind is MessageKind.ITEM:
-            keeper.keep(message.content)
-        elif message.kind is MessageKind.PROGRESS:
-            keeper.report(message.content)
-
-
-_NO_FP64 = "the device has no double precision"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,15 +316,34 @@ def collect(
     """Measure what is missing in a store."""
     outcome = CollectionOutcome()
     by_device = {one.id: DeviceOutcome(device_id=one.id) for one in order.devices}
-    watch = _Watch(order, report)
+    jobs = list_jobs(order)
+    foretold_s = order.settings.foretell_s(order.kernels) / max(len(order.kernels), 1)
+    durations_s: list[float] = []  # kernels that were there already say nothing about the rest
+
+    def tell(job: KernelJob, done: int, stage: str) -> None:
+        usual_s = fmean(durations_s) if durations_s else foretold_s
+        report(
+            CollectionProgress(
+                device_id=job.device.id,
+                kernel=job.kernel.name,
+                stage=stage,
+                done=done,
+                total=len(jobs),
+                rows=by_device[job.device.id].measured,
+                remaining_s=(len(jobs) - done) * usual_s,
+            )
+        )
+
     try:
-        for job in list_jobs(order):
+        for done, job in enumerate(jobs):
             on_device = by_device[job.device.id]
             if on_device not in outcome.devices:
                 outcome.devices.append(on_device)
-            watch.begin(job, on_device)
-            outcome.is_out_of_time = run_job(job, storage, on_device, watch.tell)
-            watch.end(on_device)
+            rows_before, begin_s = on_device.measured, time.monotonic()
+            tell(job, done, "starting")
+            outcome.is_out_of_time = run_job(job, storage, on_device, partial(tell, job, done))
+            if on_device.measured > rows_before:
+                durations_s.append(time.monotonic() - begin_s)
             if outcome.is_out_of_time:
                 break
     except KeyboardInterrupt:
@@ -384,56 +376,10 @@ def run_job(
 ) -> bool:
     """Collect a kernel on a device; tell whether the time budget ended it."""
     if job.kernel.uses_fp64 and not job.device.has_fp64:
-        outcome.skipped[job.kernel.name] = _NO_FP64
+        outcome.skipped[job.kernel.name] = "the device has no double precision"
         return False
     try:
         collect_rows(job, storage, outcome, report=report)
     except OutOfTimeError:
         return True
     return False
-
-
-class _Watch:
-    """Tells where a collection stands and what the rest will take."""
-
-    def __init__(
-        self, order: CollectionOrder, report: Callable[[CollectionProgress], None]
-    ) -> None:
-        self._report = report
-        self._total = len(order.kernels) * len(order.devices)
-        self._foretold_s = order.settings.foretell_s(order.kernels) / max(len(order.kernels), 1)
-        self._done = 0
-        self._rows_before = 0
-        self._durations_s: list[float] = []
-        self._begin_s = time.monotonic()
-        self._now = ("", "", DeviceOutcome(device_id=""))
-
-    def begin(self, job: KernelJob, outcome: DeviceOutcome) -> None:
-        """Note that a kernel begins."""
-        self._now = (job.device.id, job.kernel.name, outcome)
-        self._begin_s = time.monotonic()
-        self._rows_before = outcome.measured
-        self.tell("starting")
-
-    def end(self, outcome: DeviceOutcome) -> None:
-        """Note that it has ended; those that were there already say nothing about the rest."""
-        self._done += 1
-        if outcome.measured > self._rows_before:
-            self._durations_s.append(time.monotonic() - self._begin_s)
-
-    def tell(self, stage: str) -> None:
-        """Tell which stage begins."""
-        device_id, kernel, outcome = self._now
-        left = self._total - self._done
-        self._report(
-            CollectionProgress(
-                device_id=device_id,
-                kernel=kernel,
-                stage=stage,
-                done=self._done,
-                total=self._total,
-                rows=outcome.measured,
-                remaining_s=left
-                * (fmean(self._durations_s) if self._durations_s else self._foretold_s),
-            )
-        )

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -49,7 +48,23 @@ def validate_models(
     settings = settings or ValidationSettings()
     names = settings.models or (POOLED_RIVALS if settings.split is Split.DEVICE else RIVALS)
     models = [make_model(name) for name in names]
-    known, short = _find_usable(table, settings)
+    require_rows(table)
+    known = choose_rows(table, settings.rows)
+    what, short = settings.split.value, dict[str, str]()
+    labels = label_rows(known, settings.split)
+    if settings.split is Split.DEVICE:
+        count = len(list_names(known.devices))
+        if count < LEAST_GROUPS:
+            raise InputError(describe_shortage(table, count, what, settings.rows))
+    else:
+        for device in list_names(table.devices):
+            count = len(list_names(labels[known.devices == device]))
+            if count < LEAST_GROUPS:
+                own = table.take(table.devices == device)
+                short[device] = describe_shortage(own, count, what, settings.rows)
+    kept = ~np.isin(known.devices.astype(str), [*short])
+    if not kept.any():
+        raise InputError("; ".join(f"{device}: {why}" for device, why in short.items()))
     is_local = settings.scheduler is None
     plan = ValidationPlan(
         split=settings.split.value,
@@ -58,10 +73,10 @@ def validate_models(
         folds=settings.folds,
         jobs=settings.jobs if is_local else None,
     )
-    labels = label_rows(known, settings.split)
     with _cluster(settings.scheduler):
-        found = validate(known, models, labels, plan, report)
-    return replace(found, refused={**found.refused, **short})
+        found = validate(known.take(kept), models, labels[kept], plan, report)
+    refused = {f"every model on {device}": why for device, why in short.items()}
+    return replace(found, refused={**found.refused, **refused})
 
 
 def label_rows(table: TrainingTable, split: Split) -> Texts:
@@ -82,30 +97,6 @@ def label_rows(table: TrainingTable, split: Split) -> Texts:
         )
         raise InputError(msg)
     return table.applications
-
-
-def _find_usable(
-    table: TrainingTable, settings: ValidationSettings
-) -> tuple[TrainingTable, dict[str, str]]:
-    """Give the rows to validate on, and why devices are left out."""
-    require_rows(table)
-    known = choose_rows(table, settings.rows)
-    if settings.split is Split.DEVICE:
-        count = len(list_names(known.devices))
-        if count < LEAST_GROUPS:
-            raise InputError(describe_shortage(table, count, "device", settings.rows))
-        return known, {}
-    labels = label_rows(known, settings.split)
-    short = {}
-    for device in list_names(table.devices):
-        count = len(list_names(labels[known.devices == device]))
-        if count < LEAST_GROUPS:
-            own = table.take(table.devices == device)
-            short[device] = describe_shortage(own, count, settings.split.value, settings.rows)
-    kept = ~np.isin(known.devices.astype(str), [*short])
-    if not kept.any():
-        raise InputError("; ".join(f"{device}: {why}" for device, why in short.items()))
-    return known.take(kept), {f"every model on {device}": why for device, why in short.items()}
 
 
 @contextmanager
@@ -162,61 +153,6 @@ class TrainingOutcome:
     refused: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Part:
-    """One model to be trained, and the measured rows it learns from."""
-
-    name: str
-    model: TimeModel
-    table: TrainingTable
-    split: Split
-
-    @property
-    def labels(self) -> Texts:
-        """Group of each row: what is held out as a whole."""
-        return self.table.devices if self.split is Split.DEVICE else self.table.kernels
-
-    def describe_rows(self) -> str:
-        """Say what there is to learn from."""
-        sampled = np.isfinite(self.table.linear_s)
-        kernels = len(list_names(self.table.kernels[sampled]))
-        return (
-            f"{len(self.table)} rows are measured, {np.count_nonzero(sampled)} of these sampled, "
-            f"of {kernels} kernels; `kernelcast collect` measures both"
-        )
-
-    def count_fits(self, settings: TrainingSettings) -> int:
-        """Give the fits of training and validation."""
-        return 1 + (len(list_names(self.labels)) if settings.with_validation else 0)
-
-    def train(self, settings: TrainingSettings, report: Callable[[int], None]) -> TrainedModel:
-        """Learn from all rows; then hold each group out once."""
-        fitted = self.model.fit(self.table, self.labels)
-        report(1)
-        plan = ValidationPlan(
-            split=self.split.value,
-            is_per_device=not self.model.is_pooled,
-            coverage=settings.coverage,
-            jobs=settings.jobs,
-        )
-        found = None
-        if settings.with_validation:
-            found = validate(
-                self.table, [self.model], self.labels, plan, lambda done, _: report(1 + done)
-            )
-        return TrainedModel(
-            name=self.name,
-            model=fitted,
-            schema=self.table.schema,
-            devices=tuple(list_names(self.table.devices)),
-            kernels=tuple(list_names(self.table.kernels)),
-            rows=cast("int", fitted.facts["rows"]),
-            data_digest=str(fitted.facts["data_digest"]),
-            samplers=_list_samplers(self.table) if self.model.uses_samples else (),
-            report=found,
-        )
-
-
 def train(
     table: TrainingTable,
     name: str = DEFAULT_MODEL,
@@ -226,60 +162,77 @@ def train(
     report: Report = lambda _, __: None,
 ) -> TrainingOutcome:
     """Train a model for each device of a table, or one for all of them."""
-    settings = settings or TrainingSettings()
+    settings, model = settings or TrainingSettings(), make_model(name)
     require_rows(table)
-    parts, refused = _divide(table, make_model(name))
-    outcome = TrainingOutcome(refused=refused)
-    total, before = sum(part.count_fits(settings) for part in parts), 0
-    for part in parts:
+    outcome = TrainingOutcome()
+    parts: list[tuple[str, TrainingTable, ValidationPlan]] = []
+    for device in [None] if model.is_pooled else list_names(table.devices):
+        own = table if device is None else table.take(table.devices == device)
+        known = choose_rows(own, ALL_ROWS)
+        kernels = len(list_names(known.kernels))
+        if kernels < LEAST_GROUPS:
+            shortage = describe_shortage(own, kernels, Split.KERNEL.value)
+            outcome.refused[name_model(name, device)] = shortage
+            continue
+        by_device = model.is_pooled and len(list_names(known.devices)) >= LEAST_GROUPS
+        plan = ValidationPlan(
+            split=(Split.DEVICE if by_device else Split.KERNEL).value,
+            is_per_device=not model.is_pooled, coverage=settings.coverage, jobs=settings.jobs,
+        )  # fmt: skip
+        parts.append((name_model(name, device), known, plan))
+    labels = [label_rows(known, Split(plan.split)) for _, known, plan in parts]
+    fits = [1 + (len(list_names(one)) if settings.with_validation else 0) for one in labels]
+    before = 0
+    for (own_name, known, plan), groups, count in zip(parts, labels, fits, strict=True):
+
+        def tell(done: int, _: int, before: int = before) -> None:
+            report(before + done, sum(fits))
+
         try:
-            found = part.train(settings, partial(_shift, report, before, total))
+            found = _train(own_name, model, known, groups, plan if count > 1 else None, tell)
         except InputError as error:
-            outcome.refused[part.name] = f"{error} ({part.describe_rows()})"
+            sampled = np.isfinite(known.linear_s)
+            kernels = len(list_names(known.kernels[sampled]))
+            outcome.refused[own_name] = (
+                f"{error} ({len(known)} rows are measured, {np.count_nonzero(sampled)} of these "
+                f"sampled, of {kernels} kernels; `kernelcast collect` measures both)"
+            )
         else:
             outcome.trained.append(found)
             keep(found)
-        before += part.count_fits(settings)
+        before += count
     if not outcome.trained:
         raise InputError("; ".join(f"{one}: {why}" for one, why in outcome.refused.items()))
     return outcome
 
 
-def _shift(report: Report, before: int, total: int, done: int) -> None:
-    """Count the parts before one too."""
-    report(before + done, total)
+def _train(
+    name: str, model: TimeModel, table: TrainingTable, labels: Texts, plan: ValidationPlan | None,
+    report: Report,
+) -> TrainedModel:  # fmt: skip
+    """Learn from all rows; then hold each group out once, where a plan says how."""
+    fitted = model.fit(table, labels)
+    report(1, 0)
+    found = None
+    if plan is not None:
+        found = validate(table, [model], labels, plan, lambda done, _: report(1 + done, 0))
+    samplers = table.samplers[np.isfinite(table.samplers)] if model.uses_samples else ()
+    return TrainedModel(
+        name=name,
+        model=fitted,
+        schema=table.schema,
+        devices=tuple(list_names(table.devices)),
+        kernels=tuple(list_names(table.kernels)),
+        rows=cast("int", fitted.facts["rows"]),
+        data_digest=str(fitted.facts["data_digest"]),
+        samplers=tuple(sorted({int(one) for one in samplers})),
+        report=found,
+    )
 
 
 def count_models(table: TrainingTable, name: str = DEFAULT_MODEL) -> int:
     """Give how many models `train` would make of a table at most: one per device, or one."""
     return 1 if make_model(name).is_pooled else len(list_names(table.devices))
-
-
-def _divide(table: TrainingTable, model: TimeModel) -> tuple[list[_Part], dict[str, str]]:
-    """Give what is to be trained, and why some of it cannot be."""
-    tables = {name_model(model.name): table}
-    if not model.is_pooled:
-        tables = {
-            name_model(model.name, one): table.take(table.devices == one)
-            for one in list_names(table.devices)
-        }
-    parts: list[_Part] = []
-    refused: dict[str, str] = {}
-    for name, own in tables.items():
-        known = choose_rows(own, ALL_ROWS)
-        kernels = len(list_names(known.kernels))
-        if kernels < LEAST_GROUPS:
-            refused[name] = describe_shortage(own, kernels, Split.KERNEL.value)
-            continue
-        by_device = model.is_pooled and len(list_names(known.devices)) >= LEAST_GROUPS
-        split = Split.DEVICE if by_device else Split.KERNEL
-        parts.append(_Part(name=name, model=model, table=known, split=split))
-    return parts, refused
-
-
-def _list_samplers(table: TrainingTable) -> tuple[int, ...]:
-    known = table.samplers[np.isfinite(table.samplers)]
-    return tuple(sorted({int(one) for one in known}))
 
 
 def publish_model(trained: TrainedModel, registry: ModelRegistry) -> str:
