@@ -8,7 +8,7 @@ from threading import Lock
 from cachetools import LRUCache, cached
 
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.ir.reading import compile_source, open_code, read_compiled
+from kernelcast.features.ir.reading import compile_source, open_code, read_code
 from kernelcast.features.ir.slices import Code
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import InputError
@@ -44,7 +44,7 @@ def analyse(kernel: Kernel) -> Analysis:
 @cached(LRUCache(64), key=_name_code, lock=Lock())
 def read_facts(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> KernelFacts:
     """Read the facts about a kernel, whose loops and conditions may ask what buffers hold."""
-    return read_compiled(kernel, known_buffers)
+    return read_code(kernel, known_buffers)[1]
 
 
 @lru_cache(maxsize=256)

@@ -80,8 +80,8 @@ _EXTENSIONS: Final = "".join(
 
 
 def write_counting_copy(kernel: Kernel, *, records_addresses: bool = False) -> InstrumentedKernel:
-    reader, gaps = read_code(kernel)
-    errors = [gap.reason for gap in gaps if "error in the source" in gap.reason]
+    reader, facts = read_code(kernel)
+    errors = [gap.reason for gap in facts.gaps if "error in the source" in gap.reason]
     if errors:
         msg = f"kernel {kernel.name}: cannot be counted; {errors[0]}"
         raise InputError(msg)

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
-from kernelcast.expressions.axes import Axis, list_axes
-from kernelcast.expressions.evaluation import IntArray
+from kernelcast.expressions.axes import list_axes
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.ir.values import sources_of
 from kernelcast.records.arguments import Argument, ScalarArgument
@@ -36,10 +35,18 @@ class WorkItems:
 
 def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> WorkItems:
     """Give ids and sizes of the work-items of some work-groups."""
-    numbers = np.asarray(groups, dtype=np.int64).reshape(-1, 1)
-    _check(numbers, ndrange)
+    rest = np.asarray(groups, dtype=np.int64).reshape(-1, 1)
+    count = ndrange.work_group_count
+    wrong = rest[(rest < 0) | (rest >= count)]
+    if wrong.size:
+        msg = f"work-group {wrong[0]} is asked for; the index space has 0 to {count - 1}"
+        raise NDRangeError(msg)
     axes = list_axes(ndrange)
-    places, sizes = _locate(numbers, axes)
+    places, sizes = [], []
+    for axis in axes:
+        place, rest = rest % axis.groups, rest // axis.groups
+        places.append(place)
+        sizes.append(np.minimum(axis.local, axis.items - place * axis.local))
     linear = np.arange(ndrange.work_group_size, dtype=np.int64)[None, :]
     is_present = linear < math.prod(sizes)
     rest = np.where(is_present, linear, 0)
@@ -89,25 +96,6 @@ def bind_contents(
     return found
 
 
-def _check(numbers: npt.NDArray[np.int64], ndrange: NDRange) -> None:
-    count = ndrange.work_group_count
-    wrong = numbers[(numbers < 0) | (numbers >= count)]
-    if wrong.size:
-        msg = f"work-group {wrong[0]} is asked for; the index space has 0 to {count - 1}"
-        raise NDRangeError(msg)
-
-
-def _locate(numbers: IntArray, axes: Sequence[Axis]) -> tuple[list[IntArray], list[IntArray]]:
-    """Give group ids and sizes of work-groups per dimension, remainders cut."""
-    places, sizes = [], []
-    rest = numbers
-    for axis in axes:
-        place, rest = rest % axis.groups, rest // axis.groups
-        places.append(place)
-        sizes.append(np.minimum(axis.local, axis.items - place * axis.local))
-    return places, sizes
-
-
 def depends_on_contents(facts: KernelFacts) -> bool:
     """Tell whether what a buffer holds may decide how long loops run or where conditions hold.
 
@@ -139,11 +127,7 @@ _BITS: Final = 32
 
 def choose_work_groups(ndrange: NDRange, count: int = 8, seed: int = 0) -> tuple[int, ...]:
     """Choose work-groups spread over the index space at random steps, first and last among them."""
-    return choose_numbers(ndrange.work_group_count, count, seed)
-
-
-def choose_numbers(total: int, count: int = 8, seed: int = 0) -> tuple[int, ...]:
-    """Choose as `choose_work_groups` does where there are so many in all."""
+    total = ndrange.work_group_count
     if total <= count:
         return tuple(range(total))
     if count < 2:

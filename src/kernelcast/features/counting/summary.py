@@ -8,13 +8,11 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.kernel_facts import ONCE, BlockFacts, BlockKind, KernelFacts
 from kernelcast.features.counting.trips import ASSUMED_TRIPS, has_bound
 from kernelcast.records.operations import (
     MemorySpace,
     NumberClass,
-    Operation,
     OperationCounts,
     OperationKind,
     add_weighted,
@@ -36,22 +34,16 @@ _FREE = frozenset({OperationKind.ADDRESS, OperationKind.JUMP})
 def count_instructions(counts: OperationCounts) -> float:
     """Count instructions, one per lane or 16 bytes, without jumps, addresses and private memory."""
     total: float = sum(
-        times * operation.lanes
-        for operation, times in counts.operations.items()
-        if not _is_free(operation)
+        times * one.lanes
+        for one, times in counts.operations.items()
+        if one.kind not in _FREE
+        and (one.kind is not OperationKind.CONVERT or one.number is NumberClass.FLOAT)
     )
     return total + sum(
         times * math.ceil(access.bytes / WIDEST_ACCESS_BYTES)
         for access, times in counts.memory.items()
         if access.space is not MemorySpace.PRIVATE
     )
-
-
-def _is_free(operation: Operation) -> bool:
-    is_widening = (
-        operation.kind is OperationKind.CONVERT and operation.number is not NumberClass.FLOAT
-    )
-    return is_widening or operation.kind in _FREE
 
 
 FloatArray = npt.NDArray[np.float64]
@@ -64,33 +56,24 @@ def count_divergent_branches(
     """Bound branches at which lanes part from below, by counts of shape (warps, lanes, blocks)."""
     total = np.zeros(counts.shape[0])
     for block in facts.blocks:
-        parent = block.parent
-        if block.kind == BlockKind.THEN and parent is not None and (
-            facts.blocks[parent].kind != BlockKind.LOOP_CONDITION
-        ):  # fmt: skip
-            total += _bound_branch(counts, block)
-    for block in facts.blocks:
-        if block.kind == BlockKind.LOOP_BODY and block.parent is not None:
-            entries, trips = counts[..., block.parent], counts[..., block.id]
-            total += _bound_loop(entries, trips, is_present & (entries > 0))
+        if block.parent is None:
+            continue
+        reached, taken = counts[..., block.parent], counts[..., block.id]
+        around = facts.blocks[block.parent].kind
+        if block.kind == BlockKind.THEN and around != BlockKind.LOOP_CONDITION:
+            # t taken of b need max(t) + max(b - t) - max(b) executions in which lanes part.
+            passed = np.maximum(reached - taken, 0)
+            bound = taken.max(axis=1) + passed.max(axis=1) - reached.max(axis=1)
+            total += np.maximum(bound, 0)
+        elif block.kind == BlockKind.LOOP_BODY:
+            # Lanes leave a loop entered once at as many places as there are trip counts but for
+            # the last; entered more often, n places may make 2**n different sums of them.
+            ordered = np.sort(np.where(is_present & (reached > 0), taken, np.inf), axis=1)
+            is_new = np.isfinite(ordered[:, 1:]) & (ordered[:, 1:] > ordered[:, :-1])
+            places = is_new.sum(axis=1).astype(np.float64)
+            is_entered_once = reached.max(axis=1) <= 1
+            total += np.where(is_entered_once, places, np.ceil(np.log2(places + 1)))
     return total
-
-
-def _bound_branch(counts: FloatArray, block: BlockFacts) -> FloatArray:
-    reached, taken = counts[..., block.parent], counts[..., block.id]
-    passed = np.maximum(reached - taken, 0)
-    bound = taken.max(axis=1) + passed.max(axis=1) - reached.max(axis=1)
-    result: FloatArray = np.maximum(bound, 0)
-    return result
-
-
-def _bound_loop(entries: FloatArray, trips: FloatArray, is_inside: BoolArray) -> FloatArray:
-    ordered = np.sort(np.where(is_inside, trips, np.inf), axis=1)
-    is_new = np.isfinite(ordered[:, 1:]) & (ordered[:, 1:] > ordered[:, :-1])
-    places = is_new.sum(axis=1).astype(np.float64)
-    is_entered_once = entries.max(axis=1) <= 1
-    result: FloatArray = np.where(is_entered_once, places, np.ceil(np.log2(places + 1)))
-    return result
 
 
 WARP_WIDTHS = (16, 32, 64)
@@ -302,29 +285,24 @@ def doubt_counts(facts: KernelFacts, counters: SoftwareCounters) -> Doubt:
     every = sum(work)
     half_width = 0.0
     for names, width in ((unsure.keys() - endless, -_LEFT_EARLY), (endless, _ENDLESS)):
-        share = _sum_within(facts, work, frozenset(names)) / every if every else 0.0
+        reached = {
+            one.counter
+            for one in facts.reaches
+            if not {*names}.isdisjoint(each.name for each in one.loops)
+        }
+        within = sum(
+            amount
+            for block, amount in zip(facts.blocks, work, strict=True)
+            if any(counter in reached for counter, _ in block.count)
+        )
+        share = within / every if every else 0.0
         half_width += abs(math.log(1.0 - share + share * math.exp(width)))
-    notes = [_explain(one, is_endless=one.name in endless) for one in unsure.values()]
+    notes = [
+        f"line {one.line}: loop ends depend on data; " + (
+            f"{ASSUMED_TRIPS} iterations are assumed, and it may be any number"
+            if one.name in endless
+            else "it is taken to run to its bound, and may end much earlier"
+        )
+        for one in unsure.values()
+    ]  # fmt: skip
     return Doubt(half_width=half_width, notes=tuple(dict.fromkeys(notes)))
-
-
-def _sum_within(facts: KernelFacts, work: list[float], names: frozenset[str]) -> float:
-    """Add up the work of blocks that are reached through one of some loops."""
-    counters = {
-        one.counter
-        for one in facts.reaches
-        if not names.isdisjoint(each.name for each in one.loops)
-    }
-    return sum(
-        amount
-        for block, amount in zip(facts.blocks, work, strict=True)
-        if any(counter in counters for counter, _ in block.count)
-    )
-
-
-def _explain(loop: LoopFacts, *, is_endless: bool) -> str:
-    if is_endless:
-        assumed = f"{ASSUMED_TRIPS} iterations are assumed, and it may be any number"
-    else:
-        assumed = "it is taken to run to its bound, and may end much earlier"
-    return f"line {loop.line}: loop ends depend on data; {assumed}"

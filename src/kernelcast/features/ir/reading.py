@@ -154,18 +154,10 @@ class CompiledSource:
     """What the compiler said before they were made up, each as ``file:line:column: words``."""
 
 
-def read_compiled(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> KernelFacts:
-    """Read a kernel's facts from its compiled code."""
-    return _read(kernel, known_buffers)[1]
-
-
-def read_code(kernel: Kernel) -> tuple[FactsReader, tuple[Gap, ...]]:
-    """Read a kernel's facts; give what tells where in the code they come from, and their gaps."""
-    reader, facts = _read(kernel, frozenset())
-    return reader, facts.gaps
-
-
-def _read(kernel: Kernel, known_buffers: frozenset[str]) -> tuple[FactsReader, KernelFacts]:
+def read_code(
+    kernel: Kernel, known_buffers: frozenset[str] = frozenset()
+) -> tuple[FactsReader, KernelFacts]:
+    """Read a kernel's facts, with what tells where in the code they come from."""
     gaps = compile_source(
         kernel.source, kernel.build_options, kernel.source_name, kernel.dialect
     ).gaps
