@@ -18,7 +18,6 @@ from kernelcast.records.errors import CompileError, InputError, MissingExtraErro
 VARIABLE = "KERNELCAST_CLANG"
 LEAST_VERSION = 15
 """Earlier ones lack built-in functions of OpenCL C 3.0 and files that only appear to be there."""
-_NEWEST_VERSION = 40  # clang-40 is a name to look for in some nine years
 _VERSION = re.compile(r"clang version (\d+)\.(\d+)\.(\d+)[^\n]*")
 _VERSION_LIMIT_S = 20
 _MEMORY_LIMIT_BYTES = 8 << 30  # address space: zig's binary and its reservations take 1 GB
@@ -50,7 +49,8 @@ def find_compiler() -> Compiler:
             )
             raise InputError(msg)
         return compiler
-    named = (shutil.which(f"clang-{number}") for number in range(_NEWEST_VERSION, 14, -1))
+    # clang-40 is a name to look for in some nine years.
+    named = (shutil.which(f"clang-{number}") for number in range(40, 14, -1))
     # The binary of the wheel starts in 5 ms; its Python module takes 20 ms more.
     spec = importlib.util.find_spec("ziglang")
     folders = spec.submodule_search_locations if spec else None

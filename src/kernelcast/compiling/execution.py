@@ -25,7 +25,6 @@ _LINE: Final = re.compile(r"^\s+(?:@(!?)(%\w+)\s+)?([a-z][\w.:]*)\s*(.*?);")
 _REGISTER: Final = re.compile(r"%[a-zA-Z]\w*(?:\.[xyz])?")
 _SIDE_EFFECTS: Final = frozenset({"st", "red", "bra", "ret", "exit", "bar", "barrier", "membar",
                                   "fence", "trap", "call", "prefetch"})  # fmt: skip
-_LAUNCH_FIELDS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,7 +354,7 @@ class _WorkGroup:
             place = int(match[1])
             return self._arguments[place] if place < len(self._arguments) else None
         if match := re.fullmatch(r"\[kernelcast_launch(?:\+(\d+))?\]", text):
-            field_, axis = divmod(int(match[1] or 0) // 4, _LAUNCH_FIELDS)
+            field_, axis = divmod(int(match[1] or 0) // 4, 3)
             rows = ((0, 0, 0), shape.groups, shape.offset, shape.items)
             return rows[field_][axis] if field_ < len(rows) else shape.dimensions
         return None

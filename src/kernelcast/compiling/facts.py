@@ -181,7 +181,6 @@ def _read_ptx(compiled: Compiled, kernel: str) -> CodeFacts:
 _BRANCH: Final = re.compile(r"\bbra(?:\.uni)?\s+(\$[\w$]+)")
 _REGISTER: Final = re.compile(r"%(rd|fd|rs|rq|r|f|h|b)\d+\b")
 _WIDTHS: Final = {"rd": 2, "fd": 2, "rq": 4}
-_MOST_REGISTERS: Final = 255
 
 
 def estimate_registers(body: str) -> int:
@@ -214,7 +213,7 @@ def estimate_registers(body: str) -> int:
     for change in changes:
         live += change
         most = max(most, live)
-    return min(max(round(0.55 * most + 11), 8), _MOST_REGISTERS)
+    return min(max(round(0.55 * most + 11), 8), 255)
 
 
 _AMD_LABEL: Final = re.compile(r"^(\.LBB\w+):")

@@ -64,7 +64,8 @@ def count_launch(
     recorded = choose_recorded(boxes)
     # Once to see how much there is to write down, then for good.
     trial = launch.count(copy, built, recorded, capacity=1)
-    most = max(int(one.counts[counters].max()) for one in trial)
+    records = copy.records_addresses  # not of a kernel without accesses
+    most = max(int(one.counts[counters].max()) for one in trial) if records else 0
     capacity = max(1, min(most, _MOST_LOGGED // ndrange.work_group_size))
     counted = launch.count(copy, built, recorded, capacity=capacity)
     owners = {access.site: access.buffer for access in facts.accesses}

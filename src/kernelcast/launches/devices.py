@@ -30,7 +30,6 @@ _SUBJECT = "list of devices"
 _LIST = Task(entry="kernelcast.launches.devices:ask_drivers", returns=tuple[DeviceDescription, ...])
 _CHECK = Task(entry="kernelcast.launches.devices:check_device", returns=TimerCheck)
 _FORMAT: Final = "kernelcast device list 1"
-_STANDS_S: Final = 3600.0
 _VARIABLES: Final = (
     "OCL_", "OPENCL_", "CL_", "POCL_", "RUSTICL_", "MESA_", "GALLIUM_", "LP_", "LIBGL_", "LD_",
     "CUDA_", "NVIDIA_", "GPU_", "HIP_", "ROCR_", "HSA_", "AMD_", "ZE_", "NEO", "INTEL_", "OMP_",
@@ -161,7 +160,7 @@ def _read_list() -> tuple[list[str], bytes] | None:
     """Give the ids of the devices, and their descriptions as text; None where it is too old."""
     try:
         path = _locate()
-        is_new = 0 <= time.time() - path.stat().st_mtime <= _STANDS_S
+        is_new = 0 <= time.time() - path.stat().st_mtime <= 3600.0
         head, _, text = path.read_bytes().partition(b"\n")
         stamp, ids = json.loads(head)
         return (list(map(str, ids)), text) if ids and is_new and stamp == _stamp() else None

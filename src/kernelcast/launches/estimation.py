@@ -28,8 +28,6 @@ _FEW_WORK_GROUPS = 64
 # Slabs of the usual budget take up to a tenth; what is shorter than this nobody notices.
 _COSTLY_SHARE, _UNNOTICED_S = 0.12, 4e-3
 _LIFTED = 0.05
-_SLACK = 1.2
-"""Whole runs differ by so much."""
 
 
 MOMENTS_APART_S = 0.05
@@ -181,7 +179,7 @@ def measure(
     """Time whole runs until `ends_s` (`time.monotonic`); the first one warms up."""
     durations_s: list[float] = []
     slowdowns: list[float] = []
-    while len(durations_s) <= runs and time.monotonic() + _SLACK * expected_s <= ends_s:
+    while len(durations_s) <= runs and time.monotonic() + 1.2 * expected_s <= ends_s:
         number = len(durations_s)
         report(f"measuring, run {number} of {runs}" if number else "measuring, warm-up")
         begun_s, before = time.monotonic(), read_waiting()

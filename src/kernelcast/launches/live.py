@@ -154,7 +154,6 @@ class _LiveKernel:
     places: tuple[ArgumentPlace, ...]
 
 
-_KERNELS_KEPT = 64
 _kernels: WeakKeyDictionary[DeviceSession, LRUCache[Hashable, _LiveKernel]] = WeakKeyDictionary()
 _kernels_lock = threading.Lock()
 
@@ -168,7 +167,7 @@ def _find_kernel(launch: Launch, session: DeviceSession) -> _LiveKernel:
     except Exception:  # noqa: BLE001 - who reads the kernel says what is wrong with it
         return _read_kernel(launch, session, None)
     with _kernels_lock:
-        kept = _kernels.setdefault(session, LRUCache(_KERNELS_KEPT))
+        kept = _kernels.setdefault(session, LRUCache(64))
         found = kept.get(key)
     if found is None:
         found = _read_kernel(launch, session, program)

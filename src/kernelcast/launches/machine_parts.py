@@ -11,8 +11,6 @@ from kernelcast.sampling.microbenchmarks.bench import BenchmarkResult
 
 Value = TypeVar("Value")
 
-# No measurement is more exact, and people read these numbers.
-_DIGITS = 6
 _SHARED = (
     "instructions", "caches", "memories", "warp_width", "clock_hz", "costs", "curves",
     "not_obtained",
@@ -50,7 +48,7 @@ def _reported(value: int) -> Trait[int] | None:
 def _rounded(value: Value) -> Value:
     rounded: Any = value
     if isinstance(value, float):
-        rounded = float(f"{value:.{_DIGITS}g}")
+        rounded = float(f"{value:.6g}")  # no measurement is more exact
     elif isinstance(value, Mapping):
         rounded = {key: _rounded(one) for key, one in value.items()}
     elif isinstance(value, tuple):

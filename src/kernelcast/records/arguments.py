@@ -21,7 +21,6 @@ _SCALARS = {
     for bits in widths
 }  # fmt: skip
 _BYTES = {name: dtype.itemsize for name, dtype in _SCALARS.items()}
-_USUAL_HIGH = 256
 _VECTOR_LANES = (1, 2, 3, 4, 8, 16)
 # Bytes may be any number of them: a structure's.
 _BYTE_BASES = ("int8", "uint8")
@@ -145,7 +144,7 @@ class BufferArgument:
         if self.high is not None:
             return low, self.high
         is_float = self.element.dtype.kind == "f"
-        return low, low + 1 if is_float else min(_USUAL_HIGH, self.element.limits[1])
+        return low, low + 1 if is_float else min(256, self.element.limits[1])
 
     def complain_about_range(self) -> str | None:
         """Say why `Init.UNIFORM` cannot draw from the range, or None."""

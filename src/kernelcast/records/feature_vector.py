@@ -21,8 +21,6 @@ REFERENCES = (
 )  # fmt: skip
 """What a feature may be counted per, as in `bytes_per_work_item`."""
 
-_DIGEST_LETTERS = 12
-
 
 class FeatureGroup(StrEnum):
     """Where a feature comes from; the part of its name before the dot."""
@@ -83,7 +81,7 @@ class FeatureSchema:
     def id(self) -> str:
         """Version and hash of the names: equal for equal schemas, and for no others."""
         text = "\n".join((str(self.version), *self.names))
-        digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_LETTERS]
+        digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         return f"v{self.version}-{digest}"
 
     def select(self, groups: Collection[str]) -> "FeatureSchema":

@@ -15,7 +15,6 @@ OWNER_ONLY_UMASK: Final = 0o077
 """Of a process all of whose files are its owner's alone."""
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
-_FOLDER: Final = 0o700
 
 
 def user_cache_folder() -> Path | None:
@@ -34,7 +33,7 @@ def make_private_folder(folder: Path) -> None:
             break
         missing.append(one)
     for one in reversed(missing):
-        one.mkdir(mode=_FOLDER, exist_ok=True)
+        one.mkdir(mode=0o700, exist_ok=True)
     if not missing and not folder.is_dir():
         folder.mkdir()  # says that a file is in the way
 

@@ -15,7 +15,6 @@ from kernelcast.records.errors import InputError, ProblemFileError
 from kernelcast.records.ndrange import NDRange
 
 Number: TypeAlias = int | float
-_MOST_SIZES = 3
 _NAME = re.compile(r"\{\s*([A-Za-z_]\w*)\s*\}")
 
 
@@ -126,7 +125,7 @@ class Located:
     def sizes(self, *, minimum: int) -> tuple[int, ...]:
         """Read one to three whole numbers; a single one stands for a list of one."""
         items = self.items() if self.is_list else [self]
-        if self.is_null or not 1 <= len(items) <= _MOST_SIZES:
+        if self.is_null or not 1 <= len(items) <= 3:
             found = "nothing" if self.is_null else len(items)
             self.fail(f"expected one to three numbers, found {found}")
         return tuple(item.integer(minimum=minimum) for item in items)
