@@ -114,52 +114,9 @@ def fit_hit_rate(
     hit_rates: Sequence[float],
     *,
     form: str = MISS,
-    limit: float | None = None,
 ) -> HitRateFit:
     """Fit the constants of a hit rate to measurements."""
     x, hits = np.asarray(oversubscriptions, float), np.asarray(hit_rates, float)
-    _check_points(x, hits, form)
-    # Takes a quarter of a second to load; estimates need none of it.
-    from scipy.optimize import curve_fit
-
-    sign = -1.0 if form == MISS else 1.0
-    y = 1.0 - hits if form == MISS else hits
-    # The offset spans orders of magnitude: its logarithm is fitted.
-    bounds = [(math.log(1e-9), 1e-3, 1e-3), (math.log(1e6), 50.0, 1.0)]
-    start = [sign * -5.0, 3.0, float(np.clip(y.max(), 0.05, 1.0))]
-    free = 3 if limit is None else 2
-
-    def curve(over: FloatArray, log_b: float, c: float, a: float = limit or 1.0) -> FloatArray:
-        exponent = np.minimum(log_b + sign * c * over, _LARGEST_EXPONENT)
-        found: FloatArray = a * np.exp(-np.exp(exponent))
-        return found
-
-    try:
-        best, covariance = curve_fit(
-            curve, x, y, p0=start[:free], bounds=tuple(one[:free] for one in bounds)
-        )
-    except RuntimeError as error:
-        msg = f"the points do not follow a sigmoid: {error}; give points on both sides of its step"
-        raise InputError(msg) from error
-    errors = np.sqrt(np.diag(covariance))
-    offset = math.exp(best[0])
-    rate = HitRate(
-        a=float(best[2]) if limit is None else limit,
-        b=offset,
-        c=float(best[1]),
-        form=form,
-        deviation=float(np.sqrt(np.mean((y - curve(x, *best)) ** 2))),
-    )
-    return HitRateFit(
-        rate=rate,
-        a_error=float(errors[2]) if limit is None else 0.0,
-        b_error=float(offset * errors[0]),
-        c_error=float(errors[1]),
-        points=x.size,
-    )
-
-
-def _check_points(x: FloatArray, hits: FloatArray, form: str) -> None:
     if form not in {MISS, HIT}:
         msg = f"form {form!r} is not known; give {MISS!r} or {HIT!r}"
         raise InputError(msg)
@@ -169,6 +126,41 @@ def _check_points(x: FloatArray, hits: FloatArray, form: str) -> None:
             f"as of the other, finite, at least {_LEAST_POINTS}"
         )
         raise InputError(msg)
+    # Takes a quarter of a second to load; estimates need none of it.
+    from scipy.optimize import curve_fit
+
+    sign = -1.0 if form == MISS else 1.0
+    y = 1.0 - hits if form == MISS else hits
+    # The offset spans orders of magnitude: its logarithm is fitted.
+    bounds = [(math.log(1e-9), 1e-3, 1e-3), (math.log(1e6), 50.0, 1.0)]
+    start = [sign * -5.0, 3.0, float(np.clip(y.max(), 0.05, 1.0))]
+
+    def curve(over: FloatArray, log_b: float, c: float, a: float) -> FloatArray:
+        exponent = np.minimum(log_b + sign * c * over, _LARGEST_EXPONENT)
+        found: FloatArray = a * np.exp(-np.exp(exponent))
+        return found
+
+    try:
+        best, covariance = curve_fit(curve, x, y, p0=start, bounds=bounds)
+    except RuntimeError as error:
+        msg = f"the points do not follow a sigmoid: {error}; give points on both sides of its step"
+        raise InputError(msg) from error
+    errors = np.sqrt(np.diag(covariance))
+    offset = math.exp(best[0])
+    rate = HitRate(
+        a=float(best[2]),
+        b=offset,
+        c=float(best[1]),
+        form=form,
+        deviation=float(np.sqrt(np.mean((y - curve(x, *best)) ** 2))),
+    )
+    return HitRateFit(
+        rate=rate,
+        a_error=float(errors[2]),
+        b_error=float(offset * errors[0]),
+        c_error=float(errors[1]),
+        points=x.size,
+    )
 
 
 def _read_set(name: str, parts: Mapping[str, Any]) -> HitRates:

@@ -46,9 +46,18 @@ def compute_occupancy(launch: ModelledLaunch, machine: GpuMachine) -> Occupancy:
     if launch.registers is None:
         notes.append("registers per work-item not known: they limit nothing")
     else:
-        limits["registers"] = _limit_by_registers(launch.registers, warps, machine)
+        # Warps live in one scheduler's part of the register file each.
+        family = machine.architecture
+        unit = family.register_granularity
+        needed = -(-max(launch.registers, _LEAST_REGISTERS) // unit) * unit
+        part = machine.registers // family.schedulers
+        fits = needed < family.max_registers + unit
+        places = family.schedulers * (part // (needed * machine.warp_width))
+        limits["registers"] = places // warps if fits else 0
     if launch.local_bytes and machine.local_memory_bytes:
-        limits["local memory"] = _limit_by_local_memory(launch.local_bytes, machine)
+        unit = machine.architecture.local_granularity_bytes
+        needed = -(-launch.local_bytes // unit) * unit
+        limits["local memory"] = machine.local_memory_bytes // needed
     if not limits:
         limits["work-groups"] = 1
         notes.append("no limit of a compute unit is known: one work-group assumed")
@@ -62,23 +71,6 @@ def compute_occupancy(launch: ModelledLaunch, machine: GpuMachine) -> Occupancy:
         warps_per_work_group=warps,
         notes=tuple(notes),
     )
-
-
-def _limit_by_registers(registers: int, warps: int, machine: GpuMachine) -> int:
-    """Warps live in one scheduler's part of the register file each."""
-    family = machine.architecture
-    granularity = family.register_granularity
-    needed = -(-max(registers, _LEAST_REGISTERS) // granularity) * granularity
-    if needed > family.max_registers + granularity - 1:
-        return 0
-    part = machine.registers // family.schedulers
-    return family.schedulers * (part // (needed * machine.warp_width)) // warps
-
-
-def _limit_by_local_memory(local_bytes: int, machine: GpuMachine) -> int:
-    granularity = machine.architecture.local_granularity_bytes
-    needed = -(-local_bytes // granularity) * granularity
-    return (machine.local_memory_bytes or 0) // needed
 
 
 def _explain_misfit(limiter: str, launch: ModelledLaunch, machine: GpuMachine) -> str:

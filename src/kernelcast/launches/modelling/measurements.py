@@ -112,12 +112,17 @@ def derive_points(
         )
         loaded, from_dram, stored = (one.volumes.get(column) for column in VOLUMES)
         updates = source.ndrange.work_item_count
+        usual = model_volumes(launch, machine, source.hit_rates)
         if loaded is not None:
             few, many = always["l1_load"], never["l1_load"]
-            between = few.l2_load_bytes, many.l2_load_bytes
-            found.append(_point("l1_load", few.l1.oversubscription, between, loaded * updates))
+            # What neighbours on the unit have loaded is not what this rate is about.
+            own = loaded * updates + usual.l1.neighbour_bytes * usual.work_groups
+            least, most = (
+                (each.l1.compulsory_bytes + each.l1.capacity_bytes) * each.work_groups
+                for each in (few, many)
+            )
+            found.append(_point("l1_load", few.l1.oversubscription, (least, most), own))
         if from_dram is not None:
-            usual = model_volumes(launch, machine, source.hit_rates)
             found.append(_derive_overlap(usual, from_dram * updates))
         if stored is not None:
             few, many = always["l2_store"], never["l2_store"]

@@ -90,10 +90,10 @@ def test_widths_and_kinds_are_told_apart() -> None:
         memory={},
     )
     slots = count_slots(counts)
-    assert slots.fp32 == 12
-    assert slots.fp64 == pytest.approx(9.6 + 2 * 7.5)
-    assert slots.integer == 15
-    assert slots.special == 7
+    assert slots["fp32"] == 12
+    assert slots["fp64"] == pytest.approx(9.6 + 2 * 7.5)
+    assert slots["int"] == 15
+    assert slots["special"] == 7
 
 
 def test_atomics_are_told_apart_by_their_place() -> None:
@@ -131,8 +131,8 @@ def test_loop_counters_are_shared_by_unrolled_iterations() -> None:
     branch = Operation(kind=Kind.BRANCH, number=NumberClass.NONE, bits=0)
     plain = count_slots(OperationCounts(operations=counts, memory={}))
     looped = count_slots(OperationCounts(operations={**counts, branch: 80.0}, memory={}))
-    assert plain.integer == 197
-    assert looped.integer == 197 - 2 * 60
+    assert plain["int"] == 197
+    assert looped["int"] == 197 - 2 * 60
 
 
 def test_a_chain_of_loads_waits_for_each() -> None:

@@ -125,7 +125,7 @@ def test_fit_finds_the_constants_of_noisy_points(form: str) -> None:
     over = np.linspace(0.1, 2.5, 30)
     noise = np.random.default_rng(3).normal(0, 0.02, over.size)
     fit = fit_hit_rate(over, [truth.at(x) + e for x, e in zip(over, noise, strict=True)],
-                       form=form, limit=1.0)  # fmt: skip
+                       form=form)  # fmt: skip
     assert abs(fit.rate.b - offset) < 4 * fit.b_error
     assert abs(fit.rate.c - 5.0) < 4 * fit.c_error
     assert fit.rate.deviation == pytest.approx(0.02, rel=0.5)

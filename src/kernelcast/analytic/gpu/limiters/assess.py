@@ -1,12 +1,12 @@
 """The time of each limiter, how they overlap, and what would help most."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kernelcast.analytic.gpu.limiters.demands import Demands
 from kernelcast.analytic.gpu.limiters.rates import ELEMENT_BYTES, GpuRates, LimiterConstants
-from kernelcast.records.operations import MemorySpace, NumberClass, Operation, OperationCounts
+from kernelcast.records.operations import MemorySpace, NumberClass, OperationCounts
 from kernelcast.records.operations import OperationKind as Kind
 
 
@@ -126,21 +126,10 @@ _FETCH_BYTES = 64
 _USUAL_IDLENESS = 0.5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class L1Time:
-    """Time of the L1 caches."""
-
-    wavefronts_s: float
-    fill_s: float
-    """Of accesses, and of sectors that arrive from L2."""
-    exposed_s: float
-    """During which transfers with the DRAM wait."""
-
-
 def time_l1(
     demands: Demands, rates: GpuRates, constants: LimiterConstants, plan: Schedule
-) -> L1Time:
-    """Compute how long the L1 caches are busy.
+) -> tuple[float, float]:
+    """Compute how long the L1 caches are busy, and transfers with the DRAM wait, in seconds.
 
     An access occupies its cache for its wavefronts; a sector from L2 occupies it for one cycle,
     since the cache has one port (as between L1 and L2 of a CPU in the ECM model).
@@ -151,24 +140,15 @@ def time_l1(
     waiting = constants.exposed_wavefronts * per_warp
     waiting += constants.exposed_lines * demands.lines
     # Only what L1 has can wait behind what it has not; half of that where all places are taken.
-    waiting *= demands.hit_share * (0.25 + 0.5 * _measure_idleness(demands, rates))
-    return L1Time(
-        wavefronts_s=per_warp * demands.warps / cycles_per_s,
-        fill_s=sectors / cycles_per_s,
-        exposed_s=waiting * demands.warps / cycles_per_s,
-    )
-
-
-def _measure_idleness(demands: Demands, rates: GpuRates) -> float:
-    """Give the share of a compute unit's places for work-items that stay empty.
-
-    Where all are taken, some work-group always waits for the DRAM while others use the cache: box
-    stencils with 2048 work-items a unit reach the bandwidth of a copy, those with 1024 do not.
-    """
-    if rates.max_work_items is None:
-        return _USUAL_IDLENESS
-    resident = demands.resident * demands.work_group_size
-    return max(0.0, 1 - resident / rates.max_work_items)
+    # Where all are taken, some work-group always waits for the DRAM while others use the cache: box
+    # stencils with 2048 work-items a unit reach the bandwidth of a copy, those with 1024 do not.
+    idleness = _USUAL_IDLENESS
+    if rates.max_work_items is not None:
+        resident = demands.resident * demands.work_group_size
+        idleness = max(0.0, 1 - resident / rates.max_work_items)
+    waiting *= demands.hit_share * (0.25 + 0.5 * idleness)
+    busy_s = (per_warp * demands.warps + sectors) / cycles_per_s
+    return busy_s, waiting * demands.warps / cycles_per_s
 
 
 def time_l2(demands: Demands, rates: GpuRates) -> float:
@@ -216,11 +196,10 @@ def time_latency(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
     rounds = demands.rounds * demands.warps
     to_l2 = min(demands.l2_load_bytes / (rates.sector_bytes * rounds), 1.0)
     to_dram = min(demands.dram_load_bytes / (_FETCH_BYTES * rounds), to_l2)
-    known = rates.latencies
     wait_s = (
-        known.l1_s
-        + to_l2 * max(known.l2_s - known.l1_s, 0.0)
-        + to_dram * max(known.dram_s - known.l2_s, 0.0)
+        rates.l1_latency_s
+        + to_l2 * max(rates.l2_latency_s - rates.l1_latency_s, 0.0)
+        + to_dram * max(rates.dram_latency_s - rates.l2_latency_s, 0.0)
     )
     chain_s = demands.work.latency_cycles / rates.clock_hz if demands.work else 0.0
     return plan.waves * (demands.rounds * wait_s + chain_s)
@@ -304,18 +283,16 @@ def time_dispatch(demands: Demands, rates: GpuRates) -> float:
 
 _LANES = 64
 """fp32 lanes of a compute unit where nobody says: V100 to H100 and CDNA have 64 to 128."""
-_DIVIDE_SLOTS = 7.5
-_ROOT_SLOTS = 9.6
-"""Cycles of a warp's fp64 instruction and compute unit on a V100, by gpu-benches' README."""
+# Cycles of a warp's fp64 instruction and compute unit on a V100, by gpu-benches' README.
+_FLOAT_SLOTS = {Kind.DIVIDE.value: 7.5, "sqrt": 9.6, "rsqrt": 9.6}
 _SPECIAL_SLOTS = 20.0
 """Instructions of a precise special function: range reduction and a polynomial."""
 _INTEGER_DIVIDE_SLOTS = 5.0
 """By a constant, as most divisors are: a multiplication by the inverse, and shifts."""
 _WIDE = 64
-_ROOTS = ("sqrt", "rsqrt")
 _SPECIAL_SHARE = 4
 """Lanes of fp32 over those of special functions, CUDA programming guide, throughput table."""
-_SIMPLE = (Kind.COMPARE, Kind.SELECT)
+_FLOATS = (Kind.FUSED, Kind.DIVIDE, Kind.SPECIAL, Kind.COMPARE, Kind.SELECT)
 _INTEGER = (Kind.ADD, Kind.MULTIPLY, Kind.LOGIC, Kind.COMPARE, Kind.SELECT, Kind.FUSED)
 _UNROLLED = 4
 """Iterations of a loop that share one step of its counter, one comparison and one branch."""
@@ -325,38 +302,49 @@ _OPERATIONS_OF_INT32 = 2
 """The microbenchmark of int32 is a multiply-add, which counts as two operations."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slots:
-    """Instructions of a work-item by the part of a compute unit that executes them."""
-
-    fp32: float
-    fp64: float
-    integer: float
-    special: float
-    """Mean per work-item."""
-
-
-def count_slots(counts: OperationCounts) -> Slots:
-    """Count the instructions that operations become.
+def count_slots(counts: OperationCounts) -> dict[str, float]:
+    """Count the instructions of a work-item that operations become, by limiter.
 
     Products and sums are contracted into multiply-adds as far as both are there, which OpenCL
     allows by default. Address arithmetic is left out, since compilers remove most of it, and so are
-    most steps and comparisons of loop counters, since loops are unrolled.
+    most steps and comparisons of loop counters, since loops are unrolled: no loop has more
+    iterations than there are branches, comparisons or additions.
     """
-    return Slots(
-        fp32=_count_float(counts, is_wide=False),
-        fp64=_count_float(counts, is_wide=True),
-        integer=sum(_weigh_integer(one) * times for one, times in _list_integer(counts))
-        - _count_unrolled(counts),
-        special=float(counts.count(Kind.SPECIAL_NATIVE, per_lane=True)),
-    )
+    floats: dict[tuple[Kind, bool], float] = {}
+    integers = dict.fromkeys((*_INTEGER, Kind.DIVIDE, Kind.CONVERT), 0.0)
+    steps = {Kind.ADD: 0.0, Kind.COMPARE: 0.0}
+    for one, times in counts.operations.items():
+        amount, is_wide = times * one.lanes, one.bits == _WIDE
+        if one.number is NumberClass.INTEGER and one.kind in steps:
+            steps[one.kind] += amount
+        # Widening an index is part of the address.
+        if one.kind in integers and (one.number is NumberClass.INTEGER) != (
+            one.kind is Kind.CONVERT
+        ):
+            weight = _INTEGER_DIVIDE_SLOTS if one.kind is Kind.DIVIDE else 1.0
+            integers[one.kind] += amount * weight * (2 if is_wide else 1)
+        if one.number is NumberClass.FLOAT:
+            weight = _FLOAT_SLOTS.get(one.name if one.kind is Kind.SPECIAL else one.kind.value, 1.0)
+            if one.kind is Kind.SPECIAL and one.name not in _FLOAT_SLOTS:
+                weight = _SPECIAL_SLOTS
+            key = one.kind, is_wide
+            floats[key] = floats.get(key, 0.0) + amount * weight
+    iterations = min(counts.count(Kind.BRANCH), *steps.values())
+    found = {
+        name: max(floats.get((Kind.ADD, is_wide), 0.0), floats.get((Kind.MULTIPLY, is_wide), 0.0))
+        + sum(floats.get((kind, is_wide), 0.0) for kind in _FLOATS)
+        for name, is_wide in (("fp32", False), ("fp64", True))
+    }
+    found["int"] = sum(integers.values()) - 2 * iterations * (1 - 1 / _UNROLLED)
+    found["special"] = float(counts.count(Kind.SPECIAL_NATIVE, per_lane=True))
+    return found
 
 
-def _find_slots(demands: Demands) -> Slots:
+def _find_slots(demands: Demands) -> dict[str, float]:
     work = demands.work
     if work is None:
         return count_slots(demands.executed)
-    return Slots(fp32=work.fp32, fp64=work.fp64, integer=work.integer, special=work.special)
+    return {"fp32": work.fp32, "fp64": work.fp64, "int": work.integer, "special": work.special}
 
 
 def time_instructions(
@@ -367,29 +355,33 @@ def time_instructions(
     fp32 = _peak(rates, "fp32")
     if not fp32:
         fp32 = rates.compute_units * rates.clock_hz * _LANES
-        if slots.fp32 or slots.integer or slots.special:
+        if slots["fp32"] or slots["int"] or slots["special"]:
             notes.append(
                 f"fp32 peak: not in the machine description, {_LANES} lanes a compute unit "
                 "assumed; `kernelcast calibrate --only instructions-fp32` measures it"
             )
     peaks = {
-        "fp32": (slots.fp32, fp32),
-        "fp64": (slots.fp64, _peak(rates, "fp64")),
-        "int": (slots.integer, _peak(rates, "int32") / _OPERATIONS_OF_INT32),
-        "special": (slots.special, _peak(rates, "native_special")),
+        "fp32": fp32,
+        "fp64": _peak(rates, "fp64"),
+        "int": _peak(rates, "int32") / _OPERATIONS_OF_INT32,
+        "special": _peak(rates, "native_special"),
     }
     stand_ins = {"fp64": fp32 / 2, "int": fp32, "special": fp32 / _SPECIAL_SHARE}
+    lanes = demands.warps * rates.warp_width * plan.private_factor
     times: dict[str, float] = {}
-    for name, (amount, known) in peaks.items():
-        if not amount:
-            continue
-        if not known:
-            notes.append(f"peak of {name}: not in the machine description, taken from fp32")
-        rate = known or stand_ins[name]
-        lanes = demands.warps * rates.warp_width
-        times[name] = (
-            amount * lanes * plan.private_factor / (rate * _saturate(name, demands, rates, plan))
-        )
+    for name, known in peaks.items():
+        if slots[name]:
+            if not known:
+                notes.append(f"peak of {name}: not in the machine description, taken from fp32")
+            # Fewer resident work-items than reach the peak are slower, mean of the phases.
+            ridge = _find_ridge(
+                rates, {"int": "int32", "special": "native_special"}.get(name, name)
+            )
+            slowness = sum(
+                part * max(ridge / (max(groups, 1.0) * demands.work_group_size), 1.0)
+                for part, groups in plan.phases
+            )
+            times[name] = slots[name] * lanes / (known or stand_ins[name]) * slowness
     return times
 
 
@@ -401,9 +393,8 @@ def time_issue(
     On NVIDIA's GPUs every instruction takes a slot, also a load, its address and a branch; AMD's
     issue those beside arithmetic.
     """
-    slots = _find_slots(demands)
-    family = rates.architecture
-    every = slots.fp32 + slots.fp64 + slots.integer + slots.special
+    slots, family = _find_slots(demands), rates.architecture
+    every = sum(slots.values())
     if demands.work is not None and family.issues_all_in_turn:
         every = demands.work.issued
     elif family.issues_all_in_turn:
@@ -414,25 +405,12 @@ def time_issue(
             for one, times in demands.executed.memory.items()
             if one.space is not MemorySpace.PRIVATE
         )
-    own = {"fp32": slots.fp32, "fp64": slots.fp64, "int": slots.integer, "special": slots.special}
-    longest = own[max(arithmetic, key=arithmetic.__getitem__)] if arithmetic else 0.0
+    longest = slots[max(arithmetic, key=arithmetic.__getitem__)] if arithmetic else 0.0
     lanes_per_s = family.issued_lanes * rates.compute_units * rates.clock_hz / plan.private_factor
     each_s = demands.warps * rates.warp_width / lanes_per_s
     if demands.work is not None:
         return every * each_s, min(every * each_s, max(arithmetic.values(), default=0.0))
     return every * each_s, (every - longest) * each_s
-
-
-def _saturate(name: str, demands: Demands, rates: GpuRates, plan: Schedule) -> float:
-    """Give the part of the peak that the resident work-items reach, mean of the phases."""
-    ridge = _find_ridge(rates, {"int": "int32", "special": "native_special"}.get(name, name))
-    if not ridge:
-        return 1.0
-    slowness = sum(
-        part * max(ridge / (max(groups, 1.0) * demands.work_group_size), 1.0)
-        for part, groups in plan.phases
-    )
-    return 1 / slowness
 
 
 def _find_ridge(rates: GpuRates, name: str) -> float:
@@ -451,51 +429,6 @@ def _find_ridge(rates: GpuRates, name: str) -> float:
 def _peak(rates: GpuRates, name: str) -> float:
     facts = rates.instructions.get(name)
     return facts.peak_per_s.value if facts is not None and facts.peak_per_s is not None else 0.0
-
-
-def _count_float(counts: OperationCounts, *, is_wide: bool) -> float:
-    found: dict[Kind, float] = {}
-    for one, times in counts.operations.items():
-        if one.number is NumberClass.FLOAT and (one.bits == _WIDE) == is_wide:
-            amount = times * one.lanes * _weigh_float(one)
-            found[one.kind] = found.get(one.kind, 0.0) + amount
-    contracted = max(found.get(Kind.ADD, 0.0), found.get(Kind.MULTIPLY, 0.0))
-    rest = (Kind.FUSED, Kind.DIVIDE, Kind.SPECIAL, *_SIMPLE)
-    return contracted + sum(found.get(kind, 0.0) for kind in rest)
-
-
-def _weigh_float(operation: Operation) -> float:
-    if operation.kind is Kind.DIVIDE:
-        return _DIVIDE_SLOTS
-    if operation.kind is Kind.SPECIAL:
-        return _ROOT_SLOTS if operation.name in _ROOTS else _SPECIAL_SLOTS
-    return 1.0
-
-
-def _list_integer(counts: OperationCounts) -> Iterator[tuple[Operation, float]]:
-    for one, times in counts.operations.items():
-        of_integers = one.number is NumberClass.INTEGER and one.kind in (*_INTEGER, Kind.DIVIDE)
-        # Widening an index is part of the address.
-        if of_integers or (one.kind is Kind.CONVERT and one.number is NumberClass.FLOAT):
-            yield one, times * one.lanes
-
-
-def _count_unrolled(counts: OperationCounts) -> float:
-    """Count the steps and comparisons that unrolled loops do not execute.
-
-    No loop has more iterations than there are branches, comparisons or additions.
-    """
-    found = {Kind.ADD: 0.0, Kind.COMPARE: 0.0}
-    for one, times in counts.operations.items():
-        if one.number is NumberClass.INTEGER and one.kind in found:
-            found[one.kind] += times * one.lanes
-    iterations = min(counts.count(Kind.BRANCH), *found.values())
-    return 2 * iterations * (1 - 1 / _UNROLLED)
-
-
-def _weigh_integer(operation: Operation) -> float:
-    slots = _INTEGER_DIVIDE_SLOTS if operation.kind is Kind.DIVIDE else 1.0
-    return slots * (2 if operation.bits == _WIDE else 1)
 
 
 _PAPER = ("fp32", "fp64", "L1", "L2", "DRAM")
@@ -552,13 +485,13 @@ def _measure(
     plan: Schedule,
     notes: list[str],
 ) -> Limits:
-    l1 = time_l1(demands, rates, constants, plan)
+    l1_s, exposed_s = time_l1(demands, rates, constants, plan)
     arithmetic = time_instructions(demands, rates, plan, notes)
     issue_s, beside_s = time_issue(demands, rates, plan, arithmetic)
     times = {
         **arithmetic,
         "issue": issue_s,
-        "L1": l1.wavefronts_s + l1.fill_s,
+        "L1": l1_s,
         "L2": time_l2(demands, rates),
         "DRAM": time_dram(demands, rates, plan),
         "latency": time_latency(demands, rates, plan),
@@ -568,4 +501,4 @@ def _measure(
         "dispatch": time_dispatch(demands, rates),
         "translation": time_translation(demands, rates, plan),
     }
-    return Limits(times=times, exposed_s=l1.exposed_s, power=rates.overlap_power, beside_s=beside_s)
+    return Limits(times=times, exposed_s=exposed_s, power=rates.overlap_power, beside_s=beside_s)

@@ -13,7 +13,7 @@ from kernelcast.expressions import TRUE, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
 from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch, WarpWork
 from kernelcast.records.errors import InputError
-from kernelcast.records.operations import MemorySpace, Operation, OperationCounts, OperationKind
+from kernelcast.records.operations import MemorySpace, OperationCounts, OperationKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,24 +39,15 @@ def count_atomics(accesses: Sequence[MemoryAccess], executed: OperationCounts) -
     for operation, times in executed.operations.items():
         if operation.kind is not OperationKind.ATOMIC:
             continue
-        own = _find_sites(operation, sites)
+        called = [one for one in sites if one.text.startswith(f"{operation.name}(")]
+        own = called if operation.name and called else sites
         for site in own:
-            found[_classify(site)] += times / len(own)
+            is_same = site.offset_bytes is not None and site.offset_bytes.is_parameter
+            place = "same" if is_same else "distinct"
+            found["local" if site.space is MemorySpace.LOCAL else place] += times / len(own)
         if not own:
             found["distinct"] += times
     return Atomics(same=found["same"], distinct=found["distinct"], local=found["local"])
-
-
-def _find_sites(operation: Operation, sites: Sequence[MemoryAccess]) -> list[MemoryAccess]:
-    called = [one for one in sites if one.text.startswith(f"{operation.name}(")]
-    return called if operation.name and called else list(sites)
-
-
-def _classify(access: MemoryAccess) -> str:
-    if access.space is MemorySpace.LOCAL:
-        return "local"
-    is_same = access.offset_bytes is not None and access.offset_bytes.is_parameter
-    return "same" if is_same else "distinct"
 
 
 SECTOR_BYTES = 32

@@ -169,16 +169,6 @@ _LAUNCH_S = 2.4e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Latencies:
-    """Seconds of a dependent load that hits each level."""
-
-    l1_s: float
-    l2_s: float
-    dram_s: float
-    """0 where it is not known."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuRates:
     """What a GPU does per second."""
 
@@ -193,8 +183,10 @@ class GpuRates:
     """Between all L1 caches and L2; None if it is not known."""
     dram: DramRate
     """By concurrency and by the part that stores have."""
-    latencies: Latencies
-    """Of loads."""
+    l1_latency_s: float
+    l2_latency_s: float
+    dram_latency_s: float
+    """Of a dependent load that hits each level, 0 where it is not known."""
     instructions: Mapping[str, InstructionFacts]
     """By kind."""
     costs: Mapping[str, float]
@@ -226,6 +218,12 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
             "`kernelcast calibrate --only caches` measures it"
         )
     memory = machine.memory("global")
+    launches = (machine.costs.get(name) for name in ("launch_in_batch_s", "launch_s"))
+    known = [one.value for one in launches if one is not None]
+    if not known:
+        notes.append(f"launch_s: not in the machine description, {_LAUNCH_S:g} s assumed")
+    # The paper's constants stay the paper's.
+    own = machine.costs.get("overlap_power") if constants.counts_beyond_paper else None
     return GpuRates(
         compute_units=need(machine.compute_units, "compute_units", machine),
         warp_width=need(machine.warp_width, "warp_width", machine),
@@ -233,17 +231,15 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
         sector_bytes=read_value(l1.sector_bytes if l1 else None) or SECTOR_BYTES,
         l2_bytes_per_s=l2_rate,
         dram=DramRate.flat(dram_rate) if dram_rate else read_dram_rate(machine, notes),
-        latencies=Latencies(
-            l1_s=read_value(l1.latency_s if l1 else None) or 0.0,
-            l2_s=read_value(l2.latency_s if l2 else None) or 0.0,
-            dram_s=read_value(memory.latency_s if memory else None) or 0.0,
-        ),
+        l1_latency_s=read_value(l1.latency_s if l1 else None) or 0.0,
+        l2_latency_s=read_value(l2.latency_s if l2 else None) or 0.0,
+        dram_latency_s=read_value(memory.latency_s if memory else None) or 0.0,
         instructions={one.name: one for one in machine.instructions},
         costs={name: one.value for name, one in machine.costs.items()},
-        launch_s=_find_launch(machine, notes),
+        launch_s=min(known, default=_LAUNCH_S),
         translation=_find_translation(machine, constants, notes),
         notes=tuple(notes),
-        overlap_power=_find_power(machine, constants),
+        overlap_power=constants.overlap_power if own is None else own.value,
         architecture=find_architecture(machine),
         max_work_items=read_value(machine.max_work_items_per_unit),
     )
@@ -264,26 +260,6 @@ def _find_clock(machine: MachineDescription, notes: list[str]) -> float:
         "calibrate --only clock` or `--only caches` measures it, or write it into the machine file"
     )
     raise InputError(msg)
-
-
-def _find_launch(machine: MachineDescription, notes: list[str]) -> float:
-    known = [
-        machine.costs[name].value
-        for name in ("launch_in_batch_s", "launch_s")
-        if name in machine.costs
-    ]
-    if known:
-        return min(known)
-    notes.append(f"launch_s: not in the machine description, {_LAUNCH_S:g} s assumed")
-    return _LAUNCH_S
-
-
-def _find_power(machine: MachineDescription, constants: LimiterConstants) -> float:
-    """Give the device's own power; the paper's constants stay the paper's."""
-    own = machine.costs.get("overlap_power")
-    if own is None or not constants.counts_beyond_paper:
-        return constants.overlap_power
-    return own.value
 
 
 def _find_translation(
