@@ -109,45 +109,26 @@ def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - Serv
 
     Exit status: 0 when it ended in order, 1 when it could not start, 2 for bad input.
     """
-    if ctx.invoked_subcommand is None:
-        _require_service()
-        _run(**options)
-
-
-def _require_service() -> None:
-    """Say how to install what only the service needs."""
-    for module in ("fastapi", "uvicorn", "prometheus_client"):
-        if importlib.util.find_spec(module) is None:
-            msg = f"the service needs {module}; install it with `pip install 'kernelcast[service]'`"
-            raise InputError(msg)
-
-
-def _run(
-    *,
-    database: str | None,
-    token_file: Path | None,
-    sandbox: str,
-    no_jobs: bool,
-    queue: int,
-    timeout_s: float,
-    answer_days: float,
-    **options: Any,  # noqa: ANN401 - ServiceSettings has the types
-) -> None:
-    """Check what can be checked before anything listens, then serve."""
+    if ctx.invoked_subcommand is not None:
+        return
+    _require_service()
     from kernelcast.predictor.confinement import SandboxMode
     from kernelcast.service.authentication import read_token_file
     from kernelcast.service.process import serve as run_service
     from kernelcast.service.settings import Limits, ServiceSettings
 
+    limits = replace(
+        Limits(), queue=options.pop("queue"), sample_seconds=options.pop("timeout_s"),
+        answer_days=options.pop("answer_days"),
+    )  # fmt: skip
     settings = ServiceSettings(
+        database=options.pop("database") or str(choose_store()),
+        sandbox=SandboxMode(options.pop("sandbox")),
+        runs_jobs=not options.pop("no_jobs"),
+        limits=limits,
         **options,
-        database=database or str(choose_store()),
-        sandbox=SandboxMode(sandbox),
-        token_file=token_file,
-        runs_jobs=not no_jobs,
-        limits=replace(Limits(), queue=queue, sample_seconds=timeout_s, answer_days=answer_days),
     )
-    file_tokens = {} if token_file is None else read_token_file(token_file)
+    file_tokens = {} if settings.token_file is None else read_token_file(settings.token_file)
     with open_state(settings.database or choose_store()) as state:
         tokens = [one for one in state.tokens.list() if one.revoked_at is None]
     if settings.needs_tokens and not (file_tokens or tokens):
@@ -156,6 +137,14 @@ def _run(
     if gap := settings.describe_gap(settings.protect(str(settings.database))):
         complain(gap)
     run_service(settings, lambda address: show(f"serving at {address} (Ctrl-C ends it)"))
+
+
+def _require_service() -> None:
+    """Say how to install what only the service needs."""
+    for module in ("fastapi", "uvicorn", "prometheus_client"):
+        if importlib.util.find_spec(module) is None:
+            msg = f"the service needs {module}; install it with `pip install 'kernelcast[service]'`"
+            raise InputError(msg)
 
 
 @serve.group("token", short_help="Make, list and revoke tokens.")

@@ -5,12 +5,9 @@ something to draw makes these and draws nothing.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
-
-if TYPE_CHECKING:
-    from kernelcast.models.validation.comparison import ComparedKernel
+from typing import Any, Final, Literal
 
 Kind = Literal["points", "line", "bars", "stack", "spans", "guide"]
 """How a series is drawn.
@@ -26,7 +23,6 @@ _WHOLE_FROM: Final = 1e8
 LONGEST_NAME: Final = 26
 """Letters that a name in a picture may have."""
 _MOST_BARS: Final = 60
-_LEAST_ERROR: Final = 1e-4
 # Callers may report any time: an axis from the first atom's life on would show nothing else.
 _SHORTEST_S, _LONGEST_S = 1e-9, 1e7
 
@@ -165,21 +161,8 @@ def chart_mean_errors(
     return Figure(charts=tuple(charts), columns=1, heights=(3.2,))
 
 
-def chart_errors(
-    first: str,
-    second: str,
-    kernels: Sequence["ComparedKernel"],
-    link: Callable[[str], str] = lambda _: "",
-) -> Chart:
-    """Chart the errors of two models on each kernel, by which of them is better."""
-    groups: dict[str, list[Point]] = {}
-    for kernel in kernels:
-        point = Point(
-            x=max(kernel.first_error, _LEAST_ERROR), y=max(kernel.second_error, _LEAST_ERROR),
-            label=kernel.kernel, link=link(kernel.kernel),
-        )  # fmt: skip
-        name = "within noise" if kernel.winner is None else f"{kernel.winner} is better"
-        groups.setdefault(name, []).append(point)
+def chart_errors(first: str, second: str, groups: Mapping[str, Sequence[Point]]) -> Chart:
+    """Chart errors by the first of two models along `x`, by the second along `y`, in groups."""
     errors = [error for own in groups.values() for one in own for error in (one.x, one.y)]
     ends = (min(errors), max(errors))
     return Chart(
@@ -190,6 +173,15 @@ def chart_errors(
             make_series("equal", ends, ends, "guide"),
         ),
         is_square=True,
+    )
+
+
+def chart_roofs(series: Iterable[Series], title: str = "operations per byte") -> Chart:
+    """Chart roofs of machines, and launches below them."""
+    return Chart(
+        x=Axis(title=title, is_log=True),
+        y=Axis(title="operations per second", unit="op/s", is_log=True),
+        series=tuple(series),
     )
 
 

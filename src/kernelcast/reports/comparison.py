@@ -6,6 +6,7 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -14,7 +15,7 @@ import pandas as pd
 
 from kernelcast.models.validation.comparison import Comparison, ExplainedError
 from kernelcast.models.validation.methods import MethodComparison
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, chart_errors, make_series
 from kernelcast.reports.numbers import format_error
 from kernelcast.reports.presenter import Part, Section, Table, Unit
 
@@ -127,23 +128,14 @@ def make_pair_figure(comparison: MethodComparison, first: str, second: str) -> F
         difference > noise, f"{first} is nearer",
         np.where(difference < -noise, f"{second} is nearer", "within noise"),
     )  # fmt: skip
-    ends = [families[["first", "second"]].min().min(), families[["first", "second"]].max().max()]
-    scatter = Chart(
-        title="Mean errors of families",
-        x=Axis(title=f"error of {first}", unit="share", is_log=True),
-        y=Axis(title=f"error of {second}", unit="share", is_log=True),
-        series=(
-            *(
-                Series(name=str(name), points=[
-                    Point(x=one["first"], y=one["second"], label=str(label))
-                    for label, one in own.iterrows()
-                ])
-                for name, own in families.groupby(winner)
-            ),
-            make_series("equal", ends, ends, "guide"),
-        ),
-        is_square=True,
-    )  # fmt: skip
+    groups = {
+        str(name): [
+            Point(x=one["first"], y=one["second"], label=str(label))
+            for label, one in own.iterrows()
+        ]
+        for name, own in families.groupby(winner)
+    }
+    scatter = replace(chart_errors(first, second, groups), title="Mean errors of families")
     ratios = np.sort(families["second"] / families["first"])
     shares = (np.arange(len(ratios)) + 0.5) / len(ratios)
     distribution = Chart(

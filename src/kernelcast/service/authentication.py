@@ -34,14 +34,6 @@ _WINDOW_S: Final = 60.0  # so long a wrong secret counts
 _TOKEN = re.compile(r"kc_(?P<id>[0-9a-f]{12})_(?P<secret>[A-Za-z0-9_-]{43})")
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedToken:
-    """A token taken apart."""
-
-    id: str
-    secret: str
-
-
 def make_token(name: str, scopes: frozenset[Scope]) -> tuple[str, TokenRecord]:
     """Make a new token: its text, which is shown once and kept nowhere, and what is kept."""
     if not is_text(name):
@@ -58,10 +50,10 @@ def make_token(name: str, scopes: frozenset[Scope]) -> tuple[str, TokenRecord]:
     return f"kc_{token_id}_{secret}", record
 
 
-def parse_token(text: str) -> ParsedToken | None:
-    """Take a token apart; None if it is none."""
+def parse_token(text: str) -> tuple[str, str] | None:
+    """Take a token apart into id and secret; None if it is none."""
     match = _TOKEN.fullmatch(text)
-    return None if match is None else ParsedToken(match["id"], match["secret"])
+    return None if match is None else (match["id"], match["secret"])
 
 
 def hash_secret(secret: str) -> bytes:
@@ -122,11 +114,11 @@ class Authenticator:
             return self._local
         kind, _, text = authorization.partition(" ")
         parsed = parse_token(text.strip()) if kind.lower() == "bearer" else None
-        record = None if parsed is None else await self._find(parsed.id)
+        record = None if parsed is None else await self._find(parsed[0])
         if parsed is None or record is None or record.revoked_at is not None:
             _refuse(_UNKNOWN)
-        if not is_right(parsed.secret, record):
-            self._refuse_guess(parsed.id)
+        if not is_right(parsed[1], record):
+            self._refuse_guess(parsed[0])
         return self._limit(Caller(name=record.id, scopes=record.scopes))
 
     def _limit(self, caller: Caller) -> Caller:
@@ -207,9 +199,9 @@ def _read_line(line: str, place: str) -> TokenRecord:
         msg = f"{place}: expected SCOPE[,SCOPE...] TOKEN, tokens as `kernelcast serve token` makes"
         raise InputError(msg)
     return TokenRecord(
-        id=parsed.id,
+        id=parsed[0],
         name=place,
-        digest=hash_secret(parsed.secret),
+        digest=hash_secret(parsed[1]),
         scopes=read_scopes(match["scopes"]),
         created_at=datetime.now(UTC),
     )

@@ -31,6 +31,7 @@ from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.problem import Problem
+from kernelcast.service.errors import message_of
 from kernelcast.service.redaction import redact, redact_estimate, redact_paths
 
 
@@ -178,6 +179,13 @@ class DeviceDirectory:
     async def list(self) -> Sequence[DeviceDescription]:
         """Describe all devices."""
         return list((await self._read()).values())
+
+    async def find(self) -> tuple[Sequence[DeviceDescription], str]:
+        """Describe all devices, or say why there is none."""
+        try:
+            return await self.list(), ""
+        except DeviceError as error:
+            return [], message_of(error)
 
     async def ids(self) -> set[str]:
         """Give the ids of all devices; none where there is no device."""

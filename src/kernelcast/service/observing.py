@@ -37,7 +37,7 @@ from kernelcast.service.answers import Answers
 from kernelcast.service.backend import Backend
 from kernelcast.service.changes import EVERYTHING, bucket_of_launch
 from kernelcast.service.errors import ApiError
-from kernelcast.service.schemas.observations import ObservationIn
+from kernelcast.service.schemas.observations import DoubtOut, ObservationIn, ObservationsOut
 from kernelcast.service.telemetry import Metrics
 from kernelcast.service_state import AddedRows, ServiceState, Store, StoreError
 
@@ -55,35 +55,6 @@ class Reported:
     problem: Problem
     device: DeviceIdentity
     caller: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doubted:
-    """An observation that was stored and is not believed until it repeats."""
-
-    name: str
-    """What the caller calls it."""
-    key: str
-    """Of the observation in the store."""
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """What became of a batch."""
-
-    rows: AddedRows
-    doubted: tuple[Doubted, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedObservations:
-    """A part of a list of observations."""
-
-    rows: tuple[Mapping[str, object], ...]
-    """As `kernelcast data ls --rows --json` shows them."""
-    last: tuple[int | None, str] | None
-    """Behind which more follow; None where nothing does."""
 
 
 class Observing:
@@ -106,13 +77,12 @@ class Observing:
         self._lock = threading.Lock()
         self._identities: FIFOCache[tuple[object, ...], LaunchIdentity] = FIFOCache(4096)
 
-    async def take(self, reported: Sequence[Reported]) -> Taken:
+    async def take(self, reported: Sequence[Reported]) -> ObservationsOut:
         """Store observations, all or none of them."""
         observations, taken = await asyncio.to_thread(self._write, reported)
-        rows = taken.rows
-        self._metrics.observations.labels("added").inc(rows.added)
-        self._metrics.observations.labels("known").inc(rows.known)
-        for one in observations if rows.added else ():
+        self._metrics.observations.labels("added").inc(taken.added)
+        self._metrics.observations.labels("known").inc(taken.known)
+        for one in observations if taken.added else ():
             if not one.flags:  # else it says little of the launch
                 self._answers.observe(one.launch, one.runs.median_s)
         return taken
@@ -128,10 +98,10 @@ class Observing:
         most: int,
         after: tuple[int | None, str] | None = None,
         global_size: tuple[int, ...] = (),
-    ) -> "ListedObservations":
-        """List what a selection means, newest first by the time of measurement."""
+    ) -> tuple[Sequence[Mapping[str, object]], tuple[int | None, str] | None]:
+        """List what a selection means, newest first; tell behind which more follow."""
 
-        def read() -> ListedObservations:
+        def read() -> tuple[Sequence[Mapping[str, object]], tuple[int | None, str] | None]:
             places = self._state.answers.list_observations(
                 wanted, most=most + 1, after=after, global_size=global_size
             )
@@ -140,10 +110,8 @@ class Observing:
             held = Selection(keys=keys)
             rows = find_observations(self.store, held, most=len(keys)).rows if keys else ()
             found = {str(one["key"]): one for one in rows}
-            return ListedObservations(
-                rows=tuple(found[key] for key in keys if key in found),
-                last=shown[-1] if len(places) > most and shown else None,
-            )
+            last = shown[-1] if len(places) > most and shown else None
+            return [found[key] for key in keys if key in found], last
 
         return await asyncio.to_thread(read)
 
@@ -175,7 +143,7 @@ class Observing:
         """Close the store."""
         self.store.close()
 
-    def _write(self, reported: Sequence[Reported]) -> tuple[Sequence[Observation], Taken]:
+    def _write(self, reported: Sequence[Reported]) -> tuple[Sequence[Observation], ObservationsOut]:
         now, ends_s = datetime.now(UTC), time.monotonic() + _COUNTING_S
         made = [_make(one, self._identify(one, ends_s), now) for one in reported]
         doubted = []
@@ -185,7 +153,9 @@ class Observing:
                 judged, reason = self._judge.judge(one)
                 observations.append(judged)
                 if reason:
-                    doubted.append(Doubted(name=one.measurement, key=one.key, reason=reason))
+                    doubted.append(
+                        DoubtOut(key=one.measurement, observation=one.key, reason=reason)
+                    )
         try:
             rows = self.store.add_many(observations, check=partial(_refuse_changes, made))
         except (ApiError, StoreError):
@@ -193,7 +163,7 @@ class Observing:
             raise
         if rows.added:
             self._state.changes.count(*{bucket_of_launch(one.launch) for one in observations})
-        return observations, Taken(rows=rows, doubted=tuple(doubted))
+        return observations, ObservationsOut(added=rows.added, known=rows.known, doubted=doubted)
 
     def _identify(self, one: Reported, ends_s: float) -> LaunchIdentity:
         """Name a launch, and say how much it does, if there is time to find out."""

@@ -29,14 +29,14 @@ def test_a_token_is_made_listed_and_revoked(folder: Path) -> None:
     parsed = parse_token(told["token"])
     assert parsed is not None
     with open_state(folder / "observations.sqlite") as state:
-        record = state.tokens.find(parsed.id)
+        record = state.tokens.find(parsed[0])
         assert record is not None
-        assert is_right(parsed.secret, record)
+        assert is_right(parsed[1], record)
         assert record.scopes == {Scope.RUN, Scope.ESTIMATE}
     listed = _run("token", "list", "--json")
-    assert parsed.secret not in listed.stdout
-    assert [one["id"] for one in json.loads(listed.stdout)] == [parsed.id]
-    assert _run("token", "revoke", parsed.id).exit_code == 0
+    assert parsed[1] not in listed.stdout
+    assert [one["id"] for one in json.loads(listed.stdout)] == [parsed[0]]
+    assert _run("token", "revoke", parsed[0]).exit_code == 0
     assert json.loads(_run("token", "list", "--json").stdout)[0]["revoked_at"] is not None
 
 

@@ -116,10 +116,10 @@ def test_a_token_is_known_by_its_secret() -> None:
     text, record = make_token("x", frozenset({Scope.ESTIMATE}))
     parsed = parse_token(text)
     assert parsed is not None
-    assert is_right(parsed.secret, record)
+    assert is_right(parsed[1], record)
     assert not is_right("y" * 43, record)
     assert "secret" not in repr(record)
-    assert parsed.secret not in repr(record)
+    assert parsed[1] not in repr(record)
 
 
 def test_tokens_of_a_file(guarded: ServiceSettings, backend: FakeBackend, tmp_path: Path) -> None:

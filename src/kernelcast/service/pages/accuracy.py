@@ -19,6 +19,7 @@ from kernelcast.reports.charts import (
     Series,
     chart_mean_errors,
     chart_predictions,
+    make_series,
 )
 from kernelcast.reports.presenter import Part, Section, make_html
 from kernelcast.service.dependencies import OurService
@@ -26,8 +27,7 @@ from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.pages.dependencies import Name, PageReader
 from kernelcast.service.pages.filters import link_kernel
 from kernelcast.service.pages.pictures import Theme, link_all, respond
-from kernelcast.service.pages.rendering import PageRoute, render
-from kernelcast.service.pages.threads import run_in_thread
+from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.service import Service
 from kernelcast.service_state import AnswerFilter, AnswerRecord
 
@@ -70,76 +70,64 @@ class AccuracyView:
     @property
     def pictures(self) -> Mapping[str, Figure]:
         """Pictures by the names that their addresses have."""
-        found = {}
+        found = []
         if self.observed:
-            found["launches"] = self._picture_launches()
-            found["drift"] = self._picture_drift()
-        known = [one for one in self.kernels if one["observed"]]
-        if known:
-            found["kernels"] = _picture_kernels(known[:_MOST_BARS])
-        if any(one["observed"] for one in self.by_week):
-            found["weeks"] = self._picture_weeks()
-        return found
-
-    def _picture_launches(self) -> Figure:
-        series = _group(self.observed, lambda one: Point(
-            x=one.measured_s or 0.0, y=one.seconds, low=one.low, high=one.high, label=one.kernel,
-            link=link_kernel(one.kernel),
-        ))  # fmt: skip
-        return Figure(
-            name="launches",
-            title="Answers over measured times",
-            caption="Each answer that was observed, with its interval, which should hold the "
-            "middle line. A click on a point leads to its kernel.",
-            charts=(chart_predictions(series),),
-            heights=(4.6,),
-        )
-
-    def _picture_drift(self) -> Figure:
-        series = _group(self.observed, lambda one: Point(
-            x=(one.observed_at or one.at).timestamp(),
-            y=_clip(one.seconds / (one.measured_s or 1.0)), label=one.kernel,
-            link=link_kernel(one.kernel),
-        ))  # fmt: skip
-        moments = [at.x for one in series for at in one.points]
-        equal = [Point(x=one, y=1.0) for one in (min(moments), max(moments))]
-        return Figure(
-            name="drift",
-            title="Answers over measured times, by when they were observed",
-            caption="Above the line answers were too long. Where points leave it for good, a "
-            "driver, a clock or the machine's work has changed.",
-            charts=(
-                Chart(
+            launches = _group(self.observed, lambda one: Point(
+                x=one.measured_s or 0.0, y=one.seconds, low=one.low, high=one.high,
+                label=one.kernel, link=link_kernel(one.kernel),
+            ))  # fmt: skip
+            found.append(Figure(
+                name="launches", title="Answers over measured times",
+                caption="Each answer that was observed, with its interval, which should hold the "
+                "middle line. A click on a point leads to its kernel.",
+                charts=(chart_predictions(launches),), heights=(4.6,),
+            ))  # fmt: skip
+            # Callers may report anything: an axis has to end somewhere.
+            drift = _group(self.observed, lambda one: Point(
+                x=(one.observed_at or one.at).timestamp(),
+                y=min(max(one.seconds / (one.measured_s or 1.0), 1 / _MOST_RATIO), _MOST_RATIO),
+                label=one.kernel, link=link_kernel(one.kernel),
+            ))  # fmt: skip
+            moments = [at.x for one in drift for at in one.points]
+            equal = make_series("equal", (min(moments), max(moments)), (1.0, 1.0), "guide")
+            found.append(Figure(
+                name="drift", title="Answers over measured times, by when they were observed",
+                caption="Above the line answers were too long. Where points leave it for good, a "
+                "driver, a clock or the machine's work has changed.",
+                charts=(Chart(
                     x=Axis(title="observed", unit="moment"),
                     y=Axis(title="predicted over measured", unit="ratio", is_log=True),
-                    series=(*series, Series(name="equal", kind="guide", points=equal)),
-                ),
-            ),
-            heights=(3.2,),
-        )
-
-    def _picture_weeks(self) -> Figure:
-        series: dict[str, list[Point]] = {}
+                    series=(*drift, equal),
+                ),),
+                heights=(3.2,),
+            ))  # fmt: skip
+        if known := [one for one in self.kernels if one["observed"]][:_MOST_BARS]:
+            errors: list[float | None] = [one["error"] for one in known]
+            found.append(replace(
+                chart_mean_errors([one["kernel"] for one in known], {"mean error": errors}, None),
+                name="kernels", title="Mean error of answers to each kernel, worst first",
+                caption=f"At most {_MOST_BARS} kernels.",
+            ))  # fmt: skip
+        weeks: dict[str, list[Point]] = {}
         for row in reversed(self.by_week):
             if row["observed"]:
                 label = f"{row['observed']} observed"
                 point = Point(x=row["week"].timestamp(), y=row["error"], label=label)
-                series.setdefault(row["device_id"], []).append(point)
-        return Figure(
-            name="weeks",
-            title="Mean error of answers that were observed, by week and device",
-            caption="A point per week; what was answered then, and observed since.",
-            charts=(
-                Chart(
+                weeks.setdefault(row["device_id"], []).append(point)
+        if weeks:
+            found.append(Figure(
+                name="weeks", title="Mean error of answers that were observed, by week and device",
+                caption="A point per week; what was answered then, and observed since.",
+                charts=(Chart(
                     x=Axis(title="week", unit="moment"),
                     y=Axis(title="mean error", unit="share"),
                     series=tuple(
                         Series(name=name, points=points, kind="line")
-                        for name, points in series.items()
+                        for name, points in weeks.items()
                     ),
-                ),
-            ),
-        )
+                ),),
+            ))  # fmt: skip
+        return {one.name: one for one in found}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,16 +139,6 @@ class Validation:
     pictures: Mapping[str, Figure]
 
 
-def _picture_kernels(rows: Sequence[Mapping[str, Any]]) -> Figure:
-    errors: list[float | None] = [one["error"] for one in rows]
-    return replace(
-        chart_mean_errors([one["kernel"] for one in rows], {"mean error": errors}, None),
-        name="kernels",
-        title="Mean error of answers to each kernel, worst first",
-        caption=f"At most {_MOST_BARS} kernels.",
-    )
-
-
 def _group(answers: Sequence[AnswerRecord], make: Any) -> list[Series]:  # noqa: ANN401 - makes a point
     """Sort answers by whether their interval held."""
     groups: dict[str, list[Point]] = {}
@@ -168,11 +146,6 @@ def _group(answers: Sequence[AnswerRecord], make: Any) -> list[Series]:  # noqa:
         name = "inside its interval" if one.is_inside else "outside its interval"
         groups.setdefault(name, []).append(make(one))
     return [Series(name=name, points=points) for name, points in sorted(groups.items())]
-
-
-def _clip(ratio: float) -> float:
-    """Bring a ratio to where an axis may end: callers may report anything."""
-    return min(max(ratio, 1 / _MOST_RATIO), _MOST_RATIO)
 
 
 @router.get("/accuracy")

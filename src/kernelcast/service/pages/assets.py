@@ -1,6 +1,5 @@
 """Style, scripts and the icon: files of this package, and nothing else."""
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -21,29 +20,17 @@ _TYPES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Asset:
-    """A file that pages load."""
-
-    content: bytes
-    media_type: str
-
-
 @router.get("/assets/{name}")
 async def send_asset(name: str, request: Request) -> Response:
     """Send a file that pages load; browsers keep it and ask whether it has changed."""
     found = list_assets().get(name)
     if found is None:
         refuse_unknown("asset", name)
-    answer = Response(found.content, media_type=found.media_type)
+    answer = Response(found, media_type=_TYPES[Path(name).suffix])
     return respond_if_changed(request, answer, "public")
 
 
 @cache
-def list_assets() -> dict[str, Asset]:
+def list_assets() -> dict[str, bytes]:
     """Read all files once; a name is looked up here and never becomes a path."""
-    return {path.name: _read(path) for path in sorted(_FOLDER.iterdir()) if path.suffix in _TYPES}
-
-
-def _read(path: Path) -> Asset:
-    return Asset(path.read_bytes(), _TYPES[path.suffix])
+    return {one.name: one.read_bytes() for one in _FOLDER.iterdir() if one.suffix in _TYPES}

@@ -28,8 +28,7 @@ from kernelcast.service.pages.filters import (
     write_signed_share,
 )
 from kernelcast.service.pages.pictures import Theme, link_all, respond
-from kernelcast.service.pages.rendering import PageRoute, render
-from kernelcast.service.pages.threads import run_in_thread
+from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.routes.jobs import find_job
 from kernelcast.service.service import Service
 
@@ -157,13 +156,21 @@ def make_pictures(view: ComparingView) -> Mapping[str, Figure]:
             [(one.device, one.difference, one.low, one.high) for one in known],
         )
     if view.device is not None and view.device.kernels:
+        groups: dict[str, list[Point]] = {}
+        for kernel in view.device.kernels:
+            point = Point(
+                x=max(kernel.first_error, 1e-4), y=max(kernel.second_error, 1e-4),
+                label=kernel.kernel, link=link_kernel(kernel.kernel),
+            )  # fmt: skip
+            winner = "within noise" if kernel.winner is None else f"{kernel.winner} is better"
+            groups.setdefault(winner, []).append(point)
         found["kernels"] = Figure(
             name=f"kernels-{first}-{second}-{view.device.device}",
             title=f"Mean errors of {first} and {second} for each kernel on {view.device.device}",
             caption="Below the middle line the second is better. A click on a point leads to its "
             "kernel.",
             heights=(4.6,),
-            charts=(chart_errors(first, second, view.device.kernels, link_kernel),),
+            charts=(chart_errors(first, second, groups),),
         )
     if view.ablation:
         found["ablation"] = _picture_differences(

@@ -13,10 +13,9 @@ from starlette.responses import RedirectResponse, Response
 
 from kernelcast.launches.machines import list_machines
 from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import DeviceError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.charts import Figure, Point, Series, chart_roofs
 from kernelcast.reports.machine import (
     describe_machine,
     find_age_days,
@@ -26,12 +25,11 @@ from kernelcast.reports.machine import (
 )
 from kernelcast.reports.presenter import make_html
 from kernelcast.service.dependencies import OurService
-from kernelcast.service.errors import ApiError, message_of, refuse_unknown
+from kernelcast.service.errors import ApiError, refuse_unknown
 from kernelcast.service.pages.dependencies import PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.filters import write_digits, write_rate
 from kernelcast.service.pages.pictures import Theme, link, respond
-from kernelcast.service.pages.rendering import PageRoute, render
-from kernelcast.service.pages.threads import run_in_thread
+from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.routes.devices import list_shipped, read_calibration, read_named
 from kernelcast.service.routes.jobs import add_job
 from kernelcast.service.service import Service
@@ -52,11 +50,8 @@ EFFORTS: Final = {
 @router.get("/devices")
 async def show_devices(request: Request, service: OurService, _: PageReader) -> Response:
     """Show all devices of this host."""
-    failure, devices = "", []
-    try:
-        devices = [await _describe(one) for one in await service.devices.list()]
-    except DeviceError as error:
-        failure = message_of(error)
+    found, failure = await service.devices.find()
+    devices = [await _describe(one) for one in found]
     values = {
         "devices": devices,
         "compared": urlencode([("machine", one["device"].id) for one in devices if one["machine"]]),
@@ -241,13 +236,7 @@ def picture_roofline(machines: Sequence[MachineDescription]) -> Figure | None:
         name="roofline",
         title=f"Rooflines. {'; '.join(told)}",
         caption="Operations per second that are possible, by operations per byte.",
-        charts=(
-            Chart(
-                x=Axis(title="operations per byte", is_log=True),
-                y=Axis(title="operations per second", unit="op/s", is_log=True),
-                series=tuple(series),
-            ),
-        ),
+        charts=(chart_roofs(series),),
     )
 
 

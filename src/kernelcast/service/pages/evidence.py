@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from kernelcast.records.analytic_estimate import AnalyticEstimate
@@ -25,17 +24,6 @@ _TIERS: Final = {
     "learned": "from a model of one's own; nothing was run",
     "analytic": "from the analytic model; nothing was run",
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limiter:
-    """What one part alone would take."""
-
-    name: str
-    """The part: ``DRAM``, ``fp32``."""
-    seconds: float
-    share: float
-    """Of the largest part, from 0 to 1."""
 
 
 def read_answer(outcome: Outcome) -> dict[str, Any]:
@@ -119,11 +107,11 @@ def _write(name: str, value: object) -> str:
     return str(value)
 
 
-def list_limiters(limiters: Mapping[str, float]) -> list[Limiter]:
-    """Sort limiters, those that take time, the longest first."""
+def list_limiters(limiters: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Sort limiters, those that take time, the longest first, with shares of that one."""
     longest = max(limiters.values(), default=0.0)
     return [
-        Limiter(name=name, seconds=seconds, share=seconds / longest)
+        {"name": name, "seconds": seconds, "share": seconds / longest}
         for name, seconds in sorted(limiters.items(), key=lambda one: -one[1])
         if seconds > 0
     ]

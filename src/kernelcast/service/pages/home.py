@@ -10,14 +10,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from kernelcast.launches.data_store import Selection
-from kernelcast.records.errors import DeviceError
 from kernelcast.service.dependencies import OurService
-from kernelcast.service.errors import message_of
 from kernelcast.service.middleware import API_PREFIX
 from kernelcast.service.pages.dependencies import PageAdmin, PageReader
 from kernelcast.service.pages.models import list_used
-from kernelcast.service.pages.rendering import PageRoute, render
-from kernelcast.service.pages.threads import run_in_thread
+from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.routes.devices import list_calibrated
 from kernelcast.service.service import Service
 from kernelcast.service_state import AnswerFilter
@@ -102,10 +99,7 @@ for _path in _MOVED:
 
 
 async def _list_devices(service: Service) -> tuple[list[dict[str, Any]], str]:
-    try:
-        found = await service.devices.list()
-    except DeviceError as error:
-        return [], message_of(error)
+    found, failure = await service.devices.find()
     calibrated = await asyncio.to_thread(list_calibrated)
     queues = service.estimating.queues
     devices = [
@@ -113,7 +107,7 @@ async def _list_devices(service: Service) -> tuple[list[dict[str, Any]], str]:
          "is_calibrated": one.id in calibrated, "waiting": queues.of(one.id).length}
         for one in found
     ]  # fmt: skip
-    return devices, ""
+    return devices, failure
 
 
 def _list_steps(known: Mapping[str, int], service: Service) -> Iterator[tuple[str, str, str]]:

@@ -1,21 +1,22 @@
 """The page *Jobs*: what is under way, what it has come to, and the forms that start something."""
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, get_origin
 
 from cachetools import LRUCache, cached
 from fastapi import APIRouter, Request
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from kernelcast.records.errors import DeviceError, InputError, KernelcastError
+from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.reports.presenter import make_html
 from kernelcast.service.dependencies import OurService
@@ -28,10 +29,15 @@ from kernelcast.service.pages.job_views import (
     make_view,
     tell_outcome,
 )
-from kernelcast.service.pages.rendering import PageRoute, render
-from kernelcast.service.pages.threads import run_in_thread
+from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.routes.jobs import add_job, end_job, find_job, stream_job
-from kernelcast.service.schemas.jobs import JobRequest
+from kernelcast.service.schemas.jobs import (
+    CalibrateOptions,
+    CollectOptions,
+    CompareOptions,
+    TrainOptions,
+    ValidateOptions,
+)
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=PageRoute)
@@ -147,13 +153,10 @@ async def _render_list(
     form: Form,
     error: Exception | None = None,
 ) -> Response:
-    try:
-        devices = [one.id for one in await service.devices.list()]
-    except DeviceError:  # what needs none can be started all the same
-        devices = []
+    devices, _ = await service.devices.find()  # what needs none can be started all the same
     values = {
         "jobs": await _list_jobs(service),
-        "devices": devices,
+        "devices": [one.id for one in devices],
         "kinds": {one.value: TITLES[one] for one in _STARTED_HERE},
         "opened": opened,
         "form": form,
@@ -172,77 +175,38 @@ def _list_models() -> dict[str, Any]:
     return {"models": list_models(), "rivals": RIVALS}
 
 
-_REQUEST: Final[TypeAdapter[Any]] = TypeAdapter(JobRequest)
-Read = Callable[[Form, str], Any]
-
-
-def read_job(form: Form) -> tuple[JobKind, dict[str, Any]]:
-    """Read what somebody wants to be done."""
-    kind = form.get("kind")
-    if kind not in _FIELDS:
-        msg = f"kind: {kind[:40]!r} is no kind of job; choose of {', '.join(_FIELDS)}"
-        raise InputError(msg)
-    options = {
-        name: value
-        for name, read in _FIELDS[kind].items()
-        if (value := read(form, name)) is not None
-    }
-    if "time_budget_minutes" in options:
-        options["time_budget_seconds"] = _scale(options.pop("time_budget_minutes"))
-    try:
-        asked = _REQUEST.validate_python({"kind": kind, "options": options}, strict=False)
-    except ValidationError as error:
-        raise InputError(_tell(error)) from error
-    return asked.kind, asked.options.model_dump(mode="json", exclude_unset=True, by_alias=True)
-
-
-def _read_text(form: Form, name: str) -> str | None:
-    return form.get(name) or None
-
-
-def _read_words(form: Form, name: str) -> list[str] | None:
-    """Read words between commas or blanks."""
-    return form.get(name).replace(",", " ").split() or None
-
-
-def _read_list(form: Form, name: str) -> list[str] | None:
-    """Read boxes that were ticked."""
-    return [one for one in form.list(name) if one] or None
-
-
-def _read_flag(form: Form, name: str) -> bool | None:
-    """Read a box: a form that has it says so by ``NAME_is_there``, ticked or not."""
-    return name in form if f"{name}_is_there" in form else None
-
-
-def _scale(minutes: str) -> float | str:
-    """Give seconds of minutes; what is no number is told by whoever checks."""
-    try:
-        return float(minutes) * 60.0
-    except ValueError:
-        return minutes
-
-
-_FIELDS: Final[Mapping[str, Mapping[str, Read]]] = {
-    JobKind.COLLECT: {
-        "devices": _read_list, "kernels": _read_words, "sizes": _read_text, "runs": _read_text,
-        "time_budget_minutes": _read_text, "retry_failures": _read_flag,
-    },
-    JobKind.CALIBRATE: {"devices": _read_list, "effort": _read_text, "only": _read_words},
-    JobKind.TRAIN: {"devices": _read_list, "model": _read_text, "validate": _read_flag},
-    JobKind.VALIDATE: {
-        "devices": _read_list, "models": _read_list, "split": _read_text,
-        "shortest_seconds": _read_text, "least_work_groups": _read_text,
-    },
-    JobKind.COMPARE: {
-        "first": _read_text, "second": _read_text, "devices": _read_list, "split": _read_text,
-        "shortest_seconds": _read_text,
-    },
+_OPTIONS: Final[Mapping[str, type[BaseModel]]] = {
+    JobKind.COLLECT: CollectOptions, JobKind.CALIBRATE: CalibrateOptions,
+    JobKind.TRAIN: TrainOptions, JobKind.VALIDATE: ValidateOptions,
+    JobKind.COMPARE: CompareOptions,
 }  # fmt: skip
 
 
-def _tell(error: ValidationError) -> str:
-    """Name the first field that is wrong."""
-    first = error.errors()[0]
-    where = [str(one) for one in first["loc"] if one not in {*JobKind, "options"}]
-    return f"{' '.join(where).replace('_', ' ') or 'kind'}: {first['msg']}"
+def read_job(form: Form) -> tuple[JobKind, dict[str, Any]]:
+    """Read what somebody wants to be done: fields of a form are options of the kind of job."""
+    kind = form.get("kind")
+    if kind not in _OPTIONS:
+        msg = f"kind: {kind[:40]!r} is no kind of job; choose of {', '.join(_OPTIONS)}"
+        raise InputError(msg)
+    options: dict[str, Any] = {}
+    for field, described in _OPTIONS[kind].model_fields.items():
+        name = described.alias or field
+        value: object = form.get(name)
+        if described.annotation is bool:  # a form that has the box says so, ticked or not
+            value = name in form if f"{name}_is_there" in form else None
+        elif get_origin(described.annotation) is list:  # boxes, or words with commas or blanks
+            value = " ".join(form.list(name)).replace(",", " ").split()
+        if value not in (None, "", []):
+            options[name] = value
+    if minutes := form.get("time_budget_minutes"):
+        options["time_budget_seconds"] = minutes  # what is no number is told by whoever checks
+        with contextlib.suppress(ValueError):
+            options["time_budget_seconds"] = float(minutes) * 60.0
+    try:
+        asked = _OPTIONS[kind].model_validate(options, strict=False)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = " ".join(map(str, first["loc"])).replace("_", " ")
+        msg = f"{where or 'kind'}: {first['msg']}"
+        raise InputError(msg) from error
+    return JobKind(kind), asked.model_dump(mode="json", exclude_unset=True, by_alias=True)

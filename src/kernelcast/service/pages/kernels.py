@@ -24,6 +24,7 @@ from kernelcast.reports.charts import (
     Series,
     chart_predictions,
     clip_seconds,
+    make_series,
 )
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import refuse_unknown
@@ -31,8 +32,7 @@ from kernelcast.service.pages.dependencies import Name, PageAdmin, PageReader, S
 from kernelcast.service.pages.evidence import describe_explanation
 from kernelcast.service.pages.filters import link_kernel, write_size
 from kernelcast.service.pages.pictures import Theme, link_all, respond
-from kernelcast.service.pages.rendering import PageRoute, render
-from kernelcast.service.pages.threads import run_in_thread
+from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.routes.observations import (
     correct_one,
     find_observation,
@@ -149,17 +149,10 @@ class Entry:
     """Its place in the list that it is of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entries:
-    """A part of the table, newest first."""
-
-    rows: tuple[Entry, ...]
-    next: str
-    """Where the table goes on; empty where nothing follows."""
-
-
-async def read_entries(service: Service, chosen: Filters, at: str, most: int = 50) -> Entries:
-    """Read a part of the table: newest first, of two lists that each have their own place."""
+async def read_entries(
+    service: Service, chosen: Filters, at: str, most: int = 50
+) -> tuple[list[Entry], str]:
+    """Read a part of the table, newest first, and where it goes on: of two lists with places."""
     places = dict(zip(("answer", "observation"), [*at.split("_"), "", ""], strict=False))
     answers, observations = chosen.select_answers(), chosen.select_observations()
     found: list[Entry] = []
@@ -172,17 +165,17 @@ async def read_entries(service: Service, chosen: Filters, at: str, most: int = 5
         found += map(_of_answer, records)
     if observations is not None:
         after = read_cursor(places["observation"]) if places["observation"] else None
-        listed = await service.observing.list(
+        rows, _ = await service.observing.list(
             observations, most=most + 1, after=after, global_size=chosen.sizes
         )
-        found += map(_of_observation, listed.rows)
+        found += map(_of_observation, rows)
     oldest = datetime.min.replace(tzinfo=UTC)
     found.sort(key=lambda one: one.when or oldest, reverse=True)
     shown = found[:most]
     for one in shown:
         places["answer" if one.is_estimate else "observation"] = one.cursor
     more = f"{places['answer']}_{places['observation']}" if len(found) > most else ""
-    return Entries(rows=tuple(shown), next=more)
+    return shown, more
 
 
 def _of_answer(one: AnswerRecord) -> Entry:
@@ -248,8 +241,10 @@ async def show_entries(
     next: Name = "",  # noqa: A002 - the API's word
 ) -> Response:
     """Show estimates and observations, newest first."""
+    entries, more = await read_entries(service, chosen, next)
     values = {
-        "entries": await read_entries(service, chosen, next),
+        "entries": entries,
+        "more": more,
         "chosen": chosen,
         "shown": SHOWN,
         "is_begin": not next,
@@ -338,21 +333,7 @@ class KernelView:
     @property
     def pictures(self) -> Mapping[str, Figure]:
         """Pictures by name."""
-        series = self._list_predictions()
         found = {}
-        if series:
-            found["predicted"] = Figure(
-                name="predicted",
-                title=f"Predicted over measured times of {self.kernel}",
-                caption="Answers that were observed; what samples said, and what observations "
-                "before the newest one said of it.",
-                charts=(chart_predictions(series, has_bounds=False),),
-            )
-        if any(one.times for one in self.launches):
-            found["history"] = self._picture_history()
-        return found
-
-    def _list_predictions(self) -> list[Series]:
         series: dict[str, list[Point]] = {}
         for one in self.answers:
             point = Point(
@@ -372,40 +353,43 @@ class KernelView:
                     high=answer.high, label=label,
                 )  # fmt: skip
                 series.setdefault(f"observations on {held.device_id}", []).append(point)
-        return [Series(name=name, points=points) for name, points in series.items()]
-
-    def _picture_history(self) -> Figure:
-        shown = [one for one in self.launches if one.times]
-        series = [
-            Series(
-                name=f"{write_size(one.global_size)}, {one.device_id}", kind="line",
-                points=[
-                    Point(x=when.timestamp(), y=clip_seconds(seconds))
-                    for when, seconds in one.times
-                ],
+        if series:
+            groups = [Series(name=name, points=points) for name, points in series.items()]
+            found["predicted"] = Figure(
+                name="predicted",
+                title=f"Predicted over measured times of {self.kernel}",
+                caption="Answers that were observed; what samples said, and what observations "
+                "before the newest one said of it.",
+                charts=(chart_predictions(groups, has_bounds=False),),
             )
-            for one in shown[:_MOST_HISTORIES]
+        lines = [
+            make_series(
+                f"{write_size(held.global_size)}, {held.device_id}",
+                [when.timestamp() for when, _ in held.times],
+                [clip_seconds(seconds) for _, seconds in held.times], "line",
+            )
+            for held in self.launches if held.times
         ]  # fmt: skip
-        return Figure(
-            name="history",
-            title=f"Measured times of {self.kernel}",
-            caption=f"The newest times of each launch, of at most {_MOST_HISTORIES} launches.",
-            charts=(
-                Chart(
+        if lines:
+            found["history"] = Figure(
+                name="history",
+                title=f"Measured times of {self.kernel}",
+                caption=f"The newest times of each launch, of at most {_MOST_HISTORIES} launches.",
+                charts=(Chart(
                     x=Axis(title="measured", unit="moment"),
                     y=Axis(title="time", unit="s", is_log=True),
-                    series=tuple(series),
-                ),
-            ),
-        )
+                    series=tuple(lines[:_MOST_HISTORIES]),
+                ),),
+            )  # fmt: skip
+        return found
 
 
 @router.get("/kernels/of")
 async def show_kernel(request: Request, service: OurService, _: PageReader, name: Name) -> Response:
     """Show everything about a kernel: sizes, devices, predictions, history, the last answer."""
-    entries = await read_entries(service, Filters(kernel=name), "", most=20)
+    entries, more = await read_entries(service, Filters(kernel=name), "", most=20)
     view = await run_in_thread(_look, service, name)
-    if not entries.rows:
+    if not entries:
         refuse_unknown("kernel among the launches that were observed or asked for", name)
     bare = name.rpartition("/")[2]
     newest = next((one for one in reversed(service.answers.recent) if one.kernel == bare), None)
@@ -417,6 +401,7 @@ async def show_kernel(request: Request, service: OurService, _: PageReader, name
         "view": view,
         "sums": sums,
         "entries": entries,
+        "more": more,
         "evidence": evidence,
         "pictures": link_all(view.pictures, "/kernels/of", urlencode({"name": name})),
     }

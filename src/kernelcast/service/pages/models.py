@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from kernelcast.records.errors import DeviceError, InputError
+from kernelcast.records.errors import InputError
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of
 from kernelcast.service.pages.dependencies import PageReader
-from kernelcast.service.pages.rendering import PageRoute, render
-from kernelcast.service.pages.threads import run_in_thread
+from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 
 if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy.judging import UsedModel
@@ -26,11 +25,8 @@ async def show_models(request: Request, service: OurService, _: PageReader) -> R
     registry = service.settings.registry
     used, failures = await run_in_thread(list_used, registry)
     known, more = await run_in_thread(_list_known, registry)
-    devices: Sequence[str] = ()
-    try:
-        devices = sorted(await service.devices.ids())
-    except DeviceError as error:
-        more = [*more, message_of(error)]
+    found, failure = await service.devices.find()
+    devices = sorted(one.id for one in found)
     values = {
         "used": [(one, find_served(one.name, devices)) for one in used],
         "unserved": [
@@ -39,7 +35,7 @@ async def show_models(request: Request, service: OurService, _: PageReader) -> R
             if not any(one in find_served(each.name, devices) for each in used)
         ],
         "known": known,
-        "failures": [*failures, *more],
+        "failures": [*failures, *more, *filter(None, [failure])],
     }
     return render(request, "accuracy/models.html", values)
 

@@ -1,10 +1,12 @@
 """The frame of every page: templates, headers, navigation, and errors for people."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
-from functools import cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import Request
@@ -54,6 +56,18 @@ NAVIGATION: Final = {
     "/jobs": "Jobs", "/lab": "Lab",
 }  # fmt: skip
 """All pages by their addresses, in the order of the navigation."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+# For what pages work out: reading, resampling. Few, and their own: the API's short looks at the
+# database go through the event loop's threads, and must never wait behind pictures.
+_THREADS: Final = ThreadPoolExecutor(2, thread_name_prefix="pages")
+
+
+async def run_in_thread(function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+    """Call a function that takes its time."""
+    call = partial(function, *args, **options)
+    return await asyncio.get_running_loop().run_in_executor(_THREADS, call)
 
 
 class PageRoute(APIRoute):

@@ -20,7 +20,6 @@ from kernelcast.service.estimating import Outcome, Wanted, write_answers
 from kernelcast.service.observing import Reported, identity_of
 from kernelcast.service.schemas.estimates import EstimateRequest, EstimatesOut
 from kernelcast.service.schemas.observations import (
-    DoubtOut,
     ObservationIn,
     ObservationsOut,
     ObservationsRequest,
@@ -79,11 +78,7 @@ async def observe(
     if len(asked.observations) > most:
         refuse_amount("observations", len(asked.observations), most)
     reported = await _read_observations(asked.observations, service, caller)
-    taken = await service.observing.take(reported)
-    doubted = [
-        DoubtOut(key=one.name, observation=one.key, reason=one.reason) for one in taken.doubted
-    ]
-    return ObservationsOut(added=taken.rows.added, known=taken.rows.known, doubted=doubted)
+    return await service.observing.take(reported)
 
 
 async def list_wanted(asked: EstimateRequest, service: Service, caller: Caller) -> Sequence[Wanted]:

@@ -78,12 +78,12 @@ async def list_observations(
     sizes = tuple(map(int, global_size.split(","))) if global_size else ()
     after = None if next is None else read_cursor(next)
     most = most if limit is None else limit
-    found = await service.observing.list(wanted, most=most, after=after, global_size=sizes)
+    rows, last = await service.observing.list(wanted, most=most, after=after, global_size=sizes)
     return FoundObservations.model_validate(
         {
             "count": await service.observing.count(wanted, sizes),
-            "observations": found.rows,
-            "next": None if found.last is None else write_cursor(found.last),
+            "observations": rows,
+            "next": None if last is None else write_cursor(last),
         }
     )
 
@@ -104,14 +104,14 @@ async def remove_observations(
         msg = "every observation would be removed; say which are meant, as by `kernel`"
         raise InputError(msg)
     count = await service.observing.count(wanted)
-    found = await service.observing.list(wanted, most=most)
+    rows, _ = await service.observing.list(wanted, most=most)
     removed = 0
     if count and not dry_run:
         detail = {**describe_selection(wanted), **_write_reason(reason)}
         await audit(request, service, caller, REMOVED, f"{count} observations", detail)
         removed = await service.observing.remove(wanted)
     return RemovedObservations.model_validate({
-        "count": count, "observations": found.rows, "removed": removed, "is_dry_run": dry_run,
+        "count": count, "observations": rows, "removed": removed, "is_dry_run": dry_run,
     })  # fmt: skip
 
 
@@ -169,10 +169,10 @@ async def correct_one(
 
 async def find_observation(key: str, service: Service) -> dict[str, object]:
     """Find an observation by its key in the store."""
-    found = (await service.observing.list(Selection(keys=(key,)), most=1)).rows
-    if not found:
+    rows, _ = await service.observing.list(Selection(keys=(key,)), most=1)
+    if not rows:
         refuse_unknown("observation", key)
-    return dict(found[0])
+    return dict(rows[0])
 
 
 def read_cursor(text: str) -> tuple[int | None, str]:

@@ -69,7 +69,7 @@ def test_everything_that_pages_load_is_here(client: TestClient) -> None:
 def test_nothing_comes_from_elsewhere() -> None:
     """Style and scripts name no other place."""
     for name, asset in list_assets().items():
-        text = asset.content.decode().replace("http://www.w3.org/2000/svg", "")
+        text = asset.decode().replace("http://www.w3.org/2000/svg", "")
         assert "http:" not in text, name
         if name.endswith(".min.js"):  # libraries: their comments name where they come from
             reaching = ("fetch(", "XMLHttpRequest", "importScripts", "WebSocket")

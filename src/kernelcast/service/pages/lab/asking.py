@@ -22,13 +22,13 @@ from kernelcast.records.arguments import LocalArgument
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_roofs
 from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import message_of
 from kernelcast.service.estimating import Sampling, Wanted
 from kernelcast.service.pages.filters import write_digits, write_seconds
 from kernelcast.service.pages.lab.fields import FieldError, LabFields, read_parameters
-from kernelcast.service.pages.threads import run_in_thread
+from kernelcast.service.pages.rendering import run_in_thread
 from kernelcast.service.routes.estimates import list_wanted
 from kernelcast.service.schemas.estimates import EstimateRequest
 from kernelcast.service.service import Service
@@ -292,13 +292,12 @@ def picture_roofline(
         ),
         caption=f"The launch below the roofs of {memory} bandwidth and of {kind}.",
         charts=(
-            Chart(
-                x=Axis(title=f"{kind} operations per byte of {memory}", is_log=True),
-                y=Axis(title="operations per second", unit="op/s", is_log=True),
-                series=(
+            chart_roofs(
+                (
                     Series(name=kernel, points=[Point(x=intensity, y=rate, label=kernel)]),
                     Series(name="roof", kind="line", points=[Point(x=x, y=y) for x, y in roof]),
                 ),
+                f"{kind} operations per byte of {memory}",
             ),
         ),
     )

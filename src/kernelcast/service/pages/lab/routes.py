@@ -13,8 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from kernelcast.lab.source import READ_SOURCE, SourceReport, SourceTask
 from kernelcast.launches.machines import list_machines
-from kernelcast.records.device import DeviceDescription
-from kernelcast.records.errors import DeviceError, InputError
+from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
 from kernelcast.service.authentication import Caller
@@ -47,8 +46,7 @@ from kernelcast.service.pages.lab.fields import (
     write_python,
 )
 from kernelcast.service.pages.pictures import embed
-from kernelcast.service.pages.rendering import PageRoute, is_fragment, render
-from kernelcast.service.pages.threads import run_in_thread
+from kernelcast.service.pages.rendering import PageRoute, is_fragment, render, run_in_thread
 from kernelcast.service.routes.devices import read_named
 from kernelcast.service.service import Service
 
@@ -82,7 +80,7 @@ async def show_lab(
     shared = {"errors": answer.errors, **answer.values}
     if is_fragment(request) and answer.template:
         return render(request, answer.template, shared, status=answer.status)
-    devices, failure = await list_devices(service)
+    devices, failure = await service.devices.find()
     values = {
         **shared,
         "fields": fields,
@@ -97,44 +95,21 @@ async def show_lab(
     return render(request, "lab/kernel.html", values, status=answer.status)
 
 
-async def list_devices(service: Service) -> tuple[list[DeviceDescription], str]:
-    """Give the devices of this host, or why there are none."""
-    try:
-        return list(await service.devices.list()), ""
-    except DeviceError as error:
-        return [], message_of(error)
-
-
-class Beginning:
-    """What the fields hold at first, out of the address."""
-
-    def __init__(
-        self,
-        example: Name = "",
-        problem: Name = "",
-        device: Annotated[list[str] | None, Query(max_length=50)] = None,
-    ) -> None:
-        self.example = example
-        self.problem = problem
-        self.devices = tuple(device or ())
-
-    async def find_fields(self, service: Service) -> LabFields:
-        """Give the fields of a problem that was sent before, or of an example."""
-        if self.problem:
-            return fields_of_content(await service.problems.read(self.problem), self.devices)
-        examples = list_examples()
-        return examples.get(self.example) or next(iter(examples.values()))
-
-
 @router.get("/lab")
 async def show_page(
     request: Request,
     service: OurService,
     caller: PageReader,
-    wanted: Annotated[Beginning, Depends()],
+    example: Name = "",
+    problem: Name = "",
+    device: Annotated[list[str] | None, Query(max_length=50)] = None,
 ) -> Response:
     """Show the Lab with an example, or a problem that was sent before, in its fields."""
-    fields = await wanted.find_fields(service)
+    if problem:
+        fields = fields_of_content(await service.problems.read(problem), device or ())
+    else:
+        examples = list_examples()
+        fields = examples.get(example) or next(iter(examples.values()))
     return await show_lab(request, service, caller, fields, LabAnswer())
 
 
