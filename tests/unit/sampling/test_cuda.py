@@ -32,7 +32,7 @@ from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.traits import TraitSource
 from kernelcast.sampling import cuda
-from kernelcast.sampling.cuda_kernels import adapt_ptx, choose_local_size
+from kernelcast.sampling.cuda import adapt_ptx, choose_local_size
 from kernelcast.sampling.device_check import try_device
 from kernelcast.sampling.discovery import find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
