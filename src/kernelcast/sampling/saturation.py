@@ -48,20 +48,21 @@ def find_saturation(
 ) -> SaturationPoint:
     """Find P_sat of one kernel, its arguments set, at one local size: 1 on CPUs, the driver's word
     on CUDA devices, by occupancy rules where limits are published, else measured."""
-    key = (kernel.digest, ndrange.known_local_size)
-    found = session.saturation_points.get(key)
-    if found is not None:
-        return found
+    known, key = session.saturation_points, (kernel.digest, ndrange.known_local_size)
+    if key not in known:
+        known[key] = _find_saturation(session, compiled, kernel, ndrange)
+    return known[key]
+
+
+def _find_saturation(
+    session: DeviceSession, compiled: cl.Kernel, kernel: Kernel, ndrange: NDRange
+) -> SaturationPoint:
     units = session.description.compute_units
     if session.description.kind is DeviceKind.CPU:
         # A thread of the processor runs one work-group, whatever that needs.
         threads = min(units, os.cpu_count() or 1)
-        found = session.saturation_points[key] = SaturationPoint(
-            p_sat=Trait(value=1, source=TraitSource.COMPUTED),
-            concurrency=threads,
-            computed=1,
-        )
-        return found
+        p_sat = Trait(value=1, source=TraitSource.COMPUTED)
+        return SaturationPoint(p_sat=p_sat, concurrency=threads, computed=1)
     counted = _count_active(session, compiled, ndrange)
     measured = max(1, math.ceil(counted / units))
     computed: tuple[int, int, Limiter] | None = None
@@ -84,14 +85,13 @@ def find_saturation(
         concurrency = computed[1]
     else:
         p_sat, concurrency = Trait(value=measured, source=TraitSource.MEASURED), counted
-    found = session.saturation_points[key] = SaturationPoint(
+    return SaturationPoint(
         p_sat=p_sat,
         concurrency=concurrency,
         computed=computed[0] if computed else None,
         measured=measured,
         limiter=computed[2] if computed else None,
     )
-    return found
 
 
 def compute_for_kernel(

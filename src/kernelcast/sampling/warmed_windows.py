@@ -82,7 +82,24 @@ class WarmedSampler:
                 self._begin()
         if self._otherwise is not None:
             return self._otherwise.take_moment()
-        return self._make_run(at_s) if self._timed else None
+        if not self._timed:
+            return None
+        launch, timed = self._launch, self._timed
+        weight = launch.ndrange.work_group_count / self._active.work_group_count
+        windows = [one for one in timed if one.window != PILOT_WINDOW]
+        # Lines through pairs tell what a launch pays once: units fill and run empty.
+        paid_once_s = max(launch.launch_overhead_s, median(find_intercepts(windows) or [0.0]))
+        return SampleRun(
+            kernel_digest=launch.kernel_digest,
+            device_id=launch.device.id,
+            ndrange=launch.ndrange,
+            launches=tuple(replace(one, weight=weight) for one in timed),
+            launch_overhead_s=paid_once_s,
+            is_even=self._plan.is_known_even or is_even(rates_of(windows)),
+            at_s=at_s,
+            contention=launch.measure_contention(),
+            warm_up_s=self._warm_up_s,
+        )
 
     @property
     def _affordable(self) -> int:
@@ -205,24 +222,6 @@ class WarmedSampler:
 
     def _note(self, box: GroupBox, window: int, duration_s: float) -> None:
         self._timed.append(note_time(self._move(box), window, duration_s))
-
-    def _make_run(self, at_s: float) -> SampleRun:
-        launch, timed = self._launch, self._timed
-        weight = launch.ndrange.work_group_count / self._active.work_group_count
-        windows = [one for one in timed if one.window != PILOT_WINDOW]
-        # Lines through pairs tell what a launch pays once: units fill and run empty.
-        paid_once_s = max(launch.launch_overhead_s, median(find_intercepts(windows) or [0.0]))
-        return SampleRun(
-            kernel_digest=launch.kernel_digest,
-            device_id=launch.device.id,
-            ndrange=launch.ndrange,
-            launches=tuple(replace(one, weight=weight) for one in timed),
-            launch_overhead_s=paid_once_s,
-            is_even=self._plan.is_known_even or is_even(rates_of(windows)),
-            at_s=at_s,
-            contention=launch.measure_contention(),
-            warm_up_s=self._warm_up_s,
-        )
 
 
 def is_gpu(launch: Sampled) -> bool:

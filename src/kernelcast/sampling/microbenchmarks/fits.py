@@ -76,10 +76,12 @@ def fit_levels(
         plain, free = fit((*_EQUATION_6, *_SHARP)), fit((*_EQUATION_6, *_SHARP, *_GRADUAL))
         _, steps, best = free if free[0] < plain[0] - 10.0 else plain
     errors = steps.estimate_errors(best)
-    latencies = [
-        _make_trait(float(value), 1.96 * float(error), origin)
-        for value, error in zip(best.plateaus, errors, strict=True)
-    ]
+    latencies: list[Trait[float]] = []
+    for value, half in zip(best.plateaus.tolist(), (1.96 * errors).tolist(), strict=True):
+        # The half width of its logarithm's interval, at most a factor of 100.
+        factor = math.exp(min(max(half, math.log1p(LEAST_SPREAD)), math.log(100.0)))
+        source, low, high = TraitSource.MEASURED, value / factor, value * factor
+        latencies.append(Trait(value=value, source=source, low=low, high=high, origin=origin))
     # A capacity is not known better than the sizes that were tried.
     spacing = math.exp(float(np.median(np.diff(np.log(sizes)))) / 2)
     levels = []
@@ -155,7 +157,16 @@ class _Steps:
             added = self._find_best(fits[-1].weights, fits[-1].chosen)
             if added is None:
                 break
-            fit = self._move_all(self.fit((*fits[-1].chosen, added)))
+            fit, before = self.fit((*fits[-1].chosen, added)), None
+            for _ in range(12):
+                if fit.chosen == before:
+                    break
+                before = fit.chosen
+                for place in range(len(before)):
+                    others = fit.chosen[:place] + fit.chosen[place + 1 :]
+                    found = self._find_best(fit.weights, others)
+                    if found is not None:
+                        fit = self.fit((*others, found))
             # No known cache is less than 1.5 times as slow as the next nearer one: smaller steps
             # are translation buffers, page colours and neighbours.
             is_high = np.all(fit.plateaus[1:] >= 1.5 * fit.plateaus[:-1])
@@ -200,18 +211,6 @@ class _Steps:
         # Equation 6 unless another sharpness explains clearly more.
         return int(np.argmax(gains - self._is_sharp * 6.0 * self._noise**2))
 
-    def _move_all(self, fit: _Fit) -> _Fit:
-        for _ in range(12):
-            before = fit.chosen
-            for place in range(len(before)):
-                others = fit.chosen[:place] + fit.chosen[place + 1 :]
-                found = self._find_best(fit.weights, others)
-                if found is not None:
-                    fit = self.fit((*others, found))
-            if fit.chosen == before:
-                break
-        return fit
-
 
 def _robust_deviation(residuals: Floats) -> float:
     return max(1.4826 * float(np.median(np.abs(residuals))), LEAST_SPREAD)
@@ -229,10 +228,3 @@ def _solve_non_negative(matrix: Floats, target: Floats) -> Floats:
             break
         active.pop(worst)
     return solution
-
-
-def _make_trait(value: float, half: float, origin: str) -> Trait[float]:
-    """Make a trait from the half width of its logarithm's interval, at most a factor of 100."""
-    factor = math.exp(min(max(half, math.log1p(LEAST_SPREAD)), math.log(100.0)))
-    source, low, high = TraitSource.MEASURED, value / factor, value * factor
-    return Trait(value=value, source=source, low=low, high=high, origin=origin)
