@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -84,7 +84,13 @@ def check_job(kind: JobKind, options: Mapping[str, Any]) -> None:
         for name in options.get("models", ()):
             make_model(name)
     else:
-        _check_comparison(options)
+        first, second = options["first"], options["second"]
+        for name in (first, second):
+            make_model(name)
+        _comparison_plan(options)
+        if first == second:
+            msg = f"{first} cannot be compared with itself; name two different models"
+            raise InputError(msg)
 
 
 def _collect(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
@@ -202,7 +208,7 @@ def _train(options: Mapping[str, Any], place: JobPlace, report: Report) -> objec
         options.get("model", DEFAULT_MODEL),
         settings,
         keep=keep,
-        report=_tell_fits(report, "fits"),
+        report=_tell_fits(report),
     )
     calibrated = [
         {"name": one.name, "version": one.publish(registry), "devices": list(one.devices),
@@ -214,7 +220,7 @@ def _train(options: Mapping[str, Any], place: JobPlace, report: Report) -> objec
 
 def _validate(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
     table = load_training_table([place.database], devices=options.get("devices", ()))
-    found = validate_models(table, _validation_settings(options), _tell_fits(report, "fits"))
+    found = validate_models(table, _validation_settings(options), _tell_fits(report))
     return json.loads(report_to_json(found))
 
 
@@ -229,18 +235,23 @@ def _compare(options: Mapping[str, Any], place: JobPlace, report: Report) -> obj
     return json.loads(comparison_to_json(found))
 
 
-def _tell_fits(report: Report, stage: str) -> Callable[[int, int], None]:
-    return lambda done, total: report({"stage": stage, "done": done, "total": total})
+def _tell_fits(report: Report) -> Callable[[int, int], None]:
+    return lambda done, total: report({"stage": "fits", "done": done, "total": total})
+
+
+def _take(options: Mapping[str, Any], **names: str) -> Plain:
+    """Take what is given of some options, by our names for them."""
+    return {ours: options[name] for ours, name in names.items() if options.get(name) is not None}
 
 
 def _collection_settings(options: Mapping[str, Any]) -> CollectionSettings:
-    names = {
-        "sizes": "sizes", "local_sizes": "local_sizes", "runs": "runs", "seed": "seed",
-        "shortest_seconds": "shortest_s", "longest_seconds": "longest_s",
-        "row_timeout_seconds": "row_timeout_s",
-    }  # fmt: skip
-    given = {ours: options[name] for name, ours in names.items() if options.get(name) is not None}
-    return replace(CollectionSettings(), **given)
+    return CollectionSettings(
+        **_take(
+            options, sizes="sizes", local_sizes="local_sizes", runs="runs", seed="seed",
+            shortest_s="shortest_seconds", longest_s="longest_seconds",
+            row_timeout_s="row_timeout_seconds",
+        )
+    )  # fmt: skip
 
 
 def _calibration_settings(options: Mapping[str, Any]) -> CalibrationSettings:
@@ -263,26 +274,13 @@ def _comparison_plan(options: Mapping[str, Any]) -> ComparisonPlan:
         split=Split(options.get("split", Split.KERNEL)),
         rows=_row_filter(options),
         jobs=1,
-        bootstrap=replace(Bootstrap(), resamples=options.get("resamples") or Bootstrap().resamples),
+        bootstrap=Bootstrap(**_take(options, resamples="resamples")),
     )
 
 
-def _check_comparison(options: Mapping[str, Any]) -> None:
-    for name in (options["first"], options["second"]):
-        make_model(name)
-    _comparison_plan(options)
-    if options["first"] == options["second"]:
-        msg = f"{options['first']} cannot be compared with itself; name two different models"
-        raise InputError(msg)
-
-
 def _row_filter(options: Mapping[str, Any]) -> RowFilter:
-    usual = RowFilter()
-    shortest_s = options.get("shortest_seconds")
-    groups = options.get("least_work_groups")
     return RowFilter(
-        shortest_s=usual.shortest_s if shortest_s is None else shortest_s,
-        least_work_groups=usual.least_work_groups if groups is None else groups,
+        **_take(options, shortest_s="shortest_seconds", least_work_groups="least_work_groups")
     )
 
 

@@ -35,10 +35,11 @@ class DataKind(StrEnum):
     VARIABLE = "variable"
 
 
-_INTERFACE_IDS = {
-    DataKind.MATRIX: 0, DataKind.BLOCK: 1, DataKind.VECTOR: 2, DataKind.VARIABLE: 5,
+# Number of dimensions, and of the interface.
+_INTERFACES = {
+    DataKind.MATRIX: (2, 0), DataKind.BLOCK: (3, 1), DataKind.VECTOR: (1, 2),
+    DataKind.VARIABLE: (0, 5),
 }  # fmt: skip
-_DIMENSIONS = {DataKind.VECTOR: 1, DataKind.MATRIX: 2, DataKind.BLOCK: 3, DataKind.VARIABLE: 0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ class TaskData:
     """Bytes of an element; of a variable, all its bytes."""
 
     def __post_init__(self) -> None:
-        wanted = _DIMENSIONS[self.kind]
+        wanted, _ = _INTERFACES[self.kind]
         if len(self.counts) != wanted:
             msg = f"a {self.kind} of {len(self.counts)} sizes: expected {wanted}"
             raise InputError(msg)
@@ -76,7 +77,7 @@ class TaskData:
             inner = 0
             for count in self.counts:
                 inner = hash_word(count, inner)
-        return hash_word(inner, _INTERFACE_IDS[self.kind])
+        return hash_word(inner, _INTERFACES[self.kind][1])
 
 
 def hash_bytes(content: bytes, crc: int = 0) -> int:

@@ -214,20 +214,14 @@ def write_model(model: CodeletModel) -> str:
             _RULE, "# DEV_0", "# device id", str(device),
             _RULE, "# DEV_0", "# number of cores", "1",
         ]  # fmt: skip
-        lines += _write_implementations(model, number, workers)
+        # Every implementation up to the last one that has times; those between have none.
+        count = 1 + max(one.implementation for one in workers)
+        lines += ["#" * 10, "# number of implementations", str(count)]
+        for implementation in range(count):
+            worker = Worker(kind=kind, device=device, implementation=implementation)
+            lines += ["#####", f"# Model for {worker} (Comb{number})"]
+            lines += _write_entries(model.entries.get(worker, ()))
     return "\n".join(lines) + "\n"
-
-
-def _write_implementations(model: CodeletModel, comb: int, workers: Sequence[Worker]) -> list[str]:
-    """Write every implementation up to the last one that has times; those between have none."""
-    count = 1 + max(one.implementation for one in workers)
-    lines = ["#" * 10, "# number of implementations", str(count)]
-    first = workers[0]
-    for number in range(count):
-        worker = Worker(kind=first.kind, device=first.device, implementation=number)
-        lines += ["#####", f"# Model for {worker} (Comb{comb})"]
-        lines += _write_entries(model.entries.get(worker, ()))
-    return lines
 
 
 def _write_entries(entries: Sequence[Entry]) -> list[str]:
