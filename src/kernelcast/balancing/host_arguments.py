@@ -33,7 +33,6 @@ class HostArguments:
     """A launch's arguments with their values."""
 
     described: tuple[Argument, ...]
-    """One per argument, in the kernel's order."""
     values: tuple[HostValue, ...]
     """Buffers are contiguous arrays, which take the results."""
 

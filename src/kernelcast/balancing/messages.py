@@ -41,7 +41,6 @@ class Prepare:
     arguments: tuple[Argument, ...]
     contents: tuple[MemoryRange | np.generic | LocalArgument, ...]
     memory_bytes: int
-    """Size of the shared memory by now."""
     in_place: frozenset[int] = frozenset()
     """Positions of buffers that all devices may use where they lie: those that are only read, and
     those that are only written, each byte by one device."""
@@ -91,7 +90,6 @@ class Prepared(Reply):
     """Kernel and buffers are on the device."""
 
     upload_s: float
-    """Host time of taking the buffers."""
     uploaded_bytes: int = 0
     in_place: frozenset[int] = frozenset()
     """Positions of the buffers that are used where they lie."""

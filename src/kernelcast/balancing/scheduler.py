@@ -204,7 +204,6 @@ class Execution:
     first_s: float = 0.0
     """When all devices were prepared."""
     last_s: float = 0.0
-    """When the last result was there."""
     started_s: float = 0.0
     merging_s: float = 0.0
     ended_s: float = 0.0

@@ -139,7 +139,6 @@ class SharePolicy:
     shortest_s: float
     """The least that is worth a launch, in seconds."""
     is_known_even: bool = False
-    """Whether all work-groups surely do the same."""
 
     @classmethod
     def make(cls, settings: BalanceSettings, *, is_known_even: bool) -> "SharePolicy":

@@ -75,7 +75,6 @@ class Answers:
     samples_store: SamplesStore | None = None
     """Where samples of launches are kept for other processes; None means nowhere."""
     foretell: Foretell | None = None
-    """The user's model that needs no samples."""
     meter: ContentionMeter | None = None
     """Measures what other programs do when an answer is asked for; None where that is not known."""
     take_driver: Callable[[DeviceDescription], None] = lambda _: None

@@ -120,7 +120,6 @@ class AskedLaunch:
     launch: "Problem | Launch"
     device: str | DeviceDescription | None
     request: LaunchRequest | None = None
-    """The launch as it was read."""
     known: KnownLaunch | None = None
     """The launch with its samples, where there are any."""
     best: Estimate | None = None
@@ -128,7 +127,6 @@ class AskedLaunch:
     is_last_word: bool = False
     """Whether nothing better is to be found."""
     error: Exception | None = None
-    """Why there is no answer."""
 
     def conclude(self, limit: TimeLimit | None) -> Estimate:
         if self.error is not None:

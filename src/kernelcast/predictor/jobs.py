@@ -60,9 +60,7 @@ class JobPlace:
     """What jobs work on."""
 
     database: str
-    """Store of observations."""
     registry: str | None
-    """Where models are."""
     hold: Hold
     """Gives a device to one job."""
 

@@ -46,11 +46,8 @@ class KnownLaunch:
     sampled: Estimate | None = None
     """The answer by that."""
     pieces: tuple[Piece, ...] = ()
-    """What the answer was put together of."""
     outcome: EstimateOutcome | None = None
-    """The samples."""
     history: LaunchHistory | None = None
-    """What was observed; None before the store was asked."""
     absence: Remembered | None = None
     """Why the store has nothing to say, where that is known."""
     stamp: tuple[int, int] = (-1, -1)

@@ -66,7 +66,6 @@ class Remembered:
     absence: str = NO_HISTORY
     """Why there is none, or why it does not answer."""
     failure: str = ""
-    """What went wrong, if something did."""
 
 
 NOTHING = Remembered()
@@ -80,11 +79,8 @@ class Basis:
     estimate: Estimate
     """The launch, its samples and all methods side by side; what it answers is not fused yet."""
     pieces: tuple[Piece, ...]
-    """What is known."""
     evidence: FoundEvidence
-    """What weighs it."""
     learned: Learned = field(default_factory=Learned)
-    """The correction of what samples say."""
     learned_s: float | None = None
     """What samples say, corrected, in seconds."""
     missing: Mapping[str, str] = field(default_factory=dict)

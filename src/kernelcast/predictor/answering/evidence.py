@@ -71,11 +71,8 @@ class EvidenceMaker:
     """Makes pieces; threads may share one."""
 
     trained_models: TrainedModels
-    """Evidence models."""
     sizes: KernelSizes
-    """What is known of kernels' other sizes."""
     foretell: Foretell | None = None
-    """The user's model that needs no samples."""
     new_s: dict[str, float] = field(default_factory=dict)
     """Host time that the sampling of the last new kernel of a device took beside its samples."""
 

@@ -41,7 +41,6 @@ class Work:
     logs: tuple[float, ...]
     """Natural logarithms of `MEASURES`; NaN where one but the first is not known."""
     working_set_bytes: float = math.nan
-    """Bytes that it touches; NaN where they are not known."""
 
 
 def name_kernel(launch: LaunchIdentity) -> KernelKey:
@@ -72,7 +71,6 @@ class KnownKernel:
     """What is known of one kernel on one device beside its launches."""
 
     stored: dict[SizeKey, KnownSize] = field(default_factory=dict)
-    """Sizes that the store holds."""
     own: dict[SizeKey, KnownSize] = field(default_factory=dict)
     """Sizes that were observed here since the store was read."""
     estimated: dict[SizeKey, KnownSize] = field(default_factory=dict)

@@ -78,7 +78,6 @@ class Verdict:
 
     flags: frozenset[ObservationFlag]
     has_shifted: bool = False
-    """Whether it made certain that the launch takes another time than before."""
     doubt: str = ""
     """What it contradicts; empty if it is believed."""
 

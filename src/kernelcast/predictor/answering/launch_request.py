@@ -99,14 +99,11 @@ class LaunchRequest:
     device: DeviceDescription
     policy: Policy
     executor: Executor
-    """Has the device sample."""
     report: ReportProgress = lambda _: None
-    """Is told of each stage."""
     is_live: bool = False
     """Whether the problem describes a program's own objects: it must not outlive the call, for it
     holds their buffers."""
     limit: TimeLimit | None = None
-    """How long the caller waits."""
     name: AskedName | None = None
     """What the caller's problem is found under the next time."""
     remembers: bool = True

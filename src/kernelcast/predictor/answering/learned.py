@@ -34,11 +34,8 @@ class Learned:
     distance: float = 0.0
     """Of the launch to those that were learned from; above 1 is unlike them."""
     facts: ModelFacts | None = None
-    """Whose correction it is."""
     influences: tuple[Influence, ...] = ()
-    """Features that matter most to it."""
     failure: str = ""
-    """What went wrong, if something did."""
     absence: str = _NO_MODEL
     """Why there is no correction although nothing went wrong."""
 

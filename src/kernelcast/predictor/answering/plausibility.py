@@ -58,7 +58,6 @@ class Expected:
 
     seconds: float
     factor: float = FAR
-    """How far from it an observation may be."""
     source: str = SAMPLES
     """Whose estimate it is, to be followed by the time."""
     by_clock: bool = False

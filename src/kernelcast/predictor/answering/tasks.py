@@ -35,13 +35,10 @@ class LaunchFacts:
     issued_per_work_item: float | None
     """Instructions issued per work-item, by software counters."""
     analytic: AnalyticEstimate | None
-    """What the analytic model of the device says."""
     accesses: tuple[Access | None, ...] = ()
     """What the kernel may do with each argument, as far as the source tells."""
     notes: tuple[str, ...] = ()
-    """What could not be had, and why."""
     cost_s: float = 0.0
-    """Host time of finding it out, in seconds."""
     peaks: DevicePeaks = UNKNOWN
 
 
@@ -72,7 +69,6 @@ class LaunchRow:
     two_point_s: float | None
     """Time by the paper's formula, in seconds."""
     sampling_s: float
-    """Device time of the samples, in seconds."""
     work_groups: int
     compute_units: int
     peaks: DevicePeaks = UNKNOWN
@@ -85,7 +81,6 @@ class EstimateTask:
     problem: Problem
     device_id: str
     settings: EstimateSettings
-    """Budget, coverage, measurement."""
     wants_row: bool = False
     """Whether a learned model waits for the launch's features."""
     wants_counts: bool = True
@@ -117,7 +112,6 @@ class EstimateOutcome:
     accesses: tuple[Access | None, ...] = ()
     """What the kernel may do with each argument; None where it is no buffer or unknown."""
     moments: tuple[SampledMoment, ...] = ()
-    """What the samples of each moment say."""
     depends_on_contents: bool | None = None
     """Whether what buffers hold decides how much work-items do; None where the source was not
     read."""
@@ -178,13 +172,10 @@ class ModelOutcome:
     analytic: AnalyticEstimate | None
     """None if the device was not calibrated."""
     ndrange: NDRange
-    """The launch, local size chosen."""
     notes: tuple[str, ...] = ()
-    """What was assumed."""
     touched_bytes: float = 0.0
     """Different bytes of buffers that the launch touches at least, where they were asked for."""
     depends_on_contents: bool | None = None
-    """As of `EstimateOutcome`."""
     values: Mapping[str, float] = field(default_factory=dict)
     """Features that source and analytic model tell, where they were asked for."""
 

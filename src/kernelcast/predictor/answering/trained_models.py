@@ -62,13 +62,11 @@ class FoundEvidence:
     """What weighs evidence on a device."""
 
     model: EvidenceModel
-    """Variances and intervals."""
     origin: str
     """Whose they are."""
     facts: ModelFacts
     """Name, version and origin of a correction."""
     failures: tuple[str, ...] = ()
-    """Why better ones cannot be used."""
 
 
 _ORIGINS = (

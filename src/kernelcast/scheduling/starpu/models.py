@@ -95,13 +95,10 @@ class Entry:
     size_bytes: int
     """What regressions are over: bytes of the task's data, or what ``size_base`` gives."""
     seconds: float
-    """Mean time."""
     deviation_s: float = 0.0
-    """Standard deviation, in seconds."""
     flops: float = 0.0
     """Operations of the task as the program sets ``starpu_task.flops``; 0 where it does not."""
     samples: int = LEAST_SAMPLES
-    """Measurements that it counts as."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.footprint <= _LARGEST_FOOTPRINT:
@@ -127,7 +124,6 @@ class CodeletModel:
     """The performance model of one codelet."""
 
     symbol: str
-    """``starpu_perfmodel.symbol``."""
     entries: Mapping[Worker, tuple[Entry, ...]]
     """At least one worker, each with at least one entry; footprints of a worker differ."""
 

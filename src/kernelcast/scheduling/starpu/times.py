@@ -36,7 +36,6 @@ class ExpectedTime:
     """How long a task is expected to take."""
 
     seconds: float
-    """Mean."""
     deviation_s: float
     """Standard deviation, in seconds; 0 where it is not known."""
     origin: str
