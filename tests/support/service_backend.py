@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from kernelcast.models.evidence.moments import MOMENT_FORM
 from kernelcast.predictor.answering.launch_request import identify_launch
 from kernelcast.predictor.answering.measuring import record
-from kernelcast.predictor.answering.processes import CountsHere, ReportProgress
+from kernelcast.predictor.answering.processes import Executor, ReportProgress
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
@@ -92,7 +92,7 @@ class FakeBackend(Backend):
 
 
 @dataclass(frozen=True, slots=True)
-class FakeDevices(CountsHere):
+class FakeDevices(Executor):
     """Devices that answer by arithmetic; an `Executor`."""
 
     is_calibrated: Callable[[], bool]

@@ -41,7 +41,6 @@ from kernelcast.balancing.work import (
     BoolArray,
     DeviceSpeed,
     FloatArray,
-    SharePolicy,
     WorkQueue,
     cut,
     finish_time,
@@ -69,6 +68,17 @@ _UNEVEN = 1.5
 _LEAST_SHARE = 0.05
 # What short launches cost beside their work tells nothing of long ones: a sample may take so long.
 _FAIR_CHANCE_S = 50e-3
+# A part of less than this share of the least that is worth a launch is left to others.
+_WORTHLESS = 0.5
+# Part of the work left that is given at a time while a speed is not known.
+_WHILE_UNKNOWN = 0.01
+# Parts of a fair share that are given where speeds have been seen at work: small parts cost time,
+# large ones are a risk where work differs from place to place.
+_LATER_EVEN, _LATER_UNEVEN = 0.7, 0.5
+# And their least part is so many times as long.
+_LONGER_EVEN = 2.0
+# So many times what is worth a launch are given at once, without a rest, or in one launch.
+_LITTLE = 4.0
 _LOOK_S = 20e-3
 """Between two looks at devices that warm up or sample."""
 
@@ -225,7 +235,7 @@ class Scheduler:
         self._launch = launch
         self._settings = settings
         self._report = report
-        self._policy = SharePolicy.make(settings, is_known_even=launch.is_known_even)
+        self._is_even = launch.is_known_even
         count, last = launch.space.count, max(1, devices.size - 1)
         self.execution = Execution(states=[
             DeviceState(
@@ -389,23 +399,46 @@ class Scheduler:
             self._send(number, self._launch.collect(number, state.owned & ~state.collected))
             self._report("collecting results")
 
+    @property
+    def _shortest_s(self) -> float:
+        """The least that is worth a launch, in seconds."""
+        return self._settings.shortest_s * (_LONGER_EVEN if self._is_even else 1.0)
+
     def _allot(self, number: int) -> float:
+        """Say how much of the work left a device gets next."""
         if self._fixed:
             return self._fixed.pop(number, 0.0)
         state, working = self.execution.states[number], self._working()
         weight = 0.0
         rate = state.effective_rate
         if rate is None or rate * state.doubt >= _LEAST_SHARE * self._add_up_others(state):
-            weight = self._policy.allot(
-                [one.speed for one in working],
-                [one is state for one in working].index(True),
-                self._queue.weight,
-                self._devices.now_s(),
-                is_first=not state.runs,
-            )
+            weight = self._find_part(state, [one.speed for one in working])
         is_last = all(one.stage in (Stage.IDLE, Stage.COLLECTING) for one in working)
         # No other device is at work that could take what this one is too slow for.
         return self._queue.weight if is_last and weight <= 0 else weight
+
+    def _find_part(self, state: DeviceState, speeds: Sequence[DeviceSpeed]) -> float:
+        """Find a device's next part: all that is left where that is next to nothing, none if the
+        others are done before it could help; what was given out cannot be taken back."""
+        own, left, now_s = state.speed, self._queue.weight, self._devices.now_s()
+        if own.rate is None:
+            return left / len(speeds)
+        least = own.rate * self._shortest_s
+        if any(one.rate is None for one in speeds):
+            return least + _WHILE_UNKNOWN * left
+        fair = own.rate * (finish_time(speeds, left, now_s) - max(own.free_at_s, now_s))
+        if fair >= left - least and left <= _LITTLE * least:
+            return left
+        if fair < _WORTHLESS * least:
+            return 0.0
+        if fair <= 2 * least:
+            return fair
+        later = _LATER_EVEN if self._is_even else _LATER_UNEVEN
+        part = later if state.runs else self._settings.first_share
+        # Without harm it can be given this much if it is slower and all others are faster.
+        slow = own.rate / own.doubt
+        fast = sum((one.rate or 0.0) * one.doubt for one in speeds) - own.rate * own.doubt
+        return max(min(part * min(fair, left), left * slow / (slow + fast)), least)
 
     def _send_parts(self, number: int, weight: float) -> None:
         """Send slabs; what may be uneven in two launches, so that its speed is known half-way."""
@@ -414,9 +447,9 @@ class Scheduler:
         state = self.execution.states[number]
         spans = self._queue.take(weight, anchor=state.anchor)
         is_sampling = any(one.stage is Stage.SAMPLING for one in self._working())
-        is_cut = not self._settings.fixed_shares and (
-            is_sampling or self._policy.cuts(weight, state.effective_rate, is_first=not state.runs)
-        )
+        is_short = weight < _LITTLE * (state.effective_rate or 0.0) * self._shortest_s
+        is_telling = not is_short and not (state.runs and self._is_even)
+        is_cut = not self._settings.fixed_shares and (is_sampling or is_telling)
         parts = cut(spans, _FIRST_PART, from_end=state.anchor >= 1) if is_cut else [spans]
         self._run(number, parts, Stage.RUNNING)
         self._report("running")
@@ -480,7 +513,7 @@ class Scheduler:
             )
             if weights.max() > _UNEVEN * weights.min():
                 self._queue.weigh(weights)
-                self._policy = SharePolicy.make(self._settings, is_known_even=False)
+                self._is_even = False
         for one in sampled:
             one.learn(self._queue.weight_of)
             one.predict()

@@ -6,24 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.balancing.settings import BalanceSettings
 from kernelcast.records.balance import Span
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
-
-_LEAST_SHARE = 0.5
-# Part of the work left that is given at a time while a speed is not known.
-_WHILE_UNKNOWN = 0.01
-# Parts of a fair share that are given where speeds have been seen at work: small parts cost time,
-# large ones are a risk where work differs from place to place.
-_LATER_EVEN, _LATER_UNEVEN = 0.7, 0.5
-# And their least part is so many times as long.
-_LONGER_EVEN = 2.0
-# So many times what is worth a launch are given at once, without a rest.
-_LITTLE = 4.0
-# Parts of fewer times the least that is worth a launch are not cut in two.
-_SHORT = 4.0
 
 
 class WorkQueue:
@@ -128,60 +114,6 @@ class DeviceSpeed:
     """When it will have done what it has been given, about."""
     doubt: float = 1.0
     """By which factor the rate may be wrong either way, at least 1."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharePolicy:
-    """Rules for giving out work."""
-
-    first_share: float
-    """Part of its fair share that a device gets at first."""
-    shortest_s: float
-    """The least that is worth a launch, in seconds."""
-    is_known_even: bool = False
-
-    @classmethod
-    def make(cls, settings: BalanceSettings, *, is_known_even: bool) -> "SharePolicy":
-        return cls(
-            first_share=settings.first_share,
-            shortest_s=settings.shortest_s * (_LONGER_EVEN if is_known_even else 1.0),
-            is_known_even=is_known_even,
-        )
-
-    def allot(
-        self,
-        speeds: Sequence[DeviceSpeed],
-        device: int,
-        left: float,
-        now_s: float,
-        *,
-        is_first: bool,
-    ) -> float:
-        """Say how much of the work left a device gets next."""
-        own = speeds[device]
-        if own.rate is None:
-            return left / len(speeds)
-        if any(one.rate is None for one in speeds):
-            return own.rate * self.shortest_s + _WHILE_UNKNOWN * left
-        fair = own.rate * (finish_time(speeds, left, now_s) - max(own.free_at_s, now_s))
-        least = own.rate * self.shortest_s
-        if fair >= left - least and left <= _LITTLE * least:
-            return left
-        if fair < _LEAST_SHARE * least:
-            return 0.0
-        if fair <= 2 * least:
-            return fair
-        later = _LATER_EVEN if self.is_known_even else _LATER_UNEVEN
-        part = self.first_share if is_first else later
-        # Without harm it can be given this much if it is slower and all others are faster.
-        slow = own.rate / own.doubt
-        fast = sum((one.rate or 0.0) * one.doubt for one in speeds) - own.rate * own.doubt
-        return max(min(part * min(fair, left), left * slow / (slow + fast)), least)
-
-    def cuts(self, weight: float, rate: float | None, *, is_first: bool) -> bool:
-        """Tell whether a part is run in two launches: if the first has something to show."""
-        is_short = weight < _SHORT * (rate or 0.0) * self.shortest_s
-        return not is_short and (is_first or not self.is_known_even)
 
 
 def finish_time(speeds: Sequence[DeviceSpeed], left: float, now_s: float) -> float:

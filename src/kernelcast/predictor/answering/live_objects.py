@@ -13,7 +13,7 @@ from kernelcast.launches.source_check import (
     tell_sizes,
 )
 from kernelcast.predictor.answering.measuring import model_alone, run_estimate
-from kernelcast.predictor.answering.processes import CountsHere, ReportProgress
+from kernelcast.predictor.answering.processes import Executor, ReportProgress
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
@@ -37,7 +37,7 @@ _LOOKS, _LOOK_S = 3, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class LiveObjects(CountsHere):
+class LiveObjects(Executor):
     """Samples one launch where its buffers are; an `Executor`."""
 
     launch: LiveLaunch | None = None

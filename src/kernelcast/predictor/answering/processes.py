@@ -76,19 +76,9 @@ class Executor(Protocol):
 
     def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
         """Count the instructions of a launch by its source; None where that does not tell."""
-        ...
-
-
-class CountsHere:
-    """Counts in this process: the source is the caller's own."""
-
-    __slots__ = ()
-
-    def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
-        """Count the instructions of a launch by its source; None where that does not tell."""
         from kernelcast.launches.source_work import count_work
 
-        del device_id, asks
+        del device_id, asks  # this process counts: the source is the caller's own
         return count_work(problem, problem.ndrange)
 
 
@@ -126,7 +116,7 @@ def take_outcome(
 
 
 @dataclass(slots=True)
-class WarmProcesses(CountsHere):
+class WarmProcesses(Executor):
     """Asks each device in a child process of its own, which serves the next task; an `Executor`."""
 
     samples_here: ClassVar = True

@@ -38,19 +38,11 @@ _UNUSABLE = (InputError, OSError, ValueError, ImportError)
 class _Held:
     """One model's version in one place, and what was loaded of it by what it was loaded for."""
 
+    place: str
+    name: str
     version: str | None
     problem: str
     loaded: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A model, and where it was found."""
-
-    place: str
-    name: str
-    version: str
-    model: Any
 
 
 def find_shipped() -> str:
@@ -121,7 +113,7 @@ class TrainedModels:
 
         key = "" if schema is None else schema.id
         found, failures = self._search(self._candidates(device_id, model), key, load)
-        return (found.model if found else None), failures
+        return (found.loaded[key] if found else None), failures
 
     def find_evidence(self, device: DeviceDescription) -> FoundEvidence:
         """Find what weighs evidence on a device: its own, its runtime's, any CPU's, or built-in."""
@@ -145,7 +137,7 @@ class TrainedModels:
                 facts=ModelFacts(name="", version="", place="", schema_id="", data_digest=""),
                 failures=failures,
             )
-        model: EvidenceModel = found.model
+        model: EvidenceModel = found.loaded[""]
         rows = model.facts.get("rows")
         origin = _ORIGINS[names.index(found.name)]
         return FoundEvidence(
@@ -153,7 +145,7 @@ class TrainedModels:
             origin=f"{origin} ({found.name} {found.version})",
             facts=ModelFacts(
                 name=found.name,
-                version=found.version,
+                version=str(found.version),
                 place=found.place,
                 schema_id="",
                 data_digest=str(model.facts.get("data_digest", "")),
@@ -170,8 +162,8 @@ class TrainedModels:
             if now_s >= self._checked_s + _RECHECK_S:
                 self._checked_s = now_s
                 self._evidence.clear()  # what could not be loaded may be there by now
-                for (place, name), held in self._held.items():
-                    version, held.problem = _read_version(place, name)
+                for held in self._held.values():
+                    version, held.problem = _read_version(held.place, held.name)
                     if version != held.version and not held.problem:
                         held.version = version
                         held.loaded.clear()
@@ -188,7 +180,7 @@ class TrainedModels:
         candidates: Iterable[tuple[str, str]],
         key: str,
         load: Callable[[str, str, str], object],
-    ) -> tuple[_Found | None, tuple[str, ...]]:
+    ) -> tuple[_Held | None, tuple[str, ...]]:
         """Find the first model that can be used, and why those before it cannot."""
         failures: list[str] = []
         with self._lock:
@@ -200,18 +192,17 @@ class TrainedModels:
                 try:
                     if key not in held.loaded:
                         held.loaded[key] = load(place, name, held.version)
-                    found = _Found(place, name, held.version, held.loaded[key])
                 except _UNUSABLE as error:
                     failures.append(str(error))
                 else:
-                    return found, tuple(failures)
+                    return held, tuple(failures)
         return None, tuple(failures)
 
     def _look(self, place: str, name: str) -> _Held:
         """Find a model's version in use; the registry is asked once, then by `refresh`."""
         held = self._held.get((place, name))
         if held is None:
-            held = self._held[place, name] = _Held(*_read_version(place, name))
+            held = self._held[place, name] = _Held(place, name, *_read_version(place, name))
         return held
 
 
