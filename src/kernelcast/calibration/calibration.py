@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -43,7 +43,6 @@ from kernelcast.workers import Task, run_isolated
 
 Facts = TypeVar("Facts", InstructionFacts, CacheFacts, MemoryFacts)
 Record = TypeVar("Record", InstructionFacts, CacheFacts, MemoryFacts, MachineDescription)
-Key = TypeVar("Key", bound=Hashable)
 
 # A number of a higher rank is kept when one of a lower rank arrives later.
 _RANKS = {
@@ -58,7 +57,8 @@ _RANKS = {
 def merge_machines(known: MachineDescription, added: MachineDescription) -> MachineDescription:
     """Add what a second description says to a first."""
     joined = _merge_fields(known, added, skip=("id", "name", "kind", "platform", "driver"))
-    missing = {**_still_missing(known.not_obtained, added), **added.not_obtained}
+    obtained = {*_list_obtained(added)}
+    missing = {name: why for name, why in known.not_obtained.items() if name not in obtained}
     return replace(
         joined,
         instructions=_merge_facts(
@@ -67,7 +67,7 @@ def merge_machines(known: MachineDescription, added: MachineDescription) -> Mach
         caches=_merge_facts(known.caches, added.caches, lambda one: one.name),
         memories=_merge_facts(known.memories, added.memories, lambda one: SPACES.index(one.space)),
         curves=tuple({one.name: one for one in (*known.curves, *added.curves)}.values()),
-        not_obtained=missing,
+        not_obtained={**missing, **added.not_obtained},
     )
 
 
@@ -90,28 +90,21 @@ def _merge_fields(known: Record, added: Record, *, skip: tuple[str, ...] = ()) -
         if one.name in skip or isinstance(new, tuple):
             continue
         if isinstance(new, Mapping):
-            changes[one.name] = _merge_mapping(old, new)
+            better = {
+                key: value
+                for key, value in new.items()
+                if _is_at_least_as_good(value, old.get(key))
+            }
+            changes[one.name] = {**old, **better}
         elif new not in {None, ""} and _is_at_least_as_good(new, old):
             changes[one.name] = new
     return replace(known, **changes)
-
-
-def _merge_mapping(known: Mapping[Key, Any], added: Mapping[Key, Any]) -> dict[Key, Any]:
-    better = {
-        key: value for key, value in added.items() if _is_at_least_as_good(value, known.get(key))
-    }
-    return {**known, **better}
 
 
 def _is_at_least_as_good(new: object, old: object) -> bool:
     if not (isinstance(new, Trait) and isinstance(old, Trait)):
         return True
     return _RANKS[new.source] >= _RANKS[old.source]
-
-
-def _still_missing(missing: Mapping[str, str], added: MachineDescription) -> Mapping[str, str]:
-    obtained = {*_list_obtained(added)}
-    return {name: reason for name, reason in missing.items() if name not in obtained}
 
 
 def _list_obtained(machine: MachineDescription) -> Iterator[str]:
@@ -130,31 +123,33 @@ def _list_obtained(machine: MachineDescription) -> Iterator[str]:
             yield from (f"{section}/{name}/{member}" for member in told)
 
 
-_STATE = "state.json"
+class _Kept:
+    """What an unfinished calibration has measured: a machine description per microbenchmark."""
 
-
-@dataclass(slots=True, kw_only=True)
-class CalibrationStore:
-    """A folder with one machine description per microbenchmark that is done."""
-
-    folder: Path
-    driver: str
-    kernelcast: str
-    durations_s: dict[str, float] = field(default_factory=dict)
+    def __init__(self, device: DeviceDescription, effort: Effort, *, is_fresh: bool) -> None:
+        self.folder = data_folder() / "calibrations" / device.id / str(effort)
+        self.state = {"driver": device.driver, "kernelcast": version("kernelcast")}
+        try:
+            known = json.loads((self.folder / "state.json").read_text(encoding="utf-8"))
+            durations_s = known.pop("durations_s")
+            self.durations_s = {str(name): float(value) for name, value in durations_s.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            known, self.durations_s = {}, {}
+        if is_fresh or known != self.state:
+            self.clear()
+        self.save_state()
 
     def read(self, name: str) -> MachineDescription | None:
         """Give what a microbenchmark has found already; None if it has not run."""
-        path = self._part(name)
-        if not path.is_file():
-            return None
+        path = self.folder / f"{name}.yaml"
         try:
-            return read_machine(path)
+            return read_machine(path) if path.is_file() else None
         except MachineFileError:  # damaged: it is measured again
             return None
 
     def write(self, name: str, part: MachineDescription, duration_s: float) -> None:
         """Keep what a microbenchmark has found."""
-        path = self._part(name)
+        path = self.folder / f"{name}.yaml"
         write_machine(path, part)
         try:
             read_machine(path)
@@ -164,20 +159,16 @@ class CalibrationStore:
         self.durations_s[name] = duration_s
         self.save_state()
 
-    def clear(self, names: Iterable[str] | None = None) -> None:
+    def clear(self, names: Sequence[str] = ("*",)) -> None:
         """Forget the parts of those names, or all."""
-        paths = self.folder.glob("*.yaml") if names is None else map(self._part, names)
-        for path in list(paths):
-            path.unlink(missing_ok=True)
+        for name in names:
+            for path in list(self.folder.glob(f"{name}.yaml")):
+                path.unlink(missing_ok=True)
 
     def save_state(self) -> None:
         """Write versions and durations."""
-        state = {
-            "driver": self.driver,
-            "kernelcast": self.kernelcast,
-            "durations_s": self.durations_s,
-        }
-        path = self.folder / _STATE
+        path = self.folder / "state.json"
+        state = {**self.state, "durations_s": self.durations_s}
         try:
             write_private(path, json.dumps(state, indent=1).encode())
         except OSError as error:
@@ -187,37 +178,12 @@ class CalibrationStore:
             )
             raise InputError(msg) from error
 
-    def _part(self, name: str) -> Path:
-        return self.folder / f"{name}.yaml"
-
-
-def open_store(
-    device: DeviceDescription, effort: Effort, *, is_fresh: bool = False
-) -> CalibrationStore:
-    """Open the store of a device and effort."""
-    folder = data_folder() / "calibrations" / device.id / str(effort)
-    state = _read_state(folder / _STATE)
-    store = CalibrationStore(folder=folder, driver=device.driver, kernelcast=version("kernelcast"))
-    store.durations_s = _read_durations(state)
-    is_same = (state.get("driver"), state.get("kernelcast")) == (store.driver, store.kernelcast)
-    if is_fresh or not is_same:
-        store.clear()
-    store.save_state()
-    return store
-
-
-def _read_state(path: Path) -> dict[str, object]:
-    try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return state if isinstance(state, dict) else {}
-
-
-def _read_durations(state: dict[str, object]) -> dict[str, float]:
-    found = state.get("durations_s")
-    pairs = found.items() if isinstance(found, dict) else ()
-    return {str(name): float(value) for name, value in pairs if isinstance(value, int | float)}
+    def expect(self, waiting: Sequence[str]) -> float | None:
+        """Expect as long as last time; for those that never ran, as long as the others."""
+        if not self.durations_s:
+            return None
+        usual_s = sum(self.durations_s.values()) / len(self.durations_s)
+        return sum(self.durations_s.get(name, usual_s) for name in waiting)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,116 +275,67 @@ def calibrate_device(
     report: Callable[[Progress], None] = lambda _: None,
 ) -> Calibration:
     """Measure a device and write its machine description."""
-    path = settings.output or machine_path(device.id)
-    store = open_store(device, settings.effort, is_fresh=settings.is_fresh)
-    run = _Run(device, settings, store, report)
-    machine = _known_machine(device, path) if settings.only else describe_reported(device)
-    for part in run.parts():
+    path, effort = settings.output or machine_path(device.id), settings.effort
+    kept = _Kept(device, effort, is_fresh=settings.is_fresh)
+    machine = describe_reported(device)
+    if settings.only and path.is_file():
+        known = read_machine(path)
+        if (known.id, known.driver) == (device.id, device.driver):
+            machine = merge_machines(known, machine)
+    titles = list_benchmarks()
+    parts = {name: kept.read(name) for name in settings.names}
+    waiting = [name for name, part in parts.items() if part is None]
+    resumed = tuple(name for name in parts if name not in waiting)
+    durations_s: dict[str, float] = {}
+    failed: dict[str, str] = {}
+    for name, found in parts.items():
+        part = found
+        if part is None:
+            progress = Progress(
+                device_id=device.id, done=len(parts) - len(waiting), total=len(parts),
+                title=titles[name], remaining_s=kept.expect(waiting),
+            )  # fmt: skip
+            report(progress)
+            begin_s = time.monotonic()
+            part = _measure(device, name, effort, progress, report)
+            durations_s[name] = time.monotonic() - begin_s
+            try:
+                kept.write(name, part, durations_s[name])
+            except MachineFileError as error:
+                part = describe_failure(device, name, str(error))
+                kept.write(name, part, durations_s[name])
+            waiting.remove(name)
+        if name in part.not_obtained:
+            failed[name] = part.not_obtained[name]
         machine = merge_machines(machine, part)
-    if run.failed.keys() == set(settings.names):
-        store.clear(settings.names)
-        reason = next(iter(run.failed.values()))
+    if failed.keys() == set(settings.names):
+        kept.clear(settings.names)
+        reason = next(iter(failed.values()))
         msg = f"{device.id}: no microbenchmark succeeded; the first said: {reason}"
         raise KernelRunError(msg)
     machine = replace(machine, calibrated_on=datetime.now(UTC).date().isoformat())
     write_machine(path, machine)
-    store.clear(settings.names)
+    kept.clear(settings.names)
     return Calibration(
-        machine=machine,
-        path=path,
-        durations_s=run.durations_s,
-        resumed=tuple(run.resumed),
-        failed=run.failed,
+        machine=machine, path=path, durations_s=durations_s, resumed=resumed, failed=failed
     )
 
 
-class _Run:
-    """A calibration at work."""
-
-    def __init__(
-        self,
-        device: DeviceDescription,
-        settings: CalibrationSettings,
-        store: CalibrationStore,
-        report: Callable[[Progress], None],
-    ) -> None:
-        self.device = device
-        self.settings = settings
-        self.store = store
-        self.report = report
-        self.durations_s: dict[str, float] = {}
-        self.resumed: list[str] = []
-        self.failed: dict[str, str] = {}
-
-    def parts(self) -> Iterator[MachineDescription]:
-        """Give what each microbenchmark found, now or before an interrupt."""
-        known = {name: self.store.read(name) for name in self.settings.names}
-        self.resumed = [name for name, part in known.items() if part is not None]
-        waiting = [name for name, part in known.items() if part is None]
-        titles = list_benchmarks()
-        for name, part in known.items():
-            if part is not None:
-                if name in part.not_obtained:
-                    self.failed[name] = part.not_obtained[name]
-                yield part
-                continue
-            progress = Progress(
-                device_id=self.device.id,
-                done=len(known) - len(waiting),
-                total=len(known),
-                title=titles[name],
-                remaining_s=self._expect(waiting),
-            )
-            yield self._measure(name, progress)
-            waiting.remove(name)
-
-    def _measure(self, name: str, progress: Progress) -> MachineDescription:
-        """Run one microbenchmark and keep what it found, or why it found nothing."""
-        started_s = time.monotonic()
-        self.report(progress)
-        try:
-            part = self._ask(name, progress)
-        except BrokenDeviceError:
-            raise  # every other microbenchmark would say the same
-        except KernelcastError as error:
-            part = self._give_up(name, error)
-        self.durations_s[name] = time.monotonic() - started_s
-        try:
-            self.store.write(name, part, self.durations_s[name])
-        except MachineFileError as error:
-            part = self._give_up(name, error)
-            self.store.write(name, part, self.durations_s[name])
-        return part
-
-    def _ask(self, name: str, progress: Progress) -> MachineDescription:
-        effort = self.settings.effort
+def _measure(
+    device: DeviceDescription, name: str, effort: Effort, progress: Progress,
+    report: Callable[[Progress], None],
+) -> MachineDescription:  # fmt: skip
+    """Run one microbenchmark; say what it found, or why it found nothing."""
+    try:
         result = run_isolated(
             _BENCHMARK,
-            BenchmarkTask(name=name, device_id=self.device.id, effort=effort),
+            BenchmarkTask(name=name, device_id=device.id, effort=effort),
             timeout_s=_TIMEOUTS_S[effort],
-            subject=self.device.id,
-            report=lambda stage: self.report(replace(progress, stage=stage)),
+            subject=device.id,
+            report=lambda stage: report(replace(progress, stage=stage)),
         )
-        return describe_result(self.device, result)
-
-    def _give_up(self, name: str, error: KernelcastError) -> MachineDescription:
-        self.failed[name] = str(error)
-        return describe_failure(self.device, name, str(error))
-
-    def _expect(self, waiting: Sequence[str]) -> float | None:
-        """Expect as long as last time; for those that never ran, as long as the others."""
-        known_s = self.store.durations_s
-        if not known_s:
-            return None
-        usual_s = sum(known_s.values()) / len(known_s)
-        return sum(known_s.get(name, usual_s) for name in waiting)
-
-
-def _known_machine(device: DeviceDescription, path: Path) -> MachineDescription:
-    """Give the description that is there already, if this driver made it."""
-    reported = describe_reported(device)
-    if not path.is_file():
-        return reported
-    known = read_machine(path)
-    is_same = (known.id, known.driver) == (device.id, device.driver)
-    return merge_machines(known, reported) if is_same else reported
+    except BrokenDeviceError:
+        raise  # every other microbenchmark would say the same
+    except KernelcastError as error:
+        return describe_failure(device, name, str(error))
+    return describe_result(device, result)
