@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
@@ -12,11 +13,11 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.observation import FailureRecord, Observation
 from kernelcast.training_data.store.connecting import WRITER, connect
-from kernelcast.training_data.store.errors import speak_plainly
-from kernelcast.training_data.store.integrity import find_damage
+from kernelcast.training_data.store.errors import read_sqlite_code, speak_plainly
 from kernelcast.training_data.store.schema import (
     FAILURES,
     FEATURE_SCHEMAS,
+    METADATA,
     OBSERVATIONS,
     failure_to_row,
     row_to_failure,
@@ -32,6 +33,7 @@ from kernelcast.training_data.store.writing import (
 
 _BATCH_ROWS = 1000
 _KEY_LETTERS = 64
+_SQLITE_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 class Store:
@@ -176,9 +178,21 @@ class Store:
             return list(connection.execute(query).all())
 
     def find_damage(self) -> list[str]:
-        """Have the database look for damage in itself; see `store.integrity`."""
+        """Have SQLite look at all of its file, and PostgreSQL at the index of each primary key."""
         with self._read() as connection:
-            return find_damage(connection)
+            if connection.dialect.name != "sqlite":
+                names = sorted(sa.inspect(connection).get_table_names())
+                ours = (
+                    one for one in names if one in METADATA.tables or one.startswith("service_")
+                )
+                return [*filter(None, (_count_twice(connection, one) for one in ours))]
+            try:
+                rows = connection.exec_driver_sql("PRAGMA integrity_check(20)").scalars().all()
+            except sa.exc.DBAPIError as error:
+                if read_sqlite_code(error.orig) not in _SQLITE_DAMAGED:
+                    raise
+                return [str(error.orig)]
+            return [str(one) for one in rows if one != "ok"]
 
     def read_rows(
         self,
@@ -236,6 +250,24 @@ def query_newest(wanted: Selection, columns: Sequence[str], *, most: int) -> sa.
         .order_by(held.measured_at_us.desc().nulls_last(), held.key.desc())
         .limit(most)
     )
+
+
+def _count_twice(connection: sa.Connection, table: str) -> str:
+    """Count rows without any index, and by the primary key's index alone."""
+    column = sa.inspect(connection).get_pk_constraint(table)["constrained_columns"][0]
+    key: sa.ColumnClause[object] = sa.column(column)
+    keys = sa.select(key).select_from(sa.table(table)).order_by(key)
+    count = sa.select(sa.func.count()).select_from(keys.subquery())
+    counts = []
+    for ways_off in (("indexscan", "indexonlyscan", "bitmapscan"), ("seqscan", "sort")):
+        with connection.begin_nested() as step:
+            for way in ways_off:
+                connection.exec_driver_sql(f"SET LOCAL enable_{way} = off")
+            counts.append(connection.scalar(count))
+            step.rollback()  # the settings go with it
+    if counts[0] == counts[1]:
+        return ""
+    return f"{table}: has {counts[0]} rows, the index of its primary key {counts[1]}"
 
 
 def _restore(url: str, where: str) -> Store:
