@@ -58,17 +58,12 @@ class CodeFacts:
     @property
     def instructions(self) -> dict[str, int]:
         """Instructions of all blocks by kind, each counted once."""
-        counts: Counter[str] = Counter()
-        for block in self.blocks:
-            counts.update(block.instructions)
+        counts = sum((Counter(one.instructions) for one in self.blocks), Counter[str]())
         return dict(sorted(counts.items()))
 
     @property
     def accesses(self) -> dict[Access, int]:
-        counts: Counter[Access] = Counter()
-        for block in self.blocks:
-            counts.update(block.accesses)
-        return dict(counts)
+        return dict(sum((Counter(one.accesses) for one in self.blocks), Counter[Access]()))
 
 
 def read_facts(compiled: Compiled, kernel: str) -> CodeFacts:

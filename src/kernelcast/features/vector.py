@@ -20,8 +20,7 @@ from kernelcast.features.counter_features import (
 )
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import BufferArgument, LocalArgument
-from kernelcast.records.compiler_facts import CompilerFacts
-from kernelcast.records.device import SaturationPoint
+from kernelcast.records.device import CompilerFacts, SaturationPoint
 from kernelcast.records.feature_vector import FeatureSchema, FeatureVector, make_vector
 from kernelcast.records.operations import NumberClass, Operation
 from kernelcast.records.operations import OperationKind as Kind

@@ -37,8 +37,7 @@ from kernelcast.launches.settings import (
 from kernelcast.launches.weighing import sample_by_source
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.analytic_estimate import AnalyticEstimate
-from kernelcast.records.compiler_facts import CompilerFacts
-from kernelcast.records.device import DeviceDescription, SaturationPoint
+from kernelcast.records.device import CompilerFacts, DeviceDescription, SaturationPoint
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector
 from kernelcast.records.ndrange import NDRange

@@ -108,24 +108,20 @@ class NDRange:
 
     def work_items_of(self, box: "GroupBox") -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Compute the global offset and global size of the launch that runs just `box`."""
-        counts = self.group_counts
-        for axis, (start, extent, count) in enumerate(
-            zip(box.start, box.shape, counts, strict=True)
-        ):
+        local = self.known_local_size
+        offset, size = [], []
+        ends = zip(box.start, box.shape, self.group_counts, strict=True)
+        for axis, (start, extent, count) in enumerate(ends):
             if start < 0 or extent < 1 or start + extent > count:
                 msg = (
                     f"axis {axis}: work-groups {start} to {start + extent - 1} asked for, "
                     f"the index space has 0 to {count - 1}"
                 )
                 raise NDRangeError(msg)
-        local = self.known_local_size
-        begin = tuple(s * n for s, n in zip(box.start, local, strict=True))
-        end = tuple(
-            min((s + e) * n, size)
-            for s, e, n, size in zip(box.start, box.shape, local, self.global_size, strict=True)
-        )
-        offset = tuple(b + o for b, o in zip(begin, self.global_offset, strict=True))
-        return offset, tuple(e - b for b, e in zip(begin, end, strict=True))
+            begin = start * local[axis]
+            offset.append(begin + self.global_offset[axis])
+            size.append(min((start + extent) * local[axis], self.global_size[axis]) - begin)
+        return tuple(offset), tuple(size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgpack
 
-from kernelcast.records.compiler_facts import CompilerFacts
+from kernelcast.records.device import CompilerFacts
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.traits import Trait, TraitSource

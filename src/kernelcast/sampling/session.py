@@ -11,9 +11,9 @@ from typing import Any, cast
 
 from cachetools import LRUCache, cachedmethod
 
-from kernelcast.records.compiler_facts import CompilerFacts
 from kernelcast.records.contention import Contention
 from kernelcast.records.device import (
+    CompilerFacts,
     DeviceDescription,
     DeviceKind,
     SaturationPoint,

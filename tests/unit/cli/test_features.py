@@ -19,7 +19,7 @@ from kernelcast.launches.features import (
     read_source_features,
 )
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.records.compiler_facts import CompilerFacts
+from kernelcast.records.device import CompilerFacts
 from kernelcast.records.errors import KernelRunError
 from kernelcast.reports.presenter import make_renderable
 from support.builders import make_description

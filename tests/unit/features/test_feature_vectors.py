@@ -15,8 +15,7 @@ from kernelcast.features.vector import (
     make_schema,
 )
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.records.compiler_facts import CompilerFacts
-from kernelcast.records.device import SaturationPoint
+from kernelcast.records.device import CompilerFacts, SaturationPoint
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import (

@@ -21,7 +21,7 @@ from kernelcast.launches.features import (
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor.answering import gathering
 from kernelcast.records.arguments import ElementType, ScalarArgument
-from kernelcast.records.compiler_facts import CompilerFacts
+from kernelcast.records.device import CompilerFacts
 from kernelcast.records.errors import InputError, KernelNotFoundError, KernelRunError
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.kernel import Kernel

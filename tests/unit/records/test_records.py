@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.records import errors
-from kernelcast.records.compiler_facts import CompilerFacts
-from kernelcast.records.device import SaturationPoint
+from kernelcast.records.device import CompilerFacts, SaturationPoint
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Interval, Measurement
 from kernelcast.records.kernel import Kernel
