@@ -86,14 +86,10 @@ class Measurements:
     def append(self, **row: object) -> None:
         text = json.dumps({**row, "at_s": round(time.time(), 3)}, default=float)
         with self.path.open("a+b") as file:
-            if file.tell() and not self._ends_whole(file):
-                text = "\n" + text
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                text = text if file.read(1) == b"\n" else "\n" + text
             file.write(text.encode() + b"\n")
-
-    @staticmethod
-    def _ends_whole(file: Any) -> bool:  # noqa: ANN401 - a binary file
-        file.seek(-1, os.SEEK_END)
-        return bool(file.read(1) == b"\n")
 
     def list_over(self, step: str, run: int) -> set[str]:
         """List the items of a step that need not be measured in a run: done, or tried in it."""

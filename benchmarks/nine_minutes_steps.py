@@ -16,6 +16,8 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +104,7 @@ ATTRIBUTES = (
 )  # fmt: skip
 
 
-@dataclass(slots=True, kw_only=True, weakref_slot=True)
+@dataclass(kw_only=True)
 class Run:
     """What measures one step."""
 
@@ -111,20 +113,13 @@ class Run:
     wanted_device: str
     most: int
     is_small: bool
-    _session: DeviceSession | None = None
-    _flush: Any = None
 
-    @property
+    @cached_property
     def session(self) -> DeviceSession:
-        if self._session is None:
-            found = find_devices()
-            if self.wanted_device:
-                description, handle = choose_device(self.wanted_device, found)
-            else:
-                gpus = [one for one in found if one[0].kind is DeviceKind.GPU]
-                description, handle = (gpus or found)[0]
-            self._session = open_session(description, handle)
-        return self._session
+        found = find_devices()
+        if self.wanted_device:
+            return open_session(*choose_device(self.wanted_device, found))
+        return open_session(*([one for one in found if one[0].kind is DeviceKind.GPU] or found)[0])
 
     def problem(self, name: str, size: int) -> Problem:
         """Make a corpus kernel's problem at the first, or second, size planned for it."""
@@ -136,16 +131,16 @@ class Run:
             local_size=kernel.local_sizes[0], cache_folder=self.work / "inputs",
         ).problem  # fmt: skip
 
-    @property
+    @cached_property
     def plan(self) -> dict[str, Any]:
         path = self.prepared / "plan.json" if self.prepared else None
         return json.loads(path.read_text(encoding="utf-8")) if path else {}
 
-    def flush(self) -> None:
-        if self._flush is None:
-            size = min(_FLUSH_BYTES, 16 << 20) if self.is_small else _FLUSH_BYTES
-            self._flush = cl.Buffer(self.session.context, cl.mem_flags.READ_WRITE, size=size)
-        self.session.probe.touch([(self._flush, self._flush.size)], 32)
+    @cached_property
+    def other_data(self) -> Any:  # noqa: ANN401 - a buffer
+        """What drives everything else out of the caches when it is read, and leaves them clean."""
+        size = min(_FLUSH_BYTES, 16 << 20) if self.is_small else _FLUSH_BYTES
+        return cl.Buffer(self.session.context, cl.mem_flags.READ_WRITE, size=size)
 
     def read_clock(self) -> float | None:
         return read_gpu_clock(self.session.description.name)
@@ -163,39 +158,22 @@ def order_kernels() -> list[str]:
     return [*FIRST, *(name for _, name in sorted(ranked))]
 
 
-def list_device(run: Run) -> list[str]:
-    del run
-    return ["facts", *(f"trial {name}" for name in FIRST[1:4])]
-
-
 def measure_device(run: Run, item: str) -> Mapping[str, Any]:
     if item != "facts":
         return sample_kernel(run, run.problem(item.removeprefix("trial "), 0), rounds=1)
     session = run.session
     return {
         "description": to_plain(session.description),
-        "attributes": {name: _read_attribute(session.device, name) for name in ATTRIBUTES},
+        "attributes": {name: str(getattr(session.device, name, "")) for name in ATTRIBUTES},
         "uses_event_timer": session.uses_event_timer,
         "behaviour": {
             "launch_overhead_s": session.trial.launch_overhead_s,
             "settled_s": session.trial.settled_s,
         },
-        "clock_hz": run.read_clock(), "python": sys.version, "packages": _list_packages(),
+        "clock_hz": run.read_clock(), "python": sys.version,
+        "packages": sorted({f"{one.name} {one.version}" for one in distributions()}),
         "nvidia_smi": _ask("nvidia-smi"), "ncu": _ask("ncu", "--version"),
     }  # fmt: skip
-
-
-def _read_attribute(device: Any, name: str) -> str:  # noqa: ANN401 - pyopencl's, or a stand-in
-    try:
-        return str(getattr(device, name))
-    except (cl.Error, AttributeError) as error:
-        return f"{type(error).__name__}: {error}"
-
-
-def _list_packages() -> list[str]:
-    from importlib.metadata import distributions
-
-    return sorted({f"{one.name} {one.version}" for one in distributions()})
 
 
 def _ask(*command: str) -> str:
@@ -288,7 +266,7 @@ def _time_windows(
             behind = position_of(warm, counts) + warm.work_group_count
             box = box_near(behind, multiple * unit, counts)
             for is_warmed in (False, True):
-                run.flush()
+                run.session.probe.touch([(run.other_data, run.other_data.size)], 32)
                 *_, seconds = launch.time_boxes([warm, box] if is_warmed else [box])
                 rows.append(
                     (round_, place, multiple, int(is_warmed), box.work_group_count, float(seconds))
@@ -298,18 +276,13 @@ def _time_windows(
 
 def list_counters(run: Run) -> list[str]:
     """List groups of launches that are counted together: starting the profiler takes seconds."""
-    names = [
-        *(name for pair in zip(order_kernels()[:_COUNTED_KERNELS], _name_stencils(run), strict=True)
-          for name in pair),
-    ]  # fmt: skip
+    stencils = (one.name for one in list_stencils(is_small=run.is_small))
+    pairs = zip(order_kernels()[:_COUNTED_KERNELS], stencils, strict=True)
+    names = [name for pair in pairs for name in pair]
     return [
         "|".join(names[begin : begin + _COUNTED_TOGETHER])
         for begin in range(0, len(names), _COUNTED_TOGETHER)
     ]
-
-
-def _name_stencils(run: Run) -> list[str]:
-    return [one.name for one in list_stencils(is_small=run.is_small)]
 
 
 def _problem_to_count(run: Run, name: str) -> Problem:
@@ -324,7 +297,7 @@ def measure_counters(run: Run, item: str) -> Mapping[str, Any]:
     command = [
         profiler, "--csv", "--page", "raw", "--metrics", ",".join(COUNTERS.values()),
         "--clock-control", "none", "--kernel-name", f"regex:^({'|'.join(sorted({*functions}))})$",
-        sys.executable, __file__, "--count", json.dumps(names), *_repeat_options(run),
+        sys.executable, __file__, *sys.argv[1:-3], "--count", json.dumps(names),
     ]  # fmt: skip
     if run.is_small and not Path(profiler).exists():
         command = command[command.index(sys.executable) :]
@@ -335,13 +308,6 @@ def measure_counters(run: Run, item: str) -> Mapping[str, Any]:
         "names": names, "functions": functions, "kernels": _read_counters(done.stdout),
         "message": done.stderr[-1000:],
     }  # fmt: skip
-
-
-def _repeat_options(run: Run) -> list[str]:
-    return [
-        "--work", str(run.work), "--prepared", str(run.prepared or ""), "--device",
-        run.wanted_device, *(["--small"] if run.is_small else []),
-    ]  # fmt: skip
 
 
 def _read_counters(said: str) -> list[dict[str, Any]]:
@@ -423,13 +389,13 @@ def list_memory(run: Run) -> list[str]:
 def measure_memory(run: Run, item: str) -> Mapping[str, Any]:
     if item == "strides":
         groups = 64 if run.is_small else 132 * 16
-        return {"seconds": {stride: _time_whole(run, make_stride(stride, groups))
+        return {"seconds": {stride: _time_whole(run, make_stride(stride, groups))[1]
                             for stride in STRIDES}, "work_groups": groups}  # fmt: skip
     if item == "occupancy":
         limit = run.session.description.local_memory_bytes
         count = (1 << 18) if run.is_small else (64 << 20)
         return {"bytes": 4 * count, "rows": [
-            [name, parts, *_time_occupied(run, name, count, limit // parts)]
+            [name, parts, *_time_whole(run, make_stream(name, count, ballast_bytes=limit // parts))]
             for name in ("kc_read", "kc_copy") for parts in (1, 2, 3, 4, 5, 6, 8, 16)
         ]}  # fmt: skip
     description = run.session.description
@@ -441,16 +407,10 @@ def measure_memory(run: Run, item: str) -> Mapping[str, Any]:
     }  # fmt: skip
 
 
-def _time_occupied(run: Run, name: str, count: int, ballast_bytes: int) -> tuple[int, list[float]]:
-    problem = make_stream(name, count, ballast_bytes=max(1, ballast_bytes))
+def _time_whole(run: Run, problem: Problem) -> tuple[int, list[float]]:
     with prepared_launch(run.session, problem, OpenCLLaunch, seed=0) as launch:
         times = [float(launch.time_whole()) for _ in range(ROUNDS)]
         return launch.saturation.concurrency, times
-
-
-def _time_whole(run: Run, problem: Problem) -> list[float]:
-    with prepared_launch(run.session, problem, OpenCLLaunch, seed=0) as launch:
-        return [float(launch.time_whole()) for _ in range(ROUNDS)]
 
 
 def measure_tuning(run: Run, item: str) -> Mapping[str, Any]:
@@ -481,17 +441,8 @@ def measure_answers(run: Run, item: str) -> Mapping[str, Any]:
     }  # fmt: skip
 
 
-def list_opencl(run: Run) -> list[str]:
-    platform = run.session.description.platform
-    return list(FIRST[:12]) if "NVIDIA" in platform else []
-
-
-def measure_opencl(run: Run, item: str) -> Mapping[str, Any]:
-    return sample_kernel(run, run.problem(item, 0), rounds=1, whole_runs=3)
-
-
 _STEPS: dict[str, tuple[Callable[[Run], list[str]], Callable[[Run, str], Mapping[str, Any]]]] = {
-    "device": (list_device, measure_device),
+    "device": (lambda _: ["facts", *(f"trial {name}" for name in FIRST[1:4])], measure_device),
     "saturation": (lambda _: order_kernels(), measure_saturation),
     "sampling": (lambda run: list_sampling(run, 0, 2), measure_sampling),
     "counters": (list_counters, measure_counters),
@@ -506,7 +457,10 @@ _STEPS: dict[str, tuple[Callable[[Run], list[str]], Callable[[Run, str], Mapping
     ),
     "dispatch": (lambda _: list(TRACED), measure_dispatch),
     "answers": (lambda _: list(ANSWERED), measure_answers),
-    "opencl": (list_opencl, measure_opencl),
+    "opencl": (
+        lambda run: list(FIRST[:12]) if "NVIDIA" in run.session.description.platform else [],
+        lambda run, item: sample_kernel(run, run.problem(item, 0), rounds=1, whole_runs=3),
+    ),
     "more": (lambda run: list_sampling(run, _SAMPLED_KERNELS, 1), measure_sampling),
 }
 """What lists a step's items, in order of worth, and what measures one."""
