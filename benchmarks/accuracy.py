@@ -30,7 +30,7 @@ from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import open_session
-from kernelcast.workers.environment import child_environment
+from kernelcast.workers.process import VARIABLES
 
 ROOT = Path(__file__).resolve().parent.parent
 SETS = {"examples": ROOT / "examples", "heldout": ROOT / "benchmarks" / "heldout"}
@@ -89,7 +89,7 @@ def _measure(path: Path, device_id: str, trials: int) -> dict[str, Any]:
 
 def _run_child(path: Path, device_id: str, trials: int) -> None:
     problem = read_problem(path)
-    os.environ.update(child_environment())  # as every estimate in a process of its own does
+    os.environ.update({**VARIABLES, **os.environ})  # as every estimate in a process of its own does
     try:
         session = open_session(*choose_device(device_id, find_devices()))
         accesses = infer_accesses(problem.kernel, len(problem.arguments))

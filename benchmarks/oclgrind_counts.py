@@ -47,7 +47,7 @@ from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problems import ProblemArguments, prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.workers.environment import child_environment
+from kernelcast.workers.process import VARIABLES
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 SEED = 0
@@ -178,7 +178,7 @@ def main() -> None:
         return
     if shutil.which("oclgrind") is None:
         sys.exit("oclgrind is not installed; on Debian and Ubuntu: apt-get install oclgrind")
-    os.environ.update(child_environment())
+    os.environ.update({**VARIABLES, **os.environ})
     devices = find_devices()
     session = open_session(
         *(choose_device(options.device, devices) if options.device else devices[0])

@@ -1,7 +1,7 @@
 """``kernelcast calibrate``."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from kernelcast.calibration.calibration import (
 )
 from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
-from kernelcast.cli.terminal import ExitStatus, complain, progress_bar, show, show_json
+from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar, show, show_json
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.machine_file import machine_to_plain
 from kernelcast.launches.machines import find_machine
@@ -35,7 +35,7 @@ from kernelcast.reports.machine import (
     write_trait,
 )
 from kernelcast.reports.numbers import format_duration, format_seconds
-from kernelcast.reports.presenter import Section, Table
+from kernelcast.reports.presenter import Part, Section, Table
 from kernelcast.reports.targets import check_target
 
 _BUSY_S = 90.0
@@ -128,26 +128,21 @@ def calibrate(options: CalibrateOptions) -> ExitStatus:
     """
     if options.wants_list:
         titles = list_benchmarks()
-        if options.as_json:
-            show_json([{"name": name, "title": title} for name, title in titles.items()])
-        else:
-            width = max(map(len, titles), default=0)
-            show(*(f"{name:{width}}  {title}" for name, title in titles.items()))
+        content = [{"name": name, "title": title} for name, title in titles.items()]
+        width = max(map(len, titles), default=0)
+        lines = (f"{name:{width}}  {title}" for name, title in titles.items())
+        present(content, *lines, as_json=options.as_json)
     elif options.compared is not None:
         first, second = map(find_machine, options.compared)
         pairs = compare_machines(first, second)
-        if options.as_json:
-            show_json(comparison_to_json(pairs))
-        else:
-            overlaps = [pair.is_within for pair in pairs if pair.is_within is not None]
-            words = f"{sum(overlaps)} of {len(overlaps)} numbers that both have overlap in their "
-            show(_list_pairs(first.id, second.id, pairs), f"{words}intervals")
+        overlaps = [pair.is_within for pair in pairs if pair.is_within is not None]
+        words = f"{sum(overlaps)} of {len(overlaps)} numbers that both have overlap in their "
+        table = _list_pairs(first.id, second.id, pairs)
+        present(comparison_to_json(pairs), table, f"{words}intervals", as_json=options.as_json)
     elif options.machine is not None:
         machine = find_machine(options.machine)
-        if options.as_json:
-            show_json([{"device_id": machine.id, "machine": machine_to_plain(machine)}])
-        else:
-            _show_machine(machine)
+        described = [{"device_id": machine.id, "machine": machine_to_plain(machine)}]
+        present(described, *_describe(machine), as_json=options.as_json)
         _write_page(options, [machine])
     else:
         return _calibrate(options)
@@ -198,7 +193,7 @@ def _calibrate(options: CalibrateOptions) -> ExitStatus:
             continue
         machines.append(outcome.machine)
         if not options.as_json:
-            _show_machine(outcome.machine)
+            show(*_describe(outcome.machine))
             took = format_seconds(sum(outcome.durations_s.values()))
             more = f", {len(outcome.resumed)} more had run before" if outcome.resumed else ""
             ran = f"{len(outcome.durations_s)} microbenchmarks in {took}{more}"
@@ -245,13 +240,13 @@ def _outcome_to_json(
     }
 
 
-def _show_machine(machine: MachineDescription) -> None:
+def _describe(machine: MachineDescription) -> Iterator[Part]:
     about = [machine.platform, machine.driver, machine.calibrated_on]
     words = ", ".join(filter(None, about)) or str(machine.kind)
     parts = describe_machine(machine, has_figures=False)
-    show(Section(title=f"{machine.id}: {machine.name} ({words})", parts=parts))
+    yield Section(title=f"{machine.id}: {machine.name} ({words})", parts=parts)
     if sources := list_sources(machine):
-        show(sources)
+        yield sources
 
 
 def _write_page(options: CalibrateOptions, machines: Sequence[MachineDescription]) -> None:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, complain, progress_bar, show, show_json, show_line
+from kernelcast.cli.terminal import (
+    ExitStatus,
+    complain,
+    present,
+    progress_bar,
+    show,
+    show_json,
+    show_line,
+)
 from kernelcast.cli.training_options import (
     DATA,
     JOBS,
@@ -134,10 +142,9 @@ def _compare_runs(first: str, second: str, *, as_json: bool) -> ExitStatus:
     from kernelcast.training.runs import compare_runs, find_run
 
     rows = compare_runs(find_run(first), find_run(second))
-    if as_json:
-        show_json([{"what": what, first: one, second: other} for what, one, other in rows])
-    else:
-        show(Table(columns=dict.fromkeys(("what", first, second), "text"), rows=rows))
+    content = [{"what": what, first: one, second: other} for what, one, other in rows]
+    table = Table(columns=dict.fromkeys(("what", first, second), "text"), rows=rows)
+    present(content, table, as_json=as_json)
     return ExitStatus.ANSWERED
 
 

@@ -7,7 +7,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
-from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json
+from kernelcast.cli.terminal import ExitStatus, complain, present, progress, show, show_json
 from kernelcast.collection.corpus_checks import (
     DEFAULT_CHECK_TIMEOUT_S,
     CheckOutcome,
@@ -44,10 +44,7 @@ def list_kernels(
 ) -> None:
     """List the kernels with their size parameters and local sizes."""
     rows = [(one, kernel) for one in find_applications() for kernel in one.kernels]
-    if as_json:
-        show_json([_kernel_to_json(application, kernel) for application, kernel in rows])
-        return
-    show(Table(
+    table = Table(
         columns=dict.fromkeys(
             ("kernel", "suite", "Table 2", "size", "local sizes", "fp64", "what it computes"),
             "text",
@@ -61,7 +58,9 @@ def list_kernels(
             )
             for application, kernel in rows
         ],
-    ))  # fmt: skip
+    )  # fmt: skip
+    content = [_kernel_to_json(application, kernel) for application, kernel in rows]
+    present(content, table, as_json=as_json)
 
 
 def _kernel_to_json(application: Application, kernel: CorpusKernel) -> dict[str, object]:

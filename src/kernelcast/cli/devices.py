@@ -1,7 +1,7 @@
 """``kernelcast devices``."""
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, complain, progress, show, show_json
+from kernelcast.cli.terminal import ExitStatus, complain, present, progress, show_json
 from kernelcast.launches.devices import examine_devices
 from kernelcast.records.device import DeviceReport
 from kernelcast.records.errors import NoDeviceError
@@ -30,10 +30,7 @@ def devices(
             show_json([])
         complain(str(error))
         return ExitStatus.FAILED
-    if as_json:
-        show_json([_report_to_json(one) for one in reports])
-    else:
-        show(_list_devices(reports))
+    present([_report_to_json(one) for one in reports], _list_devices(reports), as_json=as_json)
     is_broken = all(one.broken_reason is not None for one in reports)
     return ExitStatus.FAILED if is_broken else ExitStatus.ANSWERED
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import complain, show, show_json
+from kernelcast.cli.terminal import complain, present, show
 from kernelcast.launches.data_store import STORE_VARIABLE, choose_store
 from kernelcast.records.errors import InputError
 from kernelcast.records.plain import to_plain
@@ -175,11 +175,10 @@ def create(
     text, record = make_token(name, frozenset(map(Scope, scopes)))
     with _open(database) as state:
         state.tokens.add(record)
-    if as_json:
-        show_json({**to_plain(record, omit=_SECRET), "token": text})
-        return
-    show(text)
-    complain(f"token {record.id} for {record.name} ({_list_scopes(record)}); it is not shown again")
+    present({**to_plain(record, omit=_SECRET), "token": text}, text, as_json=as_json)
+    if not as_json:
+        who = f"token {record.id} for {record.name} ({_list_scopes(record)})"
+        complain(f"{who}; it is not shown again")
 
 
 @option.command("list", short="List the tokens.")
@@ -190,9 +189,6 @@ def list_tokens(
     """List the tokens by their ids; secrets are not known."""
     with _open(database) as state:
         tokens = state.tokens.list()
-    if as_json:
-        show_json([to_plain(one, omit=_SECRET) for one in tokens])
-        return
     rows = [
         (
             one.id, one.name, _list_scopes(one), f"{one.created_at:%Y-%m-%d %H:%M}",
@@ -202,7 +198,9 @@ def list_tokens(
     ]  # fmt: skip
     table = Table(columns=dict.fromkeys(("id", "name", "scopes", "made", "revoked"), "text"),
                   rows=rows)  # fmt: skip
-    show(table if rows else "no tokens yet; `kernelcast serve token create NAME` makes one")
+    nothing = "no tokens yet; `kernelcast serve token create NAME` makes one"
+    content = [to_plain(one, omit=_SECRET) for one in tokens]
+    present(content, table if rows else nothing, as_json=as_json)
 
 
 @option.command(short="Refuse a token from now on.")
@@ -214,10 +212,8 @@ def revoke(
     """Refuse a token from now on; running services see it within seconds."""
     with _open(database) as state:
         record = state.tokens.revoke(token_id)
-    if as_json:
-        show_json(to_plain(record, omit=_SECRET))
-    else:
-        show(f"token {record.id} for {record.name} is refused from now on")
+    told = f"token {record.id} for {record.name} is refused from now on"
+    present(to_plain(record, omit=_SECRET), told, as_json=as_json)
 
 
 def _open(database: str | None) -> ServiceState:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import progress_bar, show, show_json
+from kernelcast.cli.terminal import present, progress_bar
 from kernelcast.cli.training_options import STORE
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.settings import (
@@ -178,9 +178,6 @@ def export(options: ExportOptions) -> None:
     host = options.host or default_host()
     paths = [save_model(one.model, folder, host=host) for one in models]
     rows = [(time, path) for model, path in zip(models, paths, strict=True) for time in model.times]
-    if options.as_json:
-        show_json([_time_to_json(one, path) for one, path in rows])
-        return
     table = Table(
         columns={
             "codelet": "text", "worker": "text", "size": "text", "footprint": "text", "time": "s",
@@ -195,7 +192,8 @@ def export(options: ExportOptions) -> None:
             for one, _ in rows
         ],
     )  # fmt: skip
-    show(table, *(f"wrote {path}" for path in paths))
+    content = [_time_to_json(one, path) for one, path in rows]
+    present(content, table, *(f"wrote {path}" for path in paths), as_json=options.as_json)
 
 
 def _time_to_json(one: ExportedTime, path: Path) -> dict[str, object]:

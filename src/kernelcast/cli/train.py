@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, complain, progress_bar, show, show_json, show_line
+from kernelcast.cli.terminal import (
+    ExitStatus,
+    complain,
+    present,
+    progress_bar,
+    show,
+    show_json,
+    show_line,
+)
 from kernelcast.cli.training_options import (
     DATA,
     JOBS,
@@ -186,20 +194,18 @@ def _list_runs(*, as_json: bool) -> ExitStatus:
     from kernelcast.training.runs import list_runs
 
     runs = list_runs()
-    if as_json:
-        show_json([to_plain(one) for one in runs])
-    elif not runs:
-        show_line("no runs yet; `kernelcast train` and `kernelcast validate` record theirs")
-    else:
-        rows = [
+    table = Table(
+        columns=dict.fromkeys(("run", "what", "models", "rows", "began"), "text"),
+        rows=[
             (
                 one.id[:8], one.kind, one.name, one.settings.get("rows", ""),
                 datetime.fromtimestamp(one.started_s, UTC).isoformat(" ", "minutes"),
             )
             for one in runs
-        ]  # fmt: skip
-        columns = ("run", "what", "models", "rows", "began")
-        show(Table(columns=dict.fromkeys(columns, "text"), rows=rows))
+        ],
+    )  # fmt: skip
+    nothing = "no runs yet; `kernelcast train` and `kernelcast validate` record theirs"
+    present([to_plain(one) for one in runs], table if runs else nothing, as_json=as_json)
     return ExitStatus.ANSWERED
 
 

@@ -4,16 +4,23 @@ Drivers compile and run foreign code; what crashes or hangs here does not take t
 Its arguments are the descriptor of a socket, for orders and messages, for how many seconds to wait
 for another order, and what to do before the first: modules to import, or ``module:function:text``
 to call with a text, those that begin with `BESIDE` while orders are done already; its standard
-input is the lifeline (`kernelcast.workers.lifeline`).
+input is the lifeline, with which it ends as its parent does, however that ends: the parent holds
+one end of a pipe and never writes; Linux sends SIGKILL when that end closes. Unlike the
+parent-death signal of prctl, this does not take the thread that started the child for the parent,
+reaches into PID namespaces, and needs no thread of Python's, which a driver that never returns
+would keep from running.
 """
 
 import contextlib
+import fcntl
 import gc
 import importlib
 import logging
 import os
 import pickle
 import resource
+import select
+import signal
 import socket
 import sys
 import threading
@@ -23,7 +30,6 @@ from typing import Any
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.workers.encoding import encode
-from kernelcast.workers.lifeline import die_with_parent
 from kernelcast.workers.protocol import (
     Channel,
     ClosedError,
@@ -61,6 +67,23 @@ class _ChannelReporter:
             msg = f"an answer of {len(frame)} bytes is longer than {self.most_bytes}; ask for less"
             raise KernelcastError(msg)
         self._channel.send(frame)
+
+
+def die_with_parent() -> None:
+    """Ask to be killed when the other end of standard input closes; it reads as empty then."""
+    lifeline = os.dup(0)  # not inherited by compilers that drivers start
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    if sys.platform == "linux":
+        fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+        flags = fcntl.fcntl(lifeline, fcntl.F_GETFL)
+        fcntl.fcntl(lifeline, fcntl.F_SETFL, flags | os.O_ASYNC)
+        poll = select.poll()
+        poll.register(lifeline, select.POLLIN)
+        if poll.poll(0):  # it had ended before anybody listened
+            os._exit(1)
 
 
 def main() -> None:

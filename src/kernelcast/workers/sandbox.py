@@ -14,8 +14,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernelcast.workers.environment import keep_harmless
-
 PROGRAM = "bwrap"
 _PACKAGE = Path(__file__).resolve().parent.parent
 _ROOT_FOLDERS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -28,6 +26,16 @@ _DEVICE_PATTERNS = ("nvidia*", "accel*")
 _VENDORS = "OCL_ICD_VENDORS"
 _OWN = "/tmp"
 _NOBODY = 65534
+# Of runtimes, compilers and libraries that choose or tune devices; nothing that names a place of
+# the user's, and no secret.
+_KEPT = frozenset({
+    "PATH", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH", "NUMEXPR_MAX_THREADS", "KERNELCAST_CLANG",
+})  # fmt: skip
+_KEPT_BEGINNINGS = (
+    "LC_", "OCL_", "OPENCL_", "POCL_", "RUSTICL_", "LP_", "GALLIUM_", "MESA_", "LIBGL_", "CL_",
+    "OMP_", "KMP_", "TBB_", "NUMBA_", "MKL_", "OPENBLAS_", "CUDA_", "NVIDIA_", "HSA_", "HIP_",
+    "ROCR_", "GPU_", "AMD_", "IGC_", "NEO_", "ZE_", "SYCL_",
+)  # fmt: skip
 # Inside, every runtime keeps what it compiles to itself: no stranger finds what another left.
 _PLACES = {
     "HOME": _OWN,
@@ -43,6 +51,15 @@ _DROP = (
     "import os, sys; user, group, *groups = map(int, sys.argv[1].split(',')); "
     "os.setgroups(groups); os.setgid(group); os.setuid(user); os.execv(sys.argv[2], sys.argv[2:])"
 )
+
+
+def keep_harmless(environment: Mapping[str, str]) -> dict[str, str]:
+    """Keep what devices need to know of an environment; secrets and the user's places go."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in _KEPT or name.startswith(_KEPT_BEGINNINGS)
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,6 +110,10 @@ def test_indexes_find_what_pages_show(state: ServiceState) -> None:
     before = len(asked)
     state.answers.list_observations(Selection(origins=(Origin.OBSERVED,)), most=5)
     assert all("(origin=?" in one for one in asked[before:])
+    before = len(asked)
+    state.answers.list_observations(Selection(), most=5, after=(3, "a"), global_size=(8, 4))
+    state.answers.count_observations(Selection(), (8, 4))
+    assert all("ix_observations_size" in one for one in asked[before:])
     assert asked
     assert not [one for one in asked if "TEMP B-TREE" in one]
     assert all("USING" in one or "service_answers" in one for one in asked if "SCAN" in one)

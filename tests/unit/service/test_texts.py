@@ -16,7 +16,7 @@ from kernelcast.service.redaction import redact_paths
 from kernelcast.service_state import StoreError
 from kernelcast.service_state.answers import begin_week
 from kernelcast.workers.deaths import name_status
-from kernelcast.workers.environment import keep_harmless
+from kernelcast.workers.sandbox import keep_harmless
 
 TOKEN = parse_token("kc_0123456789ab_" + "x" * 43)
 

@@ -13,7 +13,7 @@ import subprocess, sys, threading, time
 
 CHILD = '''
 import sys, time
-from kernelcast.workers.lifeline import die_with_parent
+from kernelcast.workers.child_main import die_with_parent
 die_with_parent()
 print(sys.stdin.read() == "", flush=True)
 sum(range(10 ** 12))  # as a driver that never lets go of the interpreter
@@ -67,7 +67,7 @@ def test_a_socket_is_a_lifeline_too() -> None:
     """Asyncio connects standard input by a socket: its end is noticed as well."""
     ours, theirs = socket.socketpair()
     code = (
-        "from kernelcast.workers.lifeline import die_with_parent; die_with_parent(); "
+        "from kernelcast.workers.child_main import die_with_parent; die_with_parent(); "
         "print(1, flush=True); import time; time.sleep(600)"
     )
     command = [sys.executable, "-P", "-c", code]
