@@ -79,19 +79,19 @@ _EXTENSIONS: Final = "".join(
 )  # fmt: skip
 
 
-def write_counting_copy(kernel: Kernel, *, records_addresses: bool = False) -> InstrumentedKernel:
+def write_counting_copy(kernel: Kernel) -> InstrumentedKernel:
     reader, facts = read_code(kernel)
     errors = [gap.reason for gap in facts.gaps if "error in the source" in gap.reason]
     if errors:
         msg = f"kernel {kernel.name}: cannot be counted; {errors[0]}"
         raise InputError(msg)
-    return _Writer(kernel, reader, records_addresses=records_addresses).write()
+    return _Writer(kernel, reader).write()
 
 
 class _Writer:
     """Writes one copy."""
 
-    def __init__(self, kernel: Kernel, reader: FactsReader, *, records_addresses: bool) -> None:
+    def __init__(self, kernel: Kernel, reader: FactsReader) -> None:
         self._kernel, self._reader = kernel, reader
         self._evaluator, self._flow = reader.code.evaluator, reader.code.flow
         self._module, self._function = self._evaluator.module, self._evaluator.function
@@ -104,12 +104,10 @@ class _Writer:
         self._body: list[str] = []
         self._labels = {label: f"kc_l{number}" for number, label in enumerate(self._flow.order)}
         self._touched: dict[int, list[tuple[int, Touch]]] = {}
-        self._places: tuple[tuple[int, ...], ...] = ()
         self._log = len(reader.counters)
-        if records_addresses:
-            for place, touch in enumerate(reader.touches):
-                self._touched.setdefault(id(touch.instruction), []).append((place, touch))
-            self._places = tuple((touch.site,) for touch in reader.touches)
+        for place, touch in enumerate(reader.touches):
+            self._touched.setdefault(id(touch.instruction), []).append((place, touch))
+        self._places = tuple((touch.site,) for touch in reader.touches)
         self._bases: dict[str, str] = {}
         """Addresses of buffers and arrays, by name."""
 

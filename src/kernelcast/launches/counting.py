@@ -56,7 +56,7 @@ def count_launch(
         start = np.unravel_index(group, ndrange.group_counts, order="F")
         boxes.append(GroupBox(start=tuple(map(int, start)), shape=(1,) * len(start)))
     report(COUNTING)
-    copy = write_counting_copy(kernel, records_addresses=True)
+    copy = write_counting_copy(kernel)
     built, counters = launch.build_counting(copy), copy.counter_count
     counted = launch.count(copy, built, boxes, capacity=1) if counters else []
     sample = make_sample(ndrange, boxes, counted, counters)

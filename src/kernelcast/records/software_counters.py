@@ -140,10 +140,9 @@ class InstrumentedKernel:
     work-item in row `r` of `n` at ``c * n + r``; rows are global ids of the launch, less its
     offset, dimension 0 fastest."""
     places: tuple[tuple[int, ...], ...] = ()
-    """What a recorded place stands for: sites of the analysis, one number each, by the place's own
-    number. Empty if nothing is recorded; else the parameters ``__global ulong *kc_log`` and ``uint
-    kc_capacity`` follow: per row, `kc_capacity` pairs of place and address. Counter `counter_count`
-    then counts the addresses of a work-item."""
+    """Sites of the analysis that a recorded place stands for; empty of a kernel without accesses,
+    else the parameters ``__global ulong *kc_log`` and ``uint kc_capacity`` follow: per row,
+    `kc_capacity` pairs of place and address, which counter `counter_count` counts."""
     bases: tuple[str, ...] = ()
     """Buffers and arrays whose own address is recorded, as places `len(places)` and on."""
 

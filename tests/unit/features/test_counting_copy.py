@@ -10,10 +10,10 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.software_counters import InstrumentedKernel
 
 
-def copy_of(source: str, *options: str, records_addresses: bool = False) -> InstrumentedKernel:
+def copy_of(source: str, *options: str) -> InstrumentedKernel:
     """Write the counting copy of the kernel `k` of a source, and check that it compiles."""
     kernel = Kernel(name="k", source=source, build_options=options)
-    copy = write_counting_copy(kernel, records_addresses=records_addresses)
+    copy = write_counting_copy(kernel)
     assert copy.counter_count == read_facts(kernel).counter_count
     [compiled] = compile_kernel(copy.header + copy.kernel.source, options).kernels
     more = 3 if copy.records_addresses else 1
@@ -36,14 +36,12 @@ def copy_of(source: str, *options: str, records_addresses: bool = False) -> Inst
         "if (n) for (int i = 0; i < n; i++) table[i & 3] == 7 ? atomic_add(&a[i], -1) : 0;",
     ],
 )
-@pytest.mark.parametrize("records_addresses", [False, True])
-def test_every_kind_of_statement_compiles(statement: str, records_addresses: bool) -> None:
+def test_every_kind_of_statement_compiles(statement: str) -> None:
     """Jumps, calls, tables and atomics come out as code that a compiler takes."""
     copy = copy_of(
         "constant int table[4] = {1, 2, 3, 7};\n"
         "int help(global int *b, int n) { while (b[n] > 3) n /= 2; return n; }\n"
         f"kernel void k(global int *a, int n) {{ {statement} }}",
-        records_addresses=records_addresses,
     )
     assert copy.counter_count > 0
 
@@ -74,7 +72,6 @@ def test_values_of_all_types_compile(body: str) -> None:
         " global int *b, local int *l, int n, struct S s, global struct S *h,"
         " read_only image2d_t in, write_only image2d_t out)"
         f" {{ int i = get_global_id(0); {body} }}",
-        records_addresses=True,
     )
 
 
@@ -84,7 +81,7 @@ def test_each_access_writes_its_address_down() -> None:
         "kernel void k(global int *a, global int *b, local int *s) {\n"
         "    s[a[0]] += b[1]; atomic_add(&b[2], 3); int4 v = vload4(1, a); b[v.x] = 0;\n}\n"
     )
-    copy = copy_of(source, records_addresses=True)
+    copy = copy_of(source)
     assert copy.records_addresses
     assert copy.bases == ("a", "b", "s")
     accesses = read_facts(Kernel(name="k", source=source)).accesses
