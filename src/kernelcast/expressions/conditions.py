@@ -191,7 +191,7 @@ def compare(expr: Operand, relation: Relation) -> Condition:
         if expr.terms[0][1] < 0:
             content = -content
     if content != 1:
-        expr = _divide(expr, content)
+        expr = expr.divide_terms(content)
     return Comparison(expr, relation)
 
 
@@ -213,17 +213,6 @@ def equal(left: Operand, right: Operand) -> Condition:
 def not_equal(left: Operand, right: Operand) -> Condition:
     """Compare: left != right."""
     return compare(Expr.of(left) - right, Relation.NOT_ZERO)
-
-
-def _divide(expr: Expr, divisor: int) -> Expr:
-    """Divide all coefficients, the constant rounded down."""
-    return Expr(
-        {
-            monomial: quotient
-            for monomial, coefficient in expr.products
-            if (quotient := coefficient // divisor)
-        }
-    )
 
 
 def _split_by_sign(expr: Expr) -> tuple[Expr, Expr]:

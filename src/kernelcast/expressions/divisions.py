@@ -172,13 +172,7 @@ def _reduce(numerator: Operand, denominator: Operand) -> tuple[int, Expr, Expr]:
     factor = gcd(*(coefficient for _, coefficient in (*top.products, *bottom.products)))
     if (bottom.constant_value or 0) < 0:
         factor = -factor
-    return factor, _divide(top, factor), _divide(bottom, factor)
-
-
-def _divide(expr: Expr, factor: int) -> Expr:
-    if factor == 1:
-        return expr
-    return Expr({monomial: coefficient // factor for monomial, coefficient in expr.products})
+    return factor, top.divide_terms(factor), bottom.divide_terms(factor)
 
 
 def _find_surplus(rest: Expr, divisor: int) -> int:

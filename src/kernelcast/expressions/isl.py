@@ -89,7 +89,9 @@ class IslSpace:
             if not monomial:
                 affine = affine.add_constant_val(coefficient)
             elif len(monomial) == 1 and isinstance(monomial[0], Symbol):
-                affine = affine.set_coefficient_val(_IN, self._place(monomial[0]), coefficient)
+                if monomial[0] not in self._places:
+                    raise NotKnownError
+                affine = affine.set_coefficient_val(_IN, self._places[monomial[0]], coefficient)
             else:
                 others.append(self._multiply(monomial).scale_val(coefficient))
         return reduce(islpy.PwAff.add, others, islpy.PwAff.from_aff(affine))
@@ -121,12 +123,6 @@ class IslSpace:
         """Give the condition that holds for these points and no others."""
         parts = points.coalesce().compute_divs().get_basic_sets()
         return disjunction(*(self._read_constraints(one) for one in parts)) if parts else FALSE
-
-    def _place(self, symbol: Symbol) -> int:
-        place = self._places.get(symbol)
-        if place is None:
-            raise NotKnownError
-        return place
 
     def _compare(self, condition: Condition) -> islpy.Set:
         if not isinstance(condition, Comparison):
@@ -197,10 +193,6 @@ def _number(value: islpy.Val, divisor: int) -> int:
     return whole
 
 
-def _truncate(value: islpy.PwAff, divisor: int) -> islpy.PwAff:
-    return value.tdiv_q(_constant_like(value, divisor))
-
-
 def _constant_like(value: islpy.PwAff, number: int) -> islpy.PwAff:
     space = islpy.LocalSpace.from_space(value.get_domain_space())
     return islpy.PwAff.from_aff(islpy.Aff.zero_on_domain(space).add_constant_val(number))
@@ -209,6 +201,6 @@ def _constant_like(value: islpy.PwAff, number: int) -> islpy.PwAff:
 _DIVISIONS: Mapping[type, Callable[[islpy.PwAff, int], islpy.PwAff]] = {
     FloorDiv: lambda value, divisor: value.scale_down_val(divisor).floor(),
     FloorMod: lambda value, divisor: value.mod_val(divisor),
-    TruncDiv: _truncate,
+    TruncDiv: lambda value, divisor: value.tdiv_q(_constant_like(value, divisor)),
     TruncMod: lambda value, divisor: value.tdiv_r(_constant_like(value, divisor)),
 }

@@ -177,7 +177,9 @@ class IterationSpace:
         self._inside: list[Condition] = []
         self._reaches: list[frozenset[Symbol]] = []
         for loop, own in zip(loops, self._own, strict=True):
-            start, stop = (self._bind(one) for one in (loop.start, loop.stop))
+            start, stop = (
+                one.substitute(values).substitute(self._replaced) for one in (loop.start, loop.stop)
+            )
             value = start + loop.step * Expr.symbol(own)
             ahead = less(value, stop) if loop.step > 0 else less(stop, value)
             self._inside.append(conjunction(less_equal(0, own), ahead))
@@ -193,7 +195,14 @@ class IterationSpace:
 
     def share_of_rows(self, condition: Condition) -> float:
         """Give the share of the innermost loop's runs in which a condition holds at least once."""
-        return self._share(unite(condition), _find_rows, key=(0, 0), keeps_inner=True)
+        return self._share(
+            unite(condition),
+            lambda points: points.project_out(
+                islpy.dim_type.set, points.dim(islpy.dim_type.set) - 1, 1
+            ),
+            key=(0, 0),
+            keeps_inner=True,
+        )
 
     def share_of_lines(self, condition: Condition, stride: int, line_bytes: int) -> float:
         """Give the share of lines, of all that an access passes, that it touches."""
@@ -275,9 +284,6 @@ class IterationSpace:
                     symbols |= reach
         return [own for own in self._own if own in symbols]
 
-    def _bind(self, expr: Expr) -> Expr:
-        return expr.substitute(self._values).substitute(self._replaced)
-
     def _to_lines(self, points: islpy.Set, stride: int, line_bytes: int) -> islpy.Set:
         """Put the number of its line in the place of the innermost loop's iteration."""
         outer = "".join(f"o{place}," for place in range(points.dim(islpy.dim_type.set) - 1))
@@ -299,10 +305,6 @@ def unite(condition: Condition) -> Condition:
     for one in find_decisions(condition):
         condition = disjunction(*(condition.substitute({one: side}) for side in (0, 1)))
     return condition
-
-
-def _find_rows(points: islpy.Set) -> islpy.Set:
-    return points.project_out(islpy.dim_type.set, points.dim(islpy.dim_type.set) - 1, 1)
 
 
 def _size(points: islpy.Set) -> int:

@@ -42,7 +42,10 @@ def write_sum(terms: Sequence[Term]) -> str:
     ordered.insert(0, ordered.pop(first))
     text = ""
     for factors, coefficient in ordered:
-        body = _write_product(factors, abs(coefficient))
+        texts = [f"({one})" if one.text_needs_parentheses else str(one) for one in factors]
+        if abs(coefficient) != 1 or not texts:
+            texts.insert(0, str(abs(coefficient)))
+        body = "*".join(texts)
         if text:
             text += f" {'-' if coefficient < 0 else '+'} {body}"
         else:
@@ -62,13 +65,6 @@ def write_operand(terms: Sequence[Term], *, as_factor: bool) -> str:
 def _is_sole(terms: Sequence[Term]) -> bool:
     """Tell whether the sum is one factor and nothing else."""
     return len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1
-
-
-def _write_product(factors: tuple[Factor, ...], coefficient: int) -> str:
-    texts = [f"({one})" if one.text_needs_parentheses else str(one) for one in factors]
-    if coefficient != 1 or not texts:
-        texts.insert(0, str(coefficient))
-    return "*".join(texts)
 
 
 Operand: TypeAlias = "Expr | Symbol | int"
@@ -250,6 +246,13 @@ class Expr:
         return Expr({product: total for product, total in terms.items() if total})
 
     __rmul__ = __mul__
+
+    def divide_terms(self, divisor: int) -> "Expr":
+        """Divide all coefficients, rounding down."""
+        if divisor == 1:
+            return self
+        quotients = ((monomial, factor // divisor) for monomial, factor in self._terms.items())
+        return Expr({monomial: factor for monomial, factor in quotients if factor})
 
     def __eq__(self, other: object) -> bool:
         return self._terms == other._terms if isinstance(other, Expr) else NotImplemented

@@ -2,7 +2,7 @@
 
 import importlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from kernelcast.expressions import Expr, Symbol, SymbolKind
@@ -56,19 +56,29 @@ def read_assignments(
     fields = {access.field.name: access.field for access in (*reads, *writes)}
     shapes = {key: _find_shape(one, sizes) for key, one in fields.items()}
     strides = {key: _find_strides(one, shapes[key]) for key, one in fields.items()}
-    axes = _order_axes(writes[0].field, strides[writes[0].field.name])
+    written = writes[0].field
+    # The spatial coordinates in the order of OpenCL's dimensions.
+    axes = sorted(range(written.spatial_dimensions), key=lambda one: strides[written.name][one])
     kinds = [(AccessKind.LOAD, one) for one in reads] + [(AccessKind.STORE, one) for one in writes]
     kernel = WrittenKernel(
         name=name,
-        arrays=tuple(_describe(one, shapes[key]) for key, one in fields.items()),
+        arrays=tuple(
+            WrittenArray(
+                name=one.name,
+                element=_read_type(one),
+                extents=(Expr.constant(math.prod(shapes[key])),),
+            )
+            for key, one in fields.items()
+        ),
         accesses=tuple(
             _place(one, kind, site, strides[one.field.name], axes)
             for site, (kind, one) in enumerate(kinds)
         ),
-        operations=_count_operations(counted, writes[0].field),
+        operations=_count_operations(counted, written),
     )
-    border = _reach(reads) if ghost_layers is None else ghost_layers
-    extents = [shapes[writes[0].field.name][coordinate] for coordinate in axes]
+    reach = max((abs(int(one)) for access in reads for one in access.offsets), default=0)
+    border = reach if ghost_layers is None else ghost_layers
+    extents = [shapes[written.name][coordinate] for coordinate in axes]
     interior = tuple(extent - 2 * border for extent in extents)
     return kernel, NDRange(
         global_size=interior,
@@ -139,17 +149,8 @@ def _find_strides(field: Any, shape: Sequence[int]) -> tuple[int, ...]:  # noqa:
     return tuple(strides)
 
 
-def _order_axes(field: Any, strides: Sequence[int]) -> list[int]:  # noqa: ANN401
-    """Give the spatial coordinates in the order of OpenCL's dimensions."""
-    return sorted(range(field.spatial_dimensions), key=lambda one: strides[one])
-
-
-def _describe(field: Any, shape: Sequence[int]) -> WrittenArray:  # noqa: ANN401
-    return WrittenArray(
-        name=field.name,
-        element=ElementType.parse(str(field.dtype).removesuffix(" const")),
-        extents=(Expr.constant(math.prod(shape)),),
-    )
+def _read_type(field: Any) -> ElementType:  # noqa: ANN401
+    return ElementType.parse(str(field.dtype).removesuffix(" const"))
 
 
 def _place(
@@ -159,7 +160,7 @@ def _place(
     strides: Sequence[int],
     axes: Sequence[int],
 ) -> MemoryAccess:
-    element = ElementType.parse(str(access.field.dtype).removesuffix(" const"))
+    element = _read_type(access.field)
     cell = Expr.constant(0)
     for axis, coordinate in enumerate(axes):
         place = Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis))
@@ -173,14 +174,10 @@ def _place(
     )  # fmt: skip
 
 
-def _reach(accesses: Iterable[Any]) -> int:
-    return max((abs(int(one)) for access in accesses for one in access.offsets), default=0)
-
-
 def _count_operations(collection: Any, field: Any) -> dict[str, float]:  # noqa: ANN401
     """Count additions and products at the field's precision; the rest as special functions."""
     counts = collection.operation_count
-    bits = ElementType.parse(str(field.dtype).removesuffix(" const")).dtype.itemsize * 8
+    bits = _read_type(field).dtype.itemsize * 8
     plain = counts["adds"] + counts["muls"]
     special = sum(count for key, count in counts.items() if key not in {"adds", "muls"})
     return {f"fp{bits}": float(plain), "special": float(special)}

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind
+from kernelcast.expressions import EvaluationError, Symbol, SymbolKind
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.axes import Axis, list_axes
 from kernelcast.expressions.intervals import Interval, bound_pieces, bound_values
@@ -108,35 +108,21 @@ def _name_scalar(name: str) -> Symbol:
 
 def _is_bounded(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> bool:
     try:
-        bound_access(access, ranges)
+        known = bind_loops(access, ranges)
+        if access.offset_bytes is not None and known is not None:
+            bound_values(access.offset_bytes, known)
     except EvaluationError:
         return False
-    return True
-
-
-def bound_access(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> list[Interval]:
-    """Give the range of an access, its conditions aside; nothing where its loops do not run."""
-    offset, known = _take_offset(access), bind_loops(access, ranges)
-    if known is None:
-        return []
-    low, high = bound_values(offset, known)
-    return [(low, high + access.bytes)]
+    return access.offset_bytes is not None
 
 
 def _list_pieces(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> list[Interval]:
     """Give the range of an access in pieces, where there are gaps between them."""
-    offset, known = _take_offset(access), bind_loops(access, ranges)
-    if known is None:
+    known = bind_loops(access, ranges)
+    if known is None or access.offset_bytes is None:
         return []
-    pieces = bound_pieces(offset, known, least_gap=_LEAST_GAP_BYTES, most=_MOST_PIECES)
+    pieces = bound_pieces(access.offset_bytes, known, least_gap=_LEAST_GAP_BYTES, most=_MOST_PIECES)
     return [(low, high + access.bytes) for low, high in pieces]
-
-
-def _take_offset(access: MemoryAccess) -> Expr:
-    if access.offset_bytes is None:
-        msg = f"line {access.line}: {access.reason}"
-        raise EvaluationError(msg)
-    return access.offset_bytes
 
 
 def bind_loops(

@@ -101,7 +101,8 @@ def find_footprint(
 
 def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterator[WrittenRanges]:
     """Find what accesses touch in each slab, stretch by stretch along the widest strides."""
-    space = _slabs_of(launch)
+    space = launch.slabs
+    assert space is not None
     followed = _choose_wide(placed, space, detail)
     followed |= {one: placed.points.list_values(one) for one in placed.curved_bytes.symbols()}
     cut = next((one for one in followed if _is_cut(one, space)), None)
@@ -124,11 +125,6 @@ def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterat
     )
     for shift, access in placed.members:
         yield WrittenRanges(low + shift, high + shift + access.bytes, slabs)
-
-
-def _slabs_of(launch: LaunchPoints) -> SlabSpace:
-    assert launch.slabs is not None
-    return launch.slabs
 
 
 def _is_cut(symbol: Symbol, space: SlabSpace) -> bool:
@@ -218,7 +214,12 @@ def assess_split(
 ) -> SplitSafety:
     """Tell whether slabs of a launch may run on different devices, if buffers lie apart."""
     shared = [one for one in facts.accesses if one.space in _SHARED]
-    refusals = _refuse_atomics(shared)
+    refusals = [
+        f"line {one.line}: {one.text} is an atomic operation on global memory: work-groups on "
+        "different devices would not see each other's"
+        for one in shared
+        if one.kind is AccessKind.ATOMIC
+    ]
     if not assumes_independence:
         refusals += _refuse_unknown(facts, shared)
     rules: dict[str, MergeRule] = {}
@@ -249,15 +250,6 @@ def assess_split(
         refusals=tuple(dict.fromkeys(refusals)),
         unread=frozenset(unread),
     )
-
-
-def _refuse_atomics(accesses: Sequence[MemoryAccess]) -> list[str]:
-    return [
-        f"line {one.line}: {one.text} is an atomic operation on global memory: work-groups on "
-        "different devices would not see each other's"
-        for one in accesses
-        if one.kind is AccessKind.ATOMIC
-    ]
 
 
 def _refuse_unknown(facts: KernelFacts, accesses: Sequence[MemoryAccess]) -> list[str]:

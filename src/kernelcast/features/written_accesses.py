@@ -410,7 +410,7 @@ class WrittenKernel:
 
     def facts(self) -> KernelFacts:
         """Give what analysis would have found, had there been a source."""
-        guarded = [one for one in self.accesses if not _runs_once(one)]
+        guarded = [one for one in self.accesses if one.guard != TRUE or one.loops]
         counters = {one.site: number for number, one in enumerate(guarded)}
         loops = {loop.name: loop for one in self.accesses for loop in one.loops}
         local = [one for one in self.arrays if one.space is MemorySpace.LOCAL]
@@ -456,10 +456,6 @@ class WrittenKernel:
             )
             for number, (key, operations) in enumerate(zip(keys, counts, strict=True))
         ]  # fmt: skip
-
-
-def _runs_once(access: MemoryAccess) -> bool:
-    return access.guard == TRUE and not access.loops
 
 
 def _count(access: MemoryAccess) -> OperationCounts:

@@ -35,7 +35,9 @@ def count_touched_bytes(
         size = sizes.get(access.buffer or "")
         if size is None or access.space not in _SPACES or not access.is_exact:
             continue
-        touched = _count(access, known, items.is_present) * total / count
+        offsets = _find_offsets(access, known, items.is_present)
+        elements = 0 if offsets is None else np.unique(offsets).size
+        touched = elements * access.bytes * total / count
         most[str(access.buffer)] = max(most.get(str(access.buffer), 0.0), min(touched, size))
     return sum(most.values())
 
@@ -68,12 +70,6 @@ def compare_touched(
         per_group.append(sum(touched.values()))
     lines, pages = np.asarray(per_group[0]) / np.asarray(per_group[1])
     return (float(lines), float(pages)) if np.isfinite([lines, pages]).all() else None
-
-
-def _count(access: MemoryAccess, known: Mapping[Symbol, Value], mask: BoolArray) -> int:
-    """Count the different bytes that an access touches in the first iterations of its loops."""
-    offsets = _find_offsets(access, known, mask)
-    return 0 if offsets is None else int(np.unique(offsets).size) * access.bytes
 
 
 def _find_offsets(

@@ -1,11 +1,9 @@
 """Compiles a kernel as far as its facts are read from: inlined, its variables in registers."""
 
-import gc
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -30,18 +28,6 @@ _MOST_FRAMES = 60_000
 _LOCK = threading.Lock()
 
 Result = TypeVar("Result")
-
-
-@contextmanager
-def paused_collector() -> Iterator[None]:
-    """Keep Python from searching a growing tree for garbage: that took two thirds of reading it."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def run_deep(function: Callable[[], Result]) -> Result:
@@ -166,12 +152,11 @@ def read_code(
         reader = FactsReader(open_code(kernel, known_buffers), kernel.source)
         return reader, reader.read(gaps)
 
-    with paused_collector():
-        for attempt in (read, lambda: run_deep(read)):
-            try:
-                return attempt()
-            except RecursionError:
-                continue
+    for attempt in (read, lambda: run_deep(read)):
+        try:
+            return attempt()
+        except RecursionError:
+            continue
     msg = (
         f"{kernel.source_name}: kernel {kernel.name!r} nests too deeply to be analysed; "
         "nest less deeply"

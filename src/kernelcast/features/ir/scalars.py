@@ -61,6 +61,7 @@ from kernelcast.features.ir.values import (
     is_stand_in,
     map_place,
     merge,
+    parts_of,
     places_of,
     put_in,
     rebuild,
@@ -1012,15 +1013,8 @@ def _add(one: Expr | Opaque, two: Expr | Opaque) -> Expr | Opaque:
 def _numbers_in(value: Value) -> Iterator[Expr | Condition]:
     if isinstance(value, Expr | Condition):
         yield value
-    elif isinstance(value, Lanes):
-        for lane in value.lanes:
-            yield from _numbers_in(lane)
-    elif isinstance(value, Pointer):
-        yield from _numbers_in(value.offset)
-    elif isinstance(value, Choice):
-        yield value.condition
-        yield from _numbers_in(value.then)
-        yield from _numbers_in(value.otherwise)
+    for part in parts_of(value):
+        yield from _numbers_in(part)
 
 
 def _blur_like(value: Value, sources: frozenset[str]) -> Value:

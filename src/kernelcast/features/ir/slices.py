@@ -69,7 +69,8 @@ class Code:
                     continue
                 if any(value in found for _, value in one.operands) or (
                     one.opcode == "phi" and any(
-                        self._asks(key, found) for key in self.find_branches(one))
+                        value in found for key in self.find_branches(one)
+                        for _, value in self.flow.terminator(key).operands[:1])
                 ) or (
                     one.opcode == "load"
                     and self.list_memories(one.operands[0][1], one.block) & memories
@@ -77,9 +78,6 @@ class Code:
                     found.add(one.name)
                     has_changed = True
         return frozenset(found)
-
-    def _asks(self, label: str, names: set[str]) -> bool:
-        return any(value in names for _, value in self.flow.terminator(label).operands[:1])
 
     def find_asked(self, loop: Loop, labels: Iterable[str]) -> frozenset[str]:
         """Find the results of a loop's instructions on which branches depend."""
@@ -109,14 +107,11 @@ class Code:
             inner = next(each for each in self.flow.loops if each.header == one.block)
             again = [value for (_, value), label in zip(one.operands, one.labels, strict=True)
                      if label in inner.blocks]  # fmt: skip
-            if any(value != name for value in again) and self._follows(loop, name, again):
+            if any(value != name for value in again) and not (
+                self.find_dependent(loop, (name,)).isdisjoint(again)
+            ):  # fmt: skip
                 return True
         return False
-
-    def _follows(self, loop: Loop, name: str, values: list[str]) -> bool:
-        """Tell whether some values are made of a result."""
-        dependent = self.find_dependent(loop, (name,))
-        return any(value in dependent for value in values)
 
     def line_of(self, one: Instruction) -> int:
         """Give the line of an instruction; 0 in an included file."""
