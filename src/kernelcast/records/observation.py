@@ -15,6 +15,8 @@ from kernelcast.records.samples import SampleRun
 
 
 class Origin(StrEnum):
+    """How an observation came about."""
+
     COLLECTED = "collected"
     OBSERVED = "observed"
     """A program or a scheduler ran the kernel anyway and told us."""

@@ -31,6 +31,8 @@ class JobKind(StrEnum):
 
 
 class JobState(StrEnum):
+    """Where a job stands."""
+
     QUEUED = "queued"
     RUNNING = "running"
     DONE = "done"

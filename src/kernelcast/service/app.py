@@ -93,10 +93,28 @@ def create_app(
     app.add_middleware(GZipMiddleware, minimum_size=_LEAST_COMPRESSED, compresslevel=5)
 
     async def admit(scope: Scope, headers: Headers) -> int:
-        return await _admit(app.state.service, scope, headers)
+        """Tell how many bytes of a body are read: a stranger's only where one signs in."""
+        if scope["path"] == SIGN_IN_PATH:
+            return FORM_BYTES
+        service: Service = app.state.service
+        authorization = (
+            headers.get("authorization")
+            if scope["path"].startswith(f"{API_PREFIX}/")
+            else read_authorization(HTTPConnection(scope), service.settings)
+        )
+        try:
+            await identify(scope, service, authorization)
+        except (ApiError, KernelcastError):
+            return 0
+        return service.settings.limits.body_bytes
 
     async def shortcut(scope: Scope, headers: Headers, body: bytes) -> bytes | None:
-        return await _answer_repeat(app.state.service, scope, headers, body)
+        """Answer a request that was answered before; refusals are left to the usual way."""
+        service: Service = app.state.service
+        caller = await identify(scope, service, headers.get("authorization"))
+        if Access.ESTIMATE not in caller.scopes:
+            return None
+        return service.repeats.answer(body, may_run=Access.RUN in caller.scopes)
 
     app.add_middleware(
         Frame,
@@ -134,33 +152,6 @@ def _list_methods(app: FastAPI, request: Request) -> list[str]:
     ]
     has_head = "GET" in found and not request.url.path.endswith(STREAMS)
     return [*found, "HEAD"] if has_head else found
-
-
-async def _admit(service: Service, scope: Scope, headers: Headers) -> int:
-    """Tell how many bytes of a body are read: a stranger's only where one signs in."""
-    if scope["path"] == SIGN_IN_PATH:
-        return FORM_BYTES
-    is_of_api = scope["path"].startswith(f"{API_PREFIX}/")
-    authorization = (
-        headers.get("authorization")
-        if is_of_api
-        else read_authorization(HTTPConnection(scope), service.settings)
-    )
-    try:
-        await identify(scope, service, authorization)
-    except (ApiError, KernelcastError):
-        return 0
-    return service.settings.limits.body_bytes
-
-
-async def _answer_repeat(
-    service: Service, scope: Scope, headers: Headers, body: bytes
-) -> bytes | None:
-    """Answer a request that was answered before; refusals are left to the usual way."""
-    caller = await identify(scope, service, headers.get("authorization"))
-    if Access.ESTIMATE not in caller.scopes:
-        return None
-    return service.repeats.answer(body, may_run=Access.RUN in caller.scopes)
 
 
 @contextlib.asynccontextmanager

@@ -6,9 +6,9 @@ How long headers and bodies take to arrive is the business of the proxy: docs/ho
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from http import HTTPStatus
-from typing import Final, NoReturn
+from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -31,7 +31,6 @@ _HEADERS: Final = {
     "content-security-policy": API_POLICY,
     "cache-control": "no-store",
 }
-RawHeader = tuple[bytes, bytes]
 _RAW_HEADERS: Final = tuple((name.encode(), value.encode()) for name, value in _HEADERS.items())
 
 Watch = Callable[[str, str, int, float], None]
@@ -73,7 +72,8 @@ class Frame:
             return
         started_s = time.perf_counter()
         headers = Headers(scope=scope)
-        request_id = _choose_id(headers)
+        told_id = headers.get("x-request-id", "")
+        request_id = told_id if _REQUEST_ID.fullmatch(told_id) else secrets.token_hex(8)
         scope.setdefault("state", {})["request_id"] = request_id
         has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
         scope["state"]["is_read"] = not has_body
@@ -86,8 +86,10 @@ class Frame:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                names = {name.lower() for name, _ in message["headers"]}
                 message["headers"] = [
-                    *_add_headers(message["headers"]), (b"x-request-id", request_id.encode())
+                    *message["headers"], *(one for one in _RAW_HEADERS if one[0] not in names),
+                    (b"x-request-id", request_id.encode()),
                 ]  # fmt: skip
                 if not scope["state"]["is_read"]:  # nor is the rest of it
                     MutableHeaders(scope=message)["connection"] = "close"
@@ -110,7 +112,8 @@ class Frame:
 
         try:
             self._check_origin(scope, headers)
-            _check_address(scope)
+            if not (is_text(scope["path"]) and is_plain_form(scope.get("query_string", b""))):
+                raise _bad_text()
             await self._respond(scope, headers, receive, watch_begin)
         except ApiError as error:
             if is_begun:
@@ -140,7 +143,9 @@ class Frame:
         body = await _read_body(receive, headers, most)
         scope["state"]["is_read"] = True
         _check_type(scope, headers)
-        _check_body(scope, body)
+        is_of_api = scope["path"].startswith(f"{API_PREFIX}/")
+        if not (is_plain_json(body) if is_of_api else is_plain_form(body)):
+            raise _bad_text()
         known = await self._look_up(scope, headers, body)
         if known is None:
             await self._app(scope, _replay(body, receive), send)
@@ -230,12 +235,6 @@ async def _tell_gone() -> Message:
     return {"type": "http.disconnect"}
 
 
-def _add_headers(given: Sequence[RawHeader]) -> list[RawHeader]:
-    """Give an answer's headers and those of all answers, where it has none of that name."""
-    names = {name.lower() for name, _ in given}
-    return [*given, *(one for one in _RAW_HEADERS if one[0] not in names)]
-
-
 def _name_route(scope: Scope) -> str:
     """Give the pattern of the route that has answered: its names and not what stood for them."""
     if "route" not in scope and scope["path"] == _SHORTCUT_PATH:
@@ -245,17 +244,6 @@ def _name_route(scope: Scope) -> str:
     if path and is_of_api and not path.startswith(API_PREFIX):
         path = API_PREFIX + path  # routes of routers do not know where those were put
     return path or "other"
-
-
-def _check_address(scope: Scope) -> None:
-    if not (is_text(scope["path"]) and is_plain_form(scope.get("query_string", b""))):
-        _refuse_text()
-
-
-def _check_body(scope: Scope, body: bytes) -> None:
-    is_of_api = scope["path"].startswith(f"{API_PREFIX}/")
-    if not (is_plain_json(body) if is_of_api else is_plain_form(body)):
-        _refuse_text()
 
 
 def _check_type(scope: Scope, headers: Headers) -> None:
@@ -270,8 +258,8 @@ def _check_type(scope: Scope, headers: Headers) -> None:
         )
 
 
-def _refuse_text() -> NoReturn:
-    raise ApiError(
+def _bad_text() -> ApiError:
+    return ApiError(
         HTTPStatus.BAD_REQUEST,
         "invalid_text",
         "the request holds a NUL character or half of a surrogate pair; send text without them",
@@ -280,11 +268,6 @@ def _refuse_text() -> NoReturn:
 
 async def _refuse(error: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
     await ErrorResponse(error.status, error.code, error.message)(scope, receive, send)
-
-
-def _choose_id(headers: Headers) -> str:
-    given = headers.get("x-request-id", "")
-    return given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
 
 
 def _strip_port(host: str) -> str:
