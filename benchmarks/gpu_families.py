@@ -11,7 +11,6 @@ import argparse
 import json
 import statistics
 import sys
-import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +20,8 @@ from typing import Any
 import numpy as np
 from gpu_family_cases import Case, list_cases
 from gpu_family_machines import describe
-from gpu_family_report import draw, list_failures, write_document, write_summary
+from gpu_family_report import QUANTITIES, draw, list_failures, write_document, write_summary
+from harness import RESULTS, percent, read_json, write_json, write_text
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
@@ -32,7 +32,7 @@ from kernelcast.analytic.gpu.limiters.rates import FITTED, LimiterConstants, rea
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
 
-FOLDER = Path(__file__).parent / "results/gpu_families"
+FOLDER = RESULTS / "gpu_families"
 DOCUMENT = Path(__file__).parents[1] / "docs/explanation/analytic-gpu.md"
 LEFT_OUT = FOLDER / "leave_one_out.json"
 EVALUATIONS = 60
@@ -101,57 +101,44 @@ def summarise(rows: Sequence[Mapping[str, Any]], quantity: str) -> dict[str, flo
     return found
 
 
-def kin(family: str) -> str:
-    """Give what a family shares with its variants, which are left out together."""
-    return family.split("_")[0]
-
-
-def list_others(cases: Sequence[Case], family: str, quantity: str) -> list[Case]:
-    """List what is fitted to if a family and its variants are left out."""
-    return [one for one in cases if kin(one.family) != kin(family) and quantity in one.measured][
-        ::EVERY
-    ]
-
-
 def leave_out(cases: Sequence[Case]) -> dict[str, Any]:
-    """Fit without each family in turn; give its errors with the constants of the others."""
+    """Fit without each family and its variants in turn; give its errors with those constants."""
     own = [one for one in cases if one.device == "V100"]
+
+    def divide(family: str, quantity: str) -> tuple[list[Case], list[Case]]:
+        kin = family.split("_")[0]
+        others = [one for one in own if one.family.split("_")[0] != kin]
+        return (
+            [one for one in own if one.family == family],
+            [one for one in others if quantity in one.measured][::EVERY],
+        )
+
     found: dict[str, Any] = {}
-    with_volumes = sorted({one.family for one in own if "l2_load" in one.measured})
-    for family in with_volumes:
-        others = [
-            one for one in own if kin(one.family) != kin(family) and "l2_load" in one.measured
-        ][::EVERY]
+    for family in sorted({one.family for one in own if "l2_load" in one.measured}):
+        mine, others = divide(family, "l2_load")
         rates = fit_rates(others)
-        rows = judge([one for one in own if one.family == family],
-                     [ask(one, rates) for one in own if one.family == family])  # fmt: skip
+        rows = judge(mine, [ask(one, rates) for one in mine])
         found[family] = {
             "l1_load": [rates.l1_load.b, rates.l1_load.c],
             "l2_overlap": [rates.l2_overlap.b, rates.l2_overlap.c],
             **{name: summarise(rows, name) for name in ("dram_load", "l2_load")},
         }
         report(f"{family} left out: {found[family]}")
-    timed = sorted({one.family for one in own if "seconds" in one.measured})
-    for family in timed:
-        others = [
-            one for one in own if kin(one.family) != kin(family) and "seconds" in one.measured
-        ]
-        constants = fit_exposure(others[::EVERY], is_translated=family != "star3d25_v100")
-        mine = [one for one in own if one.family == family]
-        rows = judge(mine, [ask(one, None, constants) for one in mine])
+    for family in sorted({one.family for one in own if "seconds" in one.measured}):
+        mine, others = divide(family, "seconds")
+        constants = fit_exposure(others, is_translated=family != "star3d25_v100")
         entry = found.setdefault(family, {})
         entry["exposed"] = [constants.exposed_wavefronts, constants.exposed_lines]
-        entry["seconds"] = summarise(rows, "seconds")
+        entry["seconds"] = summarise(judge(mine, [ask(one, None, constants) for one in mine]),
+                                     "seconds")  # fmt: skip
         report(f"{family} left out: {entry['exposed']} {entry['seconds']}")
     return found
 
 
 def fit_rates(cases: Sequence[Case]) -> HitRates:
     """Fit the hit rates of L1 loads to L2 volumes, then those of L2 to DRAM volumes."""
-    rates = find_hit_rates()
-    for function, quantity in (("l1_load", "l2_load"), ("l2_overlap", "dram_load")):
-        rates = fit_rate(rates, function, cases, quantity)
-    return rates
+    rates = fit_rate(find_hit_rates(), "l1_load", cases, "l2_load")
+    return fit_rate(rates, "l2_overlap", cases, "dram_load")
 
 
 def fit_rate(base: HitRates, function: str, cases: Sequence[Case], quantity: str) -> HitRates:
@@ -213,40 +200,33 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     not_asked: Counter[str] = Counter()
     cases = list(list_cases(not_asked))
-    begin = time.process_time()
     rows = judge(cases, [ask(one) for one in cases])
-    seconds = time.process_time() - begin
     FOLDER.mkdir(parents=True, exist_ok=True)
     if options.leave_out:
-        LEFT_OUT.write_text(json.dumps(leave_out(cases), indent=1) + "\n", encoding="utf-8")
-    left_out = json.loads(LEFT_OUT.read_text()) if LEFT_OUT.exists() else {}
-    by_device: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows:
-        by_device[row["device"]].append(row)
+        write_json(LEFT_OUT, leave_out(cases))
     tables: dict[str, dict[str, Any]] = {}
-    for device, own in sorted(by_device.items()):
-        families = sorted({row["family"] for row in own})
+    for device in sorted({row["device"] for row in rows}):
+        own = [row for row in rows if row["device"] == device]
         tables[device] = {
             family: {
                 quantity: summary
-                for quantity in ("dram_load", "dram_store", "l2_load", "l2_store", "seconds")
+                for quantity in QUANTITIES
                 if (summary := summarise([r for r in own if r["family"] == family], quantity))
             }
-            for family in families
+            for family in sorted({row["family"] for row in own})
         }
         name = device.lower().replace(" ", "-").replace("(", "-").replace(")", "")
         content = {"device": device, "families": tables[device], "records": own}
-        (FOLDER / f"{name}.json").write_text(json.dumps(content) + "\n", encoding="utf-8")
+        write_text(FOLDER / f"{name}.json", json.dumps(content))
         draw(own, device, FOLDER / f"{name}.png")
-    write_summary(FOLDER / "summary.md", tables, left_out, not_asked, len(rows), seconds)
-    write_document(DOCUMENT, list_failures(tables))
-    for device, table in tables.items():
-        for family, quantities in table.items():
+        for family, quantities in tables[device].items():
             shown = ", ".join(
-                f"{name} {100 * one['median_absolute_error']:.1f} %"
-                for name, one in quantities.items()
+                f"{quantity} {percent(one['median_absolute_error'], 1)}"
+                for quantity, one in quantities.items()
             )
             report(f"{device}, {family}: {shown}")
+    write_summary(FOLDER / "summary.md", tables, read_json(LEFT_OUT), not_asked, len(rows))
+    write_document(DOCUMENT, list_failures(tables))
 
 
 if __name__ == "__main__":

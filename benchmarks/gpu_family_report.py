@@ -5,28 +5,33 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
+from harness import make_table, percent, write_text
+from matplotlib.figure import Figure
 
-mpl.use("Agg")
-from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, NullFormatter
-
+Tables = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
+"""Errors by device, family and quantity."""
 QUANTITIES = {
     "dram_load": "DRAM loads", "dram_store": "DRAM stores", "l2_load": "L2 loads",
     "l2_store": "L2 writes", "seconds": "time",
 }  # fmt: skip
-UNITS = {
-    "dram_load": (1e-6, "MB"), "l2_load": (1e-6, "MB"), "seconds": (1e3, "ms"),
-}  # fmt: skip
+DRAWN = {"dram_load": (1e-6, "MB"), "l2_load": (1e-6, "MB"), "seconds": (1e3, "ms")}
 BEGIN = "<!-- Written by benchmarks/gpu_families.py from its results; do not edit. -->"
 END = "<!-- end -->"
 AMD = ("MI250X(GCD)", "MI300A")
 GOALS = {"dram_load": (0.05, 0.10), "seconds": (0.15, 0.20)}
+"""Of medians, NVIDIA's and AMD's; Kendall's tau counts from ten times on."""
 OTHER_GOALS = (0.05, 0.10)
-LEAST_TAU = 0.8
-# Of medians, and of the order of at least ten times.
-FEW_TIMES = 10
+LEAST_TAU, FEW_TIMES = 0.8, 10
+FITTED_ON = (
+    "Errors are predicted over measured less one. The hit rate of L1 comes from every second "
+    "record of the four V100 families with counters, the other fitted constants from every second "
+    "local size of the 25-point star; the V100's rate of starting work-groups comes from "
+    "box2d_l1. That loads spread over time meet more of other work-groups' was found on "
+    "star3d13_2z, the form of loads in the program's order on laplace7_amdlab, and that L1 "
+    "overlaps the DRAM in full units on box2d_mem. How arithmetic and memory overlap comes from "
+    "microbenchmarks; that it counts at all was decided with the times of box2d_l1 and the others "
+    "in view. That work-groups of a unit share its L1 was found on the simulated GPU."
+)
 REASONS = {
     ("box2d_l1_v100", "seconds"): "warps of 2 to 16 rows come out 30 to 45 % low: lines at odd "
     "distances cost the V100 3 cycles instead of 2, as a table of the microbenchmarks shows; the "
@@ -72,149 +77,83 @@ REASONS = {
 }
 
 
-def fails(device: str, quantity: str, one: Mapping[str, float]) -> bool:
-    """Tell whether a median error or the order of times misses its goal."""
-    goal = GOALS.get(quantity, OTHER_GOALS)[device in AMD]
-    is_disordered = one["records"] >= FEW_TIMES and one.get("kendall_tau", 1.0) < LEAST_TAU
-    return one["median_absolute_error"] > goal or is_disordered
-
-
-def list_failures(
-    tables: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]],
-) -> list[str]:
-    """List what misses its goal, with the reason, as rows of a table."""
-    lines = [
-        "| device | family | quantity | median error | worst | Kendall tau | why |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for device, families in tables.items():
-        for family, quantities in families.items():
-            for quantity, one in quantities.items():
-                if fails(device, quantity, one):
-                    tau = f"{one['kendall_tau']:.2f}" if "kendall_tau" in one else ""
-                    lines.append(
-                        f"| {device} | {family} | {QUANTITIES[quantity]} | "
-                        f"{100 * one['median_absolute_error']:.1f} % | "
-                        f"{100 * one['worst_error']:.1f} % | {tau} | "
-                        f"{REASONS.get((family, quantity), 'not known')} |"
-                    )
-    return lines
+def list_failures(tables: Tables) -> list[str]:
+    """List what misses its goal, median or order of times, with the reason, as rows of a table."""
+    rows = [
+        (
+            device, family, QUANTITIES[quantity], percent(one["median_absolute_error"], 1),
+            percent(one["worst_error"], 1),
+            f"{one['kendall_tau']:.2f}" if "kendall_tau" in one else "",
+            REASONS.get((family, quantity), "not known"),
+        )
+        for device, families in tables.items()
+        for family, quantities in families.items()
+        for quantity, one in quantities.items()
+        if one["median_absolute_error"] > GOALS.get(quantity, OTHER_GOALS)[device in AMD]
+        or (one["records"] >= FEW_TIMES and one.get("kendall_tau", 1.0) < LEAST_TAU)
+    ]  # fmt: skip
+    headings = ("device", "family", "quantity", "median error", "worst", "Kendall tau", "why")
+    return make_table(headings, rows)
 
 
 def write_document(path: Path, lines: Sequence[str]) -> None:
     """Put the table of what fails between its marks."""
-    text = path.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    _, behind = rest.split(END)
-    content = "\n".join(lines)
-    path.write_text(f"{before}{BEGIN}\n{content}\n{END}{behind}", encoding="utf-8")
+    before, rest = path.read_text(encoding="utf-8").split(BEGIN)
+    write_text(path, before + BEGIN, *lines, END + rest.split(END)[1])
 
 
 def draw(rows: Sequence[Mapping[str, Any]], device: str, path: Path) -> None:
     """Draw predicted over measured, a panel per family and quantity."""
     families = sorted({row["family"] for row in rows})
-    shown = [one for one in UNITS if any(one in row["measured"] for row in rows)]
-    figure, axes = plt.subplots(
-        len(families), len(shown), figsize=(3.2 * len(shown) + 0.8, 2.1 * len(families) + 0.6),
-        squeeze=False,
-    )  # fmt: skip
+    shown = [one for one in DRAWN if any(one in row["measured"] for row in rows)]
+    size = (3.2 * len(shown) + 0.8, 2.1 * len(families) + 0.6)
+    figure = Figure(figsize=size, layout="tight")
+    axes = figure.subplots(len(families), len(shown), squeeze=False)
     for line, family in zip(axes, families, strict=True):
-        drawn = []
         for axis, quantity in zip(line, shown, strict=True):
             own = [r for r in rows if r["family"] == family and quantity in r["measured"]]
             axis.set_visible(bool(own))
-            if own:
-                _draw_panel(axis, own, quantity)
-                drawn.append(axis)
-        if drawn:
-            drawn[0].set_ylabel(family.replace("_v100", ""), fontsize=8)
+            scale, unit = DRAWN[quantity]
+            measured = [row["measured"][quantity] for row in own]
+            errors = [100 * (r["predicted"][quantity] / r["measured"][quantity] - 1) for r in own]
+            axis.axhline(0, color="grey", linewidth=0.8)
+            axis.plot([scale * one for one in measured], errors, ".", markersize=4)
+            axis.set_title(family.replace("_v100", ""), fontsize=8)
+            axis.set_xlabel(f"measured {QUANTITIES[quantity]}, {unit}", fontsize=7)
+            axis.tick_params(labelsize=7)
     figure.suptitle(f"{device}: predicted over measured, less 1, in per cent", fontsize=10)
-    figure.tight_layout()
     figure.savefig(path, dpi=110, metadata={"Software": None})
-    plt.close(figure)
-
-
-def _draw_panel(axis: Axes, rows: Sequence[Mapping[str, Any]], quantity: str) -> None:
-    scale, unit = UNITS[quantity]
-    measured = [scale * row["measured"][quantity] for row in rows]
-    errors = [100 * (row["predicted"][quantity] / row["measured"][quantity] - 1) for row in rows]
-    axis.axhline(0, color="grey", linewidth=0.8)
-    axis.plot(measured, errors, ".", markersize=4)
-    axis.set_xscale("log")
-    low, high = min(measured), max(measured)
-    axis.set_xlim(0.9 * low, 1.1 * high)
-    axis.set_xticks(sorted({low, (low * high) ** 0.5, high}) if high > 1.2 * low else [low])
-    axis.xaxis.set_major_formatter(
-        FuncFormatter(lambda x, _: f"{x:,.0f}" if x >= 1000 else f"{x:.3g}")
-    )
-    axis.xaxis.set_minor_formatter(NullFormatter())
-    most = max(10.0, 1.1 * max(map(abs, errors)))
-    axis.set_ylim(-most, most)
-    axis.set_xlabel(f"measured {QUANTITIES[quantity]}, {unit}", fontsize=7)
-    axis.tick_params(labelsize=7)
 
 
 def write_summary(
     path: Path,
-    tables: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]],
+    tables: Tables,
     left_out: Mapping[str, Any],
     not_asked: Mapping[str, int],
     count: int,
-    seconds: float,
 ) -> None:
     """Write the tables, what fails and why, and what could not be asked."""
-    lines = [
-        "# The GPU model against measured families",
-        "",
-        f"{count} records, {seconds:.1f} s of CPU time. Errors are predicted over measured less "
-        "one. The hit rate of L1 comes from every second record of the four V100 families with "
-        "counters, the other fitted constants from every second local size of the 25-point star; "
-        "the V100's rate of starting work-groups comes from box2d_l1. That loads spread over time "
-        "meet more of other work-groups' was found on star3d13_2z, the form of loads in the "
-        "program's order on laplace7_amdlab, and that L1 overlaps the DRAM in full units on "
-        "box2d_mem. How arithmetic and memory overlap comes from microbenchmarks; that it counts "
-        "at all was decided with the times of box2d_l1 and the others in view.",
-        "",
-    ]
+    lines = ["# The GPU model against measured families", "", f"{count} records. {FITTED_ON}", ""]
+    errors = ("median_absolute_error", "mean_absolute_error", "bias", "worst_error")
     for device, families in tables.items():
-        lines += [
-            f"## {device}", "",
-            "| family | quantity | records | median error | mean | bias | worst | Kendall tau |",
-            "|---|---|---|---|---|---|---|---|",
+        rows = [
+            (
+                family, QUANTITIES[quantity], int(one["records"]),
+                *(percent(one[name], 1) for name in errors),
+                f"{one['kendall_tau']:.2f}" if "kendall_tau" in one else "",
+            )
+            for family, quantities in families.items()
+            for quantity, one in quantities.items()
         ]  # fmt: skip
-        for family, quantities in families.items():
-            for quantity, one in quantities.items():
-                tau = f"{one['kendall_tau']:.2f}" if "kendall_tau" in one else ""
-                figures = " | ".join(
-                    f"{100 * one[name]:.1f} %"
-                    for name in ("median_absolute_error", "mean_absolute_error", "bias",
-                                 "worst_error")
-                )  # fmt: skip
-                records = int(one["records"])
-                lines.append(
-                    f"| {family} | {QUANTITIES[quantity]} | {records} | {figures} | {tau} |"
-                )
-        lines.append("")
-    lines += _compare_with_goals(tables, left_out)
-    lines += _list_left_out(left_out)
-    lines += ["## What fails, and why", "", *list_failures(tables)]
-    lines += ["", "## Records that were not asked about", ""]
-    lines += [f"- {times} of {reason}" for reason, times in sorted(not_asked.items())]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-
-
-def _compare_with_goals(
-    tables: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]],
-    left_out: Mapping[str, Any],
-) -> list[str]:
-    lines = [
-        "## Medians over families", "",
-        "V100 families with the constants that the others choose, see below.", "",
-        "| makers | quantity | families | median of medians | goal |", "|---|---|---|---|---|",
-    ]  # fmt: skip
+        headings = ("family", "quantity", "records", "median error", "mean", "bias", "worst",
+                    "Kendall tau")  # fmt: skip
+        lines += [f"## {device}", "", *make_table(headings, rows), ""]
+    lines += ["## Medians over families", "",
+              "V100 families with the constants that the others choose, see below.", ""]  # fmt: skip
+    medians = []
     for quantity, goals in GOALS.items():
         for maker, goal in zip(("NVIDIA", "AMD"), goals, strict=True):
-            medians = [
+            own = [
                 (left_out.get(family, {}).get(quantity) or quantities[quantity])[
                     "median_absolute_error"
                 ]
@@ -222,25 +161,29 @@ def _compare_with_goals(
                 for family, quantities in families.items()
                 if (device in AMD) == (maker == "AMD") and quantity in quantities
             ]
-            lines.append(
-                f"| {maker} | {QUANTITIES[quantity]} | {len(medians)} | "
-                f"{100 * statistics.median(medians):.1f} % | {100 * goal:.0f} % |"
-            )
-    return [*lines, ""]
-
-
-def _list_left_out(left_out: Mapping[str, Any]) -> list[str]:
-    if not left_out:
-        return []
-    lines = ["## Constants of the other families", "",
-             "Each V100 family with the constants that the others choose (mean, median error).", "",
-             "| family left out | DRAM loads | L2 loads | time |", "|---|---|---|---|"]  # fmt: skip
-    for family, found in left_out.items():
-        cells = [
-            f"{100 * one['mean_absolute_error']:.1f} %, {100 * one['median_absolute_error']:.1f} %"
-            if (one := found.get(name))
-            else ""
-            for name in ("dram_load", "l2_load", "seconds")
+            middle = percent(statistics.median(own), 1)
+            medians.append((maker, QUANTITIES[quantity], len(own), middle, percent(goal)))
+    headings = ("makers", "quantity", "families", "median of medians", "goal")
+    lines += [*make_table(headings, medians), ""]
+    if left_out:
+        names = ("dram_load", "l2_load", "seconds")
+        rows = [
+            (family, *(
+                f"{percent(one['mean_absolute_error'], 1)}, "
+                f"{percent(one['median_absolute_error'], 1)}"
+                if (one := found.get(name)) else "" for name in names
+            ))
+            for family, found in left_out.items()
+        ]  # fmt: skip
+        lines += [
+            "## Constants of the other families",
+            "",
+            "Each V100 family with the constants that the others choose (mean, median error).",
+            "",
+            *make_table(("family left out", *map(QUANTITIES.get, names)), rows),
+            "",
         ]
-        lines.append(f"| {family} | {' | '.join(cells)} |")
-    return [*lines, ""]
+    lines += ["## What fails, and why", "", *list_failures(tables)]
+    lines += ["", "## Records that were not asked about", ""]
+    lines += [f"- {times} of {reason}" for reason, times in sorted(not_asked.items())]
+    write_text(path, *lines)

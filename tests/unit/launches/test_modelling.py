@@ -11,11 +11,9 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling import fold, model_launch
-from kernelcast.launches.modelling.access_file import WrittenLaunch
 from kernelcast.launches.modelling.folding import parse_fold
 from kernelcast.launches.modelling.gpu_estimates import find_transition, model_volumes
-from kernelcast.launches.modelling.launches import model_written
-from kernelcast.launches.modelling.simplifying import simplify_accesses
+from kernelcast.launches.modelling.launches import model_written, simplify_accesses
 from kernelcast.launches.modelling.sources import LaunchSource, use_problem, use_written
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, NDRangeError, SignatureError
@@ -47,7 +45,7 @@ def make_source(ndrange: NDRange, texts: tuple[str, ...] = STAR) -> LaunchSource
     kernel = WrittenKernel(
         name="k", arrays=used, accesses=accesses, scalars=scalars, operations={"fp32": 6}
     )
-    return use_written(WrittenLaunch(kernel=kernel, ndrange=ndrange))
+    return use_written(kernel, ndrange)
 
 
 def touch(launch: ModelledLaunch) -> set[tuple[object, ...]]:

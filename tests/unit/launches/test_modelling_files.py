@@ -7,7 +7,6 @@ import pytest
 
 from kernelcast.analytic.gpu.hit_rates import HitRate, find_hit_rates
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling.access_file import is_access_file, read_access_file
 from kernelcast.launches.modelling.gpu_estimates import configure
 from kernelcast.launches.modelling.measurements import (
     RATE,
@@ -22,7 +21,11 @@ from kernelcast.launches.modelling.measurements import (
     read_measurements,
     write_hit_rates,
 )
-from kernelcast.launches.modelling.sources import read_launch_source
+from kernelcast.launches.modelling.sources import (
+    is_access_file,
+    read_access_file,
+    read_launch_source,
+)
 from kernelcast.records.errors import InputError, ProblemFileError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -38,7 +41,7 @@ loads: ["a[x][y]"]
 def test_examples_can_be_read(path: Path) -> None:
     """Reads every access file of the examples."""
     assert is_access_file(path)
-    assert read_access_file(path).kernel.accesses
+    assert read_access_file(path).kernel.facts.accesses
 
 
 def test_reads_every_key(tmp_path: Path) -> None:
@@ -67,10 +70,11 @@ registers: 40
     assert read.ndrange.global_offset == (1, 0)
     assert read.folds == ((1, 2),)
     assert read.registers == 40
-    assert read.kernel.name == "mine"
-    assert [one.count_bytes(read.kernel.scalars) for one in read.kernel.arrays] == [192, 16, 32]
-    assert [one.line for one in read.kernel.accesses] == [12, 12, 13, 14]
-    assert read.kernel.arrays[0].shift_bytes == 32
+    assert read.name == "mine"
+    assert read.kernel.buffers == {"a": 192, "c": 16}
+    assert read.kernel.local_bytes == 32
+    assert [one.line for one in read.kernel.facts.accesses] == [12, 12, 13, 14]
+    assert read.kernel.alignments == {"a": 32}
 
 
 @pytest.mark.parametrize(

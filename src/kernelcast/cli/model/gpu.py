@@ -14,7 +14,6 @@ from kernelcast.cli.terminal import present, progress, progress_bar
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling.access_file import WrittenLaunch
 from kernelcast.launches.modelling.folding import parse_fold
 from kernelcast.launches.modelling.gpu_estimates import (
     Configuration,
@@ -165,7 +164,7 @@ class GpuOptions:
     def read_source(self, extra: Mapping[str, Number] | None = None) -> LaunchSource:
         """Read the file, or the accesses that are given as text."""
         if self.file is None:
-            source = use_written(self._read_written())
+            source = self._read_written()
         else:
             source = read_launch_source(self.file, parameters={**self.parameters, **(extra or {})})
         if self.folds:
@@ -176,7 +175,7 @@ class GpuOptions:
             source.hit_rates = read_hit_rates_file(self.hit_rates)
         return source
 
-    def _read_written(self) -> WrittenLaunch:
+    def _read_written(self) -> LaunchSource:
         scalars = {name: _read_whole(name, value) for name, value in self.scalars.items()}
         arrays = {}
         for text in self.arrays:
@@ -199,9 +198,7 @@ class GpuOptions:
         )  # fmt: skip
         offset = _read_sizes(self.global_offset, "--offset") if self.global_offset else ()
         sizes = _read_sizes(self.global_size or "", "--global")
-        return WrittenLaunch(
-            kernel=kernel, ndrange=NDRange(global_size=sizes, global_offset=offset)
-        )
+        return use_written(kernel, NDRange(global_size=sizes, global_offset=offset))
 
 
 @option.command(short="Time, limiters and data volumes of a kernel on a GPU.")

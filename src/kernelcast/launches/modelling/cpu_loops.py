@@ -112,7 +112,9 @@ class LoopModel:
         self._traffic = self._conditions
         if self.predictor == "sim":
             self._traffic = SimulatedVolumes(self.nest, self.machine)
-        if self.in_core is None and self._knows_loads():
+        nearest = self.machine.caches[0].name
+        knows_loads = self.machine.streams.reached(nearest, 1.0, 0.0, 1) is not None
+        if self.in_core is None and knows_loads:
             self.in_core = InstructionTable(self.machine)
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> LoopPrediction:
@@ -204,10 +206,6 @@ class LoopModel:
         """Say where rows compete for few sets of a cache, which only a simulation sees."""
         return () if self.predictor == "sim" else self._conditions.conflicts(constants)
 
-    def _knows_loads(self) -> bool:
-        nearest = self.machine.caches[0].name
-        return self.machine.streams.reached(nearest, 1.0, 0.0, 1) is not None
-
 
 def read_loop_file(path: Path, constants: Mapping[str, int]) -> tuple[str, LoopNest]:
     """Read a file with a C99 listing."""
@@ -231,7 +229,7 @@ def prediction_to_json(found: LoopPrediction, unit: Unit) -> dict[str, object]:
     """Give one size; cycles are core cycles per cache line of work."""
     terms, roofline = found.in_core, found.roofline
     return {
-        "constants": dict(found.constants),
+        "constants": found.constants,
         "cores": found.cores,
         "cache_predictor": found.volumes.predictor,
         "unit": unit.value,
@@ -266,14 +264,4 @@ def prediction_to_json(found: LoopPrediction, unit: Unit) -> dict[str, object]:
 
 def estimate_to_json(name: str, found: AnalyticEstimate) -> dict[str, object]:
     """Give the estimate of an OpenCL launch; seconds, and bytes of the whole launch."""
-    return {
-        "kernel": name,
-        "machine": found.machine,
-        "model": found.model,
-        "seconds": found.seconds,
-        "limiter": found.limiter,
-        "limiters": dict(found.limiters),
-        "volumes": dict(found.volumes),
-        "quantities": dict(found.quantities),
-        "notes": list(found.notes),
-    }
+    return {"kernel": name, **asdict(found)}

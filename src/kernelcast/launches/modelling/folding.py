@@ -17,10 +17,9 @@ from kernelcast.expressions import (
     disjunction,
     less,
 )
-from kernelcast.expressions.accesses import AccessKind, LoopFacts, MemoryAccess
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.errors import InputError
-from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemoryOperation, MemorySpace, OperationCounts
 
 AXES = "xyz"
@@ -50,22 +49,29 @@ def fold(launch: ModelledLaunch, axis: int, times: int) -> ModelledLaunch:
     if times == 1:
         return launch
     size = ndrange.global_size[axis]
-    replacements = _deal_out(ndrange, axis, times)
-    last = ndrange.global_offset[axis] + size
+    own, offset = Symbol(SymbolKind.GLOBAL_ID, axis=axis), ndrange.global_offset[axis]
     is_guarded = size % times > 0
     turns: list[list[MemoryAccess]] = []
-    for turn, replaced in enumerate(replacements):
-        inside = less(replaced[_global_id(axis)], last) if is_guarded and turn else None
+    for turn in range(times):
+        replaced = {
+            own: times * Expr.symbol(own) + (turn - (times - 1) * offset),
+            Symbol(SymbolKind.GLOBAL_SIZE, axis=axis): Expr.constant(size),
+        }
+        inside = less(replaced[own], offset + size) if is_guarded and turn else None
         turns.append([_move(access, replaced, inside) for access in launch.accesses])
     found = _number(_share(turns))
+    sizes = list(ndrange.global_size)
+    sizes[axis] = -(-size // times)
+    is_known = all(one.offset_bytes is not None for one in launch.accesses)
+    note = f"folded {times}{AXES[axis]}: accesses that depend on data are left out of the volumes"
     return replace(
         launch,
-        ndrange=_shrink(ndrange, axis, times),
+        ndrange=replace(ndrange, global_size=tuple(sizes)),
         accesses=found,
         executed=_multiply(launch, found, times),
         updates_per_work_item=launch.updates_per_work_item * times,
         recorded=None,
-        notes=(*launch.notes, *_warn(launch, times, AXES[axis])),
+        notes=launch.notes if is_known else (*launch.notes, note),
     )
 
 
@@ -100,30 +106,6 @@ def _check(launch: ModelledLaunch, axis: int, times: int) -> None:
             raise InputError(msg)
 
 
-def _global_id(axis: int) -> Symbol:
-    return Symbol(SymbolKind.GLOBAL_ID, axis=axis)
-
-
-def _deal_out(ndrange: NDRange, axis: int, times: int) -> list[dict[Symbol, Expr]]:
-    """Give the update that a work-item computes at each turn, and the sizes as they were."""
-    own = Expr.symbol(_global_id(axis))
-    offset = ndrange.global_offset[axis]
-    size = Expr.constant(ndrange.global_size[axis])
-    return [
-        {
-            _global_id(axis): times * own + (turn - (times - 1) * offset),
-            Symbol(SymbolKind.GLOBAL_SIZE, axis=axis): size,
-        }
-        for turn in range(times)
-    ]
-
-
-def _shrink(ndrange: NDRange, axis: int, times: int) -> NDRange:
-    sizes = list(ndrange.global_size)
-    sizes[axis] = -(-sizes[axis] // times)
-    return replace(ndrange, global_size=tuple(sizes))
-
-
 def _move(
     access: MemoryAccess, replaced: Mapping[Symbol, Expr], inside: Condition | None
 ) -> MemoryAccess:
@@ -133,16 +115,14 @@ def _move(
         access,
         offset_bytes=None if offset is None else offset.substitute(replaced),
         guard=guard if inside is None else conjunction(inside, guard),
-        loops=tuple(_move_loop(one, replaced) for one in access.loops),
-    )
-
-
-def _move_loop(loop: LoopFacts, replaced: Mapping[Symbol, Expr]) -> LoopFacts:
-    trips = loop.trip_count
-    return replace(
-        loop,
-        condition=loop.condition.substitute(replaced),
-        trip_count=None if trips is None else trips.substitute(replaced),
+        loops=tuple(
+            replace(
+                loop,
+                condition=loop.condition.substitute(replaced),
+                trip_count=loop.trip_count and loop.trip_count.substitute(replaced),
+            )
+            for loop in access.loops
+        ),
     )
 
 
@@ -152,7 +132,9 @@ def _share(turns: Sequence[Sequence[MemoryAccess]]) -> list[MemoryAccess]:
     for turn, accesses in enumerate(turns):
         seen: Counter[tuple[object, ...]] = Counter()
         for access in accesses:
-            key = _identify(access, turn)
+            key: tuple[object, ...] = (access.site, turn)
+            if access.offset_bytes is not None and access.kind is not AccessKind.ATOMIC:
+                key = access.kind, access.buffer, access.bytes, access.offset_bytes, access.loops
             seen[key] += 1  # what one update loads twice, it loads twice folded as well
             key = (*key, seen[key])
             first = kept.get(key)
@@ -160,13 +142,6 @@ def _share(turns: Sequence[Sequence[MemoryAccess]]) -> list[MemoryAccess]:
                 access = replace(first, guard=_weaken(first.guard, access.guard))
             kept[key] = access
     return list(kept.values())
-
-
-def _identify(access: MemoryAccess, turn: int) -> tuple[object, ...]:
-    """Give what makes two accesses of a work-item the same."""
-    if access.offset_bytes is None or access.kind is AccessKind.ATOMIC:
-        return (access.site, turn)
-    return access.kind, access.buffer, access.bytes, access.offset_bytes, access.loops
 
 
 def _weaken(one: Condition, other: Condition) -> Condition:
@@ -232,9 +207,3 @@ def _count_kinds(accesses: tuple[MemoryAccess, ...]) -> Counter[MemoryOperation]
         for one in accesses
         if one.kind is not AccessKind.ATOMIC
     )
-
-
-def _warn(launch: ModelledLaunch, times: int, axis: str) -> list[str]:
-    if all(one.offset_bytes is not None for one in launch.accesses):
-        return []
-    return [f"folded {times}{axis}: accesses that depend on data are left out of the volumes"]

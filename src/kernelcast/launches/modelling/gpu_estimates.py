@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise, product
 
 from kernelcast.analytic.gpu.estimate import estimate_from_volumes
@@ -236,21 +236,8 @@ def _cross(points: Sequence[tuple[float, float]], level: float) -> float:
 
 def configuration_to_json(name: str, found: Configuration) -> dict[str, object]:
     """Give one answer; times are in seconds, volumes in bytes of the whole launch."""
-    estimate = found.estimate
-    kernel = {"kernel": name} if name else {}
-    return {
-        **kernel,
-        "machine": estimate.machine,
-        "local_size": list(found.local_size),
-        "fold": found.fold_text,
-        "updates": found.updates,
-        "seconds": estimate.seconds,
-        "limiter": estimate.limiter,
-        "limiters": dict(estimate.limiters),
-        "volumes": dict(estimate.volumes),
-        "quantities": dict(estimate.quantities),
-        "notes": list(estimate.notes),
-    }
+    launch = {"local_size": found.local_size, "fold": found.fold_text, "updates": found.updates}
+    return {**({"kernel": name} if name else {}), **launch, **asdict(found.estimate)}
 
 
 def sweep_to_json(name: str, machine: str, sweep: Sweep) -> dict[str, object]:

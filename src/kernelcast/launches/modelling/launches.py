@@ -3,17 +3,30 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from kernelcast.expressions import SymbolKind
+from kernelcast.expressions import (
+    And,
+    Comparison,
+    Condition,
+    Expr,
+    Or,
+    Relation,
+    Symbol,
+    SymbolKind,
+    conjunction,
+)  # fmt: skip
 from kernelcast.expressions.accesses import MemoryAccess
+from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
+from kernelcast.expressions.point_sets import split_into_boxes
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_scalars, choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import count_unjumped, doubt_counts, summarise
 from kernelcast.features.written_accesses import WrittenKernel
-from kernelcast.launches.modelling.simplifying import simplify_accesses
+from kernelcast.launches.modelling.folding import OF_WORK_GROUPS
 from kernelcast.launches.source_check import refuse_persistent
 from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.errors import SignatureError
@@ -24,10 +37,6 @@ from kernelcast.records.software_counters import RecordedAddresses, SoftwareCoun
 
 USUAL_WORK_GROUP = 64
 """Work-items of a work-group where neither the caller nor a device chooses."""
-
-_OF_WORK_GROUPS = frozenset(
-    {SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID, SymbolKind.LOCAL_SIZE, SymbolKind.GROUP_COUNT}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +64,7 @@ class ModelledKernel:
                 *(loop.condition.symbols() for loop in reach.loops)
             )
         )
-        return any(symbol.kind in _OF_WORK_GROUPS for symbol in used)
+        return any(symbol.kind in OF_WORK_GROUPS for symbol in used)
 
     @property
     def is_cooperative(self) -> bool:
@@ -229,3 +238,89 @@ def _list_gaps(accesses: Sequence[MemoryAccess], recorded: RecordedAddresses | N
     if not all(one.guard.is_exact for one in accesses):
         notes.append("accesses under conditions on data count as always executed")
     return notes
+
+
+_MOST_BOXES = 8
+_NEEDED = (SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID)
+
+
+def simplify_accesses(
+    accesses: Iterable[MemoryAccess], ndrange: NDRange, scalars: Mapping[str, int]
+) -> tuple[MemoryAccess, ...]:
+    """Write the accesses of a launch with global ids and bounds, where that says the same.
+
+    What a kernel writes as ``group * 16 + local`` is a global id, and ``x != 0`` is ``x > 0`` where
+    no ``x`` is less. Models treat ids and bounds exactly, other conditions by samples.
+
+    An access behind "one of these borders" becomes one access per border, disjoint, if each then
+    lies in a box of global ids; they keep the site they share.
+    """
+    found: list[MemoryAccess] = []
+    boxes: dict[Condition, list[Condition]] = {}
+    for one in accesses:
+        offset = None if one.offset_bytes is None else _rewrite(one.offset_bytes, ndrange)
+        if one.guard not in boxes:
+            parts = one.guard.parts if isinstance(one.guard, And) else (one.guard,)
+            guard = conjunction(
+                *(
+                    replace(part, expr=_rewrite(part.expr, ndrange))
+                    if isinstance(part, Comparison)
+                    else part
+                    for part in parts
+                )
+            )
+            boxes[one.guard] = _split(guard, ndrange, scalars)
+        found += [replace(one, offset_bytes=offset, guard=box) for box in boxes[one.guard]]
+    return tuple(found)
+
+
+def _split(guard: Condition, ndrange: NDRange, scalars: Mapping[str, int]) -> list[Condition]:
+    """Divide a guard with "or" or "!=" into disjoint boxes; it stays if there are none."""
+    values = bind_names(scalars)
+    ids = {
+        Symbol(SymbolKind.GLOBAL_ID, axis=axis): range(offset, offset + size)
+        for axis, (offset, size) in enumerate(
+            zip(ndrange.global_offset, ndrange.global_size, strict=True)
+        )
+    }
+    parts = guard.parts if isinstance(guard, And) else (guard,)
+    known = {one: one.substitute(values) for one in parts}
+    of_ids = [one for one in parts if known[one].is_exact and known[one].symbols() <= ids.keys()]
+    # Only these may leave ids in several stretches.
+    if not any(
+        isinstance(one, Or) or (isinstance(one, Comparison) and one.relation is Relation.NOT_ZERO)
+        for one in of_ids
+    ):
+        return [guard]
+    others = [one for one in parts if one not in of_ids]
+    found = split_into_boxes(conjunction(*(known[one] for one in of_ids)), ids, _MOST_BOXES)
+    return [conjunction(*others, box) for box in found] if found else [guard]
+
+
+def _rewrite(expr: Expr, ndrange: NDRange) -> Expr:
+    return _use_ids(expr, ndrange.known_local_size, ndrange.global_offset, ndrange.is_uniform)
+
+
+@lru_cache(maxsize=1 << 12)
+def _use_ids(
+    expr: Expr,
+    local_size: tuple[int, ...],
+    offset: tuple[int, ...],
+    is_uniform: bool,
+) -> Expr:
+    """Put global ids in the place of group and local ids that make them up."""
+    for axis, size in enumerate(local_size):
+        local, group = (Symbol(kind, axis=axis) for kind in _NEEDED)
+        if not {local, group} <= expr.symbols():
+            continue
+        replaced: dict[Symbol, Expr | int] = {
+            local: Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis))
+            - offset[axis]
+            - Expr.symbol(group) * size
+        }
+        if is_uniform:  # else the last work-group has another local size
+            replaced[Symbol(SymbolKind.LOCAL_SIZE, axis=axis)] = size
+        candidate = expr.substitute(replaced)
+        if group not in candidate.symbols():
+            expr = candidate
+    return expr

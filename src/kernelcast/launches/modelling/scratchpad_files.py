@@ -157,12 +157,9 @@ def _read_chunk(parts: Mapping[str, ScratchpadEntry]) -> float | None:
 
 def _read_gload(entry: ScratchpadEntry) -> GloadRequest:
     parts = entry.mapping(("name", "bytes", "count"), required=("bytes", "count"))
+    name = parts.pop("name").text() if "name" in parts else entry.key
     with entry.pointing_here():
-        return GloadRequest(
-            name=parts["name"].text() if "name" in parts else entry.key,
-            bytes=parts["bytes"].positive(),
-            count=parts["count"].positive(),
-        )
+        return GloadRequest(name=name, **{key: one.positive() for key, one in parts.items()})
 
 
 def list_scratchpads() -> dict[str, Path]:
@@ -217,18 +214,15 @@ def _read_number(entry: ScratchpadMachineEntry) -> float:
 
 def terms_to_json(terms: ScratchpadTerms, machine: ScratchpadMachine) -> dict[str, object]:
     """Give every term of a kernel."""
+    kernel = terms.kernel
     return {
-        "kernel": terms.kernel.name,
+        "kernel": kernel.name,
         "machine": machine.id,
-        "active_cpes": terms.kernel.active_cpes,
+        **_pick(kernel, "active_cpes", "compute", "average_ilp", "notes"),
         **_times(terms),
-        "copy_in_s": terms.copy_in_s,
-        "is_fully_overlapped": terms.is_fully_overlapped,
+        **_pick(terms, "copy_in_s", "is_fully_overlapped"),
         "dma": asdict(terms.dma),
         "gload": asdict(terms.gload),
-        "compute": dict(terms.kernel.compute),
-        "average_ilp": terms.kernel.average_ilp,
-        "notes": list(terms.kernel.notes),
     }
 
 
@@ -236,12 +230,9 @@ def granularity_to_json(steps: Sequence[GranularityStep]) -> list[dict[str, obje
     """Give a kernel with smaller and smaller DMA requests."""
     return [
         {
-            "parts": one.parts,
-            "smallest_bytes": one.smallest_bytes,
+            **_pick(one, "parts", "smallest_bytes", "saving_s", "equation_13_s"),
             "dma_requests": one.terms.dma.requests,
             **_times(one.terms),
-            "saving_s": one.saving_s,
-            "equation_13_s": one.equation_13_s,
         }
         for one in steps
     ]
@@ -249,14 +240,8 @@ def granularity_to_json(steps: Sequence[GranularityStep]) -> list[dict[str, obje
 
 def double_buffering_to_json(found: DoubleBuffering) -> dict[str, object]:
     """Give what double buffering would save."""
-    return {
-        "groups": found.terms.dma.groups,
-        "saving_s": found.saving_s,
-        "equation_14_s": found.equation_14_s,
-        "t_total_s": found.t_total_s,
-        "needed_bytes": found.needed_bytes,
-        "fits": found.fits,
-    }
+    names = ("saving_s", "equation_14_s", "t_total_s", "needed_bytes", "fits")
+    return {"groups": found.terms.dma.groups, **_pick(found, *names)}
 
 
 def cpes_to_json(sweep: CpeSweep) -> dict[str, object]:
@@ -266,24 +251,20 @@ def cpes_to_json(sweep: CpeSweep) -> dict[str, object]:
         "best_active_cpes": sweep.best.active_cpes,
         "best_of_one_group": None if own is None else own.active_cpes,
         "cpes": [
-            {
-                "active_cpes": one.active_cpes,
-                **_times(one.terms),
-                "saving_s": one.saving_s,
-                "equation_15_s": one.equation_15_s,
-            }
+            _pick(one, "active_cpes", "saving_s", "equation_15_s") | _times(one.terms)
             for one in sweep.points
         ],
         "refused": [{"active_cpes": count, "reason": reason} for count, reason in sweep.refused],
     }
 
 
+def _pick(record: object, *names: str) -> dict[str, object]:
+    return {name: getattr(record, name) for name in names}
+
+
 def _times(terms: ScratchpadTerms) -> dict[str, object]:
     return {
-        "t_total_s": terms.t_total_s,
-        "t_mem_s": terms.t_mem_s,
+        **_pick(terms, "t_total_s", "t_mem_s", "t_comp_s", "t_overlap_s"),
         "t_dma_s": terms.dma.time_s,
         "t_g_s": terms.gload.time_s,
-        "t_comp_s": terms.t_comp_s,
-        "t_overlap_s": terms.t_overlap_s,
     }

@@ -1,19 +1,28 @@
-"""Where launches to be modelled come from, and the same launch with other local sizes."""
+"""Where launches to be modelled come from, and the same launch with other local sizes.
+
+A problem file, or an access file: YAML with arrays, an index space and what a work-item touches.
+"""
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
+
+import yaml
 
 from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.expressions import Symbol, SymbolKind, conjunction, less
+from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.launches.modelling.access_file import (
-    WrittenLaunch,
-    is_access_file,
-    read_access_file,
+from kernelcast.features.written_accesses import (
+    WrittenArray,
+    WrittenKernel,
+    make_array,
+    read_access,
+    read_array,
 )
-from kernelcast.launches.modelling.folding import fold
+from kernelcast.launches.modelling.folding import fold, parse_fold
 from kernelcast.launches.modelling.launches import (
     ModelledKernel,
     choose_local_size,
@@ -21,12 +30,55 @@ from kernelcast.launches.modelling.launches import (
     model_written,
 )
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.launches.problem_file.located import Number
-from kernelcast.records.errors import InputError
+from kernelcast.launches.problem_file.located import (
+    Located,
+    Number,
+    items_of,
+    list_keys,
+    load,
+    pairs_of,
+    read_ndrange,
+    read_numbers,
+    read_text,
+)
+from kernelcast.records.errors import InputError, ProblemFileError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationCounts, add_weighted
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import RecordedAddresses, WarpCounters
+
+KEYS = (
+    "kernel", "parameters", "scalars", "arrays", "global_size", "local_size", "global_offset",
+    "fold", "loads", "stores", "atomics", "operations", "registers",
+)  # fmt: skip
+_ARRAY_KEYS = ("type", "extents", "space", "shift_bytes")
+_SPACES = ("global", "constant", "local")
+_KINDS = {
+    "loads": AccessKind.LOAD,
+    "stores": AccessKind.STORE,
+    "atomics": AccessKind.ATOMIC,
+}
+
+
+class AccessEntry(Located):
+    """A value of an access file."""
+
+    __slots__ = ()
+    whole: ClassVar[str] = "an access file needs arrays, global_size, and loads or stores"
+    deepest: ClassVar[str] = "an access file needs lists in mappings in one mapping, no more"
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the value is a text."""
+        return isinstance(self.node, yaml.ScalarNode) and not self.is_null
+
+    def formula(self) -> str:
+        """Read arithmetic over parameters as its value, anything else as it stands."""
+        try:
+            return str(self.number())
+        except ProblemFileError:
+            return self.text()
+
 
 Folds = tuple[tuple[int, int], ...]
 
@@ -105,7 +157,7 @@ def read_launch_source(
 ) -> LaunchSource:
     """Read a problem file or an access file."""
     if is_access_file(path):
-        return use_written(read_access_file(path, parameters=parameters))
+        return read_access_file(path, parameters=parameters)
     problem = read_problem(path, parameters=parameters)
     return use_problem(problem)
 
@@ -117,14 +169,16 @@ def use_problem(problem: Problem) -> LaunchSource:
     )
 
 
-def use_written(written: WrittenLaunch) -> LaunchSource:
-    """Take a written kernel for a source of launches."""
+def use_written(
+    kernel: WrittenKernel, ndrange: NDRange, *, folds: Folds = (), registers: int | None = None
+) -> LaunchSource:
+    """Take a kernel that was written down for a source of launches; each global id is an update."""
     return LaunchSource(
-        name=written.kernel.name,
-        kernel=model_written(written.kernel),
-        ndrange=written.ndrange,
-        folds=written.folds,
-        registers=written.registers,
+        name=kernel.name,
+        kernel=model_written(kernel),
+        ndrange=ndrange,
+        folds=folds,
+        registers=registers,
     )
 
 
@@ -183,3 +237,75 @@ def record_accesses(
         recorded=counted.addresses,
         warps=counters.warps,
     )
+
+
+def is_access_file(path: Path) -> bool:
+    """Tell whether a YAML file lists accesses; one that cannot be read does not."""
+    return bool({"arrays", *_KINDS} & list_keys(path))
+
+
+def read_access_file(
+    path: Path | str, *, parameters: Mapping[str, Number] | None = None
+) -> LaunchSource:
+    """Read an access file."""
+    path = Path(path)
+    bare = load(path, read_text(path, "access file"), AccessEntry)
+    section = pairs_of(bare.mapping(KEYS).get("parameters"))
+    root = replace(bare, key="access file", names=read_numbers(bare, section, parameters or {}))
+    entries = root.mapping(KEYS, required=("arrays", "global_size"))
+    with root.pointing_here():
+        kernel = _read_kernel(entries, path)
+    folds = []
+    for item in items_of(entries.get("fold")):
+        with item.pointing_here():
+            folds.append(parse_fold(item.text()))
+    return use_written(
+        kernel,
+        read_ndrange(entries),
+        folds=tuple(folds),
+        registers=entries["registers"].integer(minimum=1) if "registers" in entries else None,
+    )
+
+
+def _read_kernel(entries: Mapping[str, AccessEntry], path: Path) -> WrittenKernel:
+    scalars = {
+        name: value.integer(minimum=-(2**63))
+        for name, value in pairs_of(entries.get("scalars")).items()
+    }
+    arrays = {
+        name: _read_array(name, value, tuple(scalars))
+        for name, value in pairs_of(entries["arrays"]).items()
+    }
+    accesses: list[MemoryAccess] = []
+    for key, kind in _KINDS.items():
+        for item in items_of(entries.get(key)):
+            text = item.text()
+            with item.pointing_here():
+                found = read_access(
+                    text, arrays, kind=kind, scalars=tuple(scalars), site=len(accesses)
+                )
+            accesses.append(replace(found, line=item.node.start_mark.line + 1))
+    return WrittenKernel(
+        name=entries["kernel"].text() if "kernel" in entries else path.stem,
+        arrays=tuple(arrays.values()),
+        accesses=tuple(accesses),
+        scalars=scalars,
+        operations={
+            name: float(value.number())
+            for name, value in pairs_of(entries.get("operations")).items()
+        },
+    )
+
+
+def _read_array(name: str, entry: AccessEntry, scalars: tuple[str, ...]) -> WrittenArray:
+    with entry.pointing_here():
+        if entry.is_text:
+            return read_array(f"{name}:{entry.text()}", scalars)
+        parts = entry.mapping(_ARRAY_KEYS, required=("type",))
+        space = parts["space"].text() if "space" in parts else _SPACES[0]
+        if space not in _SPACES:
+            parts["space"].fail(f"expected one of {', '.join(_SPACES)}; found {space!r}")
+        extents = [one.formula() for one in items_of(parts.get("extents"))]
+        array = make_array(name, f"{space} {parts['type'].text()}", extents, scalars)
+        shift = parts["shift_bytes"].integer(minimum=0) if "shift_bytes" in parts else 0
+        return replace(array, shift_bytes=shift)
