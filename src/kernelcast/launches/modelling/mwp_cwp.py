@@ -1,12 +1,11 @@
 """Asks Hong and Kim's model for a launch on a GPU, and on a CPU as far as that has a meaning."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import NoReturn
 
-from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
+from kernelcast.analytic.cpu.opencl.device import read_device
 from kernelcast.analytic.cpu.opencl.execution import find_execution
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.occupancy import compute_occupancy
@@ -14,7 +13,6 @@ from kernelcast.analytic.mwp_cwp.model import (
     CaseRule,
     MwpCwpLaunch,
     MwpCwpMachine,
-    MwpCwpTerms,
     model_mwp_cwp,
 )
 from kernelcast.expressions.kernel_facts import KernelFacts
@@ -110,6 +108,13 @@ def _read_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Units:
     device = read_device(machine)
     execution = find_execution(launch, device)
     notes = list(device.notes)
+    # Lanes that an instruction fills at least: a scalar one takes a whole slot.
+    lanes = {
+        "fp32": device.lanes_of(_USUAL_BITS),
+        "fp64": device.lanes_of(_WIDE_BITS),
+        "native_special": 1,
+        "special": 1,
+    }
     memory = device.levels[-1]
     bandwidth = 1 / memory.load_s_per_byte
     return Units(
@@ -122,21 +127,9 @@ def _read_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Units:
         latency_s=_find_latency(machine),
         path_bytes_per_s=_find_path(machine, bandwidth, notes) / device.cores,
         transaction_bytes=device.line_bytes,
-        instruction_s=_time_instructions(
-            machine, (device.cores, execution.width), _list_lanes(device), notes
-        ),
+        instruction_s=_time_instructions(machine, (device.cores, execution.width), lanes, notes),
         notes=tuple(notes),
     )
-
-
-def _list_lanes(device: CpuDevice) -> dict[str, int]:
-    """Give the lanes that an instruction fills at least: a scalar one takes a whole slot."""
-    return {
-        "fp32": device.lanes_of(_USUAL_BITS),
-        "fp64": device.lanes_of(_WIDE_BITS),
-        "native_special": 1,
-        "special": 1,
-    }
 
 
 def _find_latency(machine: MachineDescription) -> float:
@@ -217,7 +210,22 @@ def estimate_mwp_cwp(
     units = read_units(modelled, machine)
     memory = _count_memory(modelled, units)
     issued, issue_s = _count_instructions(modelled, units, memory, counters)
-    inputs = _make_launch(modelled, units, memory, issued)
+    groups = modelled.ndrange.work_group_count
+    resident = min(units.resident_groups, ceil(groups / units.count))
+    active = min(units.count, groups)
+    inputs = MwpCwpLaunch(
+        comp_insts=max(0.0, issued - memory.coal - memory.uncoal),
+        coal_mem_insts=memory.coal,
+        uncoal_mem_insts=memory.uncoal,
+        synch_insts=modelled.executed.count(OperationKind.BARRIER),
+        uncoal_per_mw=memory.per_mw,
+        load_bytes_per_warp=memory.bytes,
+        active_warps_per_sm=resident * units.warps_per_group,
+        active_blocks_per_sm=resident,
+        active_sms=active,
+        # A unit that is not filled up takes as long as one that is.
+        blocks=max(groups, resident * active),
+    )
     device = MwpCwpMachine(
         issue_cycles=issue_s * units.clock_hz,
         freq_hz=units.clock_hz,
@@ -230,7 +238,17 @@ def estimate_mwp_cwp(
     )
     found = {one: model_mwp_cwp(inputs, device, rule=one) for one in CaseRule}
     terms = found[rule]
-    limiters = _list_limiters(terms, inputs, units.clock_hz)
+    warps_s = inputs.active_warps_per_sm * terms.rep / units.clock_hz
+    limiters = {
+        "compute": terms.comp_cycles * warps_s,
+        "memory": terms.mem_cycles / terms.mwp * warps_s,
+        "barriers": terms.synch_cycles / units.clock_hz,
+    }
+    published, other = found[CaseRule.PUBLISHED], found[CaseRule.BY_PARALLELISM]
+    note = (
+        "computes more than it waits: the published rule takes the formula of memory and says "
+        f"{published.seconds:.4g} s, by MWP and CWP alone it is {other.seconds:.4g} s"
+    )
     return AnalyticEstimate(
         model=MODEL,
         machine=machine.id,
@@ -238,11 +256,23 @@ def estimate_mwp_cwp(
         limiter=max(limiters, key=lambda one: limiters[one]),
         limiters=limiters,
         quantities={
-            **_list_quantities(terms, inputs, units.clock_hz),
-            "published_rule_s": found[CaseRule.PUBLISHED].seconds,
-            "by_parallelism_s": found[CaseRule.BY_PARALLELISM].seconds,
+            "mwp_count": terms.mwp,
+            "cwp_count": terms.cwp,
+            "active_warps_count": inputs.active_warps_per_sm,
+            "repetitions_count": terms.rep,
+            "mem_latency_s": terms.memory.mean_cycles / units.clock_hz,
+            "departure_delay_s": terms.memory.departure_delay_cycles / units.clock_hz,
+            "coalesced_count": inputs.coal_mem_insts,
+            "uncoalesced_count": inputs.uncoal_mem_insts,
+            "computation_count": inputs.comp_insts,
+            "published_rule_s": published.seconds,
+            "by_parallelism_s": other.seconds,
         },
-        notes=(*modelled.notes, *units.notes, *_note(found)),
+        notes=(
+            *modelled.notes,
+            *units.notes,
+            *(() if published.case is other.case else (note,)),
+        ),
     )
 
 
@@ -258,27 +288,6 @@ def add_mwp_cwp(
     except KernelcastError as error:
         return replace(estimate, notes=(*estimate.notes, f"no MWP-CWP estimate: {error}"))
     return replace(estimate, quantities={**estimate.quantities, "mwp_cwp_s": found.seconds})
-
-
-def _make_launch(
-    launch: ModelledLaunch, units: Units, memory: _Memory, issued: float
-) -> MwpCwpLaunch:
-    groups = launch.ndrange.work_group_count
-    resident = min(units.resident_groups, math.ceil(groups / units.count))
-    active = min(units.count, groups)
-    return MwpCwpLaunch(
-        comp_insts=max(0.0, issued - memory.coal - memory.uncoal),
-        coal_mem_insts=memory.coal,
-        uncoal_mem_insts=memory.uncoal,
-        synch_insts=launch.executed.count(OperationKind.BARRIER),
-        uncoal_per_mw=memory.per_mw,
-        load_bytes_per_warp=memory.bytes,
-        active_warps_per_sm=resident * units.warps_per_group,
-        active_blocks_per_sm=resident,
-        active_sms=active,
-        # A unit that is not filled up takes as long as one that is.
-        blocks=max(groups, resident * active),
-    )
 
 
 def _count_memory(launch: ModelledLaunch, units: Units) -> _Memory:
@@ -370,36 +379,3 @@ def _count_instructions(
         + rest * costs["fp32"]
     )  # fmt: skip
     return issued, total / executed if executed else costs["fp32"]
-
-
-def _list_limiters(terms: MwpCwpTerms, launch: MwpCwpLaunch, clock_hz: float) -> dict[str, float]:
-    warps = launch.active_warps_per_sm * terms.rep / clock_hz
-    return {
-        "compute": terms.comp_cycles * warps,
-        "memory": terms.mem_cycles / terms.mwp * warps,
-        "barriers": terms.synch_cycles / clock_hz,
-    }
-
-
-def _list_quantities(terms: MwpCwpTerms, launch: MwpCwpLaunch, clock_hz: float) -> dict[str, float]:
-    return {
-        "mwp_count": terms.mwp,
-        "cwp_count": terms.cwp,
-        "active_warps_count": launch.active_warps_per_sm,
-        "repetitions_count": terms.rep,
-        "mem_latency_s": terms.memory.mean_cycles / clock_hz,
-        "departure_delay_s": terms.memory.departure_delay_cycles / clock_hz,
-        "coalesced_count": launch.coal_mem_insts,
-        "uncoalesced_count": launch.uncoal_mem_insts,
-        "computation_count": launch.comp_insts,
-    }
-
-
-def _note(found: Mapping[CaseRule, MwpCwpTerms]) -> list[str]:
-    published, other = found[CaseRule.PUBLISHED], found[CaseRule.BY_PARALLELISM]
-    if published.case is other.case:
-        return []
-    return [
-        "computes more than it waits: the published rule takes the formula of memory and says "
-        f"{published.seconds:.4g} s, by MWP and CWP alone it is {other.seconds:.4g} s"
-    ]

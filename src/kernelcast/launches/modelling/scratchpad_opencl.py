@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,11 +50,18 @@ _ROOTS = frozenset({"sqrt", "rsqrt", "native_sqrt", "native_rsqrt", "half_sqrt",
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Counted:
-    """An access with what a work-group makes of it."""
+class GroupRequests:
+    """What a work-group's executions of one access amount to, mean of some work-groups."""
 
     access: MemoryAccess
-    found: "GroupRequests"
+    executions: float
+    """By all its work-items."""
+    requests: float
+    """Executions that at least one work-item takes part in, all together."""
+    bytes: float
+    chunks: float
+    """Of a request: distinct bytes, and contiguous pieces of memory that they lie in. 0 where the
+    address is not known."""
 
 
 def derive_scratchpad_kernel(
@@ -83,11 +91,11 @@ def derive_scratchpad_kernel(
     share = math.ceil(groups / cpes)
     far = [one for one in launch.accesses if one.space in _FAR]
     staged, others = _part(far, launch.accesses)
-    copies = [_Counted(access=one, found=count_group_requests(one, launch)) for one in staged]
+    copies = [count_group_requests(one, launch) for one in staged]
     # Where it goes is not known: it can be no copy.
-    others += [one.access for one in copies if not one.found.bytes]
-    copies = [one for one in copies if one.found.bytes]
-    loads = [_Counted(access=one, found=count_group_requests(one, launch)) for one in others]
+    others += [one.access for one in copies if not one.bytes]
+    copies = [one for one in copies if one.bytes]
+    loads = [count_group_requests(one, launch) for one in others]
     work_items = launch.ndrange.work_group_size * share
     gaps = [
         f"line {one.line}: {one.reason}"
@@ -132,8 +140,8 @@ def _loops(access: MemoryAccess) -> tuple[str, ...]:
     return tuple(one.name for one in access.loops)
 
 
-def _make_dma(copies: Iterable[_Counted], share: int) -> list[DmaRequest]:
-    requests: dict[tuple[Direction, int, tuple[str, ...]], list[_Counted]] = {}
+def _make_dma(copies: Iterable[GroupRequests], share: int) -> list[DmaRequest]:
+    requests: dict[tuple[Direction, int, tuple[str, ...]], list[GroupRequests]] = {}
     for one in copies:
         direction = Direction.IN if one.access.kind is AccessKind.LOAD else Direction.OUT
         requests.setdefault((direction, one.access.block, _loops(one.access)), []).append(one)
@@ -146,24 +154,23 @@ def _make_dma(copies: Iterable[_Counted], share: int) -> list[DmaRequest]:
                 name=f"{names} (line {lines})",
                 direction=direction,
                 copies=tuple(
-                    Copy(bytes=one.found.bytes, chunk_bytes=one.found.bytes / one.found.chunks)
-                    for one in parts
+                    Copy(bytes=one.bytes, chunk_bytes=one.bytes / one.chunks) for one in parts
                 ),
-                count=max(one.found.requests for one in parts) * share,
+                count=max(one.requests for one in parts) * share,
             )
         )
     return found
 
 
 def _make_gloads(
-    loads: Iterable[_Counted], share: int, machine: ScratchpadMachine
+    loads: Iterable[GroupRequests], share: int, machine: ScratchpadMachine
 ) -> list[GloadRequest]:
     found = []
     for one in loads:
         pieces = math.ceil(one.access.bytes / machine.gload_bytes)
         # An atomic operation loads and stores.
         times = 2 if one.access.kind is AccessKind.ATOMIC else 1
-        count = one.found.executions * share * pieces * times
+        count = one.executions * share * pieces * times
         if count and one.access.bytes:
             found.append(
                 GloadRequest(
@@ -176,7 +183,7 @@ def _make_gloads(
 
 
 def _count_compute(
-    executed: OperationCounts, work_items: int, copies: Iterable[_Counted], share: int
+    executed: OperationCounts, work_items: int, copies: Iterable[GroupRequests], share: int
 ) -> dict[str, float]:
     """Count compute instructions of a CPE; lanes of vectors one by one."""
     counts = {"floating": 0.0, "fixed": 0.0, "spm": 0.0, "div_sqrt": 0.0}
@@ -187,7 +194,7 @@ def _count_compute(
     near = sum(
         executed.count_memory(MemorySpace.LOCAL, is_store=is_store) for is_store in (True, False)
     )
-    by_dma = sum(one.found.executions for one in copies) * share
+    by_dma = sum(one.executions for one in copies) * share
     counts["spm"] = max(0.0, near * work_items - by_dma)
     return counts
 
@@ -206,8 +213,8 @@ def _classify(operation: Operation) -> str | None:
 
 def _note(
     launch: ModelledLaunch,
-    copies: Sequence[_Counted],
-    loads: Sequence[_Counted],
+    copies: Sequence[GroupRequests],
+    loads: Sequence[GroupRequests],
     average_ilp: float | None,
 ) -> list[str]:
     notes = [one for one in launch.notes if "recorded addresses" not in one]
@@ -236,52 +243,10 @@ def _note(
     return notes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRequests:
-    """What a work-group's executions of one access amount to, mean of some work-groups."""
-
-    executions: float
-    """By all its work-items."""
-    requests: float
-    """Executions that at least one work-item takes part in, all together."""
-    bytes: float
-    chunks: float
-    """Of a request: distinct bytes, and contiguous pieces of memory that they lie in. 0 where the
-    address is not known."""
-
-
 def count_group_requests(access: MemoryAccess, launch: ModelledLaunch) -> GroupRequests:
     """Count an access's requests per work-group; conditions on data count as met half the time."""
-    points = _follow(access, launch, choose_work_groups(launch.ndrange))
-    groups = float(points.groups)
-    weights = points.weights
-    executions = float((weights[:, None] * points.share).sum()) / groups
-    requests = float((weights * points.share.max(axis=1, initial=0.0)).sum()) / groups
-    some = points.offsets is not None and weights.size > 0
-    if not some or not requests:
-        return GroupRequests(executions=executions, requests=requests, bytes=0.0, chunks=0.0)
-    sizes, chunks = _measure(points, access.bytes)
-    total = float(weights.sum())
-    return GroupRequests(
-        executions=executions,
-        requests=requests,
-        bytes=float((weights * sizes).sum()) / total,
-        chunks=float((weights * chunks).sum()) / total,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Followed:
-    """Iterations of an access: one row each, one column per work-item."""
-
-    weights: FloatArray
-    share: FloatArray
-    offsets: npt.NDArray[np.int64] | None
-    groups: int
-
-
-def _follow(access: MemoryAccess, launch: ModelledLaunch, groups: Sequence[int]) -> _Followed:
-    items = bind_ids(launch.ndrange, groups)
+    chosen = choose_work_groups(launch.ndrange)
+    items = bind_ids(launch.ndrange, chosen)
     bindings: Mapping[Symbol, object] = {**items.bindings, **bind_names(launch.scalars)}
     start = Points.start(bindings, items.is_present)  # type: ignore[arg-type]  # both are values
     loops = tuple(Loop(one) for one in access.loops)
@@ -291,30 +256,26 @@ def _follow(access: MemoryAccess, launch: ModelledLaunch, groups: Sequence[int])
         offset = None
     wanted = access.guard.symbols() | (frozenset() if offset is None else offset.symbols())
     used = wanted.union(*(loop.symbols for loop in loops))
+    # Iterations are rows, work-items columns.
     points = run_loops(start.keep(used), loops, wanted, BUDGET)
-    shape = points.is_active.shape
-    share = estimate_share(access.guard, points.bindings, shape) * points.is_active
+    share = estimate_share(access.guard, points.bindings, points.is_active.shape) * points.is_active
     kept = np.flatnonzero(share.any(axis=1))
     points, share = points.take(kept), share[kept]
-    offsets = None
-    if offset is not None:
-        try:
-            value = evaluate_where(offset, share > 0, points.bindings)
-            offsets = widen(value, share.shape)
-        except EvaluationError:
-            offsets = None
-    return _Followed(weights=points.weights, share=share, offsets=offsets, groups=len(groups))
-
-
-def _measure(points: _Followed, element_bytes: int) -> tuple[FloatArray, FloatArray]:
-    """Count the distinct bytes and the contiguous chunks of each row."""
-    if points.offsets is None:
-        nothing = np.zeros(points.weights.size)
-        return nothing, nothing
-    sizes, chunks = np.zeros(points.weights.size), np.zeros(points.weights.size)
-    for row, (offsets, share) in enumerate(zip(points.offsets, points.share, strict=True)):
-        begins = np.unique(offsets[share > 0])
-        steps = np.diff(begins)
-        sizes[row] = element_bytes + np.minimum(steps, element_bytes).sum()
-        chunks[row] = 1 + np.count_nonzero(steps > element_bytes)
-    return sizes, chunks
+    weights, groups = points.weights, float(len(chosen))
+    requests = float((weights * share.max(axis=1, initial=0.0)).sum()) / groups
+    sizes, chunks = np.zeros(weights.size), np.zeros(weights.size)
+    if offset is not None and requests:
+        with suppress(EvaluationError):
+            addresses = widen(evaluate_where(offset, share > 0, points.bindings), share.shape)
+            for row, (offsets, active) in enumerate(zip(addresses, share, strict=True)):
+                steps = np.diff(np.unique(offsets[active > 0]))
+                sizes[row] = access.bytes + np.minimum(steps, access.bytes).sum()
+                chunks[row] = 1 + np.count_nonzero(steps > access.bytes)
+    total = float(weights.sum()) or 1.0
+    return GroupRequests(
+        access=access,
+        executions=float((weights[:, None] * share).sum()) / groups,
+        requests=requests,
+        bytes=float((weights * sizes).sum()) / total,
+        chunks=float((weights * chunks).sum()) / total,
+    )
