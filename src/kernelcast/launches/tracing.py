@@ -1,7 +1,7 @@
 """Traces a problem on devices: marks from the source, a run on the device, a verdict."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -135,8 +135,12 @@ def trace_on_devices(
 ) -> Iterator[TraceAnswer]:
     check_timeout(timeout_s)
     for device in devices:
-        trace: WorkGroupTrace | None = None
-        cause: KernelcastError | None = None
+        answer = TraceAnswer(
+            device=device.name,
+            device_id=device.id,
+            problem=problem.name,
+            kernel=problem.kernel.name,
+        )
         task = TraceTask(problem=problem.on(device), device_id=device.id, settings=settings)
         try:
             trace = run_isolated(
@@ -147,12 +151,6 @@ def trace_on_devices(
                 report=name_stages(report, device.id),
             )
         except KernelcastError as error:
-            cause = error
-        yield TraceAnswer(
-            device=device.name,
-            device_id=device.id,
-            problem=problem.name,
-            kernel=problem.kernel.name,
-            trace=trace,
-            error=cause,
-        )
+            yield replace(answer, error=error)
+        else:
+            yield replace(answer, trace=trace)
