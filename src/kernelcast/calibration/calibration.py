@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -11,11 +11,6 @@ from typing import Any, TypeVar
 
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.machine_file import read_machine, write_machine
-from kernelcast.launches.machine_parts import (
-    describe_failure,
-    describe_reported,
-    describe_result,
-)
 from kernelcast.launches.machines import machine_path
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import (
@@ -277,7 +272,13 @@ def calibrate_device(
     """Measure a device and write its machine description."""
     path, effort = settings.output or machine_path(device.id), settings.effort
     kept = _Kept(device, effort, is_fresh=settings.is_fresh)
-    machine = describe_reported(device)
+    told = ("compute_units", "max_work_group_size", "local_memory_bytes")
+    reported = {
+        name: Trait(value=value, source=TraitSource.REPORTED, origin="the OpenCL driver")
+        for name in told
+        if (value := getattr(device, name)) > 0
+    }
+    machine = _describe(device, **reported)
     if settings.only and path.is_file():
         known = read_machine(path)
         if (known.id, known.driver) == (device.id, device.driver):
@@ -302,7 +303,7 @@ def calibrate_device(
             try:
                 kept.write(name, part, durations_s[name])
             except MachineFileError as error:
-                part = describe_failure(device, name, str(error))
+                part = _describe(device, not_obtained={name: str(error)})
                 kept.write(name, part, durations_s[name])
             waiting.remove(name)
         if name in part.not_obtained:
@@ -337,5 +338,32 @@ def _measure(
     except BrokenDeviceError:
         raise  # every other microbenchmark would say the same
     except KernelcastError as error:
-        return describe_failure(device, name, str(error))
-    return describe_result(device, result)
+        return _describe(device, not_obtained={name: str(error)})
+    # Readable numbers: no measurement is more exact than six digits.
+    return _describe(device, **{name: _round(getattr(result, name)) for name in _SHARED})
+
+
+_SHARED = (
+    "instructions", "caches", "memories", "warp_width", "clock_hz", "costs", "curves",
+    "not_obtained",
+)  # fmt: skip
+
+
+def _describe(device: DeviceDescription, **found: Any) -> MachineDescription:  # noqa: ANN401 - fields
+    names = ("id", "name", "kind", "platform", "driver")
+    return MachineDescription(**{name: getattr(device, name) for name in names}, **found)
+
+
+def _round(value: Any) -> Any:  # noqa: ANN401 - of any field
+    """Round every fraction in a value, however deep."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, Mapping):
+        return {key: _round(one) for key, one in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_round, value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(
+            value, **{one.name: _round(getattr(value, one.name)) for one in fields(value)}
+        )
+    return value
