@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -27,8 +27,7 @@ from kernelcast.cli.training_options import (
 from kernelcast.training.settings import RowFilter, Split
 
 if TYPE_CHECKING:  # takes longer to import than all other commands do
-    from kernelcast.models.validation.comparison import Comparison
-    from kernelcast.models.validation.methods import MethodComparison
+    from kernelcast.models.validation.comparison import MethodComparison
 
 COMPARISON_FILE = "comparison.json"
 PAGE_FILE = "comparison.html"
@@ -119,15 +118,15 @@ def compare(options: CompareOptions) -> ExitStatus:
         of_one_sampler=True,
     )
     with progress_bar(is_wanted=not options.as_json) as tell:
-        found, pair = compare_table(
+        found = compare_table(
             table, options.methods, plan, lambda stage, done, total: tell(done, total, stage)
         )
     if options.as_json:
-        show_json(_write_plain(found, pair))
+        show_json(found.to_plain())
     else:
-        show(*present_comparison(found, pair, is_brief=True))
+        show(*present_comparison(found, is_brief=True))
     if folder is not None:
-        _write_files(folder, found, pair)
+        _write_files(folder, found)
         if not options.as_json:
             show_line(f"written to {folder}")
     judged = found.scores[found.scores["launches"] > 0]
@@ -148,20 +147,13 @@ def _compare_runs(first: str, second: str, *, as_json: bool) -> ExitStatus:
     return ExitStatus.ANSWERED
 
 
-def _write_plain(found: "MethodComparison", pair: "Comparison") -> dict[str, Any]:
-    """Give the pair that is named first, and beside it what is known of all methods."""
-    from kernelcast.models.validation.comparison import comparison_to_json
-
-    return {**json.loads(comparison_to_json(pair)), **found.to_plain()}
-
-
-def _write_files(folder: Path, found: "MethodComparison", pair: "Comparison") -> None:
+def _write_files(folder: Path, found: "MethodComparison") -> None:
     from kernelcast.reports.comparison import present_comparison
     from kernelcast.reports.presenter import save_page
     from kernelcast.reports.targets import writing
 
     path = folder / COMPARISON_FILE
     with writing(path):
-        path.write_text(json.dumps(_write_plain(found, pair), indent=1), encoding="utf-8")
+        path.write_text(json.dumps(found.to_plain(), indent=1), encoding="utf-8")
     title = f"{', '.join(found.methods)} compared"
-    save_page(folder / PAGE_FILE, title, *present_comparison(found, pair))
+    save_page(folder / PAGE_FILE, title, *present_comparison(found))

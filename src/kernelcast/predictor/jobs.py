@@ -224,13 +224,13 @@ def _validate(options: Mapping[str, Any], place: JobPlace, report: Report) -> ob
 
 def _compare(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
     table = load_training_table([place.database], devices=options.get("devices", ()))
-    _, found = compare_table(
+    found = compare_table(
         table,
         (options["first"], options["second"]),
         _comparison_plan(options),
         lambda stage, done, total: report({"stage": stage, "done": done, "total": total}),
     )
-    return json.loads(comparison_to_json(found))
+    return None if found.pair is None else json.loads(comparison_to_json(found.pair))
 
 
 def _tell_fits(report: Report) -> Callable[[int, int], None]:

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from kernelcast.models.validation.comparison import Comparison, ExplainedError
-from kernelcast.models.validation.methods import MethodComparison
+from kernelcast.models.validation.comparison import ExplainedError, MethodComparison
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, chart_errors, make_series
 from kernelcast.reports.numbers import format_error
 from kernelcast.reports.presenter import Part, Section, Table, Unit
@@ -27,9 +26,7 @@ _PAIR_COLUMNS: dict[str, Unit] = {
 }  # fmt: skip
 
 
-def present_comparison(
-    comparison: MethodComparison, pair: Comparison | None = None, *, is_brief: bool = False
-) -> Iterator[Part]:
+def present_comparison(comparison: MethodComparison, *, is_brief: bool = False) -> Iterator[Part]:
     """Present a comparison: errors, pairs, classes, rules, figures, and what explains errors."""
     scores = comparison.scores
     yield from comparison.notes
@@ -77,6 +74,7 @@ def present_comparison(
         figure = make_pair_figure(comparison, a, b)
         if figure is not None and not is_brief:
             yield Section(title=f"{a} and {b}", parts=[figure])
+    pair = comparison.pair
     if pair is not None and pair.explained:
         name = pair.explained[0].attribution.model
         explained = {_name_error(one): _explain(one) for one in pair.explained}

@@ -15,9 +15,10 @@ from kernelcast.models.validation.comparison import (
     Bootstrap,
     Comparison,
     ExplainedError,
+    MethodComparison,
+    compare_errors,
     compare_validated,
 )
-from kernelcast.models.validation.methods import MethodComparison, compare_errors
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Texts, TrainingTable
 from kernelcast.training.reading import choose_sources
@@ -66,7 +67,7 @@ def compare_table(
     methods: Sequence[str],
     plan: ComparisonPlan | None = None,
     report: Report = lambda _, __, ___: None,
-) -> tuple[MethodComparison, Comparison]:
+) -> MethodComparison:
     """Validate methods on the same rows, leaving groups out, and compare each with each."""
     plan = plan or ComparisonPlan(split=Split.FAMILY, folds=_FOLDS)
     names = check_methods(methods)
@@ -100,7 +101,7 @@ def compare_table(
             f"{plan.split.value} that is held out: it answers as linear does; `--split launch` "
             "holds out repeated measurements one by one"
         )
-    return compare_errors(joined, methods, notes=notes), comparison
+    return replace(compare_errors(joined, methods, notes=notes), pair=comparison)
 
 
 def compare_methods(
@@ -119,7 +120,7 @@ def compare_methods(
     ----------
     rows : DataFrame or sequence of str or Path
         Launches with a column ``<method>_s`` for each method, see
-        `kernelcast.models.validation.methods.compare_errors`; or where observations are: stores,
+        `kernelcast.models.validation.comparison.compare_errors`; or where observations are: stores,
         Parquet files, folders of them, or ``shipped`` for those that come with the package, which
         also count where the user has no store and nothing is named.
     methods : sequence of str
@@ -152,7 +153,7 @@ def compare_methods(
         jobs=jobs,
         explained=0,
     )
-    found, _ = compare_table(table, methods, plan)
+    found = compare_table(table, methods, plan)
     return replace(found, notes=(*notes, *found.notes))
 
 

@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 from scipy.stats import wilcoxon
 
-from kernelcast.models.validation.methods import ALL_DEVICES, compare_errors, correct_holm
+from kernelcast.models.validation.comparison import ALL_DEVICES, compare_errors, correct_holm
 from kernelcast.records.errors import InputError
 
 

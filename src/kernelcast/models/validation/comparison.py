@@ -1,21 +1,28 @@
-"""Two models side by side, paired: by how much one is better, how sure that is, and where.
+"""Methods side by side on the same launches, paired: which errs less, how sure that is, and where.
 
-Both models predict the same rows of kernels that neither has seen, so each kernel is its own
-control: what makes a kernel hard is hard for both. Differences are second less first throughout:
-below zero the second model is better.
+All predict the same rows of kernels that none has seen, so each kernel is its own control: what
+makes a kernel hard is hard for all. Differences are second less first throughout.
 
-Rows of a kernel resemble each other: what varies is which kernels there are. So whole kernels are
-drawn with replacement, and the mean over the rows of those drawn is taken again and again. The
-interval is BCa (bias-corrected and accelerated; Efron, "Better bootstrap confidence intervals",
-Journal of the American Statistical Association 82, 1987): differences of errors are skewed, since
-few kernels carry most of them, and plain quantiles would then miss the truth more often on one
-side than on the other.
+Two models, kernel by kernel: rows of a kernel resemble each other, so whole kernels are drawn with
+replacement, and the mean over the rows of those drawn is taken again and again. The interval is BCa
+(bias-corrected and accelerated; Efron, "Better bootstrap confidence intervals", Journal of the
+American Statistical Association 82, 1987): few kernels carry most of the differences, and plain
+quantiles would miss the truth more often on one side than on the other.
+
+Several methods: a family of kernels counts once, with the mean error over its launches. It is won
+where the errors differ by more than the noise of its measured times. Whether the difference is an
+accident is tested by Wilcoxon's signed-rank test over families, its p-values corrected by Holm's
+method for the number of pairs ("A simple sequentially rejective multiple test procedure",
+Scandinavian Journal of Statistics 6, 1979).
 """
 
 import json
+import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +37,11 @@ from kernelcast.models.validation.report import (
 from kernelcast.models.validation.running import mean_of, split_classes
 from kernelcast.models.versioned_files import read_document
 from kernelcast.records.errors import InputError
-from kernelcast.records.frames import make_frame
 from kernelcast.records.training_table import Numbers
+
+if TYPE_CHECKING:  # slow to load
+    from sklearn.tree import DecisionTreeClassifier
+
 
 # Drawn at once: memory stays small where there are thousands of clusters.
 _BLOCK = 1000
@@ -57,29 +67,28 @@ class Bootstrap:
 def find_interval(
     values: Numbers, clusters: npt.NDArray[np.intp], plan: Bootstrap
 ) -> tuple[float, float] | None:
-    """Give the interval of the mean over rows."""
-    counts = np.bincount(clusters).astype(np.float64)
-    if len(counts) < 2:
-        return None
-    sums: Numbers = np.bincount(clusters, weights=values).astype(np.float64)
-    found = _bootstrap(sums, counts, plan, "BCa")
-    if not np.isfinite(found).all():  # bias and skew cannot be told, as where all are alike
-        found = _bootstrap(sums, counts, plan, "percentile")
-    return found
-
-
-def _bootstrap(sums: Numbers, counts: Numbers, plan: Bootstrap, method: str) -> tuple[float, float]:
+    """Give the interval of the mean over rows; None with fewer than two clusters."""
     from scipy.stats import DegenerateDataWarning, bootstrap  # half a second to import
 
-    with warnings.catch_warnings(), np.errstate(invalid="ignore"):
-        warnings.simplefilter("ignore", DegenerateDataWarning)
-        found = bootstrap(
-            (sums, counts),
-            lambda some, sizes, axis: some.sum(axis=axis) / sizes.sum(axis=axis),
-            n_resamples=plan.resamples, batch=_BLOCK, vectorized=True, paired=True,
-            confidence_level=plan.confidence, method=method, rng=np.random.default_rng(plan.seed),
-        ).confidence_interval  # fmt: skip
-    return float(found.low), float(found.high)
+    counts = np.bincount(clusters).astype(np.float64)
+    sums: Numbers = np.bincount(clusters, weights=values).astype(np.float64)
+    if len(counts) < 2:
+        return None
+    found = math.nan, math.nan
+    for method in ("BCa", "percentile"):
+        # Bias and skew cannot be told where all clusters are alike.
+        if not np.isfinite(found).all():
+            with warnings.catch_warnings(), np.errstate(invalid="ignore"):
+                warnings.simplefilter("ignore", DegenerateDataWarning)
+                ends = bootstrap(
+                    (sums, counts),
+                    lambda some, sizes, axis: some.sum(axis=axis) / sizes.sum(axis=axis),
+                    n_resamples=plan.resamples, batch=_BLOCK, vectorized=True, paired=True,
+                    confidence_level=plan.confidence, method=method,
+                    rng=np.random.default_rng(plan.seed),
+                ).confidence_interval  # fmt: skip
+            found = float(ends.low), float(ends.high)
+    return found
 
 
 # Splits whose groups are drawn as a whole, in the place of kernels.
@@ -142,11 +151,6 @@ class DeviceComparison:
         """Count the kernels that a model wins; None counts those that none does."""
         return sum(one.winner == model for one in self.kernels)
 
-    def list_wins(self, model: str, most: int = 5) -> list[ComparedKernel]:
-        """Give the kernels that a model wins, where it is most ahead first."""
-        won = [one for one in self.kernels if one.winner == model]
-        return sorted(won, key=lambda one: -abs(one.difference))[:most]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedError:
@@ -182,14 +186,6 @@ class Comparison:
     devices: tuple[DeviceComparison, ...]
     explained: tuple[ExplainedError, ...] = ()
 
-    def to_frame(self) -> pd.DataFrame:
-        """Give a row per device and kernel, with the fields of `ComparedKernel`."""
-        return make_frame(
-            {"device": device.device, **asdict(kernel)}
-            for device in self.devices
-            for kernel in device.kernels
-        )
-
 
 def compare_validated(
     report: ValidationReport,
@@ -206,7 +202,17 @@ def compare_validated(
     if first == second:
         msg = f"comparison: {first} twice; name two different models"
         raise InputError(msg)
-    rows = _pair(report, first, second, noise or {})
+    for name in (first, second):
+        if name not in report.models:
+            msg = f"report: no model {name}; there are {', '.join(report.models)}"
+            raise InputError(msg)
+    every = report.to_frame()
+    paired = every[every["model"] == first].reset_index(drop=True)
+    rows = paired.assign(
+        first=paired["error"],
+        second=every.loc[every["model"] == second, "error"].to_numpy(),
+        noise=[(noise or {}).get(key, np.nan) for key in paired["key"]],
+    )
     others = {*report.models} - {first, second}
     return Comparison(
         first=first,
@@ -231,23 +237,6 @@ def compare_validated(
     )
 
 
-def _pair(
-    report: ValidationReport, first: str, second: str, noise: Mapping[str, float]
-) -> pd.DataFrame:
-    """Give launches with both models' errors, NaN where one had no answer, and their noise."""
-    rows = report.to_frame()
-    for name in (first, second):
-        if name not in report.models:
-            msg = f"report: no model {name}; there are {', '.join(report.models)}"
-            raise InputError(msg)
-    paired = rows[rows["model"] == first].reset_index(drop=True)
-    return paired.assign(
-        first=paired["error"],
-        second=rows.loc[rows["model"] == second, "error"].to_numpy(),
-        noise=[noise.get(key, np.nan) for key in paired["key"]],
-    )
-
-
 def _compare_device(
     report: ValidationReport,
     names: tuple[str, str],
@@ -269,6 +258,9 @@ def _compare_device(
         for one in score.groups
         if one.linear_error is not None
     }
+    # Groups' mean errors, as the paper's Table 3 averages them.
+    groups = paired.groupby("group")[["first", "second"]].mean()
+    groups["linear_error"] = [linear.get(str(one), np.nan) for one in groups.index]
     return DeviceComparison(
         device=device,
         rows=len(paired),
@@ -279,7 +271,16 @@ def _compare_device(
         low=low,
         high=high,
         noise=usual,
-        classes=_compare_classes(paired, linear),
+        classes=tuple(
+            ComparedClass(
+                low=low,
+                high=high,
+                groups=len(some),
+                first_error=mean_of(some["first"]),
+                second_error=mean_of(some["second"]),
+            )
+            for (low, high), some in split_classes(groups)
+        ),
         kernels=_compare_kernels(paired, names, usual),
     )
 
@@ -309,21 +310,6 @@ def _compare_kernels(
     )
 
 
-def _compare_classes(
-    paired: pd.DataFrame, linear: Mapping[str, float]
-) -> tuple[ComparedClass, ...]:
-    """Average groups' mean errors, as the paper's Table 3 does."""
-    groups = paired.groupby("group")[["first", "second"]].mean()
-    groups["linear_error"] = [linear.get(str(one), np.nan) for one in groups.index]
-    return tuple(
-        ComparedClass(
-            low=low, high=high, groups=len(some), first_error=mean_of(some["first"]),
-            second_error=mean_of(some["second"]),
-        )
-        for (low, high), some in split_classes(groups)
-    )  # fmt: skip
-
-
 def comparison_to_json(comparison: Comparison) -> str:
     """Write a comparison; `comparison_from_json` is the inverse."""
     return json.dumps({"format": FORMAT, **asdict(comparison)}, allow_nan=False, indent=1)
@@ -332,3 +318,306 @@ def comparison_to_json(comparison: Comparison) -> str:
 def comparison_from_json(text: str) -> Comparison:
     """Read a comparison."""
     return read_document(Comparison, text, FORMAT, what="comparison")
+
+
+ALL_DEVICES: Final = "all devices"
+CLASSES: Final = ("work", "size", "evenness", "limiter")
+"""Columns of `MethodComparison.launches` that launches are classed by."""
+_REQUIRED: Final = ("kernel", "device", "measured_s")
+_LEAVES: Final = 4
+_FOLDS: Final = 10
+# Of fewer families no median has an interval, and no test can be significant.
+_FEWEST_FAMILIES: Final = 6
+_CONFIDENCE: Final = 0.95
+# Errors below this are equal to any eye; ratios of smaller ones would say nothing.
+_LEAST_ERROR: Final = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MethodComparison:
+    """What a comparison found, as tables."""
+
+    methods: tuple[str, ...]
+    """Names, in the order they were asked for."""
+    launches: pd.DataFrame
+    """A row per launch: ``key``, ``device``, ``kernel``, ``family``, ``measured_s``, ``noise``, its
+    classes, what is known of it before it runs, and of each method its time and its error
+    (``linear_s``, ``linear_error``), NaN where it has no answer."""
+    scores: pd.DataFrame
+    """A row per device and method: launches and families answered, mean, median and 90th percentile
+    of the errors."""
+    pairs: pd.DataFrame
+    """A row per device and pair: mean errors, families that each wins (``first_wins``,
+    ``second_wins``) and that neither does (``ties``), the median over families of the second's
+    error over the first's (``ratio``, with a 95 % interval), ``p`` and ``p_holm``, and which is
+    ``nearer``: empty where the corrected test does not tell."""
+    classes: pd.DataFrame
+    """The same per class of launches, over all devices, without a test: what is seen here is a
+    question to the next data, no proof."""
+    rules: pd.DataFrame
+    """A row per leaf of each pair's decision tree: for which launches which method is nearer."""
+    rule_errors: pd.DataFrame
+    """A row per pair: how well the tree chooses on families that were left out of it, its mean
+    error beside those of each method alone and of the nearer one of each launch."""
+    notes: tuple[str, ...] = ()
+    """What was left out, or mixed, and why."""
+    pair: Comparison | None = None
+    """The first two methods kernel by kernel, with what explains the errors of a learned one; None
+    where only their times are known."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """Give the tables as lists of rows, None for what is not known, without the launches."""
+        pair = {} if self.pair is None else json.loads(comparison_to_json(self.pair))
+        return {
+            **pair,
+            "methods": list(self.methods),
+            **{
+                name: _to_records(getattr(self, name))
+                for name in ("scores", "pairs", "classes", "rules", "rule_errors")
+            },
+            "notes": list(self.notes),
+        }
+
+
+def compare_errors(
+    launches: pd.DataFrame, methods: Sequence[str], *, notes: Sequence[str] = ()
+) -> MethodComparison:
+    """Compare methods by their times of the same launches."""
+    rows = _prepare(launches, methods)
+    known = rows[[f"{one}_error" for one in methods]].notna().sum(axis=1)
+    if not (known >= 2).any():
+        counts = ", ".join(f"{one} {rows[f'{one}_error'].notna().sum()}" for one in methods)
+        reasons = "".join(f"; {one}" for one in notes)
+        msg = f"{len(rows)} launches, none with answers of two methods ({counts} answers){reasons}"
+        raise InputError(msg)
+    scopes = [(str(device), own) for device, own in rows.groupby("device")]
+    if len(scopes) > 1:
+        scopes.append((ALL_DEVICES, rows))
+    scores = [_score(name, own, method) for name, own in scopes for method in methods]
+    pairs = [row for name, own in scopes for row in _compare_pairs(name, own, methods)]
+    classes = [
+        {"class": kind, "value": str(value), **_compare(own, *pair)}
+        for kind in CLASSES
+        if kind in rows
+        for value, own in rows.groupby(kind)
+        for pair in combinations(methods, 2)
+    ]
+    leaves, errors = [], []
+    for pair in combinations(methods, 2):
+        found = _grow_rules(rows, pair, methods)
+        if found is not None:
+            leaves += found[0]
+            errors.append(found[1])
+    return MethodComparison(
+        methods=tuple(methods),
+        launches=rows,
+        scores=pd.DataFrame(scores),
+        pairs=pd.DataFrame(pairs),
+        classes=pd.DataFrame([one for one in classes if one["families"]]),
+        rules=pd.DataFrame(leaves),
+        rule_errors=pd.DataFrame(errors),
+        notes=tuple(notes),
+    )
+
+
+def _prepare(launches: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
+    """Check the columns, and add families, noise and each method's error."""
+    missing = [
+        one for one in (*_REQUIRED, *(f"{name}_s" for name in methods)) if one not in launches
+    ]
+    if missing or len(set(methods)) < 2 or len(set(methods)) < len(methods):
+        msg = (
+            f"comparison of {', '.join(methods) or 'nothing'}: give at least two methods, each "
+            f"once, and columns {', '.join(_REQUIRED)} and <method>_s"
+            + (f"; {', '.join(missing)} is not there" if missing else "")
+        )
+        raise InputError(msg)
+    measured = launches["measured_s"]
+    added: dict[str, Any] = {
+        f"{one}_error": (launches[f"{one}_s"] - measured).abs() / measured for one in methods
+    }
+    if "family" not in launches:
+        added["family"] = launches["kernel"]
+    if "noise" not in launches:
+        added["noise"] = np.nan
+    return launches.assign(**added)
+
+
+def _score(device: str, rows: pd.DataFrame, method: str) -> dict[str, Any]:
+    known = rows[rows[f"{method}_error"].notna()]
+    error = known[f"{method}_error"]
+    return {
+        "device": device, "method": method, "launches": len(known),
+        "families": known["family"].nunique(), "mean": error.mean(), "median": error.median(),
+        "p90": error.quantile(0.9),
+    }  # fmt: skip
+
+
+def _compare_pairs(
+    device: str, rows: pd.DataFrame, methods: Sequence[str]
+) -> Iterator[dict[str, Any]]:
+    """Compare each pair of methods, and correct the tests for how many pairs there are."""
+    found = [
+        {"device": device, **_compare(rows, *pair), "p": _test(_pair_families(rows, *pair))}
+        for pair in combinations(methods, 2)
+    ]
+    found = [one for one in found if one["families"]]
+    corrected = correct_holm([one["p"] for one in found])
+    for one, p_holm in zip(found, corrected, strict=True):
+        is_sure = p_holm < 1 - _CONFIDENCE
+        nearer = one["second"] if one["ratio"] < 1 else one["first"]
+        yield {**one, "p_holm": p_holm, "nearer": nearer if is_sure else ""}
+
+
+def _compare(rows: pd.DataFrame, first: str, second: str) -> dict[str, Any]:
+    families = _pair_families(rows, first, second)
+    difference = families["second"] - families["first"]
+    noise = families["noise"].fillna(rows["noise"].mean()).fillna(0.0)
+    ratio = families["second"].clip(lower=_LEAST_ERROR) / families["first"].clip(lower=_LEAST_ERROR)
+    low, high = _find_median_interval(ratio.to_numpy())
+    return {
+        "first": first, "second": second, "launches": int(families["launches"].sum()),
+        "families": len(families), "first_error": families["first"].mean(),
+        "second_error": families["second"].mean(),
+        "first_wins": int((difference > noise).sum()),
+        "second_wins": int((difference < -noise).sum()),
+        "ties": int((difference.abs() <= noise).sum()),
+        "ratio": ratio.median(), "ratio_low": low, "ratio_high": high,
+    }  # fmt: skip
+
+
+def _pair_families(rows: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
+    """Give the mean errors of the families of which launches have both answers."""
+    both = rows[[f"{first}_error", f"{second}_error"]].notna().all(axis=1)
+    return rows[both].groupby("family").agg(
+        launches=("family", "size"), first=(f"{first}_error", "mean"),
+        second=(f"{second}_error", "mean"), noise=("noise", "mean"),
+    )  # fmt: skip
+
+
+def _find_median_interval(values: Numbers) -> tuple[float, float]:
+    """Find the interval of a median that holds whatever the distribution is."""
+    from scipy.stats import quantile_test  # half a second to import
+
+    if len(values) < _FEWEST_FAMILIES:
+        return math.nan, math.nan
+    interval = quantile_test(values, p=0.5).confidence_interval(_CONFIDENCE)
+    return float(interval.low), float(interval.high)
+
+
+def _test(families: pd.DataFrame) -> float:
+    from scipy.stats import wilcoxon
+
+    difference = (families["second"] - families["first"]).to_numpy()
+    if len(difference) < _FEWEST_FAMILIES or not difference.any():
+        return math.nan
+    return float(wilcoxon(difference, zero_method="zsplit").pvalue)
+
+
+def correct_holm(p_values: Sequence[float]) -> list[float]:
+    """Correct p-values of several tests so that all of them together err as seldom as one would."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p)[: np.count_nonzero(np.isfinite(p))]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    p[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return cast("list[float]", p.tolist())
+
+
+def _grow_rules(
+    rows: pd.DataFrame, pair: tuple[str, str], methods: Sequence[str]
+) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:
+    """Find for which launches which method is nearer, and how well that does on other families."""
+    from sklearn.model_selection import GroupKFold
+
+    first, second = pair
+    both = rows[[f"{first}_error", f"{second}_error"]].notna().all(axis=1)
+    known = rows[both].reset_index(drop=True)
+    families = known["family"].nunique()
+    errors = known[[f"{first}_error", f"{second}_error"]].to_numpy()
+    target = errors[:, 1] < errors[:, 0]
+    if families < 2 * _FEWEST_FAMILIES or target.all() or not target.any():
+        return None
+    signs = _list_signs(known, pair, methods)
+    # A family counts once; where both err alike within the noise there is nothing to learn.
+    matters = np.abs(errors[:, 1] - errors[:, 0]) > known["noise"].fillna(0.0).to_numpy()
+    weights = matters / known.groupby("family")["family"].transform("size").to_numpy()
+    if not weights[target].any() or not weights[~target].any():
+        return None
+    chosen = np.zeros(len(known), dtype=np.bool_)
+    folds = GroupKFold(min(_FOLDS, families)).split(signs, groups=known["family"])
+    for train, test in folds:
+        tree = _grow(signs.iloc[train], target[train], weights[train])
+        chosen[test] = tree.predict(signs.iloc[test].to_numpy())
+    followed = errors[np.arange(len(known)), chosen.astype(int)]
+    by_family = known.assign(followed=followed, nearest=errors.min(axis=1))
+    means = by_family.groupby("family")[
+        ["followed", f"{first}_error", f"{second}_error", "nearest"]
+    ].mean()
+    better = f"{second}_error" if means.iloc[:, 2].mean() < means.iloc[:, 1].mean() else (
+        f"{first}_error"
+    )  # fmt: skip
+    quality = {
+        "first": first, "second": second, "launches": len(known), "families": families,
+        "share_right": float((weights * (chosen == target)).sum() / weights.sum()),
+        "followed_error": means["followed"].mean(), "first_error": means.iloc[:, 1].mean(),
+        "second_error": means.iloc[:, 2].mean(), "nearest_error": means["nearest"].mean(),
+        "p": _test(means.rename(columns={better: "first", "followed": "second"})),
+    }  # fmt: skip
+    return [*_list_leaves(_grow(signs, target, weights), signs, known, pair)], quality
+
+
+def _list_signs(rows: pd.DataFrame, pair: tuple[str, str], methods: Sequence[str]) -> pd.DataFrame:
+    """Give what is known of launches before they run: numbers, and how the two answers differ."""
+    own = {"measured_s", "noise", *(f"{one}_{what}" for one in methods for what in ("s", "error"))}
+    names = [
+        name
+        for name in rows.select_dtypes("number").columns
+        if name not in own and rows[name].notna().any()
+    ]
+    first, second = pair
+    ratio = rows[f"{second}_s"] / rows[f"{first}_s"]
+    return rows[names].assign(**{f"{second} over {first}": ratio})
+
+
+def _grow(signs: pd.DataFrame, target: np.ndarray, weights: np.ndarray) -> "DecisionTreeClassifier":
+    from sklearn.tree import DecisionTreeClassifier
+
+    tree = DecisionTreeClassifier(
+        max_leaf_nodes=_LEAVES, min_weight_fraction_leaf=0.05, random_state=0
+    )
+    return cast("DecisionTreeClassifier", tree.fit(signs.to_numpy(), target, weights))
+
+
+def _list_leaves(
+    tree: "DecisionTreeClassifier", signs: pd.DataFrame, rows: pd.DataFrame, pair: tuple[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Describe each leaf by the conditions that lead there."""
+    nodes = tree.tree_
+    leaf_of = tree.apply(signs.to_numpy())
+
+    def walk(node: int, conditions: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+        below, above = int(nodes.children_left[node]), int(nodes.children_right[node])
+        if below == above:  # both are -1 at a leaf
+            own = rows[leaf_of == node]
+            yield {
+                "first": pair[0], "second": pair[1],
+                "launches_with": " and ".join(conditions) or "all launches",
+                "nearer": pair[int(nodes.value[node][0].argmax())],
+                "launches": len(own), "families": own["family"].nunique(),
+                "first_error": own[f"{pair[0]}_error"].mean(),
+                "second_error": own[f"{pair[1]}_error"].mean(),
+            }  # fmt: skip
+            return
+        name, limit = signs.columns[nodes.feature[node]], f"{nodes.threshold[node]:.3g}"
+        ends = ["", ""]
+        if signs[name].isna().any():
+            ends[not nodes.missing_go_to_left[node]] = " or unknown"
+        yield from walk(below, (*conditions, f"{name} <= {limit}{ends[0]}"))
+        yield from walk(above, (*conditions, f"{name} > {limit}{ends[1]}"))
+
+    return walk(0, ())
+
+
+def _to_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    plain = frame.astype(object).where(frame.notna(), None)
+    return cast("list[dict[str, Any]]", plain.to_dict("records"))
