@@ -96,9 +96,12 @@ def test_first_launches_and_busy_machines_are_not_judged(tmp_path: Path) -> None
 def test_an_ablation_is_found_in_a_validation() -> None:
     """The hybrid without a group, less the hybrid."""
     report = read_report(make_validation())
-    (one,) = find_ablation(report)
-    assert (one.group, one.device) == ("analytic", "device-0")
-    assert one.difference == pytest.approx(one.error_without - one.error)
+    ((group, one),) = find_ablation(report, "device-0")
+    assert (group, one.device) == ("analytic", "device-0")
+    assert one.first_errors is not None
+    assert one.second_errors is not None
+    assert one.difference == pytest.approx(one.second_errors.mean - one.first_errors.mean)
+    assert find_ablation(report, "another") == []
     assert one.low is not None
     assert one.high is not None
     assert one.low <= one.difference <= one.high

@@ -23,7 +23,6 @@ from kernelcast.training.registry import list_models as list_versions
 __all__ = [
     "ABLATION",
     "RIVALS",
-    "AblatedGroup",
     "ComparedKernel",
     "Comparison",
     "DeviceComparison",
@@ -41,26 +40,6 @@ __all__ = [
 _WITHOUT: Final = f"{HYBRID}_without_"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AblatedGroup:
-    """What the hybrid loses without a feature group, on one device."""
-
-    device: str
-    """Its id."""
-    group: str
-    """See `kernelcast.records.feature_vector.FeatureGroup`."""
-    rows: int
-    """Rows that both answered."""
-    error: float
-    error_without: float
-    """Mean errors with and without the group."""
-    difference: float
-    """Without less with: above zero the group helps."""
-    low: float | None
-    high: float | None
-    """Ends of its interval; None with fewer than two kernels."""
-
-
 def read_report(content: Mapping[str, Any]) -> ValidationReport:
     """Read the result of a validation."""
     return report_from_json(json.dumps(content))
@@ -71,36 +50,18 @@ def read_comparison(content: Mapping[str, Any]) -> Comparison:
     return comparison_from_json(json.dumps(content))
 
 
-def find_ablation(report: ValidationReport) -> tuple[AblatedGroup, ...]:
-    """Find what the hybrid loses without each feature group that a validation left out."""
-    names = report.models
-    if HYBRID not in names:
-        return ()
-    found = []
-    for name in names:
-        if name.startswith(_WITHOUT):
-            group = name.removeprefix(_WITHOUT)
-            found += [
-                ablated
-                for one in compare_validated(report, HYBRID, name).devices
-                if (ablated := _describe(one, group)) is not None
-            ]
-    return tuple(sorted(found, key=lambda one: (one.device, -one.difference)))
-
-
-def _describe(one: DeviceComparison, group: str) -> AblatedGroup | None:
-    if one.first_errors is None or one.second_errors is None or one.difference is None:
-        return None
-    return AblatedGroup(
-        device=one.device,
-        group=group,
-        rows=one.rows,
-        error=one.first_errors.mean,
-        error_without=one.second_errors.mean,
-        difference=one.difference,
-        low=one.low,
-        high=one.high,
-    )
+def find_ablation(report: ValidationReport, device: str) -> list[tuple[str, DeviceComparison]]:
+    """Compare the hybrid without each feature group that was left out with the whole one."""
+    if HYBRID not in report.models:
+        return []
+    found = [
+        (name.removeprefix(_WITHOUT), one)
+        for name in report.models
+        if name.startswith(_WITHOUT)
+        for one in compare_validated(report, HYBRID, name).devices
+        if one.device == device and one.difference is not None
+    ]
+    return sorted(found, key=lambda one: -(one[1].difference or 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

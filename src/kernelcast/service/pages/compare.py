@@ -34,7 +34,6 @@ from kernelcast.service.service import Service
 
 if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy.judging import (
-        AblatedGroup,
         Comparison,
         DeviceComparison,
         ExplainedError,
@@ -71,8 +70,8 @@ class ComparingView:
     comparison: "Comparison"
     device: "DeviceComparison | None"
     """The chosen one, else that with the most launches; None where no device has any."""
-    ablation: "tuple[AblatedGroup, ...]"
-    """On it; empty where the validation left no group out."""
+    ablation: "Sequence[tuple[str, DeviceComparison]]"
+    """By feature group, on it; empty where the validation left no group out."""
     explained: "tuple[ExplainedError, ...]"
     """On it."""
 
@@ -88,14 +87,13 @@ def make_view(job: JobRecord, chosen: Choice) -> ComparingView:
     )
 
     models: tuple[str, ...] = ()
-    ablation: tuple[AblatedGroup, ...] = ()
+    report: ValidationReport | None = None
     if job.kind is JobKind.COMPARE:
         comparison = read_comparison(job.result)
     else:
         report = read_report(job.result)
         models = tuple(one.model for one in report.rows.models)
         comparison = compare_validated(report, *_choose_models(report, models, chosen))
-        ablation = find_ablation(report)
     by_size = sorted(comparison.devices, key=lambda one: (one.device != chosen.device, -one.rows))
     device = by_size[0] if by_size else None
     name = "" if device is None else device.device
@@ -104,7 +102,7 @@ def make_view(job: JobRecord, chosen: Choice) -> ComparingView:
         models=models,
         comparison=comparison,
         device=device,
-        ablation=tuple(one for one in ablation if one.device == name),
+        ablation=[] if report is None else find_ablation(report, name),
         explained=tuple(one for one in comparison.explained if one.device == name),
     )
 
@@ -174,11 +172,11 @@ def make_pictures(view: ComparingView) -> Mapping[str, Figure]:
         )
     if view.ablation:
         found["ablation"] = _picture_differences(
-            f"ablation-{view.ablation[0].device}",
+            f"ablation-{view.ablation[0][1].device}",
             "What the hybrid loses without a feature group, in points",
             "Mean error without the group less that with it, in points, with its interval: right "
             "of zero the group helps.",
-            [(one.group, one.difference, one.low, one.high) for one in view.ablation],
+            [(group, one.difference, one.low, one.high) for group, one in view.ablation],
         )
     if view.explained:
         found["groups"] = _picture_groups(view.explained)
