@@ -9,9 +9,9 @@ from kernelcast.records.errors import CompileError
 from kernelcast.service.authentication import parse_token
 from kernelcast.service.errors import kind_of, message_of
 from kernelcast.service.guard import is_plain_form, is_plain_json, is_text
+from kernelcast.service.pages.accuracy import find_served
 from kernelcast.service.pages.filters import link_kernel, write_moment, write_rate, write_size
 from kernelcast.service.pages.lab.fields import write_argument
-from kernelcast.service.pages.models import find_served
 from kernelcast.service.redaction import redact_paths
 from kernelcast.service_state import StoreError
 from kernelcast.service_state.answers import begin_week

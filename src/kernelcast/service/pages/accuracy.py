@@ -1,15 +1,16 @@
-"""Accuracy: how good the answers of this service were, and what validations found of models."""
+"""Accuracy: how good answers were, what validations found of models, and which are in use."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
+from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.reports.charts import (
     Axis,
@@ -23,13 +24,17 @@ from kernelcast.reports.charts import (
 )
 from kernelcast.reports.presenter import Part, Section, make_html
 from kernelcast.service.dependencies import OurService
-from kernelcast.service.errors import refuse_unknown
+from kernelcast.service.errors import message_of, refuse_unknown
 from kernelcast.service.pages.dependencies import Name, PageReader
 from kernelcast.service.pages.filters import link_kernel
 from kernelcast.service.pages.pictures import Theme, link_all, respond
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.service import Service
 from kernelcast.service_state import AnswerFilter, AnswerRecord
+
+if TYPE_CHECKING:  # what reads models takes long to import
+    from kernelcast.reports.accuracy.judging import UsedModel
+    from kernelcast.training.registry import ModelVersions
 
 router = APIRouter(route_class=PageRoute)
 REACHES: Final = {4: "four weeks", 13: "three months", 52: "a year"}
@@ -251,3 +256,49 @@ def _take_out(parts: Iterable[Part], pictures: dict[str, Figure]) -> list[Part]:
         else:
             kept.append(part)
     return kept
+
+
+@router.get("/accuracy/models")
+async def show_models(request: Request, service: OurService, _: PageReader) -> Response:
+    """Show the models in use with the devices that each serves, and the versions trained here."""
+    registry = service.settings.registry
+    used, failures = await run_in_thread(list_used, registry)
+    known, more = await run_in_thread(_list_known, registry)
+    found, failure = await service.devices.find()
+    devices = sorted(one.id for one in found)
+    values = {
+        "used": [(one, find_served(one.name, devices)) for one in used],
+        "unserved": [
+            one
+            for one in devices
+            if not any(one in find_served(each.name, devices) for each in used)
+        ],
+        "known": known,
+        "failures": [*failures, *more, *filter(None, [failure])],
+    }
+    return render(request, "accuracy/models.html", values)
+
+
+def find_served(model: str, devices: Sequence[str]) -> list[str]:
+    """Find the devices that a model serves: that of its name, or all where it names none."""
+    _, mark, device = model.partition("/")
+    return [one for one in devices if not mark or one == device]
+
+
+def list_used(registry: str | None) -> "tuple[tuple[UsedModel, ...], list[str]]":
+    """List the models in use, and what cannot be read."""
+    from kernelcast.reports.accuracy.judging import list_used_models
+
+    try:
+        return list_used_models(registry), []
+    except InputError as error:
+        return (), [message_of(error)]
+
+
+def _list_known(registry: str | None) -> "tuple[tuple[ModelVersions, ...], list[str]]":
+    from kernelcast.training.model_admin import list_known_models
+
+    try:
+        return list_known_models(registry), []
+    except InputError as error:
+        return (), [message_of(error)]

@@ -12,8 +12,8 @@ from starlette.responses import RedirectResponse, Response
 from kernelcast.launches.data_store import Selection
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.middleware import API_PREFIX
+from kernelcast.service.pages.accuracy import list_used
 from kernelcast.service.pages.dependencies import PageAdmin, PageReader
-from kernelcast.service.pages.models import list_used
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.routes.devices import list_calibrated
 from kernelcast.service.service import Service

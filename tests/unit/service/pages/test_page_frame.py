@@ -10,7 +10,7 @@ from fastapi.testclient import TestClient
 from kernelcast.records.service_state import Scope
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.authentication import make_token
-from kernelcast.service.pages.assets import list_assets
+from kernelcast.service.pages import list_assets
 from support.service_backend import FakeBackend
 
 Check = Callable[[httpx.Response], str]
