@@ -38,7 +38,6 @@ class HitRate:
     c: float
     """Share that misses (hits) in the limit; offset; steepness."""
     form: str = MISS
-    """``miss`` or ``hit``."""
     deviation: float = 0.0
     """Standard deviation of measured hit rates around the function; 0 if not known."""
 
@@ -56,9 +55,7 @@ class HitRates:
     """The hit rates of all caches of one architecture."""
 
     name: str
-    """Of the set."""
     provenance: str
-    """Who fitted it, to what."""
     l1_load: HitRate
     """Redundant loads in L1, by the reused lines of a work-group over the capacity."""
     l2_overlap: HitRate
@@ -84,13 +81,11 @@ class HitRateFit:
     """A hit rate fitted to measurements."""
 
     rate: HitRate
-    """The function; its `deviation` is that of the measurements."""
     a_error: float
     b_error: float
     c_error: float
     """Standard errors of the constants; infinite where the measurements do not tell."""
     points: int
-    """Measurements."""
 
 
 @lru_cache(maxsize=1)

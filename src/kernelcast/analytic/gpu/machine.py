@@ -13,7 +13,6 @@ class Architecture:
     """A family of GPUs."""
 
     name: str
-    """``nvidia``, ``cdna``, ``rdna`` or ``unknown``."""
     register_granularity: int
     """32-bit registers per work-item are allocated in multiples of this."""
     register_file: int
@@ -21,7 +20,6 @@ class Architecture:
     schedulers: int
     """Parts of a compute unit that keep their own registers; a warp lives in one of them."""
     max_registers: int
-    """32-bit registers that one work-item can have."""
     local_granularity_bytes: int
     """Local memory is allocated in multiples of this."""
     l1_banks_bytes: int
@@ -93,7 +91,6 @@ class DramRoof:
 
     load_bytes_per_s: float
     copy_bytes_per_s: float
-    """Of loads alone, and of loads and stores together."""
 
     def least_s(self, loaded_bytes: float, written_bytes: float) -> float:
         """Give the least time for volumes, in seconds."""
@@ -110,14 +107,11 @@ class GpuMachine:
 
     id: str
     name: str
-    """Of the machine description."""
     architecture: Architecture
-    """Family: banks, granularity of registers and local memory."""
     compute_units: int
     warp_width: int
     """Compute units of the chip, work-items that issue together."""
     clock_hz: float | None
-    """Core clock."""
     l1_bytes: int
     l1_line_bytes: int
     l1_sector_bytes: int
@@ -128,20 +122,16 @@ class GpuMachine:
     dram_fetch_bytes: int
     """Bytes that a miss of the L2 cache fetches."""
     registers: int
-    """32-bit registers of a compute unit."""
     local_memory_bytes: int | None = None
-    """Local memory of a compute unit; None if not known."""
     max_work_group_size: int | None = None
     max_work_groups_per_unit: int | None = None
     max_work_items_per_unit: int | None = None
-    """Limits; None if not known."""
     l1_bytes_per_s: float | None = None
     l2_bytes_per_s: float | None = None
     dram_load_bytes_per_s: float | None = None
     dram_copy_bytes_per_s: float | None = None
     """Bandwidths of all units together."""
     notes: tuple[str, ...] = ()
-    """Which numbers were assumed."""
 
     @property
     def l1_cycle_bytes(self) -> int:

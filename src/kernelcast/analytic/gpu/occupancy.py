@@ -16,15 +16,10 @@ class Occupancy:
     """Work-groups that a compute unit holds at once."""
 
     work_groups: int
-    """The number, at least 1."""
     limiter: str
-    """What bounds it: a key of `limits`."""
     limits: Mapping[str, int]
-    """Work-groups that each limit alone would allow."""
     warps_per_work_group: int
-    """Warps of one work-group, the last one perhaps partial."""
     notes: tuple[str, ...] = ()
-    """Which limits could not be judged."""
 
 
 def compute_occupancy(launch: ModelledLaunch, machine: GpuMachine) -> Occupancy:

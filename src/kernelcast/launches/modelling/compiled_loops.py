@@ -23,12 +23,10 @@ class MicroArchitecture(NamedTuple):
     """A generation of processors."""
 
     name: str
-    """OSACA's."""
     target: str
     """Of ``-march=``, for gcc and clang."""
     family: int
     models: Collection[int]
-    """Of CPUID."""
     words: tuple[str, ...] = ()
     """Any of them in the name of a machine tells it, in small letters."""
     stands_for: str = ""
@@ -77,12 +75,10 @@ class CompiledLoop:
     iterations: int
     """Of the source's loop that one pass of it executes."""
     osaca: OsacaProvider
-    """Knows the time of one pass."""
     whole: OperationCounts
     """What an iteration executes of which OSACA's terms are: of a loop that executes a part of it
     they are as much less."""
     notes: tuple[str, ...]
-    """How it was compiled, and what the terms leave out."""
 
     @property
     def executes_all_sides(self) -> bool:

@@ -45,7 +45,6 @@ class GivenTerms:
     """In-core terms that somebody knows already, for one cache line of work."""
 
     terms: InCoreTerms
-    """They are taken for any nest."""
     executes_all_sides: ClassVar[bool] = False
 
     def predict(self, _: LoopNest, __: float) -> InCoreTerms:
@@ -62,13 +61,10 @@ class LoopPrediction:
     volumes: CacheVolumes
     """Traffic of one of them."""
     in_core: InCoreTerms | None
-    """Time in the core, where it is known."""
     ecm: EcmPrediction
-    """Time of one core."""
     roofline: RooflinePrediction | None
     """Of all busy cores together; None without in-core terms."""
     work: Work
-    """For conversions between units."""
     least_cycles: float
     most_cycles: float
     """Between which the ECM model's cycles lie whatever data decide, and whether branches are
@@ -99,7 +95,6 @@ class LoopModel:
     predictor: str = PREDICTORS[0]
     """``lc`` for layer conditions, ``sim`` for the cache simulator."""
     in_core: InCoreProvider | None = None
-    """Knows the time in the core; the machine's own table when left out."""
     _conditions: LayerConditions = field(init=False)
     _traffic: LayerConditions | SimulatedVolumes = field(init=False)
     _outcomes: "list[LoopModel]" = field(init=False, default_factory=list)

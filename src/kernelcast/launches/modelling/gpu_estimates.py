@@ -28,15 +28,10 @@ class Configuration:
     """One way to launch a kernel, and what the model says of it."""
 
     local_size: tuple[int, ...]
-    """Work-items per work-group."""
     folds: Folds
-    """Axes and updates per work-item; empty without folding."""
     estimate: AnalyticEstimate
-    """On one machine."""
     volumes: GpuVolumes
-    """What its volumes are made of."""
     updates: int
-    """Results of the whole launch."""
 
     @property
     def fold_text(self) -> str:
@@ -114,9 +109,7 @@ class Sweep:
     """All configurations of a kernel on a machine, fastest first."""
 
     configurations: tuple[Configuration, ...]
-    """Those the model has an answer for."""
     refused: tuple[tuple[str, str], ...] = ()
-    """Configurations that cannot be launched, and why."""
 
 
 def list_local_sizes(ndrange: NDRange, machine: MachineDescription) -> list[tuple[int, ...]]:
@@ -207,7 +200,6 @@ class Transition:
     """Sizes at which a tenth and half of the climb is done."""
     low: float
     high: float
-    """Volumes before and after."""
 
 
 def find_transition(sizes: Sequence[float], volumes: Sequence[float]) -> Transition | None:

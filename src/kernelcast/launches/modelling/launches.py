@@ -44,15 +44,11 @@ class ModelledKernel:
     """A kernel with its arguments: all of a launch but the index space."""
 
     facts: KernelFacts
-    """What is known of the kernel."""
     scalars: Mapping[str, int]
-    """Values of whole-numbered scalar arguments."""
     buffers: Mapping[str, int]
-    """Bytes of buffers, where known."""
     alignments: Mapping[str, int]
     """Offsets of buffers from a 128-byte boundary, in bytes, where not 0."""
     local_bytes: int
-    """Local memory per work-group."""
 
     @property
     def counts_by_work_group(self) -> bool:

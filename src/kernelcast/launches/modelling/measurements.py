@@ -48,11 +48,9 @@ class HitRatePoint:
     """One measured hit rate."""
 
     function: str
-    """One of `FUNCTIONS`."""
     oversubscription: float
     """Allocated bytes over the capacity of the cache."""
     hit_rate: float
-    """Hits over redundant accesses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +58,8 @@ class MeasuredLaunch:
     """Volumes that counters measured of one launch."""
 
     local_size: tuple[int, ...]
-    """Work-items per work-group."""
     folds: Folds = ()
-    """Axes and updates per work-item."""
     volumes: Mapping[str, float] = field(default_factory=dict)
-    """Some of `VOLUMES` and `RATE`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +67,7 @@ class Measurements:
     """What a file of measurements holds."""
 
     points: tuple[HitRatePoint, ...] = ()
-    """Hit rates given as such."""
     launches: tuple[MeasuredLaunch, ...] = ()
-    """Launches with volumes, from which hit rates follow."""
 
 
 def read_measurements(path: Path) -> Measurements:
@@ -313,12 +306,9 @@ class Comparison:
     """One quantity of several launches."""
 
     quantity: str
-    """Column of the measurements."""
     labels: tuple[str, ...]
-    """Local size and folding of each launch."""
     measured: tuple[float, ...]
     predicted: tuple[float, ...]
-    """Its values."""
 
     @property
     def mean_error(self) -> float:

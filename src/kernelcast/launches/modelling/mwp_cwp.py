@@ -44,15 +44,12 @@ class Units:
     warp_width: int
     """Work-items that issue together: a warp, or those in the lanes of a CPU's vector."""
     warps_per_group: int
-    """Of a work-group, the last perhaps partial."""
     resident_groups: int
-    """Work-groups that a unit holds at once."""
     clock_hz: float
     """Turns seconds into the model's cycles and back; its value does not change the answer."""
     bandwidth_bytes_per_s: float
     """Of memory, all units together."""
     latency_s: float
-    """Of memory."""
     path_bytes_per_s: float
     """What one unit takes from the cache that all its requests pass."""
     transaction_bytes: int
@@ -61,7 +58,6 @@ class Units:
     """Seconds for which one instruction of a warp occupies a unit: ``fp32``, ``fp64``, ``special``,
     ``native_special``."""
     notes: tuple[str, ...] = field(default=())
-    """What was assumed."""
 
 
 def read_units(launch: ModelledLaunch, machine: MachineDescription) -> Units:
@@ -191,7 +187,6 @@ class _Memory:
 
     coal: float
     uncoal: float
-    """Of one thread."""
     per_mw: float
     """Transactions of an uncoalesced one."""
     bytes: float

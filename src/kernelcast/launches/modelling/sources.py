@@ -88,24 +88,19 @@ class LaunchSource:
     """A kernel with its updates, to be launched in many ways."""
 
     name: str
-    """What tables call it."""
     kernel: ModelledKernel
     ndrange: NDRange
     """One work-item per update."""
     folds: Folds = ()
     """Axes and updates per work-item, unless another folding is asked for."""
     registers: int | None = None
-    """32-bit registers per work-item."""
     executed: OperationCounts | None = None
     """What a work-item executes on average; counted from the source where it is None."""
     recorded: RecordedAddresses | None = None
     """Addresses of sampled work-groups; of the local size of `ndrange` only."""
     warps: tuple[WarpCounters, ...] = ()
-    """How work-items that run in step share what is executed."""
     hit_rates: HitRates | None = None
-    """Of caches, instead of those that come with the model."""
     problem: Problem | None = None
-    """The problem, if there is one that a device could run."""
 
     def launch(
         self, local_size: tuple[int, ...] | None = None, folds: Folds | None = None

@@ -222,7 +222,7 @@ def test_guards_do_not_hide_that_accesses_share_data() -> None:
         ),
     )
     footprint = loads_of(launch)
-    assert len(footprint.families) == 1
+    assert len(footprint.by_buffer[0]) == 1
     for start, end in ((0, 30), (7, 13), (29, 30)):
         expected = 64 * enumerate_sectors(launch, range(start, end), 64)
         assert footprint.count_range(start, end, 64) == expected

@@ -61,9 +61,7 @@ class Limits:
     """Time of each limiter alone."""
 
     times: Mapping[str, float]
-    """Seconds by limiter."""
     exposed_s: float
-    """Part of L1's time that DRAM transfers wait for."""
     power: float = math.inf
     """How arithmetic, other instructions and memory overlap: the time of all three is the root of
     their powers' sum. With infinity the longest one counts."""
@@ -442,13 +440,10 @@ class Assessment:
     limiter: str
     """The one whose removal saves most of it, see `Limits.choose_largest`: a key of `times`."""
     times: Mapping[str, float]
-    """Seconds that each limiter alone would take."""
     without: Mapping[str, float]
     """Seconds of the launch if a limiter took no time: what would help most is smallest."""
     exposed_l1_s: float
-    """Part of L1's time that DRAM transfers wait for."""
     notes: tuple[str, ...]
-    """What was assumed or left out."""
 
 
 def assess(demands: Demands, rates: GpuRates, constants: LimiterConstants) -> Assessment:

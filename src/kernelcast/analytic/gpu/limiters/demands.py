@@ -25,7 +25,6 @@ class Atomics:
     distinct: float = 0.0
     """Global, on addresses that depend on the work-item or on data."""
     local: float = 0.0
-    """On local memory."""
 
 
 def count_atomics(accesses: Sequence[MemoryAccess], executed: OperationCounts) -> Atomics:

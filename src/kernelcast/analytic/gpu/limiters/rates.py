@@ -19,7 +19,6 @@ class Translation:
     pages: float
     """Pages of 2 MiB that a work-group may use at once before translations are evicted."""
     miss_s: float
-    """Seconds that each page beyond them costs a compute unit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,9 +26,7 @@ class LimiterConstants:
     """How limiters overlap, and numbers of machines that no machine description holds."""
 
     name: str
-    """Of the set."""
     provenance: str
-    """Who found the numbers, from what."""
     exposed_wavefronts: float
     """Part of the L1 cache's wavefront cycles during which a compute unit does not take part in
     DRAM transfers: loads return in order, so hits wait behind misses. Counts for the part of the
@@ -49,7 +46,6 @@ class LimiterConstants:
     bandwidths: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Bytes per second of L2 and DRAM by machine id, in place of the description's."""
     translation: Mapping[str, Translation] = field(default_factory=dict)
-    """By machine id."""
 
 
 FITTED = LimiterConstants(
@@ -96,7 +92,6 @@ class Saturation:
     items: tuple[float, ...]
     """Work-items per compute unit, ascending."""
     bytes_per_s: tuple[float, ...]
-    """Of the whole device."""
 
     def at(self, items: float) -> float:
         """Give the bandwidth, proportional below the first point, flat above the last one."""
@@ -174,35 +169,24 @@ class GpuRates:
 
     compute_units: int
     warp_width: int
-    """Of the chip."""
     clock_hz: float
     """Cycles of an L1 cache per second."""
     sector_bytes: int
     """Bytes of a line that arrive in L1 together."""
     l2_bytes_per_s: float | None
-    """Between all L1 caches and L2; None if it is not known."""
     dram: DramRate
-    """By concurrency and by the part that stores have."""
     l1_latency_s: float
     l2_latency_s: float
     dram_latency_s: float
     """Of a dependent load that hits each level, 0 where it is not known."""
     instructions: Mapping[str, InstructionFacts]
-    """By kind."""
     costs: Mapping[str, float]
-    """As in the machine description."""
     launch_s: float
-    """Of one launch."""
     translation: Translation | None
-    """None if it is not known."""
     notes: tuple[str, ...]
-    """What was assumed or is left out."""
     overlap_power: float
-    """How arithmetic, issue and memory overlap, see `Limits`."""
     architecture: Architecture
-    """Its family."""
     max_work_items: int | None = None
-    """Work-items that a compute unit holds at once; None if it is not known."""
 
 
 def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuRates:

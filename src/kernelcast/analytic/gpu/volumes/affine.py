@@ -73,7 +73,6 @@ class BoxAccess:
     """An access whose addresses are a box: a sum of strides times indices in ranges."""
 
     access: MemoryAccess
-    """What it was made of."""
     base_bytes: int
     """Address of the first work-item of the first work-group, its buffer's alignment included."""
     local_strides: tuple[int, int, int]
@@ -122,14 +121,17 @@ def to_box(
     if access.offset_bytes is None:
         return None
     linear = access.offset_bytes.substitute(bound).as_linear()
-    loops = [_trips_of(loop, bound) for loop in access.loops]
+    trips = [
+        loop.trip_count and loop.trip_count.substitute(bound).constant_value
+        for loop in access.loops
+    ]
     if access.guard not in clips:
         clips[access.guard] = clip_guard(access.guard, launch.ndrange, bound)
     clip = clips[access.guard]
     if linear is None or clip is None:
         return None
-    trips = [one for one in loops if one is not None]
-    return make_box(access, launch, linear, trips, clip) if len(trips) == len(loops) else None
+    known = [one for one in trips if isinstance(one, int)]
+    return make_box(access, launch, linear, known, clip) if len(known) == len(trips) else None
 
 
 def make_box(
@@ -181,12 +183,6 @@ def _split_strides(
         elif symbol.kind is SymbolKind.GROUP_ID:
             group[axis] += stride
     return (local[0], local[1], local[2]), (group[0], group[1], group[2]), moved
-
-
-def _trips_of(loop: LoopFacts, bound: Mapping[Symbol, Expr | Symbol | int]) -> int | None:
-    if loop.trip_count is None:
-        return None
-    return loop.trip_count.substitute(bound).constant_value
 
 
 def clip_guard(
@@ -280,17 +276,11 @@ def mix_run(work_groups: int, counts: tuple[int, int, int]) -> tuple[tuple[Group
     found = []
     for length, weight in ((whole, 1 - rest / unit), (whole + 1, rest / unit)):
         if weight:
-            x, y, z = (
-                (0, count) if place < axis else _center(length if place == axis else 1, count)
-                for place, count in enumerate(counts)
-            )
+            lengths = (*counts[:axis], length, 1, 1)[:3]
+            starts = [(count - own) // 2 for count, own in zip(counts, lengths, strict=True)]
+            x, y, z = ((start, start + own) for start, own in zip(starts, lengths, strict=True))
             found.append(((x, y, z), weight))
     return tuple(found)
-
-
-def _center(length: int, count: int) -> Range:
-    start = (count - length) // 2
-    return start, start + length
 
 
 _MOST_TRIPS = 1 << 40

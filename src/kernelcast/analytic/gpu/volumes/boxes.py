@@ -499,7 +499,6 @@ class GroupClass:
     """Work-groups that are cut alike: a box of the grid with one representative."""
 
     box: GroupRange
-    """Work-groups of the class."""
 
     @property
     def work_groups(self) -> int:

@@ -50,9 +50,7 @@ class OrderedLoads:
     """
 
     loads: tuple[BoxAccess, ...]
-    """In that order."""
     stores: int
-    """Stores behind them."""
     grid: Grid
     axis: int
     """Dimension across which layers of work-groups follow one another."""
@@ -74,12 +72,19 @@ class OrderedLoads:
         life = wave * self.layers / self.grid.work_groups
         families = group_families(self.loads)
         gaps = [self._list_gaps(one, life) for one in families]
+        # Layers of data beyond those of work-groups: a star's ghost layers.
+        depth = self.grid.local[self.axis]
+        beyond = [
+            (max(bases) - min(bases)) // (one[0].local_strides[self.axis] * depth)
+            for one in families
+            for bases in [[each.base_bytes for each in one]]
+        ]
         loaded = [
             BoxFootprint(accesses=tuple(one), grid=self.grid)
             .list_levels(wave, granularity)[-1]
             .bytes
-            / (self.layers + self._count_beyond(one))
-            for one in families
+            / (self.layers + ghosts)
+            for one, ghosts in zip(families, beyond, strict=True)
         ]
         lost = 0.0
         for own, own_bytes in zip(gaps, loaded, strict=True):
@@ -93,12 +98,6 @@ class OrderedLoads:
             missed = [1 - hit_rate(one / capacity_bytes) for one in touched.tolist()]
             lost += own_bytes * float(np.dot(missed, counts)) / len(own)
         return lost * self.layers
-
-    def _count_beyond(self, family: Family) -> float:
-        """Count the layers of data beyond those of work-groups: a star's ghost layers."""
-        bases = [one.base_bytes for one in family]
-        layer = family[0].local_strides[self.axis] * self.grid.local[self.axis]
-        return (max(bases) - min(bases)) // layer
 
     def _list_gaps(self, family: Family, life: float) -> FloatArray:
         """List the times between touches of data, in layers, one row per kind of data."""
@@ -162,7 +161,6 @@ class Traffic:
 
     loads: Footprint
     stores: Footprint
-    """Of global memory."""
     touched: Sequence[Footprint]
     """Both together: of one iteration of all loops, of the innermost loop, and so on; last, of
     all."""
@@ -170,7 +168,6 @@ class Traffic:
     """Unique written sectors of every single work-group, added up."""
     work_groups: int
     layer: int
-    """Of the launch, and of one layer of it."""
     scattered_loads: Scatter | None = None
     scattered_stores: Scatter | None = None
     """Those whose data any work-group may have touched before."""
@@ -179,7 +176,6 @@ class Traffic:
     is_spread: bool = False
     """Whether loads are spread over the lives of work-items, which do not fit into registers."""
     ordered: OrderedLoads | None = None
-    """The loads in their order, where that decides what is lost."""
 
     def oversubscribe(
         self, work_groups: int, machine: GpuMachine, *, loops: int | None = None
@@ -259,7 +255,10 @@ def _meet_again(
             rates.l2_overlap.at,
         )  # fmt: skip
         most = max(l1.loaded_bytes * traffic.work_groups - levels[-1].bytes, 0.0)
-        return _lose_in_order(overlaps, min(again, most) / waves)
+        again = min(again, most) / waves
+        shared = sum(one.shared_bytes for one in overlaps)
+        hit = max(0.0, 1 - again / shared) if shared > 0 else 0.0
+        return [replace(one, hit_rate=hit) for one in overlaps], max(0.0, again - shared)
     lead = 0.0
     if traffic.is_spread:  # Work-groups of a wave run ahead of one another.
         moved = row_bytes - sum(one.shared_bytes * one.hit_rate for one in overlaps)
@@ -315,13 +314,6 @@ def _overlap(
         shared_bytes=(nearer.bytes - level.bytes) / (traffic.work_groups / wave),
         hit_rate=hits,
     )
-
-
-def _lose_in_order(overlaps: Sequence[Overlap], again: float) -> tuple[list[Overlap], float]:
-    """Give overlaps of which so much is lost, and what more is."""
-    shared = sum(one.shared_bytes for one in overlaps)
-    hit = max(0.0, 1 - again / shared) if shared > 0 else 0.0
-    return [replace(one, hit_rate=hit) for one in overlaps], max(0.0, again - shared)
 
 
 def _count_pages(traffic: Traffic, wave: int) -> float:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 from typing import Protocol
 
@@ -68,7 +69,6 @@ class SumFootprint:
     """Footprints of accesses that share no data."""
 
     parts: tuple[Footprint, ...]
-    """What is added up."""
 
     def count_run(self, work_groups: int, granularity: int) -> float:
         """Count the unique bytes of so many consecutive work-groups, mid launch."""
@@ -87,26 +87,21 @@ class SumFootprint:
         ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class BoxFootprint:
     """Footprints of accesses that are boxes."""
 
     accesses: tuple[BoxAccess, ...]
-    """Loads, stores, or both."""
     grid: Grid
-    families: tuple[Family, ...] = field(init=False, repr=False)
-    """The accesses, translates together."""
-    by_buffer: tuple[tuple[Family, ...], ...] = field(init=False, repr=False)
-    """Those of the same buffer together."""
     known: dict[tuple[int, int], float] = field(default_factory=dict, repr=False, compare=False)
-    """Runs that were counted already."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "families", tuple(group_families(self.accesses)))
+    @cached_property
+    def by_buffer(self) -> list[list[Family]]:
+        """The accesses, translates together, those of the same buffer together."""
         buffers: dict[str | None, list[Family]] = {}
-        for one in self.families:
+        for one in group_families(self.accesses):
             buffers.setdefault(one[0].access.buffer, []).append(one)
-        object.__setattr__(self, "by_buffer", tuple(tuple(one) for one in buffers.values()))
+        return list(buffers.values())
 
     def count_range(self, start: int, end: int, granularity: int) -> int:
         """Count the unique bytes of consecutive work-groups."""
@@ -131,7 +126,8 @@ class BoxFootprint:
         box, _ = max(mix_run(work_groups, self.grid.counts), key=lambda one: one[1])
         return sum(
             float(count_box(family, box, self.grid, PAGE_BYTES, unit=_PAGE_UNIT)[0])
-            for family in self.families
+            for families in self.by_buffer
+            for family in families
         )
 
     def list_levels(self, wave: int, granularity: int) -> list[Level]:
@@ -139,20 +135,16 @@ class BoxFootprint:
         classes = list_classes(self.accesses, self.grid)
         levels = []
         for name, length in list_stretches(self.grid, wave):
-            if length < self.grid.counts[0]:
-                found = self._chunks(length, granularity)
+            counts = self.grid.counts
+            if length < counts[0]:  # the chunk in the middle of the grid stands for all
+                row = counts[0] * (counts[1] // 2 + counts[1] * (counts[2] // 2))
+                start = row + counts[0] // 2 // length * length
+                own = self.count_range(start, start + length, granularity)
+                found = own * self.grid.work_groups / length
             else:
                 found = self._stretches(classes, "xyz".index(name), granularity)
             levels.append(Level(name=name, work_groups=length, bytes=found))
         return levels
-
-    def _chunks(self, length: int, granularity: int) -> float:
-        """Split the row in the middle of the grid into chunks; take the middle one for all."""
-        counts = self.grid.counts
-        row = counts[0] * (counts[1] // 2 + counts[1] * (counts[2] // 2))
-        start = row + counts[0] // 2 // length * length
-        own = self.count_range(start, start + length, granularity)
-        return own * self.grid.work_groups / length
 
     def _stretches(self, classes: Sequence[GroupClass], axis: int, granularity: int) -> float:
         """Add up the footprints of all rows (axis 0), all layers (1), or the launch (2)."""

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
 from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.occupancy import Occupancy
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, GroupRange, IntArray
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange, IntArray
 from kernelcast.analytic.gpu.volumes.boxes import (
     Family,
     count_per_group,
@@ -17,7 +18,7 @@ from kernelcast.analytic.gpu.volumes.boxes import (
     spread_alignments,
 )
 from kernelcast.analytic.gpu.volumes.record import L1Volumes, Reload
-from kernelcast.analytic.gpu.volumes.warps import WarpCosts, cost_warps
+from kernelcast.analytic.gpu.volumes.warps import WarpCosts, cost_warps, list_lanes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 
 USABLE_SHARE = 0.75
@@ -34,11 +35,9 @@ class FamilyCosts:
     """What the accesses of one family cost an average work-group."""
 
     buffer: str
-    """Name of the buffer."""
     costs: WarpCosts
     """Per warp instruction."""
     instructions: float
-    """Warp instructions of a work-group."""
     sectors: tuple[float, ...]
     """Sectors of a work-group if nothing were shared but within one iteration of all loops, within
     the innermost loop, and so on; the last one are the unique sectors."""
@@ -50,7 +49,6 @@ class FamilyCosts:
     warp_sectors: float
     """Sectors of a work-group if data were shared within one warp's iteration of all loops only."""
     is_common: bool = False
-    """Whether every work-group loads the same."""
 
     @property
     def requested_sectors(self) -> float:
@@ -74,7 +72,16 @@ def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: boo
     classes = list_classes(family, grid)
     full = max(classes, key=lambda one: one.work_groups)
     warps = -(-(grid.local[0] * grid.local[1] * grid.local[2]) // machine.warp_width)
-    shares = {clip: _share_active(clip, grid) for clip in {one.clip for one in family}}
+    # Of all work-items those that exist and meet the guard.
+    shares = {
+        clip: prod(
+            max(min(high, items) - max(low, 0), 0) / (count * size)
+            for (low, high), items, count, size in zip(
+                clip, grid.items, grid.counts, grid.local, strict=True
+            )
+        )
+        for clip in {one.clip for one in family}
+    }
     sectors, lines = [], []
     depth = len(family[0].loops)
     for level in range(depth + 1):
@@ -110,7 +117,8 @@ def _examine_reuse(
     looked at elsewhere.
     """
     line, sector = machine.l1_line_bytes, machine.l1_sector_bytes
-    lanes = _list_lanes(accesses, grid, machine.warp_width)
+    bases = np.array([one.base_bytes for one in accesses], dtype=np.int64)
+    lanes = bases[:, None, None] + list_lanes(accesses[0].local_strides, grid, machine.warp_width)
     shifts, _ = spread_alignments(accesses[0].group_strides, box, line)
     chosen = shifts[:: max(1, -(-shifts.size // _ALIGNMENTS))]
     parts = np.arange(0, max(accesses[0].access.bytes, 1), sector)
@@ -124,19 +132,6 @@ def _examine_reuse(
         by_warp = (lanes[..., None] + shift + parts).swapaxes(0, 1).reshape(lanes.shape[1], -1)
         sectors += _drop_repeated(divide(by_warp, sector)).size
     return reused / lines, sectors / chosen.size
-
-
-def _list_lanes(accesses: Sequence[BoxAccess], grid: Grid, width: int) -> IntArray:
-    """List addresses by access, warp and lane; the last warp repeats its last work-item."""
-    first = accesses[0]
-    size = grid.local[0] * grid.local[1] * grid.local[2]
-    items = np.minimum(np.arange(-(-size // width) * width, dtype=np.int64), size - 1)
-    x, rest = items % grid.local[0], items // grid.local[0]
-    strides = first.local_strides
-    own = x * strides[0] + rest % grid.local[1] * strides[1] + rest // grid.local[1] * strides[2]
-    bases = np.array([one.base_bytes for one in accesses], dtype=np.int64)
-    lanes: IntArray = (bases[:, None] + own).reshape(len(accesses), -1, width)
-    return lanes
 
 
 def _drop_repeated(units: IntArray) -> IntArray:
@@ -182,15 +177,6 @@ def keep_common(
         replace(one, sectors=(*one.sectors[:-1], one.sectors[-1] * share)) if one.is_common else one
         for one in loads
     ]
-
-
-def _share_active(clip: Clip, grid: Grid) -> float:
-    """Give the share of all work-items that exist and meet the guard."""
-    share = 1.0
-    for axis, (low, high) in enumerate(clip):
-        active = min(high, grid.items[axis]) - max(low, 0)
-        share *= max(active, 0) / (grid.counts[axis] * grid.local[axis])
-    return share
 
 
 def sum_l1(

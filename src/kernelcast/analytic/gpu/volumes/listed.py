@@ -151,7 +151,6 @@ class ListedAccess:
     """Whether a work-group may hit what any other has touched: addresses depend on data."""
     warps: int
     hull: BoxAccess | None = None
-    """A box around all its addresses."""
     share: float = 1.0
     """Part of all iterations that counts."""
     known: dict[tuple[str, int], float] = field(default_factory=dict, repr=False)
@@ -362,7 +361,6 @@ class Scatter:
     """Accesses to data that any work-group may have touched before."""
 
     accesses: tuple[ListedAccess, ...]
-    """Addresses depend on data and mix."""
     work_groups: int
 
     def count_repeated(self, granularity: int) -> float:

@@ -10,7 +10,6 @@ class Reload:
     """Data that a work-group loads again since its L1 cache has not kept it."""
 
     bytes: float
-    """Per work-group."""
     oversubscription: float
     """What competes for the cache over its capacity."""
     loops: int
@@ -25,25 +24,20 @@ class L1Volumes:
     """Cycles of the L1 cache for all accesses of one warp, the larger of data and tag stage."""
     data_cycles: float
     tag_cycles: float
-    """Cycles of the banks, and of the tag stage, for all accesses of one warp."""
     half_warp_cycles: float
     """The paper's count of bank conflicts by half-warps, per warp (section 4.2)."""
     load_lines: float
     """Lines that the loads of a warp look up, each instruction for itself."""
     load_requests: float
     store_requests: float
-    """Warp instructions that load and store, per warp."""
     requested_bytes: float
     """Sectors that the loads of all warps ask for, unique within a warp's instruction only."""
     allocated_bytes: float
-    """Unique lines of all loads."""
     compulsory_bytes: float
-    """Unique sectors of all loads."""
     reloads: tuple[Reload, ...]
     """Loaded again: within an iteration of all loops, from one iteration of the innermost loop to
     the next, and so on outwards."""
     stored_bytes: float
-    """Sectors written through."""
     neighbour_bytes: float = 0.0
     """Compulsory bytes that another work-group of the same compute unit has loaded."""
 
@@ -76,7 +70,6 @@ class Overlap:
     oversubscription: float
     """Bytes touched in between over the capacity of the L2 cache."""
     hit_rate: float
-    """Part of `shared_bytes` that is still there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +77,7 @@ class WaveVolumes:
     """What one average wave of work-groups moves between L2 cache and DRAM, in bytes."""
 
     work_groups: int
-    """Work-groups of a full wave."""
     waves: float
-    """Work-groups of the launch over those of a wave."""
     row_load_bytes: float
     """Loads, mean of all waves, if work-groups of one row of the grid shared data and no others."""
     unique_store_bytes: float
@@ -94,7 +85,6 @@ class WaveVolumes:
     overlaps: tuple[Overlap, ...]
     """What work-groups share with rows and layers of work-groups before them, nearest first."""
     oversubscription: float
-    """What the wave allocates over the capacity of the L2 cache."""
     skew_oversubscription: float
     """The same for one work-group per compute unit: by so much neighbours run apart."""
     capacity_load_bytes: float
@@ -102,7 +92,6 @@ class WaveVolumes:
     partial_store_bytes: float
     """Sectors written in parts that were evicted in between: written twice, and read once."""
     tlb_pages: float
-    """Unique pages of 2 MiB that the wave touches."""
 
     @property
     def reused_bytes(self) -> float:
@@ -134,19 +123,14 @@ class GpuVolumes:
     updates: int
     """Results of the whole launch; what volumes per update refer to."""
     occupancy: Occupancy
-    """Work-groups per compute unit, and why."""
     l1: L1Volumes
-    """Per average work-group."""
     wave: WaveVolumes
-    """Per average full wave."""
     kept_share: float
     """Part of the launch's data that L2 still holds when the launch is repeated at once."""
     rates: str
-    """Name of the hit rates that were used."""
     group_pages: float = 0.0
     """Pages of 2 MiB that a work-group uses at once, loops at one iteration."""
     notes: tuple[str, ...] = ()
-    """What is estimated or was assumed."""
 
     @property
     def l2_load_bytes(self) -> float:

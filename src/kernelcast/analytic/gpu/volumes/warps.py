@@ -8,6 +8,7 @@ differences between its lanes' addresses and on its first address modulo `PERIOD
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -34,11 +35,9 @@ class WarpCosts:
 
     sectors: float
     lines: float
-    """Unique sectors and lines that it touches."""
     data_cycles: float
     tag_cycles: float
     cycles: float
-    """Cycles of the banks, of the tag stage, and what the instruction occupies the cache."""
     half_warp_cycles: float
     """The paper's count, by half-warps."""
 
@@ -70,21 +69,27 @@ def measure_addresses(addresses: IntArray, size: int, machine: GpuMachine) -> Wa
     return _measure(addresses, np.ones(addresses.shape[0]), size, machine)
 
 
-def _list_patterns(
-    strides: tuple[int, int, int], grid: Grid, width: int
-) -> tuple[IntArray, IntArray, IntArray]:
-    """List different patterns of lanes; per warp, which it has and where its first lane is."""
-    size = grid.local[0] * grid.local[1] * grid.local[2]
-    warps = -(-size // width)
-    items = np.arange(warps * width, dtype=np.int64)
+def list_lanes(strides: tuple[int, int, int], grid: Grid, width: int) -> IntArray:
+    """List offsets by warp and lane; the last warp repeats the last work-item."""
+    size = prod(grid.local)
+    items = np.minimum(np.arange(-(-size // width) * width, dtype=np.int64), size - 1)
     x, rest = items % grid.local[0], items // grid.local[0]
     offsets = (
         x * strides[0] + rest % grid.local[1] * strides[1] + rest // grid.local[1] * strides[2]
     )
-    table = offsets.reshape(warps, width)
+    table: IntArray = offsets.reshape(-1, width)
+    return table
+
+
+def _list_patterns(
+    strides: tuple[int, int, int], grid: Grid, width: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """List different patterns of lanes; per warp, which it has and where its first lane is."""
+    table = list_lanes(strides, grid, width)
     firsts = table[:, 0].copy()
     table -= firsts[:, None]
-    table[(items >= size).reshape(warps, width)] = ABSENT
+    warps = len(firsts)
+    table.ravel()[prod(grid.local) :] = ABSENT
     # Work-groups of equal rows have one pattern; comparing with the first is much cheaper.
     if (table == table[0]).all():
         return table[:1], np.zeros(warps, dtype=np.int64), firsts
