@@ -148,9 +148,9 @@ def _compare_runs(first: str, second: str, *, as_json: bool) -> ExitStatus:
 
 
 def _write_files(folder: Path, found: "MethodComparison") -> None:
+    from kernelcast.records.private_files import writing
     from kernelcast.reports.comparison import present_comparison
     from kernelcast.reports.presenter import save_page
-    from kernelcast.reports.targets import writing
 
     path = folder / COMPARISON_FILE
     with writing(path):

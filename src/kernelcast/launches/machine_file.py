@@ -26,7 +26,7 @@ from kernelcast.records.machine import (
     MachineDescription,
     MemoryFacts,
 )
-from kernelcast.records.private_files import make_private_folder, write_output
+from kernelcast.records.private_files import make_private_folder, write_output, writing
 from kernelcast.records.traits import Trait, TraitSource
 
 Record = TypeVar("Record")
@@ -204,14 +204,12 @@ def dump_machine(machine: MachineDescription) -> str:
 
 def write_machine(path: Path, machine: MachineDescription) -> None:
     """Write a description so that the file is there whole or not at all."""
-    try:
+    what = "the machine description"
+    with writing(path, what):
         if not path.parent.exists():  # the data folder above it is closed to others, not this one
             make_private_folder(path.parent)
             path.parent.chmod(_OPEN)
-    except OSError as error:
-        msg = f"{path}: the machine description cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
-    write_output(path, dump_machine(machine), "machine description", mode=_READABLE)
+    write_output(path, dump_machine(machine), what, mode=_READABLE)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -54,7 +54,7 @@ def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:
         content, indent=1,
         default=lambda value: sorted(value) if isinstance(value, frozenset) else value.isoformat(),
     )  # fmt: skip
-    write_output(path, f"{text}\n", "recording")
+    write_output(path, f"{text}\n", "the recording")
 
 
 def read_recordings(path: Path) -> list[Recording]:

@@ -60,9 +60,19 @@ def written_whole(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def writing(path: Path, what: str = "the file") -> Iterator[None]:
+    """Say of a file that cannot be written which one it is, and why."""
+    try:
+        yield
+    except OSError as error:
+        msg = f"{path}: {what} cannot be written: {error.strerror or error}"
+        raise InputError(msg) from error
+
+
 def write_output(path: Path, text: str, what: str, *, mode: int | None = None) -> None:
     """Write a user's file whole or not at all, else `InputError`; devices as they are."""
-    try:
+    with writing(path, what):
         if path.exists() and not path.is_file():  # /dev/stdout and the like cannot be replaced
             path.write_text(text, encoding="utf-8")
             return
@@ -70,9 +80,6 @@ def write_output(path: Path, text: str, what: str, *, mode: int | None = None) -
             partial.write_text(text, encoding="utf-8")
             if mode is not None:
                 partial.chmod(mode)
-    except OSError as error:
-        msg = f"{path}: the {what} cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
 
 
 def write_private(path: Path, content: bytes) -> None:

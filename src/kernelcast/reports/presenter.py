@@ -37,9 +37,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from kernelcast.records.private_files import writing
 from kernelcast.reports import numbers
 from kernelcast.reports.charts import Axis, Figure
-from kernelcast.reports.targets import writing
 
 if TYPE_CHECKING:  # slow to load
     from jinja2 import Environment

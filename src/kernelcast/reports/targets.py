@@ -1,7 +1,5 @@
 """Files and folders that somebody names for results: checked before the work, written after it."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from kernelcast.records.errors import InputError
@@ -23,14 +21,4 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         msg = f"{folder}: the folder cannot be made: {error.strerror or error}"
-        raise InputError(msg) from error
-
-
-@contextmanager
-def writing(path: Path, what: str = "the file") -> Iterator[None]:
-    """Say of a file that cannot be written which one it is, and why."""
-    try:
-        yield
-    except OSError as error:
-        msg = f"{path}: {what} cannot be written: {error.strerror or error}"
         raise InputError(msg) from error

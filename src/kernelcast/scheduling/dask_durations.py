@@ -17,6 +17,7 @@ import yaml
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate
+from kernelcast.records.private_files import writing
 
 SETTING = "distributed.scheduler.default-task-durations"
 """Where Dask's configuration holds durations by name."""
@@ -94,11 +95,8 @@ def write_dask_config(path: Path, durations: Mapping[str, str]) -> None:
     content: dict[str, Any] = {setting: dict(sorted(durations.items()))}
     for name in reversed(section.split(".")):
         content = {name: content}
-    try:
+    with writing(path, "the configuration"):
         path.write_text(yaml.safe_dump(content), encoding="utf-8")
-    except OSError as error:
-        msg = f"{path}: the configuration cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
 
 
 def _import_dask(module: str) -> Any:  # noqa: ANN401 - the library ships no types

@@ -28,6 +28,7 @@ from kernelcast.launches.modelling.sources import Folds, LaunchSource
 from kernelcast.launches.problem_file.located import read_text
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
+from kernelcast.records.private_files import writing
 
 VOLUMES = (
     "l2_load_bytes_per_update",
@@ -252,11 +253,8 @@ def write_hit_rates(path: Path, rates: HitRates, fits: Mapping[str, HitRateFit])
             entry["standard_errors"] = {key: _round(value) for key, value in errors.items()}
             entry["points"] = fit.points
         content[function] = entry
-    try:
+    with writing(path, "the hit rates"):
         path.write_text(yaml.safe_dump(content, sort_keys=False, width=100), encoding="utf-8")
-    except OSError as error:
-        msg = f"{path}: the hit rates cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
 
 
 def read_hit_rates_file(wanted: str) -> HitRates:
