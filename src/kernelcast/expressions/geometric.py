@@ -39,12 +39,6 @@ class Geometric(Composite):
     """How often: usually a loop's symbol."""
 
     @property
-    def loop(self) -> Symbol | None:
-        """The loop's symbol; None where something else was put in its place."""
-        atom = self.iteration.sole_atom
-        return atom if isinstance(atom, Symbol) else None
-
-    @property
     def text_needs_parentheses(self) -> bool:  # type: ignore[override] # a class's constant above
         return not self.is_division and self.start != Expr.constant(1)
 

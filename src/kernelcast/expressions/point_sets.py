@@ -97,7 +97,7 @@ class PointSet:
         Where more points will do, bounds are wider if points lie apart.
         """
         with answering(self.context):
-            values = self._relate(expr, kept, self._hull)
+            values = self.map_to(expr, kept, self._hull)
             space = IslSpace([one for one in self._space.symbols if one in kept], self.context)
             domain = values.domain()
             low, high = (
@@ -128,12 +128,15 @@ class PointSet:
         with answering(self.context):
             return self._space.from_isl(self._space.to_isl(expr))
 
-    def map_to(self, expr: Expr, kept: Collection[Symbol]) -> islpy.Map:
+    def map_to(
+        self, expr: Expr, kept: Collection[Symbol], points: islpy.Set | None = None
+    ) -> islpy.Map:
         """Relate values of some symbols to those that an expression takes."""
-        return self._relate(expr, kept, self._points)
-
-    def _relate(self, expr: Expr, kept: Collection[Symbol], points: islpy.Set) -> islpy.Map:
-        values = self._space.to_isl(expr).as_map().intersect_domain(points)
+        values = (
+            self._space.to_isl(expr)
+            .as_map()
+            .intersect_domain(self._points if points is None else points)
+        )
         for place, symbol in reversed(list(enumerate(self._space.symbols))):
             if symbol not in kept:
                 values = values.project_out(_IN, place, 1)

@@ -358,7 +358,12 @@ class _Writer:
             elif one.opcode == "call":
                 self._call(one)
             elif one.opcode == "store":
-                self._store(one)
+                value, address = one.operands
+                lanes, element = split_sequence(one.type) or (0, one.type)
+                target, text = self._at(address, element), self._operand(value)
+                self._body.append(
+                    f"vstore{lanes}({text}, 0, {target});" if lanes else f"*{target} = {text};"
+                )
             elif one.opcode == "insertelement":
                 self._insert(one)
             elif one.opcode not in ("phi", "alloca"):
@@ -408,15 +413,6 @@ class _Writer:
         moves = f"{{ {' '.join((*before, *after))} }} " if phis else ""
         return f"{moves}goto {self._labels[target]};"
 
-    def _store(self, one: Instruction) -> None:
-        value, address = one.operands
-        if is_vector(one.type):
-            lanes, element = split_sequence(one.type) or (1, "")
-            target = self._at(address, element)
-            self._body.append(f"vstore{lanes}({self._operand(value)}, 0, {target});")
-        else:
-            self._body.append(f"*{self._at(address, one.type)} = {self._operand(value)};")
-
     def _insert(self, one: Instruction) -> None:
         base, value, index = one.operands
         name = self._names[one.name]
@@ -446,7 +442,10 @@ class _Writer:
         if opcode == "fneg":
             return f"-{texts[0]}"
         if opcode == "load":
-            return self._load(one)
+            if not is_vector(one.type):
+                return f"*{self._at(operands[0], one.type)}"
+            lanes, element = split_sequence(one.type) or (1, "")
+            return f"vload{lanes}(0, {self._at(operands[0], element)})"
         if opcode in ("icmp", "fcmp"):
             found = self._compare(one, texts)
             return f"convert_char{lanes_of(one.type)}({found})" if is_vector(one.type) else found
@@ -458,12 +457,6 @@ class _Writer:
         if opcode == "shufflevector":
             return self._shuffle(one, texts)
         return self._cast(one, texts[0])
-
-    def _load(self, one: Instruction) -> str:
-        if is_vector(one.type):
-            lanes, element = split_sequence(one.type) or (1, "")
-            return f"vload{lanes}(0, {self._at(one.operands[0], element)})"
-        return f"*{self._at(one.operands[0], one.type)}"
 
     def _compare(self, one: Instruction, texts: list[str]) -> str:
         left, right = texts
@@ -563,21 +556,14 @@ class _Writer:
         arguments = []
         for operand, kind in zip(one.operands, types, strict=False):
             text = self._operand(operand)
-            is_vector_of = is_vector(operand[0]) and not kind.endswith("*")
-            arguments.append(
-                text
-                if kind in ("", "event_t")
-                else f"as_{kind}({text})"
-                if is_vector_of
-                else f"({kind})({text})"
-            )
+            if kind not in ("", "event_t"):
+                as_is = is_vector(operand[0]) and not kind.endswith("*")
+                text = f"as_{kind}({text})" if as_is else f"({kind})({text})"
+            arguments.append(text)
         call = f"{name}({', '.join(arguments)})"
-        if not result:
-            self._body.append(f"{call};")
-        elif is_vector(one.type):
-            self._body.append(f"{result} = as_{self._type(one.type)}({call});")
-        else:
-            self._body.append(f"{result} = {call};")
+        if result and is_vector(one.type):
+            call = f"as_{self._type(one.type)}({call})"
+        self._body.append(f"{result} = {call};" if result else f"{call};")
 
     def _call_intrinsic(self, one: Instruction, result: str) -> None:
         name = one.detail[5:].partition(".")[0]

@@ -230,14 +230,14 @@ class ControlFlow:
 
     def _leave(self, loop: Loop, target: str) -> list[Term] | None:
         """Give the choices on which a loop is left to one of its exits' targets."""
-        terms = self._reach_header(loop)
+        terms = self.terms_of_header(loop)
         targets, others = self._targets(loop)
         if terms is None or (len(targets) == 1 and not others):
             return terms
         number = targets.index(target) if target in targets else len(targets)
         return [{**term, LEFT + loop.header: frozenset((number,))} for term in terms]
 
-    def _reach_header(self, loop: Loop) -> list[Term] | None:
+    def terms_of_header(self, loop: Loop) -> list[Term] | None:
         """Give the choices on which a loop is entered, from the header of the loop around it."""
         found: list[Term] = []
         for before, edge in self.predecessors[loop.header]:
@@ -248,10 +248,6 @@ class ControlFlow:
                 return None
             found = self._simplify([*found, *more])
         return found
-
-    def terms_of_header(self, loop: Loop) -> list[Term] | None:
-        """Choices on which a loop is entered."""
-        return self._reach_header(loop)
 
     def _add_ends(self, loop: Loop) -> None:
         """Take what is written in a loop and leaves it, as ``if (found) { ...; break; }`` does."""

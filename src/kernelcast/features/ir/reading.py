@@ -74,12 +74,15 @@ class Placeholder:
     is_called: bool = False
     """Whether it is a function; a number stands there all the same."""
 
-    @property
-    def declaration(self) -> str:
-        """A line of OpenCL C that declares it."""
+    def declare(self, *, is_constant: bool) -> str:
+        """Declare it in a line of OpenCL C; a number is a variable, so that it stays a name."""
+        if self.is_called:
+            return f"#define {self.name}(...) 0"
         if self.type_name:
             return f"typedef {self.type_name} {self.name};"
-        return f"enum {{ {self.name} = {_NUMBER} }};"
+        if is_constant:
+            return f"enum {{ {self.name} = {_NUMBER} }};"
+        return f"extern constant int {self.name};"
 
     @property
     def advice(self) -> str:
@@ -90,26 +93,22 @@ class Placeholder:
         return f"{self.name} is not defined{taken}; give -D{self.name}=..."
 
 
-def find_placeholders(
+def _find_placeholders(
     messages: Sequence[str], known: Iterable[Placeholder], source: str
 ) -> list[Placeholder]:
     """Find the names of a source that errors complain about, types before all else."""
     have = {one.name for one in known}
-    types = _find_names(_TYPE, messages, have)
-    if types:
-        return [
-            Placeholder(name=name, type_name="float4" if _VECTOR.search(name) else "float")
-            for name in types
-        ]
+    types, values = (
+        [name for name in dict.fromkeys(pattern.findall("\n".join(messages))) if name not in have]
+        for pattern in (_TYPE, _VALUE)
+    )
     return [
+        Placeholder(name=name, type_name="float4" if _VECTOR.search(name) else "float")
+        for name in types
+    ] or [
         Placeholder(name=name, is_called=re.search(rf"\b{name}\s*\(", source) is not None)
-        for name in _find_names(_VALUE, messages, have)
+        for name in values
     ]
-
-
-def _find_names(pattern: re.Pattern[str], messages: Sequence[str], have: set[str]) -> list[str]:
-    found = (pattern.search(message) for message in messages)
-    return [name for name in dict.fromkeys(one[1] for one in found if one) if name not in have]
 
 
 _NAME: Final = "<source>"
@@ -211,9 +210,8 @@ def _compile(
         source, options, Target.unoptimised(), source_name=_NAME, include_folders=folders,
         dialect=dialect or Dialect(extensions=_EXTENSIONS),
     )  # fmt: skip
-    return _parse(
-        compiled.text, tuple(gaps), tuple(errors), tuple(one.name for one in compiled.kernels)
-    )
+    kernels = tuple(one.name for one in compiled.kernels)
+    return _parse(compiled.text, tuple(gaps), tuple(errors), kernels)
 
 
 @lru_cache(maxsize=16)
@@ -237,13 +235,13 @@ def _fill_in(
     messages = errors = read_errors(first)
     are_constants = False
     for _ in range(_ROUNDS):
-        more = find_placeholders(messages, placeholders, source)
+        more = _find_placeholders(messages, placeholders, source)
         if not more and (are_constants or not placeholders):
             break
         # A number that is asked for as an array's size has to be one.
         are_constants = are_constants or not more
         placeholders += more
-        lines = [_declare(one, is_constant=are_constants) for one in placeholders]
+        lines = [one.declare(is_constant=are_constants) for one in placeholders]
         gaps = [Gap(line=0, reason=one.advice) for one in placeholders] + [
             Gap(line=0, reason=f"error in the source: {one}") for one in errors[:_SHOWN_ERRORS]
         ]
@@ -253,12 +251,3 @@ def _fill_in(
         except CompileError as error:
             messages = read_errors(error)
     raise first
-
-
-def _declare(one: Placeholder, *, is_constant: bool) -> str:
-    """Declare a name that the source lacks; a number is a variable, so that it stays a name."""
-    if one.is_called:
-        return f"#define {one.name}(...) 0"
-    if one.type_name or is_constant:
-        return one.declaration
-    return f"extern constant int {one.name};"
