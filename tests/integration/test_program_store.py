@@ -1,10 +1,11 @@
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from kernelcast.records.errors import CompileError
 from kernelcast.records.kernel import Kernel
-from kernelcast.sampling.building import ProgramStore, list_kernels
+from kernelcast.sampling.building import find_program, list_kernels
 from kernelcast.sampling.session import DeviceSession, open_session
 
 pytestmark = pytest.mark.device
@@ -36,11 +37,11 @@ def test_a_kept_program_has_the_kernels_and_signatures_that_it_was_built_with(
 
 def test_a_damaged_file_is_built_anew(session: DeviceSession, tmp_path: Path) -> None:
     """Never gives a driver what is not what it wrote."""
-    store = ProgramStore(tmp_path)
-    store.build(session.context, session.device, SOURCE, ())
+    given = tmp_path, session.context, session.device, SOURCE, ()
+    find_program(*given)
     for path in tmp_path.glob("*.program"):
         path.write_bytes(path.read_bytes()[:-100] + bytes(100))
-    found = store.build(session.context, session.device, SOURCE, ())
+    found = find_program(*given)
     assert sorted(list_kernels(found.program)) == ["one", "two"]
 
 
@@ -52,13 +53,14 @@ def test_what_includes_files_is_not_kept(
     session: DeviceSession, tmp_path: Path, source: str, options: tuple[str, ...]
 ) -> None:
     """Their contents are not part of what a program is found by."""
-    assert ProgramStore(tmp_path)._locate(session.device, source, options) is None
+    with suppress(CompileError):  # the files are not there
+        find_program(tmp_path, session.context, session.device, source, options)
+    assert not [*tmp_path.iterdir()]
 
 
 def test_other_options_are_another_program(session: DeviceSession, tmp_path: Path) -> None:
     """Builds for each set of options."""
-    store = ProgramStore(tmp_path)
     source = "kernel void k(global int *out) { out[0] = VALUE; }"
-    store.build(session.context, session.device, source, ("-DVALUE=1",))
+    find_program(tmp_path, session.context, session.device, source, ("-DVALUE=1",))
     with pytest.raises(CompileError):
-        store.build(session.context, session.device, source, ())
+        find_program(tmp_path, session.context, session.device, source, ())

@@ -134,11 +134,6 @@ def read_parameters(kernel: cl.Kernel) -> tuple[Parameter, ...]:
     return tuple(found)
 
 
-def read_build_options(program: cl.Program, device: cl.Device) -> list[str]:
-    options: str = program.get_build_info(device, cl.program_build_info.OPTIONS)  # type: ignore[no-untyped-call]  # pyopencl leaves it untyped
-    return options.split()
-
-
 def read_build_log(program: cl.Program, device: cl.Device) -> str:
     log: str = program.get_build_info(device, cl.program_build_info.LOG)  # type: ignore[no-untyped-call]  # pyopencl leaves it untyped
     return log.strip()
@@ -164,46 +159,39 @@ class BuiltProgram:
     """Of its kernels, where the program was stored with them."""
 
 
-class ProgramStore:
-    """Keeps programs in a folder, if there is one; several processes may share it."""
-
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
-
-    def build(
-        self, context: cl.Context, device: cl.Device, source: str, options: Sequence[str]
-    ) -> BuiltProgram:
-        path = self._locate(device, source, options)
-        found = None if path is None else _load(path, context, device, options)
-        if found is not None:
+def find_program(
+    folder: Path | None,
+    context: cl.Context,
+    device: cl.Device,
+    source: str,
+    options: tuple[str, ...],
+) -> BuiltProgram:
+    """Take a program from a folder, if there is one, which processes may share; else build it."""
+    path, platform = None, device.platform
+    # Of files that a source includes the key does not hold the content.
+    if folder and platform.name not in _KEEP_THEMSELVES and not includes_files(source, options):
+        ids = (platform.name, platform.version, device.name, device.version, device.extensions)
+        text = repr((_FORMAT, *ids, device.driver_version, source, options))
+        path = folder / f"{hashlib.sha256(text.encode()).hexdigest()}.program"
+        if found := _load(path, context, device, options):
             return found
-        started_s = time.perf_counter()
-        program = build_program(context, device, source, tuple(options))
-        build_s = time.perf_counter() - started_s
-        binary = b"" if path is None else read_binary(program, device)
-        if path is not None and binary:
-            names = list_kernels(program) if ARGUMENT_INFO_OPTION in options else ()
-            head = {
-                "digest": hashlib.sha256(binary).hexdigest(),
-                "build_s": build_s,
-                "signatures": {
-                    name: [asdict(one) for one in read_parameters(cl.Kernel(program, name))]
-                    for name in names
-                },
-            }
-            with suppress(OSError):  # it is not kept then
-                keep_among(path, json.dumps(head).encode() + b"\n" + binary, most=512)
-        return BuiltProgram(program=program, build_s=build_s)
-
-    def _locate(self, device: cl.Device, source: str, options: Sequence[str]) -> Path | None:
-        platform = device.platform
-        if self._folder is None or platform.name in _KEEP_THEMSELVES:
-            return None
-        if includes_files(source, options):  # files that the key does not hold
-            return None
-        names = (platform.name, platform.version, device.name, device.version, device.extensions)
-        text = repr((_FORMAT, *names, device.driver_version, source, tuple(options)))
-        return self._folder / f"{hashlib.sha256(text.encode()).hexdigest()}.program"
+    started_s = time.perf_counter()
+    program = build_program(context, device, source, options)
+    build_s = time.perf_counter() - started_s
+    binary = b"" if path is None else read_binary(program, device)
+    if path is not None and binary:
+        names = list_kernels(program) if ARGUMENT_INFO_OPTION in options else ()
+        head = {
+            "digest": hashlib.sha256(binary).hexdigest(),
+            "build_s": build_s,
+            "signatures": {
+                name: [asdict(one) for one in read_parameters(cl.Kernel(program, name))]
+                for name in names
+            },
+        }
+        with suppress(OSError):  # it is not kept then
+            keep_among(path, json.dumps(head).encode() + b"\n" + binary, most=512)
+    return BuiltProgram(program=program, build_s=build_s)
 
 
 def _load(

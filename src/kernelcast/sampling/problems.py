@@ -102,7 +102,7 @@ class ProblemArguments(WrittenArguments):
                 )
             match argument:
                 case ImageArgument():
-                    self._images.append(make_image(session, argument, seed=seed_of(seed, place)))
+                    self._images.append(make_image(session, argument, seed=1000 * seed + place))
                     self.arguments.append(self._images[-1])
                 case SamplerArgument():
                     self.arguments.append(cl.Sampler(
@@ -146,7 +146,7 @@ class ProblemArguments(WrittenArguments):
 
 def list_recipes(problem: Problem, *, seed: int) -> dict[int, Recipe]:
     return {
-        place: (one, seed_of(seed, place))
+        place: (one, 1000 * seed + place)
         for place, one in enumerate(problem.arguments)
         if isinstance(one, BufferArgument) and one.count and not isinstance(one, ImageArgument)
     }
@@ -170,10 +170,6 @@ def make_image(session: DeviceSession, argument: ImageArgument, *, seed: int) ->
             f"{session.description.id}: makes no {argument.type_name} of {size} pixels of "
             f"{argument.order} {argument.channel} ({error})"
         ) from error
-
-
-def seed_of(seed: int, place: int) -> int:
-    return seed * 1000 + place
 
 
 def check_problem(

@@ -25,7 +25,7 @@ from kernelcast.sampling.buffer_pool import BufferPool
 from kernelcast.sampling.building import (
     BuiltKernel,
     BuiltProgram,
-    ProgramStore,
+    find_program,
     read_kernel_source,
     take_kernel,
 )
@@ -88,7 +88,6 @@ class DeviceSession:
         """Time that building, or finding what was built, has taken so far, at launches too."""
         self.trials_s = 0.0
         """Device time of kernels' launches so far that are no samples: they warm up, or compare."""
-        self._store = ProgramStore(folder and folder / "programs")
         self._folder = folder
         self._kernels: LRUCache[tuple[str, str], BuiltKernel] = LRUCache(_KERNELS_KEPT)
         self._programs: LRUCache[Any, BuiltProgram] = LRUCache(_PROGRAMS_KEPT)
@@ -232,7 +231,8 @@ class DeviceSession:
     def _build(self, source: str, options: tuple[str, ...]) -> BuiltProgram:
         started_s = time.perf_counter()
         try:
-            return self._store.build(self.context, self.device, source, options)
+            kept = self._folder and self._folder / "programs"
+            return find_program(kept, self.context, self.device, source, options)
         finally:
             self.note_built(time.perf_counter() - started_s)
 

@@ -12,7 +12,6 @@ from cachetools import LRUCache
 from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import EventTimesError, InputError
 from kernelcast.records.kernel import Kernel
-from kernelcast.sampling.building import read_build_options
 from kernelcast.sampling.discovery import describe_device, read_dialect
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession, open_session
@@ -114,9 +113,11 @@ def read_kernel(
             f"kernel {name}: its program {reason}; or give the OpenCL C as source=..., and what it "
             "is built with as build_options=..."
         )
-    if options is None:
-        options = () if program is None else read_build_options(program, device)
-    elif isinstance(options, str):
+    if options is None and program is not None:
+        info = cl.program_build_info.OPTIONS
+        options = cast("str", program.get_build_info(device, info))  # type: ignore[no-untyped-call]  # pyopencl leaves it untyped
+    options = options or ()
+    if isinstance(options, str):
         options = options.split()
     return _make_kernel(name, text, tuple(options), read_dialect(device))
 

@@ -8,8 +8,6 @@ from kernelcast.sampling.microbenchmarks import caches, loops, streams
 from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult
 from kernelcast.sampling.microbenchmarks.instructions import INSTRUCTIONS, measure_instruction
 
-__all__ = ["COMPUTE", "MEMORY", "Benchmark", "suite"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Benchmark:
