@@ -59,7 +59,6 @@ HEADINGS = ("device", "programs", "estimates", "slowdown", "seen", "by samples",
 
 
 def main() -> None:
-    """Measure a device, or only write the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("device", nargs="?", help="an id or its beginning; none: only the table")
     parser.add_argument("--seconds", type=float, default=330.0)
@@ -73,7 +72,6 @@ def main() -> None:
 
 
 def measure(wanted: str, seconds: float, seed: int, *, chooses: bool) -> None:
-    """Estimate kernels beside other programs until the time is over."""
     description, handle = choose_device(wanted, find_devices())
     session = open_session(description, handle)
     rng = random.Random(seed)
@@ -173,7 +171,6 @@ def _measure_kernel(
 
 @contextmanager
 def computing(count: int, *, is_own_session: bool) -> Iterator[None]:
-    """Keep so many programs computing meanwhile."""
     command = [sys.executable, "-S", "-c", COMPUTE]
     programs = [
         subprocess.Popen(command, start_new_session=not is_own_session) for _ in range(count)
@@ -193,7 +190,6 @@ def _describe(row: dict[str, Any]) -> str:
 
 
 def write_table() -> str:
-    """Write the summary of all devices' files."""
     lines = [
         "# Estimates while other programs are at work",
         "",
@@ -214,7 +210,6 @@ def write_table() -> str:
 
 
 def list_cells(device: str, rows: Sequence[dict[str, Any]]) -> Iterator[list[object]]:
-    """List the cells of the table's row for each number of programs."""
     idle_s = {row["kernel"]: median(row["whole_s"]) for row in rows if not row["programs"]}
     for count in COUNTS:
         these = [row for row in rows if row["programs"] == count]
