@@ -24,12 +24,10 @@ class Sampled(Protocol):
     @property
     def saturation(self) -> SaturationPoint:
         """P_sat of this kernel at this local size on this device."""
-        ...
 
     @property
     def launch_overhead_s(self) -> float:
         """What a launch costs beside its work-groups, about, in seconds."""
-        ...
 
 
 class PreparedLaunch(Sampled, Protocol):
@@ -40,20 +38,15 @@ class PreparedLaunch(Sampled, Protocol):
 
     def warm_up(self, box: GroupBox) -> None:
         """Run a box untimed, so that compilation and thread start happen outside the timing."""
-        ...
 
     def settle(self, *, keeps_contents: bool = False) -> None:
         """Make ready for samples: a device at its usual rate, and true buffer contents."""
-        ...
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
         """Time boxes, in seconds: a `LaunchTime` where work and clock are known."""
-        ...
 
     def measure_contention(self) -> Contention | None:
         """Find out what other programs leave to the device; None where nothing is seen of any."""
-        ...
 
     def time_whole(self) -> float:
         """Run the unchanged kernel as a whole from true contents; give its time in seconds."""
-        ...

@@ -36,7 +36,6 @@ class Reach(Protocol):
 
     def list_ranges(self, box: GroupBox) -> Mapping[int, Sequence[Part]]:
         """Give first bytes and those behind the last, by place; they may leave the buffer."""
-        ...
 
 
 class _Pages:
@@ -113,11 +112,9 @@ class WrittenArguments:
                     wanted[key] += [(start + low, start + high) for low, high in ranges]
         self._load({key: self._ready[key].add(ranges) for key, ranges in wanted.items()})
 
-    def prepare_whole(self) -> None:
-        self._make_whole(self._sizes)
-
-    def _make_whole(self, keys: Iterable[int]) -> None:
-        self._load({key: self._ready[key].add([(0, self._sizes[key])]) for key in keys})
+    def prepare_whole(self, keys: Iterable[int] | None = None) -> None:
+        chosen = self._sizes if keys is None else keys
+        self._load({key: self._ready[key].add([(0, self._sizes[key])]) for key in chosen})
 
     def refresh(self) -> None:
         """Give what the kernel may have changed, and may read, its true content again."""
@@ -196,7 +193,7 @@ class ScratchArguments(WrittenArguments):
             self._replace(one, parents.get(place)) for place, one in enumerate(arguments)
         ]
         unknown = {key for place, (key, _) in places.items() if place not in known}
-        self._make_whole(unknown | {key for key, size in sizes.items() if size <= SMALL_BYTES})
+        self.prepare_whole(unknown | {key for key, size in sizes.items() if size <= SMALL_BYTES})
 
     @property
     def copied_bytes(self) -> int:
