@@ -173,16 +173,8 @@ class Answers:
 
     def sample_once(self, request: LaunchRequest, outcome: EstimateOutcome) -> EstimateOutcome:
         """Add a moment, at other places, for one moment's share of the budget; keep the samples."""
-        settings = request.with_moments(1).policy.settings.move_places(len(outcome.moments))
-        task = EstimateTask(
-            problem=request.problem,
-            device_id=request.device.id,
-            settings=settings,
-            facts=outcome.facts,
-        )
-        found = request.executor.sample(
-            task, timeout_s=request.policy.timeout_s, report=lambda _: None
-        )
+        once = replace(request.with_moments(1), limit=None, report=lambda _: None)
+        found = self._run(once, outcome)
         before, more = outcome.estimate, found.estimate
         outcome = replace(
             outcome,
@@ -369,31 +361,37 @@ class Answers:
         self, request: LaunchRequest, before: EstimateOutcome | None = None
     ) -> EstimateOutcome:
         """Sample a launch, and make its features where a learned model waits for them."""
-        policy, limit = request.policy, request.limit
-        taken, facts = ((), None) if before is None else (before.moments, before.facts)
+        limit = request.limit
         wants_row = self._wants_row(request) and self._recall_correction(request) is None
-        if facts is None and limit is not None and not limit.goes_on:
+        is_known = before is not None and before.facts is not None
+        if not is_known and limit is not None and not limit.goes_on:
             wants_row = wants_row and limit.left_s > _FEATURES_S
-        task = EstimateTask(
-            problem=request.problem,
-            device_id=request.device.id,
-            settings=policy.settings.move_places(len(taken)),
-            wants_row=wants_row,
-            wants_counts=wants_row and self.trained_models.takes_counters(request.device),
-            facts=facts,
-            ends_s=None if limit is None else limit.work_ends_s,
-            waits_for_device=limit is not None,
-        )
         with hold(self.lock_of(request.device.id), limit, BUSY):
-            task = replace(task, runs_end_s=time.monotonic() + policy.timeout_s)
-            outcome = request.executor.sample(
-                task, timeout_s=policy.timeout_s, report=request.report
-            )
+            outcome = self._run(request, before, wants_row=wants_row)
         self.evidence.note_overhead(outcome)
+        taken = before.moments if before else ()
         outcome = replace(outcome, moments=append_moments(taken, outcome.moments))
         if self.samples_store is not None:
             self.samples_store.keep(request, outcome)
         return outcome.with_recorded_facts()
+
+    def _run(
+        self, request: LaunchRequest, before: EstimateOutcome | None, *, wants_row: bool = False
+    ) -> EstimateOutcome:
+        """Have a device sample a launch, at other places than before."""
+        policy, limit = request.policy, request.limit
+        task = EstimateTask(
+            problem=request.problem,
+            device_id=request.device.id,
+            settings=policy.settings.move_places(len(before.moments) if before else 0),
+            wants_row=wants_row,
+            wants_counts=wants_row and self.trained_models.takes_counters(request.device),
+            facts=before.facts if before else None,
+            ends_s=None if limit is None else limit.work_ends_s,
+            waits_for_device=limit is not None,
+            runs_end_s=time.monotonic() + policy.timeout_s,
+        )
+        return request.executor.sample(task, timeout_s=policy.timeout_s, report=request.report)
 
     def _wants_row(self, request: LaunchRequest) -> bool:
         """Tell whether features are worth their cost: some model of the device waits for them."""
