@@ -4,7 +4,7 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -184,13 +184,17 @@ class KernelSizes:
             return None
         if with_observed:
             self._refresh(kernel, launch)
+        counted = work.logs[_INSTRUCTIONS]
+        decides_instructions = not (math.isnan(counted) or counted == work.logs[_ITEMS])
         with self._lock:
             for is_observed in (True, False) if with_observed else (False,):
                 known = kernel.observed if is_observed else kernel.estimated
                 others = [
                     _complete(one, work)
                     for other, one in known.items()
-                    if other != key and _is_comparable(one, work)
+                    # One whose instructions were not counted tells of no size that decides them.
+                    if other != key
+                    and (math.isfinite(one.log_work[_INSTRUCTIONS]) or not decides_instructions)
                 ]
                 if others:
                     table = tabulate_sizes(others, model.sizes, caches)
@@ -231,22 +235,11 @@ class KernelSizes:
             }
 
 
-def _does_one_each(logs: Sequence[float]) -> bool:
-    """Tell whether instructions are as many as work-items: sizes decide none of what one does."""
-    return logs[_INSTRUCTIONS] == logs[_ITEMS]
-
-
-def _is_comparable(one: KnownSize, work: Work) -> bool:
-    """Tell whether a size may be scaled to a launch."""
-    is_counted = math.isfinite(one.log_work[_INSTRUCTIONS])
-    return is_counted or math.isnan(work.logs[_INSTRUCTIONS]) or _does_one_each(work.logs)
-
-
 def _complete(one: KnownSize, work: Work) -> KnownSize:
     """Leave out measures that the launch lacks which is asked for; complete what nobody noted."""
     pairs = zip(one.log_work, work.logs, strict=True)
     log_work = tuple(ours if math.isfinite(asked) else math.nan for ours, asked in pairs)
-    if math.isnan(log_work[_INSTRUCTIONS]) and _does_one_each(work.logs):
+    if math.isnan(log_work[_INSTRUCTIONS]) and work.logs[_INSTRUCTIONS] == work.logs[_ITEMS]:
         log_work = (log_work[_ITEMS], log_work[_ITEMS], *log_work[2:])
     working_set = one.working_set_bytes
     if math.isnan(working_set):

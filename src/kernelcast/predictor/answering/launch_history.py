@@ -218,7 +218,10 @@ class LaunchHistory:
             self._believe(repeats)
             self._contradiction = reason and self.known.contradict(one.seconds)
             return Verdict(frozenset(), has_shifted=True)
-        if reason and self._may_outvote(one) and _outvotes(repeats, self._believed):
+        is_plausible = not (one.is_doubted or self.known.contradict(one.seconds))
+        # One that contradicts what is believed may be right without repeating.
+        may_outvote = is_plausible and not self.known.supports(self._middle_s)
+        if reason and may_outvote and _outvotes(repeats, self._believed):
             why = _quote(len(repeats), one.seconds)
             wrong = [(known, why) for known in self._believed]
             self._believe(repeats)
@@ -250,11 +253,6 @@ class LaunchHistory:
         # A deviation of fewer than five runs says little.
         limit = _STICKS_OUT * max(deviation, 2 * _LEAST_DEVIATION)
         return abs(math.log(one.seconds) - middle) > limit
-
-    def _may_outvote(self, one: Seen) -> bool:
-        """Tell whether one that contradicts what is believed may be right without repeating."""
-        is_plausible = not (one.is_doubted or self.known.contradict(one.seconds))
-        return is_plausible and not self.known.supports(self._middle_s)
 
     def _take(self, one: Seen) -> Verdict:
         """Believe an observation, and what is near it where nothing was believed before."""

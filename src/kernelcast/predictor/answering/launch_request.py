@@ -4,7 +4,6 @@ import sys
 import threading
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeGuard
 
@@ -44,22 +43,14 @@ def identify_launch(
 ) -> LaunchIdentity:
     """Say what a launch is: source, options, index space, arguments, device and driver."""
     return LaunchIdentity(
-        kernel=_name_kernel(problem.kernel.name, problem.kernel.digest),
-        device=_name_device(device.id, device.name, device.platform, device.driver),
+        kernel=KernelIdentity(name=problem.kernel.name, digest=problem.kernel.digest),
+        device=DeviceIdentity(
+            id=device.id, name=device.name, platform=device.platform, driver=device.driver
+        ),
         ndrange=problem.ndrange,
         arguments_digest=digest_arguments(problem.arguments, seed=seed),
         parameters=dict(parameters or {}),
     )
-
-
-@lru_cache(maxsize=256)
-def _name_kernel(name: str, digest: str) -> KernelIdentity:
-    return KernelIdentity(name=name, digest=digest)
-
-
-@lru_cache(maxsize=64)
-def _name_device(device_id: str, name: str, platform: str, driver: str) -> DeviceIdentity:
-    return DeviceIdentity(id=device_id, name=name, platform=platform, driver=driver)
 
 
 def stamp_files(problem: Problem) -> FileStamps:
