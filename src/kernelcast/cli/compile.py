@@ -66,7 +66,20 @@ def compile_command(
     facts = [read_facts(compiled, kernel.name) for kernel in compiled.kernels]
     facts = facts if shows_facts else []
     if as_json:
-        code = {"facts": {one.kernel: _facts_to_json(one) for one in facts}}
+        code = {
+            "facts": {
+                one.kernel: {
+                    **{name: getattr(one, name) for name in _NUMBERS},
+                    "registers": {"value": one.registers.value, "source": one.registers.source},
+                    "instructions": one.instructions,
+                    "accesses": [
+                        {**to_plain(access), "count": count}
+                        for access, count in one.accesses.items()
+                    ],
+                }
+                for one in facts
+            }
+        }
         show_json({
             "target": str(compiled.target), "compiler": compiled.compiler, "log": compiled.log,
             "missing": list(compiled.missing),
@@ -77,17 +90,6 @@ def compile_command(
         show(*map(_list_facts, facts))
     else:
         click.echo(compiled.text, nl=False)
-
-
-def _facts_to_json(facts: CodeFacts) -> dict[str, object]:
-    return {
-        **{name: getattr(facts, name) for name in _NUMBERS},
-        "registers": {"value": facts.registers.value, "source": facts.registers.source},
-        "instructions": facts.instructions,
-        "accesses": [
-            {**to_plain(access), "count": count} for access, count in facts.accesses.items()
-        ],
-    }
 
 
 def _list_facts(facts: CodeFacts) -> Table:

@@ -30,7 +30,16 @@ def devices(
             show_json([])
         complain(str(error))
         return ExitStatus.FAILED
-    present([_report_to_json(one) for one in reports], _list_devices(reports), as_json=as_json)
+    content = [
+        {
+            **to_plain(one.description),
+            "timer": None if one.timer is None else to_plain(one.timer),
+            "status": "ok" if one.broken_reason is None else "broken",
+            "broken_reason": one.broken_reason,
+        }
+        for one in reports
+    ]
+    present(content, _list_devices(reports), as_json=as_json)
     is_broken = all(one.broken_reason is not None for one in reports)
     return ExitStatus.FAILED if is_broken else ExitStatus.ANSWERED
 
@@ -59,12 +68,3 @@ def _list_devices(reports: list[DeviceReport]) -> Table:
             ("status", "extensions"),
         ),
     )  # fmt: skip
-
-
-def _report_to_json(report: DeviceReport) -> dict[str, object]:
-    return {
-        **to_plain(report.description),
-        "timer": None if report.timer is None else to_plain(report.timer),
-        "status": "ok" if report.broken_reason is None else "broken",
-        "broken_reason": report.broken_reason,
-    }

@@ -186,25 +186,19 @@ def read_token_file(path: Path) -> dict[str, TokenRecord]:
         raise InputError(msg)
     found = {}
     for number, line in enumerate(lines, start=1):
-        if line.strip() and not line.lstrip().startswith("#"):
-            record = _read_line(line.strip(), f"{path}:{number}")
-            found[record.id] = record
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        place, match = f"{path}:{number}", _LINE.fullmatch(line.strip())
+        parsed = None if match is None else parse_token(match["token"])
+        if match is None or parsed is None:
+            wanted = "SCOPE[,SCOPE...] TOKEN, tokens as `kernelcast serve token` makes"
+            msg = f"{place}: expected {wanted}"
+            raise InputError(msg)
+        found[parsed[0]] = TokenRecord(
+            id=parsed[0], name=place, digest=hash_secret(parsed[1]),
+            scopes=read_scopes(match["scopes"]), created_at=datetime.now(UTC),
+        )  # fmt: skip
     return found
-
-
-def _read_line(line: str, place: str) -> TokenRecord:
-    match = _LINE.fullmatch(line)
-    parsed = None if match is None else parse_token(match["token"])
-    if match is None or parsed is None:
-        msg = f"{place}: expected SCOPE[,SCOPE...] TOKEN, tokens as `kernelcast serve token` makes"
-        raise InputError(msg)
-    return TokenRecord(
-        id=parsed[0],
-        name=place,
-        digest=hash_secret(parsed[1]),
-        scopes=read_scopes(match["scopes"]),
-        created_at=datetime.now(UTC),
-    )
 
 
 def read_scopes(text: str) -> frozenset[Scope]:

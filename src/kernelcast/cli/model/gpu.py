@@ -229,7 +229,9 @@ def gpu(options: GpuOptions) -> None:
             answers = [configure(source, machine, local_size) for machine in machines]
             content = [configuration_to_json(source.name, answer) for answer in answers]
             parts = list(_describe_answers(source.name, answers))
-            figure = _chart_answers(source.name, answers)
+            labels = [f"{answer.estimate.machine}\n{answer.label}" for answer in answers]
+            charts = (_chart_limiters("Limiters", labels, answers), _chart_volumes(labels, answers))
+            figure = Figure(charts=charts, title=source.name, columns=1)
     present(content, *parts, as_json=options.as_json, figure=figure, plot_file=options.plot_file)
 
 
@@ -256,8 +258,8 @@ def _sweep_local_sizes(
         _chart_limiters(
             f"{source.name} on {machine_id}: fastest of {len(sweep.configurations)}",
             [
-                _name_configuration(configuration)
-                for configuration in sweep.configurations[: options.shown]
+                "x".join(map(str, one.local_size)) + (f"\n{one.fold_text}" if one.folds else "")
+                for one in sweep.configurations[: options.shown]
             ],
             sweep.configurations[: options.shown],
         )
@@ -310,21 +312,18 @@ def _sweep_sizes(
         columns={name: "number", "local size": "text", **_COLUMNS},
         rows=[(str(value), one.label, *_list_numbers(one)) for value, one in rows],
     )
-    lines = [_describe_transition(name, label, one) for label, one in transitions.items()]
+    lines = [
+        f"{label}: no layer-condition transition, DRAM loads stay as they are"
+        if one is None
+        else f"{label}: DRAM loads climb from {one.low:.1f} to {one.high:.1f} B/update, beginning "
+        f"at {name} = {one.begins:.0f}, half way at {one.middle:.0f}"
+        for label, one in transitions.items()
+    ]
     return content, [table, *lines], _chart_sizes(name, curves, transitions)
 
 
 def _dram_loads(answer: Configuration) -> float:
     return answer.estimate.volumes.get("DRAM_to_L2", 0.0) / answer.updates
-
-
-def _describe_transition(name: str, label: str, transition: Transition | None) -> str:
-    if transition is None:
-        return f"{label}: no layer-condition transition, DRAM loads stay as they are"
-    return (
-        f"{label}: DRAM loads climb from {transition.low:.1f} to {transition.high:.1f} B/update, "
-        f"beginning at {name} = {transition.begins:.0f}, half way at {transition.middle:.0f}"
-    )
 
 
 def _chart_sizes(
@@ -486,17 +485,6 @@ def _list_numbers(answer: Configuration) -> list[Value]:
         for key in ("L2_to_L1", "DRAM_to_L2", "L2_to_DRAM")
     ]
     return [estimate.seconds, answer.updates / estimate.seconds, estimate.limiter, *volumes]
-
-
-def _name_configuration(answer: Configuration) -> str:
-    size = "x".join(map(str, answer.local_size))
-    return f"{size}\n{answer.fold_text}" if answer.folds else size
-
-
-def _chart_answers(name: str, answers: Sequence[Configuration]) -> Figure:
-    labels = [f"{answer.estimate.machine}\n{answer.label}" for answer in answers]
-    charts = (_chart_limiters("Limiters", labels, answers), _chart_volumes(labels, answers))
-    return Figure(charts=charts, title=name, columns=1)
 
 
 def _chart_limiters(title: str, labels: Sequence[str], answers: Sequence[Configuration]) -> Chart:

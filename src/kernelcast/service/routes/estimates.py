@@ -26,7 +26,6 @@ from kernelcast.service.schemas.observations import (
 )
 from kernelcast.service.schemas.problems import ProblemIn, ProblemOut
 from kernelcast.service.service import Service
-from kernelcast.service.settings import ServiceSettings
 
 router = APIRouter(tags=["estimates"])
 
@@ -90,7 +89,15 @@ async def list_wanted(asked: EstimateRequest, service: Service, caller: Caller) 
     devices = await service.devices.choose(asked.devices)
     if len(devices) > limits.devices:
         refuse_amount("devices", len(devices), limits.devices)
-    settings = _read_settings(asked, service.settings)
+    usual = service.settings.least_gain
+    settings = EstimateSettings(
+        plan=replace(EstimateSettings().plan, budget=asked.budget, seed=asked.seed),
+        coverage=asked.coverage,
+        seed=asked.seed,
+        uses_history=asked.history,
+        within_s=asked.within_seconds,
+        least_gain=usual if asked.least_gain is None else asked.least_gain,
+    )
     problems = [await _find_problem(one.problem, one.problem_digest, service) for one in refs]
     return [
         Wanted(
@@ -108,17 +115,6 @@ async def list_wanted(asked: EstimateRequest, service: Service, caller: Caller) 
         for digest, problem in problems
         for device in devices
     ]
-
-
-def _read_settings(asked: EstimateRequest, usual: ServiceSettings) -> EstimateSettings:
-    return EstimateSettings(
-        plan=replace(EstimateSettings().plan, budget=asked.budget, seed=asked.seed),
-        coverage=asked.coverage,
-        seed=asked.seed,
-        uses_history=asked.history,
-        within_s=asked.within_seconds,
-        least_gain=usual.least_gain if asked.least_gain is None else asked.least_gain,
-    )
 
 
 async def _find_problem(
