@@ -34,6 +34,7 @@ from kernelcast.records.arguments import (
     HeldBuffer,
     Init,
 )
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import MachineDescription
@@ -43,7 +44,7 @@ from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.backend import PreparedLaunch, Sampled
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import is_even
-from kernelcast.sampling.warmed_windows import is_gpu, open_sampler
+from kernelcast.sampling.warmed_windows import open_sampler
 
 _Scalars: TypeAlias = tuple[tuple[str, int], ...]
 
@@ -85,7 +86,7 @@ class SourceSampler:
             reads_contents = True
         self._is_even = plan.is_known_even and not plan.places and not reads_contents
         self._least_rate_s: float | None = None
-        self._is_gpu = is_gpu(launch)
+        self._is_gpu = launch.device.kind is DeviceKind.GPU
         active = find_active_groups(kernel, launch.ndrange, arguments) if self._is_gpu else None
         self.moments = open_sampler(launch, plan, active=active)
 

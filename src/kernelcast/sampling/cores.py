@@ -76,18 +76,6 @@ def read_cores(text: str) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def thread_settings(cores: Sequence[int]) -> dict[str, str]:
-    """Give the variables that keep CPU runtimes from a thread per core of the machine."""
-    count = str(len(cores))
-    return {
-        "POCL_AFFINITY": "0",
-        "POCL_MAX_PTHREAD_COUNT": count,  # PoCL up to 4
-        "POCL_CPU_MAX_CU_COUNT": count,  # PoCL from 4 on
-        "LP_NUM_THREADS": count,  # llvmpipe
-        "DPCPP_CPU_NUM_CUS": count,  # Intel's runtime
-    }
-
-
 def bind_to_cores(cores: Sequence[int], environment: MutableMapping[str, str] = os.environ) -> None:
     """Bind this process to cores; to be called before a runtime is loaded."""
     if not cores:
@@ -100,4 +88,14 @@ def bind_to_cores(cores: Sequence[int], environment: MutableMapping[str, str] = 
         allowed = ", ".join(str(one) for one in sorted(os.sched_getaffinity(0)))
         msg = f"cores {list(cores)}: cannot be used ({error.strerror}); there are: {allowed}"
         raise InputError(msg) from error
-    environment.update(thread_settings(cores))
+    count = str(len(cores))
+    # Runtimes start a thread per core of the machine, and PoCL ties each to a core of its choice.
+    environment.update(
+        {
+            "POCL_AFFINITY": "0",
+            "POCL_MAX_PTHREAD_COUNT": count,  # PoCL up to 4
+            "POCL_CPU_MAX_CU_COUNT": count,  # PoCL from 4 on
+            "LP_NUM_THREADS": count,  # llvmpipe
+            "DPCPP_CPU_NUM_CUS": count,  # Intel's runtime
+        }
+    )

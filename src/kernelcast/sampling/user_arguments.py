@@ -29,7 +29,6 @@ from kernelcast.sampling.signature import Parameter, infer_access, is_image
 from kernelcast.sampling.user_objects import ask_context, session_of
 
 _BYTE = ElementType("uint8")
-_NONE = type(None)
 _FORGOTTEN = 0
 _NO_SEQUENCES = (str, bytes, Mapping, np.ndarray, cl.LocalMemory)
 
@@ -261,7 +260,14 @@ def find_place(parameter: Parameter, *, is_decisive: bool) -> ArgumentPlace:
     element = ElementType.from_opencl(parameter.type_name.rstrip("* "))
     types: tuple[type, ...] = ()
     if not parameter.is_known:
-        types = (cl.MemoryObjectHolder, cl.LocalMemory, cl.Sampler, np.generic, np.ndarray, _NONE)
+        types = (
+            cl.MemoryObjectHolder,
+            cl.LocalMemory,
+            cl.Sampler,
+            np.generic,
+            np.ndarray,
+            type(None),
+        )
         wanted = "pyopencl.Buffer, LocalMemory or NumPy scalar"
     elif parameter.address_space == "local":
         types, wanted = (cl.LocalMemory,), "pyopencl.LocalMemory"
@@ -270,7 +276,7 @@ def find_place(parameter: Parameter, *, is_decisive: bool) -> ArgumentPlace:
     elif parameter.type_name == "sampler_t":
         types, wanted = (cl.Sampler,), "pyopencl.Sampler"
     elif parameter.type_name.endswith("*"):
-        types, wanted = (cl.Buffer, _NONE), "pyopencl.Buffer or pyopencl.array.Array"
+        types, wanted = (cl.Buffer, type(None)), "pyopencl.Buffer or pyopencl.array.Array"
     elif element is None:  # a structure: as the driver judges, if it has bytes at all
         types = (np.generic, np.ndarray, bytes, cl.MemoryObjectHolder)
         wanted = "structure as a NumPy scalar (numpy.void)"

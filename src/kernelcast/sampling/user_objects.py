@@ -20,6 +20,7 @@ UserKernel: TypeAlias = cl.Kernel
 UserQueue: TypeAlias = cl.CommandQueue
 UserProgram: TypeAlias = cl.Program
 UserDevice: TypeAlias = cl.Device
+UserEvent: TypeAlias = cl.Event
 
 _sessions: LRUCache[tuple[int, int], DeviceSession] = LRUCache(8)
 _sessions_lock = threading.Lock()
@@ -146,11 +147,6 @@ def name_kernel(kernel: cl.Kernel, queue: cl.CommandQueue) -> tuple[object, Hash
     return kept[1:]
 
 
-UserEvent: TypeAlias = cl.Event
-
-_KERNELS = frozenset({cl.command_type.NDRANGE_KERNEL, cl.command_type.TASK})
-
-
 def read_event_times(given: object, device_id: str, queue: object = None) -> float:
     """Wait for a launch's events; give the seconds from first start to last end."""
     listed = list(given) if isinstance(given, list | tuple) else [given]
@@ -166,7 +162,7 @@ def read_event_times(given: object, device_id: str, queue: object = None) -> flo
 
 def _read_times(event: cl.Event, device_id: str, queue: object) -> tuple[int, int]:
     """Give when a launch has started and ended, in nanoseconds of its device's timer."""
-    if event.command_type not in _KERNELS:
+    if event.command_type not in {cl.command_type.NDRANGE_KERNEL, cl.command_type.TASK}:
         msg = "event: of a copy or another command than a kernel's launch; give the launch's event"
         raise InputError(msg)
     try:

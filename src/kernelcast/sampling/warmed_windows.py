@@ -24,7 +24,7 @@ from kernelcast.records.samples import (
     TimedLaunch,
     find_intercepts,
 )
-from kernelcast.sampling.backend import PreparedLaunch, Sampled
+from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import Sampler, is_even, note_time, rates_of
 from kernelcast.sampling.windows import find_free_box, position_of, spread_positions
@@ -224,15 +224,11 @@ class WarmedSampler:
         self._timed.append(note_time(self._move(box), window, duration_s))
 
 
-def is_gpu(launch: Sampled) -> bool:
-    return launch.device.kind is DeviceKind.GPU
-
-
 def open_sampler(
     launch: PreparedLaunch, plan: SamplingPlan, *, active: GroupBox | None = None
 ) -> Sampler | WarmedSampler:
     """Give the sampler of a launch that fits its device; `active` as of `WarmedSampler`."""
-    if not is_gpu(launch):
+    if launch.device.kind is not DeviceKind.GPU:
         return Sampler(launch, plan)
     # What is a moment to a processor is a whole run to a GPU.
     least_s = max(_EMPTY_LAUNCHES * launch.launch_overhead_s, _LEAST_LAUNCH_S)
