@@ -6,7 +6,7 @@ import numpy as np
 
 from kernelcast.models.evidence.calibration import EvidenceRow
 from kernelcast.models.evidence.fusion import Kind
-from kernelcast.models.evidence.moments import SIGNS, SampledMoment
+from kernelcast.models.evidence.model import SIGNS, SampledMoment
 from kernelcast.models.evidence.sizes import MEASURES, KnownSize
 
 KERNELS, SIZES = 30, 5

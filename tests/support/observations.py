@@ -26,7 +26,7 @@ from kernelcast.records.observed_times import (
 )
 from kernelcast.records.samples import TimedLaunch
 from kernelcast.training_data.store.schema import observation_to_row
-from kernelcast.training_data.store.writing import add_schemas
+from kernelcast.training_data.store.store import add_schemas
 from support.strategies import disjoint_boxes, ndranges
 
 SCHEMA = FeatureSchema(

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from kernelcast.models.evidence.moments import MOMENT_FORM
+from kernelcast.models.evidence.model import MOMENT_FORM
 from kernelcast.predictor.answering.launch_request import identify_launch
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.answering.processes import Executor, ReportProgress

@@ -27,7 +27,7 @@ from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.problem import Problem
 from kernelcast.training.registry import choose_registry
 
-_NEEDED_LATER = ("kernelcast.launches.data_store", "kernelcast.training_data.store.selection")
+_NEEDED_LATER = ("kernelcast.launches.data_store", "kernelcast.training_data.store.schema")
 
 
 def estimate_on_devices(

@@ -19,8 +19,13 @@ from kernelcast.service_state.tables import (
     select_record,
     write_row,
 )
-from kernelcast.training_data.store.schema import OBSERVATIONS, dump, dump_time
-from kernelcast.training_data.store.selection import Selection, list_conditions
+from kernelcast.training_data.store.schema import (
+    OBSERVATIONS,
+    Selection,
+    dump,
+    dump_time,
+    list_conditions,
+)
 
 _AT_ONCE: Final = 500
 _LARGEST_ERROR: Final = 1e6  # callers may report anything

@@ -8,8 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from kernelcast.service_state.tables import CHANGES
-from kernelcast.training_data.store.connecting import WRITER
-from kernelcast.training_data.store.errors import speak_plainly
+from kernelcast.training_data.store.connecting import WRITER, speak_plainly
 
 
 class Database:

@@ -12,8 +12,7 @@ from kernelcast.service_state.problems import ChangeTable, ProblemTable
 from kernelcast.service_state.tables import HEAD, METADATA, VERSION_TABLE
 from kernelcast.service_state.tokens import AuditTable, TokenTable
 from kernelcast.training_data.store import StoreError, open_store
-from kernelcast.training_data.store.connecting import WRITER, connect, parse_url
-from kernelcast.training_data.store.errors import speak_plainly
+from kernelcast.training_data.store.connecting import WRITER, connect, parse_url, speak_plainly
 from kernelcast.training_data.store.opening import lock_versions, read_version, write_version
 
 # "kcss" as a number: not the locks of the store.

@@ -17,8 +17,13 @@ import numpy as np
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.models.evidence.calibration import ANSWERING, EvidenceRow, calibrate
 from kernelcast.models.evidence.fusion import Kind
-from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
-from kernelcast.models.evidence.moments import MOMENT_FORM, SampledMoment, read_moment
+from kernelcast.models.evidence.model import (
+    BUILT_IN,
+    MOMENT_FORM,
+    EvidenceModel,
+    SampledMoment,
+    read_moment,
+)
 from kernelcast.models.evidence.sizes import KnownSize, measure_work
 from kernelcast.models.evidence.stored import ANY, know_analytic, publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles, list_versions

@@ -28,7 +28,7 @@ from kernelcast.training_data.sources import (
     recognise_source,
 )
 from kernelcast.training_data.store import Selection
-from kernelcast.training_data.store.selection import SOUND
+from kernelcast.training_data.store.schema import SOUND
 
 
 def read_observations(

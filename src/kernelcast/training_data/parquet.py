@@ -23,20 +23,21 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation
 from kernelcast.records.private_files import written_whole
 from kernelcast.records.samples import TimedLaunch
-from kernelcast.training_data.store.errors import is_database, refuse_database
+from kernelcast.training_data.store.connecting import is_database, refuse_database
 from kernelcast.training_data.store.schema import (
+    EVERYTHING,
     FEATURE_TYPE,
     LAUNCH_FIELDS,
     OBSERVATION_COLUMNS,
     OBSERVATIONS,
     Column,
+    Selection,
     find_hint,
+    list_conditions,
     row_to_observation,
     strip_none,
 )
-from kernelcast.training_data.store.selection import EVERYTHING, Selection, list_conditions
-from kernelcast.training_data.store.store import Store
-from kernelcast.training_data.store.writing import AddedRows
+from kernelcast.training_data.store.store import AddedRows, Store
 
 FORMAT_VERSION = 4
 """Version 1 held sizes, runs, samples, flags, state and versions as the store's JSON texts, and no

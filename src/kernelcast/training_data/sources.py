@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 
-from kernelcast.training_data.store.errors import is_database
+from kernelcast.training_data.store.connecting import is_database
 
 PARQUET_ENDING = ".parquet"
 SHIPPED = "shipped"

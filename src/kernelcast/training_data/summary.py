@@ -9,8 +9,7 @@ import sqlalchemy as sa
 
 from kernelcast.records.observation import FailureRecord, Observation
 from kernelcast.training_data.store import Selection, Store
-from kernelcast.training_data.store.schema import OBSERVATIONS, load_time
-from kernelcast.training_data.store.selection import list_conditions
+from kernelcast.training_data.store.schema import OBSERVATIONS, list_conditions, load_time
 
 GROUPS = ("device", "kernel", "application", "suite")
 _COLUMNS = {

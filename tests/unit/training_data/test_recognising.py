@@ -23,7 +23,7 @@ from kernelcast.training_data.parquet import (
 )
 from kernelcast.training_data.sources import SourceKind, recognise_source
 from kernelcast.training_data.store import open_store
-from kernelcast.training_data.store.errors import is_database
+from kernelcast.training_data.store.connecting import is_database
 from support.observations import make_observation
 
 # Opens and closes the database as any command does that another process runs.

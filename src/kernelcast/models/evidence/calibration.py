@@ -13,13 +13,15 @@ from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
 from kernelcast.models.evidence.model import (
     ANY_FORM,
     EvidenceModel,
+    FormVariance,
     PlainVariance,
+    SampledMoment,
     SharedErrors,
     describe_difficulty,
+    fit_form,
     list_answer_values,
     name_situation,
 )
-from kernelcast.models.evidence.moments import FormVariance, SampledMoment, fit_form
 from kernelcast.models.evidence.sizes import KnownSize, SizeSettings, fit_sizes, tabulate_sizes
 from kernelcast.models.regression import (
     LEARNERS,

@@ -16,13 +16,13 @@ import numpy as np
 from kernelcast.models.conformal import Calibration, calibrate
 from kernelcast.models.evidence.fusion import Kind
 from kernelcast.models.evidence.model import (
+    SIGNS,
     SIGNS_OF_DIFFICULTY,
     USUAL_COVERAGE,
     EvidenceModel,
     PlainVariance,
     find_normal_quantile,
 )
-from kernelcast.models.evidence.moments import SIGNS
 from kernelcast.models.evidence.sizes import MEASURES
 from kernelcast.models.regression import number_groups
 from kernelcast.models.versioned_files import (

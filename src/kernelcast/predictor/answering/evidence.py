@@ -15,12 +15,13 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.fusion import Kind, Piece, fuse
 from kernelcast.models.evidence.model import (
     BUILT_IN,
+    MOMENT_FORM,
     SAMPLER,
     EvidenceModel,
+    SampledMoment,
     find_normal_quantile,
     find_uncalibrated,
 )
-from kernelcast.models.evidence.moments import MOMENT_FORM, SampledMoment
 from kernelcast.models.evidence.sizes import measure_work
 from kernelcast.predictor.answering.composing import NOTHING, Basis, Remembered
 from kernelcast.predictor.answering.kernel_sizes import (

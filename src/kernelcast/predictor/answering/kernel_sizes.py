@@ -11,8 +11,7 @@ from typing import TypeVar
 from cachetools import LRUCache
 
 from kernelcast.models.evidence.fusion import FusedEstimate, Piece
-from kernelcast.models.evidence.model import EvidenceModel
-from kernelcast.models.evidence.moments import SampledMoment
+from kernelcast.models.evidence.model import EvidenceModel, SampledMoment
 from kernelcast.models.evidence.sizes import MEASURES, KnownSize, tabulate_sizes
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.learned import KnownCorrection

@@ -94,8 +94,7 @@ class Memory:
             return self._read(identity, None)
         if self.open(may_create=False) is None:
             return self._read(identity, None)
-        from kernelcast.training_data.store.schema import dump_ndrange
-        from kernelcast.training_data.store.selection import Selection
+        from kernelcast.training_data.store.schema import Selection, dump_ndrange
 
         wanted = Selection(
             kernel_digests=(identity.kernel.digest,),
@@ -108,7 +107,7 @@ class Memory:
 
     def recall_named(self, identity: LaunchIdentity) -> LaunchHistory:
         """Give the same of a kernel of this name only: an index has them, among however many."""
-        from kernelcast.training_data.store.selection import Selection
+        from kernelcast.training_data.store.schema import Selection
 
         history = self._read(identity, Selection(launch_keys=(identity.key,)))
         machine = find_sound_machine(identity.device.id)
@@ -137,8 +136,7 @@ class Memory:
         store = self.open(may_create=False)
         if store is None:
             return {}
-        from kernelcast.training_data.store.schema import load_mapping, load_ndrange
-        from kernelcast.training_data.store.selection import Selection
+        from kernelcast.training_data.store.schema import Selection, load_mapping, load_ndrange
 
         wanted = replace(
             Selection(

@@ -9,7 +9,7 @@ from typing import Any, Final
 from kernelcast.launches.recordings import Recording
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.fusion import Piece
-from kernelcast.models.evidence.moments import MOMENT_FORM, SampledMoment, read_moment
+from kernelcast.models.evidence.model import MOMENT_FORM, SampledMoment, read_moment
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access
 from kernelcast.records.estimates import Estimate

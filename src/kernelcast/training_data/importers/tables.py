@@ -34,7 +34,7 @@ from kernelcast.records.launch_identity import digest_text
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation, Origin
 from kernelcast.records.observed_times import summarise_runs
-from kernelcast.training_data.store.errors import refuse_database
+from kernelcast.training_data.store.connecting import refuse_database
 from kernelcast.training_data.store.schema import OBSERVATION_COLUMNS, make_observation
 
 CSV_ENDING = ".csv"

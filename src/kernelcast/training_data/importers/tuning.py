@@ -28,7 +28,7 @@ from kernelcast.training_data.importers.tables import (
     make_grid,
     number_repeats,
 )
-from kernelcast.training_data.store.errors import refuse_database
+from kernelcast.training_data.store.connecting import refuse_database
 
 UNITS: Mapping[str, float] = {
     "s": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "milliseconds": 1e-3, "us": 1e-6,

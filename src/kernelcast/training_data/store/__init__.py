@@ -1,10 +1,9 @@
 """The store of observations: SQLite in one file, or PostgreSQL that several machines share."""
 
-from kernelcast.training_data.store.errors import StoreError
+from kernelcast.training_data.store.connecting import StoreError
 from kernelcast.training_data.store.opening import open_store
-from kernelcast.training_data.store.selection import Selection
-from kernelcast.training_data.store.store import Store
-from kernelcast.training_data.store.writing import AddedRows
+from kernelcast.training_data.store.schema import Selection
+from kernelcast.training_data.store.store import AddedRows, Store
 
 __all__ = [
     "AddedRows",

@@ -1,14 +1,114 @@
-"""Opens databases: what a path or URL means, and how connections behave."""
+"""Opens databases, tells them from other files, and turns their errors into ours.
+
+A live database is never opened as a plain file: closing *any* descriptor of a file drops all POSIX
+locks that the process holds on it, SQLite's too. The next process to close the database then takes
+itself for the last one, deletes the write-ahead log, and what is still written into it is lost:
+https://www.sqlite.org/howtocorrupt.html, section 2.2. SQLite itself keeps descriptors open while
+it holds locks, so SQLite is asked.
+"""
 
 import os
 import sqlite3
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import InputError, KernelcastError
+
+# PostgreSQL's codes: https://www.postgresql.org/docs/current/errcodes-appendix.html
+_PG_DISK_FULL = "53100"
+_SQLITE_ADVICE = {
+    sqlite3.SQLITE_FULL: "the disk is full; nothing of this step was kept: make room and repeat it",
+    sqlite3.SQLITE_BUSY: "another process keeps it locked; try again when that has ended",
+    sqlite3.SQLITE_READONLY: "it may only be read; give write permission on the file and its "
+    "folder, or name another store",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check the path and its permissions",
+    sqlite3.SQLITE_NOTADB: "it is no SQLite database; name another file",
+    sqlite3.SQLITE_CORRUPT: "it is damaged; put a copy back, or export what can be read with the "
+    "sqlite3 program's .recover",
+    sqlite3.SQLITE_IOERR: "the disk does not answer as it should; check it",
+}
+_PG_ADVICE = {
+    _PG_DISK_FULL: "the server's disk is full; nothing of this step was kept: make room and repeat",
+    "42501": "this user may not do that; ask for the permission",
+    "3D000": "there is no such database; create it with createdb",
+}
+
+
+class StoreError(KernelcastError):
+    """Is raised when a store of observations cannot be opened, read or written."""
+
+
+@contextmanager
+def speak_plainly(where: str) -> Iterator[None]:
+    """Turn a database's errors into ours while the block runs."""
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        raise StoreError(describe(where, error.orig or error)) from error
+    except sa.exc.SQLAlchemyError as error:
+        msg = f"{where}: the store cannot be used: {error}"
+        raise StoreError(msg) from error
+    except sqlite3.Error as error:
+        raise StoreError(describe(where, error)) from error
+
+
+def describe(where: str, error: BaseException) -> str:
+    """Say what a driver's error means, by its code and never by its text."""
+    sqlite_code = read_sqlite_code(error)
+    if sqlite_code is None:
+        advice = _PG_ADVICE.get(str(getattr(error, "sqlstate", None)))
+    else:
+        advice = _SQLITE_ADVICE.get(sqlite_code)
+    said = " ".join(str(error).split())
+    return f"{where}: {advice} ({said})" if advice else f"{where}: the store failed: {said}"
+
+
+_PRIMARY_CODE = 0xFF
+
+
+def read_sqlite_code(error: BaseException | None) -> int | None:
+    """Give SQLite's primary result code, the last byte of an extended one; None if it has none."""
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & _PRIMARY_CODE
+
+
+def is_database(path: Path) -> bool:
+    """Tell whether a file is a SQLite database, or may become one, as an empty file may."""
+    if not (path.is_file() and os.access(path, os.R_OK)):
+        return False
+    # Immutable: its first page is all that is wanted, without locks or a write-ahead log.
+    place = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+    try:
+        connection = sqlite3.connect(place, uri=True)
+    except sqlite3.Error:
+        return True  # it may be one; whoever opens it as one is told what is wrong
+    try:
+        connection.execute("PRAGMA schema_version").fetchone()
+    except sqlite3.Error as error:
+        return read_sqlite_code(error) != sqlite3.SQLITE_NOTADB
+    finally:
+        connection.close()
+    return True
+
+
+def refuse_database(path: Path, error: type[InputError] = InputError) -> None:
+    """Refuse to read a database as a plain file; call it before any other opening of a file."""
+    if not is_database(path):
+        return
+    if path.stat().st_size == 0:
+        msg = f"{path}: the file is empty; is it complete?"
+    else:
+        msg = (
+            f"{path}: is a database; `kernelcast data merge` adds the observations of another "
+            "store, --store names the store itself"
+        )
+    raise error(msg)
+
 
 _BUSY_TIMEOUT_S = 120
 """How long a writer waits for another: an import of a whole data set is one transaction."""

@@ -9,8 +9,13 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from kernelcast.training_data.store.schema import LAUNCHES, OBSERVATIONS, load_ndrange
-from kernelcast.training_data.store.selection import Selection, list_conditions
+from kernelcast.training_data.store.schema import (
+    LAUNCHES,
+    OBSERVATIONS,
+    Selection,
+    list_conditions,
+    load_ndrange,
+)
 from kernelcast.training_data.store.store import Store
 
 SUMMED: Final = 20

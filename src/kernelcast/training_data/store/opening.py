@@ -16,11 +16,15 @@ from kernelcast.records.private_files import (
     make_private_file,
     make_private_folder,
 )
-from kernelcast.training_data.store.connecting import WRITER, connect, parse_url
-from kernelcast.training_data.store.errors import StoreError, speak_plainly
+from kernelcast.training_data.store.connecting import (
+    WRITER,
+    StoreError,
+    connect,
+    parse_url,
+    speak_plainly,
+)
 from kernelcast.training_data.store.schema import HEAD, METADATA, VERSION_TABLE
-from kernelcast.training_data.store.store import Store
-from kernelcast.training_data.store.writing import PG_WRITER_LOCK
+from kernelcast.training_data.store.store import PG_WRITER_LOCK, Store
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -17,8 +17,7 @@ from kernelcast.models.evidence.calibration import (
     list_others,
 )
 from kernelcast.models.evidence.fusion import Kind, Piece, fuse
-from kernelcast.models.evidence.model import EvidenceModel, name_situation
-from kernelcast.models.evidence.moments import read_moment
+from kernelcast.models.evidence.model import EvidenceModel, name_situation, read_moment
 from kernelcast.models.evidence.sizes import tabulate_sizes
 from kernelcast.models.evidence.stored import model_from_json, model_to_json
 from kernelcast.records.errors import InputError

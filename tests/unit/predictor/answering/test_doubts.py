@@ -29,7 +29,7 @@ from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import summarise_runs
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.training_data.store import Selection, open_store
-from kernelcast.training_data.store.selection import SOUND
+from kernelcast.training_data.store.schema import SOUND
 from support.fake_executor import FakeExecutor, make_device, make_problem
 from support.observations import make_launch, make_observation
 
