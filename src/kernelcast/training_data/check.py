@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -82,14 +81,14 @@ def check_store(
     if damage:
         return
     schemas = store.schemas()
-    seen: dict[tuple[Any, ...], str] = defaultdict(str)
+    seen: dict[tuple[Any, ...], str] = {}
     count = 0
     for rows in store.read_rows(ordered=True):
         for one in rows:
             row = dict(zip(OBSERVATIONS.c.keys(), one, strict=True))
             if row["schema_id"] is not None and row["schema_id"] not in schemas:
                 schemas = store.schemas()  # somebody has added the row meanwhile
-            found = _examine(row, schemas) or _find_twin(row, seen)
+            found = next(_examine(row, schemas, seen), None)
             if found:
                 kind, message = found
                 yield Finding(
@@ -100,109 +99,80 @@ def check_store(
         report(count)
 
 
-def _examine(row: Row, schemas: Mapping[str, FeatureSchema]) -> tuple[FindingKind, str] | None:
-    impossible = _find_impossible(row)
-    if impossible:
-        return FindingKind.IMPOSSIBLE, impossible
-    made = _make(row, schemas)
-    if isinstance(made, str):
-        return FindingKind.UNREADABLE, made
-    inconsistent = next(filter(None, (rule(row, made) for rule in _RULES)), None)
-    return (FindingKind.INCONSISTENT, inconsistent) if inconsistent else None
+def _examine(
+    row: Row, schemas: Mapping[str, FeatureSchema], seen: dict[tuple[Any, ...], str]
+) -> Iterator[tuple[FindingKind, str]]:
+    """Give what is wrong with a row, the gravest first."""
+    for message in _find_impossible(row):
+        yield FindingKind.IMPOSSIBLE, message
+    schema, blob = schemas.get(row["schema_id"]), row["features"]
+    have = 0.0 if blob is None else len(blob) / FEATURE_TYPE.itemsize
+    if blob is not None and schema is None:
+        yield FindingKind.UNREADABLE, f"its feature schema {row['schema_id']} is not in the store"
+    elif blob is not None and schema is not None and have != len(schema.names):
+        message = f"it has {have:g} features, its schema {len(schema.names)}"
+        yield FindingKind.UNREADABLE, message
+    try:
+        made = row_to_observation(row, schemas)
+    except (KernelcastError, ValueError, TypeError, KeyError, RecursionError) as error:
+        yield FindingKind.UNREADABLE, f"{type(error).__name__}: {error}"
+        return
+    for message in (*_compare_parts(row, made), *_compare_runs(row, made)):
+        yield FindingKind.INCONSISTENT, message
+    durations = json.loads(row["durations_s"])
+    # Summaries and single runs may agree by chance where a timer is coarse; five runs do not.
+    if len(durations) >= 2:
+        mark = (row["device_id"], row["kernel_digest"], row["ndrange"], *durations)
+        twin = seen.setdefault(mark, row["key"])
+        if twin != row["key"]:  # a copy under another name
+            yield FindingKind.DUPLICATED, f"it has the very times of {twin[:12]}"
 
 
-def _find_impossible(row: Row) -> str | None:
+def _find_impossible(row: Row) -> Iterator[str]:
     """Look for times that no clock gives."""
-    times = {"seconds": row["seconds"], "linear_s": row["linear_s"],
-             "sampling_s": row["sampling_s"]}  # fmt: skip
-    for name, value in times.items():
-        if value is not None and not 0 < value < math.inf:
-            return f"{name} is {value}; a time is positive and finite"
+    for name in ("seconds", "linear_s", "sampling_s"):
+        if row[name] is not None and not 0 < row[name] < math.inf:
+            yield f"{name} is {row[name]}; a time is positive and finite"
     sampled, whole = row["sampling_s"], row["seconds"]
     if sampled is not None and sampled > _SAMPLED_OVER_WHOLE * whole:
-        return f"samples took {sampled:.4g} s, the whole kernel {whole:.4g} s"
+        yield f"samples took {sampled:.4g} s, the whole kernel {whole:.4g} s"
     if row["measured_at_us"] is not None:
         ahead_us = row["measured_at_us"] - (dump_time(datetime.now(UTC)) or 0)
         if ahead_us > _A_DAY_US:
-            return f"it was measured {ahead_us / _A_DAY_US:.0f} days from now; set the clock"
-    return None
+            yield f"it was measured {ahead_us / _A_DAY_US:.0f} days from now; set the clock"
 
 
-def _make(row: Row, schemas: Mapping[str, FeatureSchema]) -> Observation | str:
-    """Make the observation of a row, or say why there is none."""
-    schema = schemas.get(row["schema_id"])
-    if row["features"] is not None:
-        if schema is None:
-            return f"its feature schema {row['schema_id']} is not in the store"
-        have = len(row["features"]) / FEATURE_TYPE.itemsize
-        if have != len(schema.names):
-            return f"it has {have:g} features, its schema {len(schema.names)}"
-    try:
-        return row_to_observation(row, schemas)
-    except (KernelcastError, ValueError, TypeError, KeyError, RecursionError) as error:
-        return f"{type(error).__name__}: {error}"
-
-
-def _check_key(row: Row, made: Observation) -> str | None:
+def _compare_parts(row: Row, made: Observation) -> Iterator[str]:
+    """Compare what is stored for searches, and features and samples, with the rest of a row."""
     if made.key != row["key"] or made.launch.key != row["launch_key"]:
-        return f"its content makes the key {made.key[:12]}: somebody changed the row"
+        yield f"its content makes the key {made.key[:12]}: somebody changed the row"
     if made.launch.work_group_count != row["work_groups"]:
-        return f"{row['work_groups']} work-groups, its sizes make {made.launch.work_group_count}"
-    return None
-
-
-def _check_runs(row: Row, made: Observation) -> str | None:
-    durations = made.runs.durations_s
-    if not durations:
-        return None
-    low, high, median = min(durations), max(durations), row["seconds"]
-    if not low * (1 - _SAME) <= median <= high * (1 + _SAME):
-        return f"median {median:.6g} s lies outside its runs, {low:.6g} to {high:.6g} s"
-    half_range = (high - low) / 2 / median
-    if row["noise"] is not None and row["noise"] > half_range * (1 + _SAME) + _SAME:
-        return f"noise {row['noise']:.4g} exceeds what its runs differ by, {half_range:.4g}"
-    return None
-
-
-def _check_features(row: Row, _: Observation) -> str | None:
+        yield f"{row['work_groups']} work-groups, its sizes make {made.launch.work_group_count}"
     if (row["features"] is None) != (row["schema_id"] is None):
-        return "it has features without a schema, or a schema without features"
-    if row["features"] is None:
-        if row["origin"] == "collected":
-            return "it was collected and has no features"
-        return None
-    if np.isnan(np.frombuffer(row["features"], dtype=FEATURE_TYPE)).all():
-        return "all its features are absent"
-    return None
-
-
-def _check_samples(row: Row, made: Observation) -> str | None:
-    samples = made.samples
-    groups = row["work_groups"]
-    for one in samples:
-        if groups is not None and sum(one.work_groups) > groups:
-            return f"{sum(one.work_groups)} work-groups were sampled of {groups}"
-    first = samples[0].sampling_s if samples else None
-    stored = row["sampling_s"]
-    if (first is None) != (stored is None) or (
-        first is not None and not math.isclose(first, stored, rel_tol=_SAME)
+        yield "it has features without a schema, or a schema without features"
+    elif row["features"] is None and row["origin"] == "collected":
+        yield "it was collected and has no features"
+    elif (
+        row["features"] is not None
+        and np.isnan(np.frombuffer(row["features"], dtype=FEATURE_TYPE)).all()
     ):
-        return f"sampling_s is {stored}, its launches took {first}"
-    return None
+        yield "all its features are absent"
+    for one in made.samples:
+        if row["work_groups"] is not None and sum(one.work_groups) > row["work_groups"]:
+            yield f"{sum(one.work_groups)} work-groups were sampled of {row['work_groups']}"
+    first = made.samples[0].sampling_s if made.samples else math.nan
+    stored = math.nan if row["sampling_s"] is None else row["sampling_s"]
+    if not np.isclose(first, stored, rtol=_SAME, atol=0.0, equal_nan=True):
+        yield f"sampling_s is {row['sampling_s']}, its launches took {first}"
 
 
-_RULES = (_check_key, _check_runs, _check_features, _check_samples)
-
-
-def _find_twin(row: Row, seen: dict[tuple[Any, ...], str]) -> tuple[FindingKind, str] | None:
-    """Look for another row with exactly the same times: a copy under another name."""
-    durations = json.loads(row["durations_s"])
-    # Summaries and single runs may agree by chance where a timer is coarse; five runs do not.
-    if len(durations) < 2:
-        return None
-    mark = (row["device_id"], row["kernel_digest"], row["ndrange"], *durations)
-    twin = seen[mark]
-    seen[mark] = twin or row["key"]
-    if not twin:
-        return None
-    return FindingKind.DUPLICATED, f"it has the very times of {twin[:12]}"
+def _compare_runs(row: Row, made: Observation) -> Iterator[str]:
+    """Compare a row's median and noise with its runs."""
+    durations = made.runs.durations_s
+    if durations:
+        low, high, median = min(durations), max(durations), row["seconds"]
+        if not low * (1 - _SAME) <= median <= high * (1 + _SAME):
+            yield f"median {median:.6g} s lies outside its runs, {low:.6g} to {high:.6g} s"
+        half_range = (high - low) / 2 / median
+        if row["noise"] is not None and row["noise"] > half_range * (1 + _SAME) + _SAME:
+            yield f"noise {row['noise']:.4g} exceeds what its runs differ by, {half_range:.4g}"
