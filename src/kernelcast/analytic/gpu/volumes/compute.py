@@ -1,8 +1,9 @@
 """Composes the volumes of a launch from its parts."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from kernelcast.analytic.gpu.hit_rates import HitRates, find_hit_rates
 from kernelcast.analytic.gpu.machine import GpuMachine
@@ -42,8 +43,6 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
 
 _CACHED = (MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC)
-_LOADS = (AccessKind.LOAD, AccessKind.ATOMIC)
-_STORES = (AccessKind.STORE, AccessKind.ATOMIC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,18 +52,16 @@ class _Accesses:
     boxes: tuple[BoxAccess, ...]
     listed: tuple[ListedAccess, ...]
 
-    def of(self, kinds: Sequence[AccessKind]) -> "_Accesses":
-        """Keep those of some kinds."""
-        return _Accesses(
-            boxes=tuple(one for one in self.boxes if one.access.kind in kinds),
-            listed=tuple(one for one in self.listed if one.access.kind in kinds),
-        )
+    @property
+    def every(self) -> list[MemoryAccess]:
+        """What both forms were made of."""
+        return [one.access for one in self.boxes] + [one.access for one in self.listed]
 
-    def of_buffer(self, buffer: str | None) -> "_Accesses":
-        """Keep those of one buffer."""
+    def select(self, is_wanted: Callable[[MemoryAccess], bool]) -> "_Accesses":
+        """Keep some."""
         return _Accesses(
-            boxes=tuple(one for one in self.boxes if one.access.buffer == buffer),
-            listed=tuple(one for one in self.listed if one.access.buffer == buffer),
+            boxes=tuple(one for one in self.boxes if is_wanted(one.access)),
+            listed=tuple(one for one in self.listed if is_wanted(one.access)),
         )
 
     def footprint(self, grid: Grid) -> Footprint:
@@ -73,20 +70,10 @@ class _Accesses:
             return BoxFootprint(accesses=self.boxes, grid=grid)
         return SumFootprint(parts=divide_by_buffer(self.boxes, self.listed, grid))
 
-    def leave_out_random(self) -> "_Accesses":
-        """Keep those whose addresses do not mix."""
-        return replace(self, listed=tuple(one for one in self.listed if not one.is_random))
-
     def scatter(self, grid: Grid) -> Scatter | None:
         """Give the accesses whose addresses mix, if there are any."""
         mixed = tuple(one for one in self.listed if one.is_random)
         return Scatter(accesses=mixed, work_groups=grid.work_groups) if mixed else None
-
-    @property
-    def depth(self) -> int:
-        """Give the most loops around an access."""
-        own = [one.access for one in self.boxes] + [one.access for one in self.listed]
-        return max((len(one.loops) for one in own), default=0)
 
     def keep_inner(self, loops: int) -> "_Accesses":
         """Run some innermost loops only, and the others once."""
@@ -94,12 +81,6 @@ class _Accesses:
             boxes=tuple(one.keep_inner(loops) for one in self.boxes),
             listed=tuple(one.keep_inner(loops) for one in self.listed),
         )
-
-    @property
-    def buffers(self) -> set[str | None]:
-        """Give the buffers that they touch."""
-        own = [one.access for one in self.boxes] + [one.access for one in self.listed]
-        return {one.buffer for one in own}
 
     def cost(self, grid: Grid, machine: GpuMachine, *, is_kept: bool) -> list[FamilyCosts]:
         """Give what they cost an average work-group."""
@@ -118,7 +99,8 @@ def compute_volumes(
     grid = Grid.of(launch.ndrange)
     occupancy = compute_occupancy(launch, machine)
     accesses, notes = _sort_accesses(launch, machine)
-    loads, stores = accesses.of(_LOADS), accesses.of(_STORES)
+    loads = accesses.select(lambda one: one.kind is not AccessKind.STORE)
+    stores = accesses.select(lambda one: one.kind is not AccessKind.LOAD)
     load_costs = _cost_loads(loads, grid, machine, occupancy)
     store_costs = stores.cost(grid, machine, is_kept=False)
     spreads = not accesses.listed and rates.l2_reload is None and is_spread(launch, loads.boxes)
@@ -129,9 +111,12 @@ def compute_volumes(
     )
     parts = loads.footprint(grid), stores.footprint(grid)
     whole: Footprint = SumFootprint(parts=parts)
-    if not loads.buffers.isdisjoint(stores.buffers):
+    if {one.buffer for one in loads.every} & {one.buffer for one in stores.every}:
         whole = accesses.footprint(grid)
-    once = [accesses.keep_inner(loops).footprint(grid) for loops in range(accesses.depth)]
+    depth = max(len(one.loops) for one in accesses.every)
+    once = [accesses.keep_inner(loops).footprint(grid) for loops in range(depth)]
+    mixed = {id(one.access) for one in accesses.listed if one.is_random}
+    placed = accesses.select(lambda one: id(one) not in mixed)
     traffic = Traffic(
         loads=parts[0],
         stores=parts[1],
@@ -158,7 +143,7 @@ def compute_volumes(
         wave=compute_wave(traffic, machine, rates, occupancy.work_groups, l1),
         kept_share=_keep(traffic, machine),
         # Of a random walk over 1.7 GB a load takes 314 ns on a V100, over 24 MB 308 ns.
-        group_pages=accesses.keep_inner(0).leave_out_random().footprint(grid).count_pages(1),
+        group_pages=placed.keep_inner(0).footprint(grid).count_pages(1),
         rates=rates.name,
         notes=(*machine.notes, *occupancy.notes, *notes),
     )
@@ -202,12 +187,13 @@ def _meet_neighbours(
     lines = occupancy.work_groups * sum(one.lines_at(0) for one in costs)
     kept = rates.l1_load.at(lines * machine.l1_line_bytes / machine.l1_bytes)
     found = 0.0
-    for buffer in loads.buffers:
+    for buffer in {one.buffer for one in loads.every}:
         own = [one for one in costs if one.buffer == (buffer or "") and not one.is_common]
         touched = sum(one.sectors[-1] for one in own) * sector
         if not touched:
             continue
-        together = loads.of_buffer(buffer).footprint(grid).count_run(wave, sector)
+        is_own = partial(lambda name, one: one.buffer == name, buffer)
+        together = loads.select(is_own).footprint(grid).count_run(wave, sector)
         sharers = max(1.0, touched * wave / together)
         loading = units * -math.expm1(sharers * math.log1p(-1 / units)) / sharers
         found += touched * max(0.0, 1 - loading)
