@@ -7,7 +7,7 @@ import pytest
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.analysis import analyse
 from kernelcast.features.ir.reading import compile_source
-from kernelcast.features.work_queues import find_work_queue
+from kernelcast.features.work_queues import find_wait_loop, find_work_queue
 from kernelcast.records.kernel import Kernel
 
 _ROOT = Path(__file__).parents[3]
@@ -26,29 +26,15 @@ kernel void k(global volatile int *c, global float *a, int n) {
 kernel void k(global atomic_int *c, global float *a, int n) {
   int i; do { i = atomic_fetch_add(c, 1); if (i < n) a[i] *= 2; } while (i < n); }
 """,
-    "explicit": """
-kernel void k(global atomic_int *c, global float *a, int n) {
-  int i; do { i = atomic_fetch_add_explicit(&c[3], 1, memory_order_relaxed);
-    if (i < n) a[i] *= 2; } while (i < n); }
-""",
     "program_scope": """
 global atomic_int c;
 kernel void k(global float *a, int n) {
   int i; do { i = atomic_fetch_add(&c, 1); if (i < n) a[i] *= 2; } while (i < n); }
 """,
-    "member": """
-typedef struct { int head; int tail; } Q;
-kernel void k(global volatile Q *q, global float *a, int n) {
-  int i; do { i = atomic_inc(&q->tail); if (i < n) a[i] *= 2; } while (i < n); }
-""",
     "queue_of_some": """
 kernel void k(global volatile int *c, global float *a, int n) {
   int q = get_group_id(0)%4; int i; do { i = atomic_inc(&c[q]); if (i < n) a[i] *= 2; }
     while (i < n); }
-""",
-    "old_name": """
-kernel void k(global int *c, global const int *w, global float *a, int n) {
-  int i; do { i = atom_inc(c); if (i < n) a[i] *= 2; } while (i < n); }
 """,
     "leader": """
 kernel void k(global volatile int *c, global float *a, int n) {
@@ -57,34 +43,15 @@ kernel void k(global volatile int *c, global float *a, int n) {
     barrier(CLK_LOCAL_MEM_FENCE); int i = next; barrier(CLK_LOCAL_MEM_FENCE);
     if (i >= n) break; a[i] *= 2; } }
 """,
-    "local_pointer": """
-kernel void k(global volatile int *c, global float *a, int n, local int *next) {
- while (true) { if (get_local_id(0)==0) next[0] = atomic_add(c, 1);
-    barrier(CLK_LOCAL_MEM_FENCE); int i = *next; barrier(CLK_LOCAL_MEM_FENCE);
-    if (i >= n) return; a[i] *= 2; } }
-""",
     "flag": """
 kernel void k(global volatile int *c, global float *a, int n) {
   bool go = true; while (go) { int i = atomic_add(c, 1); if (i >= n) go = false;
     else a[i] *= 2; } }
 """,
-    "continue": """
-kernel void k(global volatile int *c, global float *a, int n) {
-  for (;;) { int i = atomic_add(c, 1); if (i < n) { a[i] *= 2; continue; } break; } }
-""",
-    "for_step": """
-kernel void k(global volatile int *c, global float *a, int n) {
-  for (int i = atomic_add(c, 1); i < n; i = atomic_add(c, 1)) a[i] *= 2; }
-""",
     "through_pointer": """
 int fetch(volatile global int *c, int n, int *i) { *i = atomic_inc(c); return *i < n; }
 kernel void k(global volatile int *c, global float *a, int n) {
   int i; while (fetch(c, n, &i)) a[i] *= 2; }
-""",
-    "void_helper": """
-void fetch(volatile global int *c, int *i) { *i = atomic_inc(c); }
-kernel void k(global volatile int *c, global float *a, int n) {
-  int i; while (1) { fetch(c, &i); if (i >= n) break; a[i] *= 2; } }
 """,
     "all_in_helper": """
 int one(volatile global int *c, int n, global float *a) { int i = atomic_inc(c);
@@ -92,19 +59,9 @@ int one(volatile global int *c, int n, global float *a) { int i = atomic_inc(c);
 kernel void k(global volatile int *c, global float *a, int n) {
   while (one(c, n, a)); }
 """,
-    "macro": """
-#define NEXT(c) atomic_inc(c)
-#define LOOP(i) for (int i; (i = NEXT(c)) < n;)
-kernel void k(global volatile int *c, global float *a, int n) {
-  LOOP(i) { a[i] *= 2; } }
-""",
     "goto": """
 kernel void k(global volatile int *c, global float *a, int n) {
   again: ; int i = atomic_inc(c); if (i < n) { a[i] *= 2; goto again; } }
-""",
-    "goto_and_return": """
-kernel void k(global volatile int *c, global float *a, int n) {
-  int i; again: i = atomic_inc(c); if (i >= n) return; a[i] *= 2; goto again; }
 """,
     "loop_in_helper": """
 void work(volatile global int *c, int n, global float *a) { for(;;) {
@@ -136,14 +93,6 @@ kernel void k(global int *c, global int *o, global const int *a, int n, int cap)
   for (int i = get_global_id(0); i < n; i += get_global_size(0)) { if (a[i] > 0) {
     int p = atomic_inc(c); if (p >= cap) break; o[p] = i; } } }
 """,
-    "append_while": """
-kernel void k(global int *c, global int *o, global const int *a, int n, int cap) {
-  int i = 0; while (i < n) { int p = atomic_inc(c); if (p >= cap) return; o[p] = i; i++; } }
-""",
-    "append_guarded": """
-kernel void k(global int *c, global int *o, global const int *a, int n, int cap) {
-  int i = 0; while (i < n) { int p = atomic_inc(c); if (p < cap) o[p] = i; i++; } }
-""",
     "float_add": """
 void add(volatile global float *p, float x) { union { uint u; float f; } o, n; do {
     o.f = *p; n.f = o.f + x; } while (atomic_cmpxchg((volatile global uint *)p, o.u,
@@ -158,10 +107,6 @@ kernel void k(global int *l, global int *d) {
     "counting_lock": """
 kernel void k(global int *l, global int *d) {
   while (atomic_inc(l) != 0) atomic_dec(l); d[0]++; atomic_dec(l); }
-""",
-    "ticket": """
-kernel void k(global volatile int *t, global volatile int *s, global int *d) {
-  int m = atomic_inc(t); while (*s != m); d[0]++; atomic_inc(s); }
 """,
     "barrier_of_all": """
 kernel void k(global volatile int *t, global int *d) {
@@ -235,8 +180,8 @@ def test_the_lines_of_loop_and_counter_are_named() -> None:
     assert found.startswith("line 6: the loop ends by what atomic_inc in line 2 returns")
 
 
-def test_no_kernel_of_corpus_examples_and_benchmarks_fetches_work() -> None:
-    """None of 170 kernels, 14 of which count atomically, is taken for a persistent one."""
+def test_no_kernel_of_corpus_examples_and_benchmarks_fetches_work_or_waits() -> None:
+    """None of 170 kernels, 14 of which count atomically, is taken for one."""
     found, atomic, kernels = [], 0, 0
     for path in sorted(path for one in _FOLDERS for path in (_ROOT / one).rglob("*.cl")):
         source, options = path.read_text(), (f"-I{path.parent}",)
@@ -244,8 +189,59 @@ def test_no_kernel_of_corpus_examples_and_benchmarks_fetches_work() -> None:
             analysis = analyse(Kernel(name=name, source=source, build_options=options))
             kernels += 1
             atomic += any(one.kind is AccessKind.ATOMIC for one in analysis.facts.accesses)
-            if find_work_queue(analysis):
+            if find_work_queue(analysis) or find_wait_loop(analysis):
                 found.append(f"{path.name}: {name}")
     assert kernels >= 170
     assert atomic >= 14
     assert found == []
+
+
+_HEAD = """int is_set(volatile global int *f) { return *f; }
+kernel void k(volatile global int *f, global int *a, int n) { int v, i = get_global_id(0);
+"""
+_WAITING = (
+    "while (f[0] == 0);",
+    "while (!f[i]) { }",
+    "while (!is_set(f));",
+    "do { v = *f; } while (v != n);",
+    "for (;;) { if (f[0]) break; }",
+    "while (atomic_xchg(f, 1)); a[i] = 0; atomic_xchg(f, 0);",
+    "while (atomic_cmpxchg(f, 0, 1) != 0);",
+    "while (atomic_add(f, 0) < n) {}",
+    "int m = atomic_inc(f); while (f[1] != m); atomic_inc(f + 1);",
+    "while (f[i - 1] == 0) mem_fence(CLK_GLOBAL_MEM_FENCE);",
+)
+_GOING_ON = (
+    "while (f[i]) i++;",
+    "while (i != 0) i = a[i];",
+    "for (v = 0; v < n; v++) a[v] = f[v];",
+    "do { v = *f; } while (atomic_cmpxchg(f, v, v + 1) != v);",
+    "while (a[i] < 3) a[i]++;",
+    "int t = 0; for (;;) { if (f[0] || t++ > 99) break; }",
+    "while (n > 1) { n = n % 2 ? 3 * n + 1 : n / 2; v = f[n]; }",
+    "int x = i; while (x) { v = f[x]; int y = x - 1; x = y; }",
+    "int l = 0, h = n; while (l < h) { int m = (l + h) / 2; if (a[m] < n) l = m + 1; else h = m; }",
+    "do { a[i] = f[i]; } while (0);",
+)
+
+
+def _find_waiting(source: str) -> str:
+    return find_wait_loop(analyse(Kernel(name="k", source=f"{_HEAD}{source} }}")))
+
+
+@pytest.mark.parametrize("source", _WAITING)
+def test_a_loop_that_changes_nothing_waits(source: str) -> None:
+    """Flags, tickets, locks and barriers of all work-groups, in helper functions too."""
+    assert "ends when somebody else writes to memory" in _find_waiting(source)
+
+
+@pytest.mark.parametrize("source", ["for (;;);", "while (1) { v = i; }"])
+def test_a_loop_without_an_end_is_found(source: str) -> None:
+    """Its line is named."""
+    assert _find_waiting(source) == "line 3: the loop has no end"
+
+
+@pytest.mark.parametrize("source", _GOING_ON)
+def test_a_loop_that_goes_on_is_left_alone(source: str) -> None:
+    """Counters, searches, lists and sums by compare-and-swap change what their ends depend on."""
+    assert _find_waiting(source) == ""

@@ -1,0 +1,190 @@
+"""What launches and boxes of work-groups touch, and which work-groups touch nothing."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from kernelcast.expressions import Symbol, SymbolKind
+from kernelcast.expressions.axes import bind_names
+from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.features.analysis import analyse
+from kernelcast.features.counting.bindings import bind_ids
+from kernelcast.features.counting.touched_bytes import compare_touched, count_touched_bytes
+from kernelcast.features.touched_ranges import find_active_box, find_touched
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import GroupBox, NDRange
+
+N = 1 << 16
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("a[i] = b[i];", 8 * N),
+        ("if (i < n) a[i] = b[i];", 8 * N),
+        ("if (i < n / 2) a[i] = 1;", 2 * N),
+        ("a[i] = b[0];", 4 * N + 4),
+        ("a[i] = a[i] + 1;", 4 * N),
+        ("a[(int)b[i]] = 1;", 4 * N),
+        ("float s = 0; for (int k = 0; k < n; k++) s += b[k]; a[i] = s;", 4 * N + 4),
+        ("if (n < 0) a[i] = 1;", 0),
+    ],
+)
+def test_counts_what_the_source_proves(body: str, expected: float) -> None:
+    """Each byte once; what depends on data, and iterations but the first, count as nothing."""
+    head = "kernel void f(global float *a, global const float *b, int n)"
+    source = f"{head} {{ int i = get_global_id(0); {body} }}"
+    facts = read(source, "f")
+    sizes = {"a": 4 * N, "b": 4 * N}
+    launch = NDRange(global_size=(N,), local_size=(64,))
+    found = count_touched_bytes(facts, launch, {"n": N}, sizes)
+    assert found == pytest.approx(expected, rel=0.05, abs=4 * 64 * 16)
+
+
+def test_what_work_groups_share_counts_once() -> None:
+    """Rows that all work-groups of a line read are no more than the buffer has."""
+    source = (
+        "kernel void f(global float *a, global const float *b) {"
+        " a[get_global_id(1) * get_global_size(0) + get_global_id(0)] = b[get_global_id(0)]; }"
+    )
+    facts = read(source, "f")
+    launch = NDRange(global_size=(256, 256), local_size=(16, 16))
+    found = count_touched_bytes(facts, launch, {}, {"a": 4 * N, "b": 4 * 256})
+    assert 4 * N <= found <= 4 * N + 4 * 256
+
+
+LINE = NDRange(global_size=(64 * 64,), local_size=(64,))
+ONE = GroupBox(start=(8,), shape=(1,))
+
+
+def compare(body: str, box: GroupBox = ONE, **scalars: int) -> tuple[float, float] | None:
+    """Compare a box of a one-dimensional launch of a kernel with that body."""
+    source = f"kernel void k(global float *x, global int *i, int n) {{ {body} }}"
+    facts = read(source, "k")
+    return compare_touched(facts, LINE, {"n": 7, **scalars}, box)
+
+
+def test_streams_share_pages_and_no_lines() -> None:
+    """A work-group of 256 bytes alone has a page for itself, of the launch a sixteenth of one."""
+    assert compare("x[get_global_id(0)] = 1;") == (1.0, 16.0)
+    assert compare("x[get_global_id(0)] = 1;", GroupBox(start=(0,), shape=(64,))) == (1.0, 1.0)
+
+
+def test_what_all_share_is_paid_by_the_few() -> None:
+    """One line that every work-group loads is a whole one for a box of one."""
+    lines, pages = compare("x[0] = x[n];") or (0.0, 0.0)
+    assert (lines, pages) == (64.0, 64.0)
+
+
+@pytest.mark.parametrize("body", ["x[i[get_global_id(0)]] = 1;", "int k = 3; k += n;"])
+def test_what_is_not_known_is_absent(body: str) -> None:
+    """Where addresses depend on data, and where nothing is touched, there is no ratio."""
+    assert compare(body) is None
+
+
+ROWS = """
+kernel void f(global float *a, global const float *b, int w)
+{
+    int x = get_global_id(0), y = get_global_id(1);
+    for (int k = 0; k < 3; k++)
+        a[y * w + x] += b[(y + k) * w + x / 2] + b[get_group_id(0) * get_local_size(0)];
+}
+"""
+NDRANGE = NDRange(global_size=(40, 12), local_size=(8, 4))
+
+
+def test_ranges_hold_all_addresses_of_a_box() -> None:
+    """In two dimensions, with a loop and a division; no wider than the rows of the box."""
+    facts = read(ROWS, "f")
+    touched = find_touched(facts, NDRANGE, {"w": 64})
+    assert touched is not None
+    assert touched.places >= {0, 1}
+    box = GroupBox(start=(1, 1), shape=(2, 1))
+    ranges = touched.list_ranges(box)
+    groups = [x + 5 * y for y in (1,) for x in (1, 2)]
+    known = bind_ids(NDRANGE, groups).bindings | bind_names({"w": 64})
+    for access in facts.accesses:
+        place = {"a": 0, "b": 1}[str(access.buffer)]
+        assert access.offset_bytes is not None
+        for k in range(3):
+            loops = {Symbol(SymbolKind.LOOP, one.name): k for one in access.loops}
+            for offset in np.unique(np.asarray(access.offset_bytes.evaluate({**known, **loops}))):
+                assert any(low <= offset and offset + 4 <= high for low, high in ranges[place])
+    assert touched.without({0}).list_ranges(box).keys() == touched.places - {0}
+    assert min(low for low, _ in ranges[0]) == 4 * (4 * 64 + 8)
+    assert max(high for _, high in ranges[0]) == 4 * (7 * 64 + 24)
+
+
+@pytest.mark.parametrize(
+    ("body", "known"),
+    [
+        ("a[b[i]] = 1;", {1}),
+        ("for (int k = 0; k < b[i]; k++) a[i + k] = 1;", set()),
+        ("a[i] = b[i];", {0, 1}),
+        ("global int *p = a; while (b[i] > *p) p += b[i]; *p = 1;", set()),
+    ],
+)
+def test_what_data_decide_has_no_ranges(body: str, known: set[int]) -> None:
+    """Of buffers that address expressions do not tell of, nothing is promised."""
+    source = f"kernel void f(global int *a, global int *b) {{ int i = get_global_id(0); {body} }}"
+    facts = read(source, "f")
+    found = find_touched(facts, NDRange(global_size=(64,), local_size=(8,)), {})
+    assert (set() if found is None else found.places) == known
+
+
+STAR = """kernel void star(global const float *a, global float *b, int w, int h, int d) {
+  int x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);
+  if (x < R || y < R || z < R || x >= w - R || y >= h - R || z >= d - R) return;
+  int p = (z * h + y) * w + x;
+  float s = 0;
+  for (int r = 1; r <= R; r++) s += a[p - r] + a[p + r] + a[p - r * w * h];
+  b[p] = s;
+}"""
+
+
+def read(source: str, name: str, *options: str) -> KernelFacts:
+    """Analyse a kernel."""
+    return analyse(Kernel(name=name, source=source, build_options=options)).facts
+
+
+@pytest.mark.parametrize(("radius", "offset"), [(1, 0), (4, 0), (9, 0), (4, 3)])
+def test_stencils_do_nothing_in_their_borders(radius: int, offset: int) -> None:
+    """Finds the box that a look at every work-item finds."""
+    extents, local = (48, 40, 30), (16, 8, 1)
+    ndrange = NDRange(global_size=extents, local_size=local, global_offset=(0, 0, offset))
+    scalars: Mapping[str, int] = dict(zip("whd", extents, strict=True))
+    found = find_active_box(read(STAR, "star", f"-DR={radius}"), ndrange, scalars)
+    starts, shape = [], []
+    for extent, size, first in zip(extents, local, ndrange.global_offset, strict=True):
+        items = np.arange(first, first + extent)
+        groups = (np.flatnonzero((items >= radius) & (items < extent - radius))) // size
+        starts.append(int(groups.min()))
+        shape.append(int(groups.max() - groups.min() + 1))
+    assert found == GroupBox(start=tuple(starts), shape=tuple(shape))
+
+
+def test_conditions_on_data_count_as_met() -> None:
+    """Takes no work-group for idle that data might set to work."""
+    source = "kernel void k(global int *a) { int i = get_global_id(0); if (a[i] > 0) a[i] = 1; }"
+    ndrange = NDRange(global_size=(640,), local_size=(64,))
+    assert find_active_box(read(source, "k"), ndrange, {}) == GroupBox(start=(0,), shape=(10,))
+
+
+def test_unknown_scalars_leave_everything_active() -> None:
+    """Gives the whole index space where a bound's value is not known."""
+    source = (
+        "kernel void k(global int *a, int n) { int i = get_global_id(0); if (i < n) a[i] = 1; }"
+    )
+    ndrange = NDRange(global_size=(640,), local_size=(64,))
+    facts = read(source, "k")
+    assert find_active_box(facts, ndrange, {}) == GroupBox(start=(0,), shape=(10,))
+    assert find_active_box(facts, ndrange, {"n": 70}) == GroupBox(start=(0,), shape=(2,))
+    assert find_active_box(facts, ndrange, {"n": 0}) is None
+
+
+def test_partial_work_groups_at_the_end_are_active() -> None:
+    """Counts a last work-group that is not full."""
+    source = "kernel void k(global int *a) { a[get_group_id(0) * 64 + get_local_id(0)] = 1; }"
+    ndrange = NDRange(global_size=(100,), local_size=(64,))
+    assert find_active_box(read(source, "k"), ndrange, {}) == GroupBox(start=(0,), shape=(2,))
