@@ -127,7 +127,6 @@ class GpuMachine:
     max_work_groups_per_unit: int | None = None
     max_work_items_per_unit: int | None = None
     l1_bytes_per_s: float | None = None
-    l2_bytes_per_s: float | None = None
     dram_load_bytes_per_s: float | None = None
     dram_copy_bytes_per_s: float | None = None
     """Bandwidths of all units together."""
@@ -180,7 +179,6 @@ def read_machine(description: MachineDescription) -> GpuMachine:
         max_work_groups_per_unit=read_value(description.max_work_groups_per_unit),
         max_work_items_per_unit=read_value(description.max_work_items_per_unit),
         l1_bytes_per_s=read_value(l1.load_bytes_per_s),
-        l2_bytes_per_s=read_value(l2.load_bytes_per_s),
         dram_load_bytes_per_s=max((one.value for one in loads.values()), default=None),
         dram_copy_bytes_per_s=read_value(memory.copy_bytes_per_s) if memory else None,
         notes=tuple(notes),
