@@ -153,9 +153,9 @@ async def ask_model(task: LocalSizeTask, service: Service) -> tuple[LocalSizeAns
     try:
         return await service.ask(MODEL_LOCAL_SIZES, task, "the model")
     except CompileError as error:
-        raise FieldError(name="code", message=message_of(error)) from error
+        raise FieldError("code", message_of(error)) from error
     except InputError as error:
-        raise FieldError(name="machine", message=message_of(error)) from error
+        raise FieldError("machine", message_of(error)) from error
 
 
 async def ask_launch(problem: Problem, machine: str, service: Service) -> LocalSizeAnswer:
@@ -170,7 +170,7 @@ async def list_asked(
 ) -> Sequence[Wanted]:
     """Give the answers that the fields ask devices for."""
     if not fields.devices:
-        raise FieldError(name="device", message="choose at least one device")
+        raise FieldError("device", "choose at least one device")
     asked = EstimateRequest(
         problem_digest=digest,
         devices=list(fields.devices),
@@ -214,14 +214,12 @@ async def _choose_sampled(
 ) -> Sequence[tuple[int, ...]]:
     """Choose as many local sizes as may be sampled, evenly over the sizes of work-groups."""
     if len(fields.devices) != 1:
-        raise FieldError(
-            name="device", message="local sizes are estimated on one device; choose one"
-        )
+        raise FieldError("device", "local sizes are estimated on one device; choose one")
     has_local = any(isinstance(one, LocalArgument) for one in problem.arguments)
     if has_local or _USES_LOCAL.search(problem.kernel.source):
         raise FieldError(
-            name="local_size",
-            message="the kernel shares local memory or requires its local size: it is written "
+            "local_size",
+            "the kernel shares local memory or requires its local size: it is written "
             "for one; change its parameters instead",
         )
     device = (await service.devices.choose(fields.devices))[0]
@@ -235,9 +233,9 @@ def choose_machine(wanted: str, known: list[KnownMachine]) -> str:
     """Give the machine that is meant; its name is looked up and never becomes a path."""
     names = [one.name for one in known]
     if not names:
-        raise FieldError(name="machine", message="there is no machine description")
+        raise FieldError("machine", "there is no machine description")
     if wanted and wanted not in names:
-        raise FieldError(name="machine", message=f"there is no machine description {wanted!r}")
+        raise FieldError("machine", f"there is no machine description {wanted!r}")
     return wanted or names[0]
 
 
@@ -248,8 +246,7 @@ def _choose_values(fields: LabFields) -> tuple[str, list[int]]:
     }
     if not numbers:
         raise FieldError(
-            name="parameters",
-            message="name the number that is to vary, such as N = 4096, and write {N} for it",
+            "parameters", "name the number that is to vary, such as N = 4096, and write {N} for it"
         )
     name = fields.varied if fields.varied in numbers else next(iter(numbers))
     value = numbers[name]

@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -101,21 +102,21 @@ class LabFields:
             if found
             else "the source has no kernel: kernel void NAME(...)"
         )
-        raise FieldError(name="kernel" if found else "code", message=message)
+        raise FieldError("kernel" if found else "code", message)
 
     def check_code(self, service: Service) -> None:
         """Refuse a source and options that could reach files, or are too long."""
         if not self.code.strip():
-            raise FieldError(name="code", message="paste OpenCL C here, or load an example")
+            raise FieldError("code", "paste OpenCL C here, or load an example")
         try:
             check_source(self.code, service.settings.limits)
         except InputError as error:
-            raise FieldError(name="code", message=message_of(error)) from error
+            raise FieldError("code", message_of(error)) from error
         try:
             check_options(self.options)
             check_source(self.code, service.settings.limits, self.options)
         except InputError as error:
-            raise FieldError(name="build_options", message=message_of(error)) from error
+            raise FieldError("build_options", message_of(error)) from error
 
     def to_content(self) -> dict[str, Any]:
         """Give the problem as the API takes it."""
@@ -154,9 +155,9 @@ class LabFields:
             return await service.problems.take({**self.to_content(), **(changes or {})})
         except InlineProblemError as error:
             message = message_of(error).removeprefix("problem: ")
-            raise FieldError(name=_field_of(error.key), message=message) from error
+            raise FieldError(_field_of(error.key), message) from error
         except InputError as error:
-            raise FieldError(name="args", message=message_of(error)) from error
+            raise FieldError("args", message_of(error)) from error
 
 
 def _field_of(key: str) -> str:
@@ -171,7 +172,7 @@ def _read_sizes(name: str, text: str) -> list[str]:
     parts = [one.strip() for one in text.strip("[] ").split(",")]
     if not 1 <= len(parts) <= 3 or not all(parts):
         raise FieldError(
-            name=name, message=f"{text!r}: give one to three numbers with commas, such as 1024, 512"
+            name, f"{text!r}: give one to three numbers with commas, such as 1024, 512"
         )
     return parts
 
@@ -196,42 +197,29 @@ def read_parameters(text: str) -> Iterator[tuple[str, str]]:
             continue
         match = _PARAMETER.fullmatch(part)
         if match is None:
-            raise FieldError(name="parameters", message=f"{part.strip()!r}: expected NAME = VALUE")
+            raise FieldError("parameters", f"{part.strip()!r}: expected NAME = VALUE")
         yield match["name"], match["value"]
 
 
 def _read_arguments(text: str) -> Iterator[dict[str, Any]]:
     lines = [one.strip() for one in text.splitlines() if one.strip()]
     if not lines:
-        raise FieldError(
-            name="args", message="give a line per argument, or have them filled in from the source"
-        )
+        raise FieldError("args", "give a line per argument, or have them filled in from the source")
     if len(lines) > _MOST_ARGUMENTS:
-        raise FieldError(
-            name="args", message=f"{len(lines)} arguments; give at most {_MOST_ARGUMENTS}"
-        )
+        raise FieldError("args", f"{len(lines)} arguments; give at most {_MOST_ARGUMENTS}")
     for number, line in enumerate(lines, start=1):
-        yield _read_argument(number, line)
-
-
-def _read_argument(number: int, line: str) -> dict[str, Any]:
-    bare = line.removeprefix("-").strip()
-    whole = bare if bare.startswith("{") else f"{{{bare}}}"
-    held = None
-    if len(whole) <= 1000:
-        try:
-            held = yaml.safe_load(whole)
-        except (yaml.YAMLError, ValueError, RecursionError):  # no date; too many brackets
-            held = None
-    if not isinstance(held, dict) or not all(
-        isinstance(key, str) and _is_plain(value) for key, value in held.items()
-    ):
-        raise FieldError(
-            name="args",
-            message=f"argument {number}: {line[:80]!r}: expected buffer: TYPE, count: N, or "
-            "scalar: TYPE, value: V, or local: BYTES",
-        )
-    return held
+        bare = line.removeprefix("-").strip()
+        whole = bare if bare.startswith("{") else f"{{{bare}}}"
+        held = None
+        if len(whole) <= 1000:
+            with suppress(yaml.YAMLError, ValueError, RecursionError):  # no date; many brackets
+                held = yaml.safe_load(whole)
+        if not isinstance(held, dict) or not all(
+            isinstance(key, str) and _is_plain(value) for key, value in held.items()
+        ):
+            expected = "buffer: TYPE, count: N, or scalar: TYPE, value: V, or local: BYTES"
+            raise FieldError("args", f"argument {number}: {line[:80]!r}: expected {expected}")
+        yield held
 
 
 def _is_plain(value: object) -> bool:

@@ -251,9 +251,7 @@ async def _propose(fields: LabFields, service: Service) -> dict[str, Any]:
     kernel = next((one for one in report.kernels if one.name == wanted), None)
     if kernel is None:
         told = ", ".join(names) or "none"
-        raise FieldError(
-            name="kernel", message=f"{wanted!r} is not in the source; its kernels are: {told}"
-        )
+        raise FieldError("kernel", f"{wanted!r} is not in the source; its kernels are: {told}")
     items = fields.count_work_items()
     proposed = {"kernel": kernel.name, "args": propose_arguments(kernel, items)}
     return proposed if fields.global_size else {**proposed, "global_size": str(items)}
@@ -267,16 +265,16 @@ async def _read_source(
     try:
         report = await service.ask(READ_SOURCE, task, "the source")
     except InputError as error:
-        raise FieldError(name="code", message=message_of(error)) from error
+        raise FieldError("code", message_of(error)) from error
     if report.errors:
-        raise FieldError(name="code", message=_point_at(fields.code, report))
+        raise FieldError("code", _point_at(fields.code, report))
     if report.failure:
-        raise FieldError(name="args", message=report.failure)
+        raise FieldError("args", report.failure)
     own = [one for one in report.kernels if problem and one.name == problem.kernel.name]
     if problem is not None and own and len(own[0].parameters) != len(problem.arguments):
         names = ", ".join(one.name for one in own[0].parameters) or "none"
         counts = f"{len(problem.arguments)} arguments given, {len(own[0].parameters)} expected"
-        raise FieldError(name="args", message=f"{counts}: {names}")
+        raise FieldError("args", f"{counts}: {names}")
     return report
 
 
