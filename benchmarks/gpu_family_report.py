@@ -7,6 +7,7 @@ from typing import Any
 
 from harness import make_table, percent, write_text
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 Tables = Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]
 """Errors by device, family and quantity."""
@@ -112,10 +113,19 @@ def draw(rows: Sequence[Mapping[str, Any]], device: str, path: Path) -> None:
     for line, family in zip(axes, families, strict=True):
         for axis, quantity in zip(line, shown, strict=True):
             own = [r for r in rows if r["family"] == family and quantity in r["measured"]]
-            axis.set_visible(bool(own))
+            if not own:
+                axis.set_visible(False)
+                continue
             scale, unit = DRAWN[quantity]
             measured = [row["measured"][quantity] for row in own]
             errors = [100 * (r["predicted"][quantity] / r["measured"][quantity] - 1) for r in own]
+            axis.set_xscale("log")
+            low, high = scale * min(measured), scale * max(measured)
+            ticks = sorted({low, (low * high) ** 0.5, high}) if high > 1.2 * low else [low]
+            axis.set_xticks(
+                ticks, [f"{one:,.3g}" if one < 1000 else f"{one:,.0f}" for one in ticks]
+            )
+            axis.xaxis.set_minor_formatter(NullFormatter())
             axis.axhline(0, color="grey", linewidth=0.8)
             axis.plot([scale * one for one in measured], errors, ".", markersize=4)
             axis.set_title(family.replace("_v100", ""), fontsize=8)
