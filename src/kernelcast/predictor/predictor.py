@@ -148,10 +148,11 @@ class Predictor:
             timeout_s=options.timeout_s,
         )
         self._memory = Memory(store)
+        self._models = TrainedModels(registry, clock=options.clock)
         self._reader = RequestReader(options.executor, devices)
         self._answers = Answers(
             policy=self._policy,
-            trained_models=TrainedModels(registry, clock=options.clock),
+            trained_models=self._models,
             memory=self._memory,
             samples_store=options.choose_samples_store(),
             foretell=options.foretell,
@@ -228,7 +229,7 @@ class Predictor:
         """
         remembers = not (anew or policy is not None)
         policy = policy or self._policy
-        self.refresh_models()
+        self._models.refresh()
         limit = self._limit(policy, within_s, in_background)
         if limit is not None:
             [one] = self._asker.hurry(
@@ -304,7 +305,7 @@ class Predictor:
         list of LaunchEstimate
             One per pair, devices within launches; a device that cannot answer says so in its entry.
         """
-        self.refresh_models()
+        self._models.refresh()
         limit = self._limit(self._policy, within_s, in_background)
         if limit is not None:
             launches = [*launches]
@@ -349,7 +350,7 @@ class Predictor:
 
     def refresh_models(self) -> int:
         """Look for other versions of models; give a number that changes with those in use."""
-        return self._answers.trained_models.refresh()
+        return self._models.refresh()
 
     @staticmethod
     def faster(one: Estimate, other: Estimate) -> float:

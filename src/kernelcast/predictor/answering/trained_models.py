@@ -157,17 +157,18 @@ class TrainedModels:
 
     def refresh(self) -> int:
         """Look for new versions of the models asked for, every few seconds; give the generation."""
+        now_s = self._clock()
+        if now_s < self._checked_s + _RECHECK_S:
+            return self.generation
         with self._lock:
-            now_s = self._clock()
-            if now_s >= self._checked_s + _RECHECK_S:
-                self._checked_s = now_s
-                self._evidence.clear()  # what could not be loaded may be there by now
-                for held in self._held.values():
-                    version, held.problem = _read_version(held.place, held.name)
-                    if version != held.version and not held.problem:
-                        held.version = version
-                        held.loaded.clear()
-                        self.generation += 1
+            self._checked_s = now_s
+            self._evidence.clear()  # what could not be loaded may be there by now
+            for held in self._held.values():
+                version, held.problem = _read_version(held.place, held.name)
+                if version != held.version and not held.problem:
+                    held.version = version
+                    held.loaded.clear()
+                    self.generation += 1
             return self.generation
 
     def _candidates(self, device_id: str, model: str) -> Iterator[tuple[str, str]]:
