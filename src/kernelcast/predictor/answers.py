@@ -173,8 +173,16 @@ class Answers:
 
     def sample_once(self, request: LaunchRequest, outcome: EstimateOutcome) -> EstimateOutcome:
         """Add a moment, at other places, for one moment's share of the budget; keep the samples."""
-        once = replace(request.with_moments(1), limit=None, report=lambda _: None)
-        found = self._run(once, outcome)
+        settings = request.with_moments(1).policy.settings.move_places(len(outcome.moments))
+        task = EstimateTask(
+            problem=request.problem,
+            device_id=request.device.id,
+            settings=settings,
+            facts=outcome.facts,
+        )
+        found = request.executor.sample(
+            task, timeout_s=request.policy.timeout_s, report=lambda _: None
+        )
         before, more = outcome.estimate, found.estimate
         outcome = replace(
             outcome,
@@ -291,7 +299,31 @@ class Answers:
                     free = kept.as_kept(policy.settings.coverage)
                     return self._take_outcome(known, request, free)
         request = request.with_moments(moments)
-        return self._take_outcome(known, request, self._sample(request, kept))
+        policy, limit = request.policy, request.limit
+        taken, facts = ((), None) if kept is None else (kept.moments, kept.facts)
+        wants_row = self._wants_row(request) and self._recall_correction(request) is None
+        if facts is None and limit is not None and not limit.goes_on:
+            wants_row = wants_row and limit.left_s > _FEATURES_S
+        with hold(self.lock_of(request.device.id), limit, BUSY):
+            task = EstimateTask(
+                problem=request.problem,
+                device_id=request.device.id,
+                settings=policy.settings.move_places(len(taken)),
+                wants_row=wants_row,
+                wants_counts=wants_row and self.trained_models.takes_counters(request.device),
+                facts=facts,
+                ends_s=None if limit is None else limit.work_ends_s,
+                waits_for_device=limit is not None,
+                runs_end_s=time.monotonic() + policy.timeout_s,
+            )
+            outcome = request.executor.sample(
+                task, timeout_s=policy.timeout_s, report=request.report
+            )
+        self.evidence.note_overhead(outcome)
+        outcome = replace(outcome, moments=append_moments(taken, outcome.moments))
+        if self.samples_store is not None:
+            self.samples_store.keep(request, outcome)
+        return self._take_outcome(known, request, outcome.with_recorded_facts())
 
     def _is_answered(self, known: KnownLaunch, request: LaunchRequest) -> bool:
         """Recall what was observed; tell whether nothing has to be sampled or modelled."""
@@ -356,42 +388,6 @@ class Answers:
         if found is None or found.row is not None or found.row_failure:
             return found
         return None if self._wants_row(request) else found  # there was no model to make one for
-
-    def _sample(
-        self, request: LaunchRequest, before: EstimateOutcome | None = None
-    ) -> EstimateOutcome:
-        """Sample a launch, and make its features where a learned model waits for them."""
-        limit = request.limit
-        wants_row = self._wants_row(request) and self._recall_correction(request) is None
-        is_known = before is not None and before.facts is not None
-        if not is_known and limit is not None and not limit.goes_on:
-            wants_row = wants_row and limit.left_s > _FEATURES_S
-        with hold(self.lock_of(request.device.id), limit, BUSY):
-            outcome = self._run(request, before, wants_row=wants_row)
-        self.evidence.note_overhead(outcome)
-        taken = before.moments if before else ()
-        outcome = replace(outcome, moments=append_moments(taken, outcome.moments))
-        if self.samples_store is not None:
-            self.samples_store.keep(request, outcome)
-        return outcome.with_recorded_facts()
-
-    def _run(
-        self, request: LaunchRequest, before: EstimateOutcome | None, *, wants_row: bool = False
-    ) -> EstimateOutcome:
-        """Have a device sample a launch, at other places than before."""
-        policy, limit = request.policy, request.limit
-        task = EstimateTask(
-            problem=request.problem,
-            device_id=request.device.id,
-            settings=policy.settings.move_places(len(before.moments) if before else 0),
-            wants_row=wants_row,
-            wants_counts=wants_row and self.trained_models.takes_counters(request.device),
-            facts=before.facts if before else None,
-            ends_s=None if limit is None else limit.work_ends_s,
-            waits_for_device=limit is not None,
-            runs_end_s=time.monotonic() + policy.timeout_s,
-        )
-        return request.executor.sample(task, timeout_s=policy.timeout_s, report=request.report)
 
     def _wants_row(self, request: LaunchRequest) -> bool:
         """Tell whether features are worth their cost: some model of the device waits for them."""
