@@ -196,22 +196,18 @@ def compare(expr: Operand, relation: Relation) -> Condition:
 
 
 def less(left: Operand, right: Operand) -> Condition:
-    """Compare: left < right."""
     return compare(Expr.of(right) - left - 1, Relation.NOT_NEGATIVE)
 
 
 def less_equal(left: Operand, right: Operand) -> Condition:
-    """Compare: left <= right."""
     return compare(Expr.of(right) - left, Relation.NOT_NEGATIVE)
 
 
 def equal(left: Operand, right: Operand) -> Condition:
-    """Compare: left == right."""
     return compare(Expr.of(left) - right, Relation.ZERO)
 
 
 def not_equal(left: Operand, right: Operand) -> Condition:
-    """Compare: left != right."""
     return compare(Expr.of(left) - right, Relation.NOT_ZERO)
 
 

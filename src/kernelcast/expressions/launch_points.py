@@ -167,7 +167,6 @@ class LaunchPoints:
         return (*([SLAB] if slabs is not None else []), *ordered, *others)
 
     def _limit(self, symbols: Sequence[Symbol], reach: "_Reach") -> Iterator[Condition]:
-        """Give the conditions on coordinates."""
         axes = list_axes(self.ndrange)
         for symbol in symbols:
             if symbol.kind not in _IDS:
@@ -201,7 +200,6 @@ class _Reach:
     loops: frozenset[Symbol]
 
     def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols of the conditions."""
         return frozenset().union(*(one.symbols() for one in self.conditions))
 
 

@@ -341,7 +341,6 @@ def decide(nest: LoopNest, sides: Mapping[Symbol, int]) -> LoopNest:
 
 
 def weigh(nest: LoopNest, space: IterationSpace, *, has_masks: bool) -> OperationCounts:
-    """Give the operations of a mean iteration."""
     share = space.share_of_rows if has_masks else space.share
     return add_weighted([
         (nest.executed, 1.0), *((counts, share(one) - 1) for one, counts in nest.branches)

@@ -182,7 +182,6 @@ def split_into_boxes(
 
 
 def _bounds_symbols(condition: Condition) -> bool:
-    """Tell whether a condition bounds symbols, each by a number."""
     parts = condition.parts if isinstance(condition, And) else (condition,)
     return all(
         one == TRUE

@@ -31,7 +31,6 @@ Term: TypeAlias = tuple[tuple[Factor, ...], int]
 
 
 def write_sum(terms: Sequence[Term]) -> str:
-    """Write a sum of products."""
     if not terms:
         return "0"
     if _is_sole(terms):
@@ -184,7 +183,6 @@ class Expr:
 
     @property
     def is_zero(self) -> bool:
-        """Whether it is always zero."""
         return not self._terms
 
     @property

@@ -37,7 +37,6 @@ def _name_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> H
 
 @cached(LRUCache(64), key=_name_code, lock=Lock())
 def analyse(kernel: Kernel) -> Analysis:
-    """Analyse a kernel's source."""
     return Analysis(kernel=kernel, facts=read_facts(kernel))
 
 

@@ -300,7 +300,6 @@ _SHARING = (*_ORIGIN, *_WARPS, *_REQUESTS, *_LOOPS)
 
 
 def compute_counter_features(source: CounterSource) -> dict[str, float]:
-    """Give the features of counters that are known."""
     return {
         **compute_features(_SHARING, source), **compute_features(_OPERATIONS, source.counters),
     }  # fmt: skip

@@ -235,7 +235,6 @@ class _Writer:
         return found
 
     def _flatten(self, kind: str, value: str) -> bytes:
-        """Give the bytes of a constant."""
         module, size = self._module, self._module.size_of(kind)
         if value in ("undef", "poison", "zeroinitializer", "null", "false"):
             return bytes(size)

@@ -321,7 +321,6 @@ class _Nest:
         return chosen
 
     def _enter(self, loop: Loop) -> None:
-        """Read a loop's head."""
         evaluator, place = self._evaluator, self._places_of(loop)
         counters = self._find_counters(loop)
         if not loop.test or len(counters) != 1:
@@ -588,7 +587,6 @@ class _Nest:
         )  # fmt: skip
 
     def _count(self, one: Instruction, inner: Loop) -> Counter[Operation]:
-        """Count the operations on data of an instruction."""
         counts: Counter[Operation] = Counter()
         if not one.name or one.opcode in ("load", "getelementptr", "alloca"):
             return counts

@@ -374,12 +374,10 @@ def list_features() -> tuple[Feature[Any], ...]:
 
 @cache
 def make_schema() -> FeatureSchema:
-    """Give the schema of all features."""
     return FeatureSchema(names=tuple(one.name for one in list_features()), version=SCHEMA_VERSION)
 
 
 def combine(*sources: Source, analytic: Mapping[str, float] | None = None) -> FeatureVector:
-    """Make one vector of whatever is there."""
     values: dict[str, float] = {}
     for source in sources:
         match source:

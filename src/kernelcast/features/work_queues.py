@@ -107,7 +107,6 @@ def _is_shared(offset: object, code: Code, loop: Loop) -> bool:
 
 
 def _ends_by(code: Code, loop: Loop, counter: _Counter, analysis: Analysis) -> bool:
-    """Tell whether a loop ends by what a counter returned."""
     dependent = code.find_dependent(loop, (counter.call.name,))
     labels = _find_leaving(code, loop)
     asking = [

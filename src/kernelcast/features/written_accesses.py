@@ -285,7 +285,6 @@ def read_array(text: str, scalars: Collection[str] = ()) -> WrittenArray:
 def make_array(
     name: str, type_text: str, extents: Collection[str], scalars: Collection[str] = ()
 ) -> WrittenArray:
-    """Make an array of the texts of its parts."""
     if not (name.isascii() and name.isidentifier()) or name in _RESERVED:
         msg = f"array {name!r}: give it a name of letters and digits that is no keyword"
         raise InputError(msg)

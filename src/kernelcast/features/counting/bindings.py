@@ -29,7 +29,6 @@ class WorkItems:
 
     @property
     def work_items(self) -> tuple[int, ...]:
-        """Work-items of each work-group."""
         return tuple(int(count) for count in self.is_present.sum(axis=1))
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.expressions import Condition, EvaluationError, Symbol, Value
+from kernelcast.expressions import EvaluationError, Symbol, Value
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.evaluation import evaluate_where
@@ -54,7 +54,10 @@ def find_touches(
     if not active.any():
         none = np.zeros_like(active)
         return Touches(sectors=none, ideal_sectors=none, conflicts=none)
-    shown, times = _drop_repetitions(offsets_bytes, is_active)
+    # All requests may be like the first, moved by whole rows of banks.
+    moved = offsets_bytes - offsets_bytes[:, :1] // ROW_BYTES * ROW_BYTES
+    is_alike = (is_active == is_active[0]).all() and (moved == moved[0])[is_active].all()
+    shown, times = (1, len(offsets_bytes)) if is_alike else (len(offsets_bytes), 1)
     sectors = _count_sectors(offsets_bytes[:shown], is_active[:shown], size_bytes)
     conflicts = np.zeros_like(sectors)
     if is_local:
@@ -64,14 +67,6 @@ def find_touches(
         ideal_sectors=-(-active * size_bytes // SECTOR_BYTES),
         conflicts=np.repeat(conflicts, times),
     )
-
-
-def _drop_repetitions(offsets: IntArray, is_active: BoolArray) -> tuple[int, int]:
-    """Say how many requests to look at, and how often each stands: all may be like the first."""
-    moved = offsets - offsets[:, :1] // ROW_BYTES * ROW_BYTES
-    if (is_active == is_active[0]).all() and (moved == moved[0])[is_active].all():
-        return 1, len(offsets)
-    return len(offsets), 1
 
 
 def _count_sectors(offsets: IntArray, is_active: BoolArray, size_bytes: int) -> IntArray:
@@ -133,13 +128,8 @@ _BUFFER_STRIDE = 1 << 44
 FloatArray = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Requests:
-    """Requests of one access, each with the number that it stands for."""
-
-    access: MemoryAccess
-    weights: FloatArray
-    touches: Touches
+_Requests = tuple[MemoryAccess, FloatArray, Touches]
+"""Requests of one access, each with the number that it stands for."""
 
 
 def compute_requests(
@@ -174,8 +164,7 @@ def measure_requests(
         mine = rows == site
         is_local = access.space is MemorySpace.LOCAL
         touches = find_touches(offsets[mine], is_active[mine], access.bytes, is_local=is_local)
-        weights = np.ones(int(mine.sum()))
-        found.append(_Requests(access=access, weights=weights, touches=touches))
+        found.append((access, np.ones(int(mine.sum())), touches))
     return _merge(found, warps=warps, is_measured=True)
 
 
@@ -230,7 +219,7 @@ class _Follower:
                 )  # fmt: skip
         except EvaluationError:
             return None
-        return _Requests(access=access, weights=points.weights, touches=self._touches[key])
+        return access, points.weights, self._touches[key]
 
     def _run(
         self, access: MemoryAccess, loops: tuple[Loop, ...], wanted: frozenset[Symbol]
@@ -239,16 +228,11 @@ class _Follower:
         if key not in self._runs:
             used = wanted.union(*(loop.symbols for loop in loops))
             points = run_loops(self._start.keep(used), loops, wanted, BUDGET)
-            self._runs[key] = _run(points, access.guard)
+            share = estimate_share(access.guard, points.bindings, points.is_active.shape)
+            is_active = points.is_active & (share > 0)
+            some = np.flatnonzero(is_active.any(axis=1))
+            self._runs[key] = replace(points, is_active=is_active).take(some)
         return self._runs[key]
-
-
-def _run(points: Points, guard: Condition) -> Points:
-    """Give the points at which a guard may hold for some lane."""
-    share = estimate_share(guard, points.bindings, points.is_active.shape)
-    is_active = points.is_active & (share > 0)
-    some = np.flatnonzero(is_active.any(axis=1))
-    return replace(points, is_active=is_active).take(some)
 
 
 def _gather(recorded: RecordedAddresses, width: int) -> tuple[IntArray, IntArray, BoolArray]:
@@ -275,19 +259,19 @@ def _merge(
     """Add up what several paths to one place do."""
     places: dict[tuple[int, str | None], list[_Requests]] = {}
     for one in found:
-        places.setdefault((one.access.site, one.access.buffer), []).append(one)
+        places.setdefault((one[0].site, one[0].buffer), []).append(one)
     return tuple(_summarise(parts, warps, is_measured=is_measured) for parts in places.values())
 
 
 def _summarise(parts: list[_Requests], warps: int, *, is_measured: bool) -> RequestPattern:
-    weights = np.concatenate([one.weights for one in parts])
+    weights = np.concatenate([weight for _, weight, _ in parts])
     total = float(weights.sum())
 
     def mean(name: str) -> float:
-        values = np.concatenate([getattr(one.touches, name) for one in parts])
+        values = np.concatenate([getattr(touches, name) for _, _, touches in parts])
         return float(weights @ values) / total if total else 0.0
 
-    access = parts[0].access
+    access = parts[0][0]
     return RequestPattern(
         site=access.site,
         line=access.line,

@@ -230,7 +230,6 @@ class _Times:
         self._counted = {one.count: one for one in reversed(blocks) if one.kind != BlockKind.ENTRY}
 
     def of(self, block: BlockFacts) -> float:
-        """Give the times of a block."""
         if block.id not in self._known:
             self._known[block.id] = self._find(block)
         return self._known[block.id]

@@ -66,7 +66,6 @@ class DebugNotes:
         self._types: dict[int, TypeNote] = {}
 
     def fields(self, number: int) -> dict[str, str]:
-        """Give the fields of a note."""
         found = self._fields.get(number)
         if found is None:
             body = self._module.notes.get(number, "")

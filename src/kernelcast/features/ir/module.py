@@ -145,7 +145,6 @@ def split_sequence(name: str) -> tuple[int, str] | None:
 
 
 def is_vector(name: str) -> bool:
-    """Tell whether a type is a vector."""
     return name.startswith("<") and not name.startswith("<{")
 
 

@@ -60,7 +60,6 @@ def solve_slots(slots: list[Slot], symbol: Symbol) -> None:
 def _solve_slot(
     slot: Slot, symbol: Symbol, befores: frozenset[Symbol], solved: dict[Symbol, Expr]
 ) -> None:
-    """Solve one slot, if what it depends on is solved."""
     after = put_in(slot.after, solved) if isinstance(slot.after, Expr) else slot.after
     if isinstance(after, Opaque):
         return

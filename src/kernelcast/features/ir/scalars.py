@@ -194,7 +194,6 @@ class Evaluator:
         return found
 
     def loop_line(self, header: str) -> int:
-        """Give the line of a loop's statement."""
         loop = next(one for one in self.flow.loops if one.header == header)
         for latch in loop.latches:
             lines = self.notes.loop_lines(self.flow.terminator(latch))
@@ -231,7 +230,6 @@ class Evaluator:
     # Values
 
     def value(self, name: str) -> Value:
-        """Give the value of a result, by its name."""
         found = self._known(name)
         if found is not None:
             return found  # type: ignore[return-value] # names stand for values
@@ -305,7 +303,6 @@ class Evaluator:
         )
 
     def _leave(self, value: Value, inner: Loop | None, outer: Loop | None) -> Value:
-        """Give what a value of a loop is outside of it."""
         while inner is not None and not inner.encloses(outer):
             symbol = self.symbol(inner)
             if any(symbol in one.symbols() for one in _numbers_in(value)):
@@ -636,7 +633,6 @@ class Evaluator:
     # Loops
 
     def loop_facts(self, loop: Loop) -> LoopFacts:
-        """Describe a loop."""
         key = ("loop", loop.header)
         found = self._known(key)
         if found is None:
