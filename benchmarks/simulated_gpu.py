@@ -34,7 +34,7 @@ from support.simulated_gpu import load_simulated_kernels
 FOLDER = RESULTS / "simulated_gpu"
 PAIRS = ((1, 2), (1, 3), (2, 3), (2, 4), (3, 4))
 SHOWN = ("linear", "and volumes", "and borders, uneven work", "and SVR")
-OTHERS = ("work without volumes", "SVR without volumes")
+OTHERS = ("work without volumes", "SVR without volumes", "ridge for SVR", "boosting for SVR")
 POINTS = (2, 3)
 
 
@@ -163,9 +163,12 @@ def follow_steps(cases: Sequence[Case]) -> Mapping[str, Any]:
         }
         for name, seconds in steps.items()
     }
-    for name, is_corrected in (("and SVR", True), ("SVR without volumes", False)):
+    for name, learner, is_corrected in (
+        ("and SVR", "svr", True), ("SVR without volumes", "svr", False),
+        ("ridge for SVR", "ridge", True), ("boosting for SVR", "gradient_boosting", True),
+    ):  # fmt: skip
         table = make_rows(cases, chosen, is_corrected=is_corrected)
-        left_out = predict_left_out(table, is_gated=True)
+        left_out = predict_left_out(table, is_gated=True, learner=learner)
         errors[name] = dict(zip(table.kernels, left_out / table.seconds - 1, strict=True))
     costs = {
         name: float(np.mean([one.cost_p_sat for one in samples]))
