@@ -8,6 +8,7 @@ the schemas are at https://github.com/odgaard/TuningSchema. T4 leaves the unit o
 import json
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -83,7 +84,14 @@ def read_tuning(files: TuningFiles) -> TuningResults:
     """Read a tuner's results."""
     where = str(files.results)
     content = _load(files.results)
-    _check_version(content, where)
+    if not isinstance(content.get("results"), list):
+        msg = f"{where}: has no list `results`; expected a tuner's output in the T4 format"
+        raise ImportFileError(msg)
+    version = str(content.get("schema_version", "1.0.0"))
+    major = version.partition(".")[0]
+    if not major.isdecimal() or int(major) > _NEWEST_MAJOR:
+        msg = f"{where}: is T4 {version}, this kernelcast reads version {_NEWEST_MAJOR}"
+        raise ImportFileError(msg)
     problem = _read_problem(files)
     observations: list[Observation] = []
     failures: list[FailureRecord] = []
@@ -115,17 +123,6 @@ def _load(path: Path) -> dict[str, Any]:
         msg = f"{path}: holds a {type(content).__name__}; expected a JSON object of T1 or T4"
         raise ImportFileError(msg)
     return content
-
-
-def _check_version(content: Mapping[str, Any], where: str) -> None:
-    if not isinstance(content.get("results"), list):
-        msg = f"{where}: has no list `results`; expected a tuner's output in the T4 format"
-        raise ImportFileError(msg)
-    version = str(content.get("schema_version", "1.0.0"))
-    major = version.partition(".")[0]
-    if not major.isdecimal() or int(major) > _NEWEST_MAJOR:
-        msg = f"{where}: is T4 {version}, this kernelcast reads version {_NEWEST_MAJOR}"
-        raise ImportFileError(msg)
 
 
 def _read_problem(files: TuningFiles) -> _Problem:
@@ -177,7 +174,10 @@ def _read_entry(
         _SCHEMA,
     )  # fmt: skip
     found = replace(found, runs=runs)
-    moment = _read_time(entry.get("timestamp"))
+    moment = None
+    with suppress(ValueError):  # there may be none, or no time zone in it
+        told = datetime.fromisoformat(str(entry.get("timestamp")))
+        moment = told if told.tzinfo else None
     if is_valid:
         yield replace(found, measured_at=moment)
     else:
@@ -230,15 +230,6 @@ def _read_ndrange(configuration: Mapping[str, Any], problem: _Problem) -> NDRang
         return make_grid([math.ceil(g / n) for g, n in zip(whole, local, strict=True)], local)
     except InputError:
         return None
-
-
-def _read_time(text: object) -> datetime | None:
-    """Read a time stamp; None if there is none, or no time zone in it."""
-    try:
-        moment = datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else None
 
 
 def _unit(name: str, where: str) -> float:
