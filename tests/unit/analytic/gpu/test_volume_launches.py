@@ -1,5 +1,7 @@
 """Volumes of whole launches: what must hold for any kernel."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -74,6 +76,16 @@ def test_matrix_product_reuses_operands_across_iterations() -> None:
     assert 0.6 * own < moved["L2_to_L1"] < 0.9 * own
     assert 8 < moved["DRAM_to_L2"] < 4 * size / local * 1.05
     assert moved["L2_to_DRAM"] == pytest.approx(4)
+
+
+def test_one_unit_loads_what_its_work_groups_share_once() -> None:
+    """On a GPU of one unit, the work-groups of a wave that read one row load it together."""
+    v100 = read_machine(find_machine("v100"))
+    volumes = model(
+        access(AccessKind.LOAD, "a", 4 * Y), access(AccessKind.STORE, "c", 4 * (64 * Y + X)),
+        items=(64, 64), local=(16, 8), machine=replace(v100, compute_units=1),
+    )  # fmt: skip
+    assert volumes.l1.neighbour_bytes == pytest.approx(0.75 * volumes.l1.compulsory_bytes, rel=0.02)
 
 
 def test_rows_per_work_item_thrash_the_first_cache() -> None:

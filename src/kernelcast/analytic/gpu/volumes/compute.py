@@ -167,6 +167,10 @@ def _cost_loads(
     )
 
 
+def _is_in(buffer: str | None, access: MemoryAccess) -> bool:
+    return access.buffer == buffer
+
+
 def _meet_neighbours(
     loads: _Accesses,
     costs: Sequence[FamilyCosts],
@@ -187,15 +191,15 @@ def _meet_neighbours(
     lines = occupancy.work_groups * sum(one.lines_at(0) for one in costs)
     kept = rates.l1_load.at(lines * machine.l1_line_bytes / machine.l1_bytes)
     found = 0.0
-    for buffer in {one.buffer for one in loads.every}:
+    for buffer in dict.fromkeys(one.buffer for one in loads.every):
         own = [one for one in costs if one.buffer == (buffer or "") and not one.is_common]
         touched = sum(one.sectors[-1] for one in own) * sector
         if not touched:
             continue
-        is_own = partial(lambda name, one: one.buffer == name, buffer)
-        together = loads.select(is_own).footprint(grid).count_run(wave, sector)
-        sharers = max(1.0, touched * wave / together)
-        loading = units * -math.expm1(sharers * math.log1p(-1 / units)) / sharers
+        own_loads = loads.select(partial(_is_in, buffer))
+        together = own_loads.footprint(grid).count_run(wave, sector)
+        sharers = max(1.0, touched * wave / max(together, touched))
+        loading = units * (1 - (1 - 1 / units) ** sharers) / sharers
         found += touched * max(0.0, 1 - loading)
     return found * kept
 
