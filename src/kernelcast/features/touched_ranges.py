@@ -2,30 +2,21 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from kernelcast.expressions import EvaluationError, Symbol, SymbolKind
 from kernelcast.expressions.accesses import MemoryAccess
-from kernelcast.expressions.axes import Axis, list_axes
+from kernelcast.expressions.axes import Axis, bind_names, list_axes
 from kernelcast.expressions.intervals import Interval, bound_pieces, bound_values
 from kernelcast.expressions.isl import NotKnownError, make_context
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.launch_points import LaunchPoints, PlacedAccesses
-from kernelcast.records.ndrange import MAX_DIMENSIONS, GroupBox, NDRange
+from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.operations import MemorySpace
 
 _KINDS = (
     SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID, SymbolKind.LOCAL_SIZE,
     SymbolKind.GLOBAL_SIZE, SymbolKind.GROUP_COUNT, SymbolKind.GLOBAL_OFFSET,
 )  # fmt: skip
-_ONES = frozenset({SymbolKind.LOCAL_SIZE, SymbolKind.GLOBAL_SIZE, SymbolKind.GROUP_COUNT})
-_SYMBOLS = [[Symbol(kind, axis=axis) for kind in _KINDS] for axis in range(MAX_DIMENSIONS)]
-# What ids and sizes are along dimensions that an index space has not.
-_ONE_WORK_ITEM: dict[Symbol, Interval] = {
-    symbol: (int(symbol.kind in _ONES), int(symbol.kind in _ONES))
-    for symbols in _SYMBOLS
-    for symbol in symbols
-}
 # To copy so many bytes takes about as long as to begin a copy anew.
 _LEAST_GAP_BYTES = 32 << 10
 _MOST_PIECES = 2048
@@ -86,24 +77,12 @@ def find_touched(
 
 def bind_launch(ndrange: NDRange, scalars: Mapping[str, int]) -> dict[Symbol, Interval]:
     """Give the ids, sizes and scalars of a whole launch."""
-    found = _bind_scalars(scalars)
-    found |= _ONE_WORK_ITEM
-    sizes = zip(
-        _SYMBOLS, ndrange.global_size, ndrange.known_local_size, ndrange.global_offset, strict=False
-    )
-    for symbols, items, local, offset in sizes:
-        groups = -(-items // local)
-        found |= zip(symbols, _bind_axis(items, local, offset, groups, 0, groups - 1), strict=True)
-    return found
+    whole = GroupBox(start=(0,) * ndrange.dimensions, shape=ndrange.group_counts)
+    return {**_bind_scalars(scalars), **_bind_box(list_axes(ndrange), whole)}
 
 
 def _bind_scalars(scalars: Mapping[str, int]) -> dict[Symbol, Interval]:
-    return {_name_scalar(name): (value, value) for name, value in scalars.items()}
-
-
-@lru_cache(maxsize=1024)
-def _name_scalar(name: str) -> Symbol:
-    return Symbol(SymbolKind.SCALAR, name)
+    return {symbol: (value, value) for symbol, value in bind_names(scalars).items()}
 
 
 def _is_bounded(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> bool:
@@ -144,29 +123,24 @@ def bind_loops(
 
 
 def _bind_box(axes: tuple[Axis, ...], box: GroupBox) -> dict[Symbol, Interval]:
-    """Give the ids and sizes of a box of work-groups."""
-    found = dict(_ONE_WORK_ITEM)
-    for one, first, count in zip(axes, box.start, box.shape, strict=False):
-        values = _bind_axis(one.items, one.local, one.offset, one.groups, first, first + count - 1)
-        found |= zip(_SYMBOLS[one.number], values, strict=True)
+    """Give the ids and sizes of a box of work-groups, in dimensions that it has not too."""
+    found: dict[Symbol, Interval] = {}
+    for one, first, count in zip(axes, (*box.start, 0, 0), (*box.shape, 1, 1), strict=False):
+        last = first + count - 1
+        greatest = min((last + 1) * one.local, one.items) - 1 + one.offset
+        least_local = one.items - last * one.local if last == one.groups - 1 else one.local
+        values = (
+            (0, one.local - 1),
+            (first, last),
+            (first * one.local + one.offset, greatest),
+            (least_local, one.local),
+            (one.items, one.items),
+            (one.groups, one.groups),
+            (one.offset, one.offset),
+        )
+        symbols = (Symbol(kind, axis=one.number) for kind in _KINDS)
+        found |= zip(symbols, values, strict=True)
     return found
-
-
-def _bind_axis(
-    items: int, local: int, offset: int, groups: int, first: int, last: int
-) -> tuple[Interval, ...]:
-    """Give the ranges of `_KINDS` along a dimension, from a first to a last work-group."""
-    greatest = min((last + 1) * local, items) - 1 + offset
-    least_local = items - last * local if last == groups - 1 else local
-    return (
-        (0, local - 1),
-        (first, last),
-        (first * local + offset, greatest),
-        (least_local, local),
-        (items, items),
-        (groups, groups),
-        (offset, offset),
-    )
 
 
 _OUTSIDE = (MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC)
