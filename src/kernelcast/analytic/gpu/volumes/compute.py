@@ -198,9 +198,10 @@ def _meet_neighbours(
             continue
         own_loads = loads.select(partial(_is_in, buffer))
         together = own_loads.footprint(grid).count_run(wave, sector)
-        sharers = max(1.0, touched * wave / max(together, touched))
-        loading = units * (1 - (1 - 1 / units) ** sharers) / sharers
-        found += touched * max(0.0, 1 - loading)
+        sharers = touched * wave / max(together, touched)
+        if sharers > 1:
+            loading = units * (1 - (1 - 1 / units) ** sharers) / sharers
+            found += touched * max(0.0, 1 - loading)
     return found * kept
 
 
