@@ -19,8 +19,6 @@ the terms of the last are work-items, instructions and bytes.
 import argparse
 import json
 import math
-import time
-import timeit
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +39,7 @@ from kernelcast.models.evidence.calibration import (
 )
 from kernelcast.models.evidence.fusion import FusedEstimate, fuse
 from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
-from kernelcast.models.evidence.sizes import KnownSize, tabulate_sizes
+from kernelcast.models.evidence.sizes import KnownSize
 from kernelcast.models.evidence.stored import know_analytic
 from kernelcast.models.linear import fit_linear
 from kernelcast.models.regression import divide_groups, number_groups
@@ -403,7 +401,6 @@ def measure(device: str, stored: Sequence[Stored]) -> dict[str, Any]:
         "by_noise": divide_by_noise(stored, lines, whole),
         "by_evenness": divide_by_evenness(stored, lines),
         "by_age": divide_by_age(rows[MAIN], lines),
-        "speed_us": _time(rows[MAIN]),
     }
 
 
@@ -477,35 +474,6 @@ def _ask_peers(lines: Lines, rows: Sequence[EvidenceRow], places: np.ndarray, *,
                 answer = peer(known, rows[place].size)
                 error = math.inf if answer is None else answer - rows[place].size.log_seconds
                 lines[f"{name}, {told} sizes"][place] = error, math.nan, False
-
-
-def _time(rows: Sequence[EvidenceRow]) -> dict[str, float]:
-    """Time fusion, sizes and an answer without sampling: processor time, least of 20 rounds."""
-    model = calibrate(rows, learners=())
-    listed = list_others(rows, np.arange(len(rows)), np.random.default_rng(0), SOME)
-    place, others = max(listed, key=lambda one: len(one[1]))
-    row = rows[place]
-    pieces = gather(model, row, others, "samples+sizes")
-    eight = (pieces * 8)[:8]
-    sizes = tabulate_sizes([one.size for one in others], model.sizes)
-
-    def answer() -> FusedEstimate:
-        told = sizes.predict(row.size.log_work, row.size.at_s)
-        return fuse([model.weigh_sizes(told)])
-
-    def least_us(work: Callable[[], object]) -> float:
-        times = timeit.repeat(work, timer=time.process_time, repeat=20, number=200)
-        return 1e6 * min(times) / 200
-
-    return {
-        f"fuse {len(pieces)} pieces": least_us(lambda: fuse(pieces)),
-        "fuse 8 pieces": least_us(lambda: fuse(eight)),
-        f"ask {len(others)} sizes": least_us(
-            lambda: sizes.predict(row.size.log_work, row.size.at_s)
-        ),
-        "answer without sampling": least_us(answer),
-        "interval": least_us(lambda: model.surround(fuse(pieces), COVERAGE)),
-    }
 
 
 if __name__ == "__main__":

@@ -135,8 +135,6 @@ def _describe(one: Result) -> Iterator[str]:
     yield from _describe_others(one)
     yield from _describe_poison(one)
     yield from _describe_peers(one)
-    speeds = "; ".join(f"{name} {told:.1f} us" for name, told in one["speed_us"].items())
-    yield from (f"Processor time, least of 20 rounds: {speeds}.", "")
 
 
 def _show_cost(one: Result, found: Mapping[str, float], cost: str) -> str:
