@@ -180,31 +180,25 @@ class FittedRegression:
 
 
 def _check_read(found: FittedRegression) -> None:
-    """Refuse a regression of a file whose numbers do not fit together."""
-    columns, shape = len(found.names), found.points.shape
+    """Refuse a regression of a file whose numbers do not fit together, or whose trees never end."""
+    columns, shape, nodes = len(found.names), found.points.shape, found.nodes
     wanted = shape[0] if found.gamma else columns
     scaling = (found.fill, found.centre, found.scale, found.balance)
-    if (
-        any(one.shape != (columns,) for one in scaling) or shape[1:] != (columns,)
-        or found.weights.shape != (wanted,) or not _ends(found.nodes, found.roots, columns)
-    ):  # fmt: skip
+    is_fine = (
+        all(one.shape == (columns,) for one in scaling) and shape[1:] == (columns,)
+        and found.weights.shape == (wanted,)
+    )  # fmt: skip
+    if len(found.roots):
+        children, places = nodes[:, 2:4], np.arange(len(nodes))[:, None]
+        ahead = ((children > places) & (children < len(nodes)))[nodes[:, 0] >= 0].all()
+        inside = (nodes[:, 0] < columns).all() and (found.roots >= 0).all()
+        is_fine = bool(is_fine and ahead and inside and found.roots.max() < len(nodes))
+    if not is_fine:
         msg = f"{columns} columns, {shape} points and {found.weights.shape} weights disagree"
         raise ValueError(msg)
 
 
 check_when_read(FittedRegression, _check_read)
-
-
-def _ends(nodes: Numbers, roots: Numbers, columns: int) -> bool:
-    """Tell whether every walk through trees ends inside them."""
-    if not len(roots):
-        return True
-    inner, count = nodes[:, 0] >= 0, len(nodes)
-    children, places = nodes[:, 2:4], np.arange(count)[:, None]
-    ahead = ((children > places) & (children < count))[inner].all()
-    return bool(
-        ahead and (nodes[:, 0] < columns).all() and (roots >= 0).all() and roots.max() < count
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

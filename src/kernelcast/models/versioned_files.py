@@ -198,23 +198,18 @@ def to_plain(value: Any, *, digits: int | None = None) -> Any:  # noqa: ANN401 -
     return value
 
 
-def _make_converter() -> cattrs.Converter:
-    """Make what reads plain values back; unknown fields are refused."""
-    made = cattrs.Converter(forbid_extra_keys=True, detailed_validation=False)
-    made.register_structure_hook_func(
-        _is_array, lambda value, _: np.asarray(value, dtype=np.float64)
-    )
-    made.register_structure_hook_func(
-        lambda kind: kind in (object, float | str), lambda value, _: value
-    )
-    return made
-
-
 def _is_array(kind: Any) -> bool:  # noqa: ANN401 - a type
     return get_origin(kind) is np.ndarray
 
 
-_CONVERTER = _make_converter()
+# Reads plain values back; unknown fields are refused.
+_CONVERTER = cattrs.Converter(forbid_extra_keys=True, detailed_validation=False)
+_CONVERTER.register_structure_hook_func(
+    _is_array, lambda value, _: np.asarray(value, dtype=np.float64)
+)
+_CONVERTER.register_structure_hook_func(
+    lambda kind: kind in (object, float | str), lambda value, _: value
+)
 
 
 def check_when_read(kind: type[_Record], check: Callable[[_Record], None]) -> None:
