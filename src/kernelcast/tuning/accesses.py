@@ -60,14 +60,6 @@ class Nest:
             at = self.facts.blocks[at].parent
         return tuple(found)
 
-    @property
-    def barriers(self) -> float:
-        """Barriers that a work-item passes."""
-        return sum(
-            count * block.operations.count(OperationKind.BARRIER)
-            for block, count in zip(self.facts.blocks, self.counts, strict=True)
-        )
-
     def is_straight(self) -> bool:
         """Tell whether no loop is left between barriers.
 

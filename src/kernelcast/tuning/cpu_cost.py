@@ -12,7 +12,7 @@ the wait for the last core.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil, log2
+from math import ceil
 
 from kernelcast.analytic.cpu.opencl.core import GATHER_ADDS, time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
@@ -38,14 +38,7 @@ from kernelcast.tuning.accesses import (
 from kernelcast.tuning.footprints import Axis, Box, CacheFootprint
 
 _WAYS = 12
-_NEAR_BYTES = 64
-
-
 # Costs that no microbenchmark measures, chosen with `benchmarks/tuning_kernels`.
-_GROUP_ADDS = 40.0
-"""Time that a core spends on entering and leaving a work-group, in scalar additions."""
-_BARRIER_ADDS = 6.0
-"""Time of a barrier per work-item: the loop over work-items ends and begins again."""
 _ADDRESS_OPERATIONS = 5.0
 """Integer operations per access that compilers turn into steps of a pointer."""
 _MISSES_AT_ONCE = 4.0
@@ -78,14 +71,10 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
     moved = _time_moving(join_boxes(strided), axes, device)
     near = max(core.values()) * items
     far = max(moved.values(), default=0.0)
-    costs = device.costs
     parts = {name: seconds * items for name, seconds in core.items()} | moved
-    parts["barriers"] = nest.barriers * _BARRIER_ADDS * device.add_s * items
-    parts["dispatch"] = groups * (
-        costs.get("work_group_dispatch_s", 0.0) + _GROUP_ADDS * device.add_s / device.cores
-    )
-    parts["launch"] = costs.get("launch_s", 0.0)
-    rest = parts["barriers"] + parts["dispatch"] + parts["launch"]
+    parts["dispatch"] = groups * device.costs.get("work_group_dispatch_s", 0.0)
+    parts["launch"] = device.costs.get("launch_s", 0.0)
+    rest = parts["dispatch"] + parts["launch"]
     return Cost(
         seconds=max(near, far) + _OVERLAP * min(near, far) + rest,
         limiter=max(parts, key=lambda one: parts[one]),
@@ -114,7 +103,7 @@ def _time_core(
     """Give the seconds of one core per work-item, by what it is busy with."""
     pairs = find_pairs(nest, strided, device) if width == 1 else {}
     executed = _compile(nest, pairs)
-    execution = Execution(width=width, barriers=nest.barriers)
+    execution = Execution(width=width)
     ports = time_core(executed, device, execution, ()).ports
     arithmetic = sum(ports.get(one, 0.0) for one in ("fp32", "fp64", "special"))
     whole = ports.get("int", 0.0)
@@ -177,41 +166,23 @@ def _compile(nest: Nest, pairs: Mapping[int, float]) -> OperationCounts:
     return OperationCounts(operations=dict(operations), memory=memory)
 
 
-def _access_s(device: CpuDevice) -> float:
-    """Give the time of a vector load that the nearest cache answers."""
-    return 4 * device.lanes * device.levels[0].load_s_per_byte * device.cores
-
-
 def _time_accesses(
-    device: CpuDevice,
-    width: int,
-    strided: Sequence[StridedAccess],
-    pairs: Mapping[int, float],
+    device: CpuDevice, width: int, strided: Sequence[StridedAccess], pairs: Mapping[int, float]
 ) -> float:
     """Give the seconds per work-item of loads and stores that the nearest cache answers."""
-    return sum(
-        access.executions
-        * _time_access(access, device, width)
-        / pairs.get(access.access.block, 1.0)
-        for access in strided
-    )
-
-
-def _time_access(access: StridedAccess, device: CpuDevice, width: int) -> float:
-    one, size, lane = _access_s(device), access.access.bytes, access.lane_bytes
-    instructions = -(-size // (4 * device.lanes))
-    if width == 1:
-        return instructions * one
-    if lane == 0:
-        return instructions * one / width
-    wide = -(-size * width // (4 * device.lanes)) / width
-    if lane is not None and abs(lane) == size:
-        return one * wide * (1 + log2(max(1, size // 4)))
-    if lane is not None and abs(lane) <= _NEAR_BYTES:
-        # A work-item's neighbouring elements: whole registers, then shuffles for all of them.
-        spread = 1 if access.loop_bytes == size else abs(lane) / size
-        return one * wide * spread * (1 + log2(max(2, abs(lane) / size)))
-    return GATHER_ADDS * device.add_s * max(1, size // 4)
+    register_bytes = 4 * device.lanes
+    load_s = register_bytes * device.levels[0].load_s_per_byte * device.cores
+    total = 0.0
+    for one in strided:
+        size = one.access.bytes
+        if width == 1 or one.lane_bytes == 0:
+            seconds = -(-size // register_bytes) * load_s / width
+        elif one.lane_bytes is not None and abs(one.lane_bytes) == size:
+            seconds = -(-size * width // register_bytes) * load_s / width
+        else:
+            seconds = GATHER_ADDS * device.add_s * max(1, size // 4)
+        total += one.executions * seconds / pairs.get(one.access.block, 1.0)
+    return total
 
 
 def _time_moving(boxes: Sequence[Box], axes: Sequence[Axis], device: CpuDevice) -> dict[str, float]:

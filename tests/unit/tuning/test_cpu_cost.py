@@ -100,15 +100,6 @@ def test_runtimes_that_leave_vectors_to_compilers_need_straight_code(device: Cpu
     assert cost(make(PRODUCT, (SIZE, SIZE), (64, 1), "-DROWS=1"), plain).width == 1
 
 
-def test_barriers_cost(device: CpuDevice) -> None:
-    """The same kernel with a barrier takes longer."""
-    waiting = SCALE.replace("{ a", "{ barrier(CLK_LOCAL_MEM_FENCE); a")
-    plain = cost(make(SCALE, (SIZE * SIZE,), (64,)), device)
-    with_barrier = cost(make(waiting, (SIZE * SIZE,), (64,)), device)
-    assert with_barrier.parts["barriers"] > 0 == plain.parts["barriers"]
-    assert with_barrier.seconds > plain.seconds
-
-
 def test_work_groups_that_fill_no_last_round_leave_cores_idle(device: CpuDevice) -> None:
     """One work-group more than there are cores takes another round."""
     cores = device.cores

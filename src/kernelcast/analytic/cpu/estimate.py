@@ -19,7 +19,7 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.operations import OperationCounts, OperationKind
 
 MODEL = "cpu"
-REVISION = 11
+REVISION = 12
 """Grows when estimates change, so that stored ones tell which model they are of."""
 _MISSES_AT_ONCE = 12.0
 """Cache misses that a core waits for at once, of independent loads."""
@@ -41,24 +41,22 @@ def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Analyti
     gathers = device.functions is not None and device.functions.gathers_narrowed
     patterns = find_patterns(launch, execution.width, gathers_narrowed=gathers)
     core = time_core(counts, device, execution, patterns)
-    waiting = sum(_wait(launch, device, one, execution.width) for one in patterns)
-    traffic, walks = count_traffic(launch, execution, patterns, device)
-    # The last step of a walk finds its entry in L2, which lines that crowd leave to it.
-    walking = walks * device.levels[1].latency_s
+    waiting = sum(_wait(launch, device, one) for one in patterns)
+    traffic = count_traffic(launch, patterns, device)
     groups, all_items = prod(ndrange.group_counts), ndrange.work_item_count
     # The core that has most work-groups is waited for.
     items = ceil(groups / device.cores) / groups * all_items
-    barrier_s = execution.barriers * device.costs.get("barrier_s", 0.0)
+    barrier_s = counts.count(OperationKind.BARRIER) * device.costs.get("barrier_s", 0.0)
     overheads = {
         "atomics": _time_atomics(counts, device.costs, patterns) * all_items,
         "barriers": barrier_s / ndrange.work_group_size * items,
         "dispatch": groups * device.costs.get("work_group_dispatch_s", 0.0),
         "launch": device.costs.get("launch_s", 0.0),
     }
-    rates = {**core.ports, "chain": core.chain_s, "latency": waiting + walking}
+    rates = {**core.ports, "chain": core.chain_s, "latency": waiting}
     limiters = {name: seconds * items for name, seconds in rates.items()}
     limiters |= {one.name: one.seconds for one in traffic} | overheads
-    near = (max(core.seconds, waiting) + walking) * items
+    near = max(core.seconds, waiting) * items
     seconds = near + sum(one.added_s for one in traffic) + sum(overheads.values())
     volumes, nearer = {}, "L1"
     for one in traffic:
@@ -84,7 +82,7 @@ def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Analyti
     )
 
 
-def _wait(launch: ModelledLaunch, device: CpuDevice, pattern: AccessPattern, width: int) -> float:
+def _wait(launch: ModelledLaunch, device: CpuDevice, pattern: AccessPattern) -> float:
     """Time that a core waits, per work-item, for data at addresses that depend on data.
 
     A wait is counted for each line that a work-group has not touched before, not for each access.
@@ -102,8 +100,7 @@ def _wait(launch: ModelledLaunch, device: CpuDevice, pattern: AccessPattern, wid
         reach = min(1.0, level.reach_bytes / size) if size else 1.0
         latency += max(0.0, reach - held) * level.latency_s
         held = max(held, reach)
-    is_chained = access.buffer in access.sources and width == 1
-    return jumps * latency / (1.0 if is_chained else _MISSES_AT_ONCE)
+    return jumps * latency / _MISSES_AT_ONCE
 
 
 def _time_atomics(

@@ -103,6 +103,7 @@ def _read_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Units:
     """
     device = read_device(machine)
     execution = find_execution(launch, device)
+    barriers = launch.executed.count(OperationKind.BARRIER)
     notes = list(device.notes)
     # Lanes that an instruction fills at least: a scalar one takes a whole slot.
     lanes = {
@@ -117,7 +118,7 @@ def _read_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Units:
         count=device.cores,
         warp_width=execution.width,
         warps_per_group=ceil(launch.ndrange.work_group_size / execution.width),
-        resident_groups=1 if execution.barriers else launch.ndrange.work_group_count,
+        resident_groups=1 if barriers else launch.ndrange.work_group_count,
         clock_hz=machine.clock_hz.value if machine.clock_hz else _NANOSECONDS,
         bandwidth_bytes_per_s=bandwidth,
         latency_s=_find_latency(machine),

@@ -3,12 +3,10 @@ from dataclasses import replace
 import pytest
 
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
-from kernelcast.analytic.cpu.opencl.execution import find_execution
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
-from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
 from kernelcast.records.traits import Trait, TraitSource
-from support.opencl_cpu import TRIAD, make_machine
+from support.opencl_cpu import make_machine
 
 DEVICE = read_device(make_machine())
 
@@ -38,14 +36,6 @@ def test_registers_have_masks_where_sixteen_work_items_share_one() -> None:
     device = add_by_halves()
     assert (device.lanes, device.width, device.has_masks) == (8, 16, True)
     assert not read_device(make_machine(width=8)).has_masks
-
-
-def test_vectors_of_four_leave_room_in_a_register_for_other_work_items() -> None:
-    """Runs work-items side by side unless their own vectors fill half a register."""
-    for lanes, width in ((4, 16), (8, 1)):
-        add = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32, lanes=lanes)
-        executed = OperationCounts(operations={add: 1.0}, memory={})
-        assert find_execution(replace(TRIAD, executed=executed), add_by_halves()).width == width
 
 
 def test_counts_no_more_cores_than_the_peak_needs() -> None:

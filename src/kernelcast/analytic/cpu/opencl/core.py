@@ -25,9 +25,6 @@ _DIVIDER_ADDS, _DIVIDER_ADDS_PER_LANE = 4.0, 2.0
 _MASKED_GATHER = 3.0
 """How many times as long accesses take, lane by lane, that some lanes may leave out, on vectors
 without mask registers: one lane after the other is asked."""
-_DIVIDE_INTEGERS = 6.0, 16.0
-"""Integer operations that a division or remainder takes, of one number and of a register: geometric
-means of constant divisors and others (`benchmarks/operation_costs.py`)."""
 _FUNCTIONS: Mapping[str, float] = MappingProxyType({
     "exp": 0.5, "exp2": 0.5, "exp10": 0.5, "log": 0.8, "log2": 0.8, "log10": 0.8,
     "cospi": 0.8, "sinpi": 0.8, "tanpi": 1.2,
@@ -117,8 +114,6 @@ class _Adder:
             elif kind in _FLOAT:
                 self._add_instructions(f"fp{bits}", f"fp{bits}", operation, times)
         elif operation.number is NumberClass.INTEGER and kind in _INTEGER:
-            if kind is OperationKind.DIVIDE:
-                times *= _DIVIDE_INTEGERS[self._width * operation.lanes > 1]
             self._add_instructions("int", "int32", operation, times)
         elif kind is OperationKind.BRANCH:
             one = Operation(kind=OperationKind.COMPARE, number=NumberClass.INTEGER, bits=32)

@@ -8,7 +8,7 @@ from typing import NoReturn
 from kernelcast.analytic.cpu.opencl.functions import FunctionCosts, find_function_costs
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
-from kernelcast.records.machine import CacheFacts, InstructionFacts, MachineDescription
+from kernelcast.records.machine import InstructionFacts, MachineDescription
 from kernelcast.records.traits import Trait
 
 _USUAL_LANES = 8
@@ -34,8 +34,6 @@ class DeviceCache:
     load_s_per_byte: float
     store_s_per_byte: float
     """Time of all cores together to move a byte to and from the nearer level."""
-    sets: int = 0
-    """Of a core's own cache; 0 of shared ones, which hash addresses, and where it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,26 +175,12 @@ def _read_caches(description: MachineDescription, cores: int) -> list[DeviceCach
                 name=cache.name,
                 size_bytes=size / min(cores, shared),
                 reach_bytes=size,
-                latency_s=_read_latency(cache),
+                latency_s=cache.latency_s.value if cache.latency_s else 0.0,
                 load_s_per_byte=load,
                 store_s_per_byte=store,
-                sets=_count_sets(cache) if shared == 1 else 0,
             )
         )
     return found
-
-
-def _count_sets(cache: CacheFacts) -> int:
-    """Give the sets of a cache: a power of two, whatever noise says of its size."""
-    if cache.ways is None or cache.size_bytes is None:
-        return 0
-    line_bytes = cache.line_bytes.value if cache.line_bytes else _USUAL_LINE_BYTES
-    lines = cache.size_bytes.value / line_bytes
-    return int(2 ** round(math.log2(max(1.0, lines / cache.ways.value))))
-
-
-def _read_latency(cache: CacheFacts) -> float:
-    return cache.latency_s.value if cache.latency_s else 0.0
 
 
 def _read_memory(description: MachineDescription) -> DeviceCache:
