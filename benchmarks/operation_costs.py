@@ -5,7 +5,7 @@ of one operation per iteration on every CPU device that is here, and takes off t
 it; of functions and integers in four independent chains a work-item. *Straight* is the same without
 a loop: PoCL makes vectors of work-items only there. Times are processor times of all threads, the
 least of several, so that other programs disturb little. The CPU model takes its costs of functions
-(`kernelcast.analytic.cpu.opencl.functions`) and of divisions from it, that scattered lanes of 8
+(`kernelcast.analytic.cpu.opencl.device`) and of divisions from it, that scattered lanes of 8
 and 16 bits cost what those of 32 do where vectors have mask registers, what PoCL's loads take by
 stride, and that llvmpipe loads vectors number by number, and what no lane asks for. Writes
 ``results/operation_costs/TABLE.json``, where devices of other machines stay, and ``summary.md``.

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from kernelcast.analytic.cpu.estimate import estimate_cpu
-from kernelcast.analytic.cpu.opencl.functions import INTEL, POCL, RUSTICL, find_function_costs
+from kernelcast.analytic.cpu.opencl.device import INTEL, POCL, RUSTICL, read_device
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
 from kernelcast.records.traits import Trait, TraitSource
@@ -44,7 +44,7 @@ def of(platform: str) -> MachineDescription:
 
 def test_an_unknown_runtime_has_no_measured_costs() -> None:
     """Keeps the usual figures: a sine and a cosine at once are called lane by lane."""
-    assert find_function_costs("Somebody's") is None
+    assert read_device(of("Somebody's")).functions is None
     both, one = (time_functions(of("Somebody's"), name) for name in ("sincos", "cos"))
     assert both > one
 

@@ -4,8 +4,12 @@
 traffic changes, `advise_blocking` says how to keep it low.
 """
 
-from kernelcast.analytic.cpu.layer_conditions.blocking import BlockingAdvice, advise_blocking
-from kernelcast.analytic.cpu.layer_conditions.evaluation import LayerConditions, note_decisions
+from kernelcast.analytic.cpu.layer_conditions.evaluation import (
+    BlockingAdvice,
+    LayerConditions,
+    advise_blocking,
+    note_decisions,
+)
 from kernelcast.analytic.cpu.layer_conditions.streams import find_work_bytes
 from kernelcast.analytic.cpu.layer_conditions.transitions import (
     ALL_ARRAYS,
