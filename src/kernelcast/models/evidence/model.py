@@ -437,8 +437,8 @@ def find_uncalibrated(log_seconds: float, *, is_busy: bool = False) -> float:
 
 ASSUMED_FACTOR = 3.0
 """Between a time of the analytic model and the ends of its 90 % interval, where no error of it is
-known: the worst of the CPU model's answers to 18 examples on two devices was off by a factor of 2.8
-(``benchmarks/results/cpu_model``)."""
+known: the worst of the CPU model's answers to 18 examples on two devices was off by a factor of
+2.8."""
 # The sign of a line without any error of its own, see `read_moment`; where the line is less sure,
 # samples are worse, by a factor of 1.9 where its standard error is 10 %.
 _NO_ERROR, _SLOPE = math.log(0.005), 0.2
