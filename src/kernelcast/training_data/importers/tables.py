@@ -25,7 +25,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import cattrs
 import yaml
 
 from kernelcast.records.errors import InputError
@@ -217,7 +216,14 @@ def find_data_set(path: Path) -> DataSet:
 def list_data_sets() -> tuple[DataSet, ...]:
     """Read which public data sets have an importer."""
     text = Path(__file__).with_name("data_sets.yaml").read_text(encoding="utf-8")
-    return cattrs.structure(yaml.safe_load(text), tuple[DataSet, ...])
+    return tuple(
+        DataSet(**{
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in (one | {"marks": frozenset(one["marks"])}).items()
+            if name != "title"
+        })
+        for one in yaml.safe_load(text)
+    )  # fmt: skip
 
 
 def make_foreign(
