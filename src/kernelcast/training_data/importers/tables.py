@@ -216,14 +216,14 @@ def find_data_set(path: Path) -> DataSet:
 def list_data_sets() -> tuple[DataSet, ...]:
     """Read which public data sets have an importer."""
     text = Path(__file__).with_name("data_sets.yaml").read_text(encoding="utf-8")
-    return tuple(
-        DataSet(**{
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in (one | {"marks": frozenset(one["marks"])}).items()
-            if name != "title"
-        })
-        for one in yaml.safe_load(text)
-    )  # fmt: skip
+    found = []
+    for one in yaml.safe_load(text):
+        del one["title"]  # is for readers of the file
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in one.items()
+        }
+        found.append(DataSet(**values | {"marks": frozenset(one["marks"])}))
+    return tuple(found)
 
 
 def make_foreign(
