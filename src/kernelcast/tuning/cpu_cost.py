@@ -17,9 +17,8 @@ from math import ceil, prod
 
 import numpy as np
 
-from kernelcast.analytic.cpu.opencl.core import GATHER_ADDS, time_core
+from kernelcast.analytic.cpu.opencl.core import GATHER_ADDS, Execution, time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
-from kernelcast.analytic.cpu.opencl.execution import Execution
 from kernelcast.expressions import Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.axes import bind_names

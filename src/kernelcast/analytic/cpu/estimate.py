@@ -7,9 +7,8 @@ from math import ceil, prod
 import numpy as np
 
 from kernelcast.analytic.cpu.opencl.addresses import ABSENT
-from kernelcast.analytic.cpu.opencl.core import time_core
+from kernelcast.analytic.cpu.opencl.core import find_execution, time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
-from kernelcast.analytic.cpu.opencl.execution import find_execution
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns
 from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, count_traffic
 from kernelcast.expressions.accesses import AccessKind

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import NoReturn
 
+from kernelcast.analytic.cpu.opencl.core import find_execution
 from kernelcast.analytic.cpu.opencl.device import read_device
-from kernelcast.analytic.cpu.opencl.execution import find_execution
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.occupancy import compute_occupancy
 from kernelcast.analytic.mwp_cwp.model import (

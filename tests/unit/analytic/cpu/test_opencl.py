@@ -2,9 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from kernelcast.analytic.cpu.opencl.core import time_core
+from kernelcast.analytic.cpu.opencl.core import Execution, find_execution, time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
-from kernelcast.analytic.cpu.opencl.execution import Execution, find_execution
 from kernelcast.analytic.cpu.opencl.patterns import LanePattern, find_patterns
 from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, count_traffic
 from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_mod, less
