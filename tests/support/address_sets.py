@@ -14,15 +14,7 @@ _FIRST_TRIPS = 64
 
 
 def bind_group(ndrange: NDRange, group: int, scalars: Mapping[str, int]) -> dict[Symbol, Value]:
-    """Give the values of all symbols for the work-items of one uniform work-group.
-
-    Parameters
-    ----------
-    ndrange : NDRange
-        The launch, local size chosen.
-    group : int
-        Number of the work-group, dimension 0 fastest.
-    """
+    """Give the values of all symbols for the work-items of one uniform work-group."""
     items = np.arange(ndrange.work_group_size, dtype=np.int64)[:, None]
     bound: dict[Symbol, Value] = {
         Symbol(SymbolKind.SCALAR, name): value for name, value in scalars.items()
@@ -48,20 +40,7 @@ def bind_group(ndrange: NDRange, group: int, scalars: Mapping[str, int]) -> dict
 
 
 def enumerate_offsets(access: MemoryAccess, bound: Mapping[Symbol, Value]) -> set[int]:
-    """Give every offset that the work-items of a work-group touch through one access.
-
-    Parameters
-    ----------
-    access : MemoryAccess
-        With a known offset.
-    bound : mapping of Symbol to value
-        From `bind_group`.
-
-    Returns
-    -------
-    set of int
-        Offsets in bytes. Conditions on data count as met.
-    """
+    """Give every offset that the work-items of a work-group touch through one access."""
     return _enumerate(access, dict(bound), depth=0, active=np.array([[True]]))
 
 

@@ -74,13 +74,7 @@ class FakeDevice:
         )
 
     def run(self, boxes: Sequence[GroupBox]) -> list[float]:
-        """Run boxes; give their times.
-
-        Raises
-        ------
-        RanTwiceError
-            If a work-group ran before.
-        """
+        """Run boxes; give their times."""
         durations = []
         for box in boxes:
             groups = set(range(box.start[0], box.start[0] + box.shape[0]))
@@ -100,13 +94,7 @@ class FakeDevice:
 
 
 class FakeDevices:
-    """A devices of fake devices; time passes only while it is waited for.
-
-    Parameters
-    ----------
-    message_s : float, optional
-        What a message takes, in seconds.
-    """
+    """A devices of fake devices; time passes only while it is waited for."""
 
     def __init__(self, devices: Sequence[FakeDevice], *, message_s: float = 0.0) -> None:
         self.devices = list(devices)

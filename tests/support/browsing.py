@@ -21,13 +21,7 @@ def find_browser() -> tuple[str, str] | None:
 
 
 def open_browser(width: int = 1400, height: int = 900) -> "Chrome":
-    """Open a browser whose complaints are kept.
-
-    Raises
-    ------
-    RuntimeError
-        If there is none.
-    """
+    """Open a browser whose complaints are kept."""
     from selenium.webdriver import Chrome, ChromeOptions, ChromeService
 
     found = find_browser()

@@ -36,18 +36,7 @@ def make_sample_run(
     launch_overhead_s: float = 1e-6,
     is_even: bool = True,
 ) -> SampleRun:
-    """Make the run of a one-dimensional launch from what its launches took.
-
-    Parameters
-    ----------
-    samples : sequence of (int, int, float)
-        Window, work-groups and duration in seconds of each launch; the launches lie side by side.
-
-    Examples
-    --------
-    >>> make_sample_run([(0, 2, 0.1), (1, 3, 0.2)], work_groups=100).sampled_work_groups
-    5
-    """
+    """Make a one-dimensional run from the window, work-groups and seconds of each launch."""
     launches, start = [], 0
     for window, count, duration_s in samples:
         box = GroupBox(start=(start,), shape=(count,))

@@ -10,11 +10,7 @@ from kernelcast.sampling.backend import PreparedLaunch
 
 
 class PreparedLaunchConformance:
-    """Tests of a `PreparedLaunch`; a subclass gives the fixtures `launch` and `sample_boxes`.
-
-    The boxes are at least three that share no work-group; the launch answers for them and for one
-    whole run.
-    """
+    """Tests of a `PreparedLaunch`; a subclass gives it and three boxes that share no work-group."""
 
     @pytest.fixture
     def launch(self) -> PreparedLaunch:

@@ -79,10 +79,7 @@ def make_launch(
 
 
 def write_calibration(data: Path, device_id: str, *, transfer_s: float | None = None) -> None:
-    """Put a calibration of such a device into a data folder, as if it had been measured there.
-
-    With `transfer_s`, moving a buffer takes that long, whatever its size.
-    """
+    """Put a calibration into a data folder, where `transfer_s` is what moving any buffer takes."""
     runtime = device_id.partition("-")[0]
     (path, *_) = [*sorted(_CALIBRATIONS.glob(f"{runtime}-*.yaml")), *_CALIBRATIONS.glob("*.yaml")]
     text = re.sub(r"^id: .*$", f"id: {device_id}", path.read_text(encoding="utf-8"), flags=re.M)

@@ -46,29 +46,7 @@ class Disturbance:
 
 
 class SyntheticLaunch:
-    """A `PreparedLaunch` whose times follow from a cost per work-group.
-
-    Parameters
-    ----------
-    cost : callable
-        Seconds that work-groups of given coordinates add to a launch.
-    launch_overhead_s : float
-        What every launch costs beside its work-groups, in seconds.
-    disturbance : Disturbance
-        Noise, spikes, and what launches cost in secret; none when left out.
-
-    Notes
-    -----
-    A launch takes ``launch_overhead_s + sum(cost)``; whole runs do the same without refusing a
-    second one, as they start from fresh buffers.
-
-    Examples
-    --------
-    >>> ndrange = NDRange(global_size=(64,), local_size=(8,))
-    >>> launch = SyntheticLaunch(ndrange, lambda at: 1e-3 * at[0], launch_overhead_s=0.5)
-    >>> launch.time_boxes([GroupBox(start=(2,), shape=(2,))])
-    [0.505]
-    """
+    """A `PreparedLaunch` that takes ``launch_overhead_s + sum(cost)``, whole runs as well."""
 
     def __init__(
         self,
@@ -107,13 +85,7 @@ class SyntheticLaunch:
         """Do nothing: a formula runs at its usual rate."""
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
-        """Compute the time of each box.
-
-        Raises
-        ------
-        RepeatedWorkGroupError
-            If a work-group was asked for before.
-        """
+        """Compute the time of each box."""
         self._take(boxes)
         return [self._disturb(self._undisturbed_s(box)) for box in boxes]
 

@@ -17,19 +17,7 @@ __attribute__((destructor)) static void kc_report(void)
 
 
 def count_passes(assembly: str, label: str, compiler: str, folder: Path) -> float:
-    """Run a program and give the passes of a loop per call of the function that holds it.
-
-    Parameters
-    ----------
-    assembly : str
-        Of the program, compiled with ``-mno-red-zone``.
-    label : str
-        Of the loop.
-    compiler : str
-        Links it.
-    folder : Path
-        An empty one.
-    """
+    """Run a program and give the passes of a loop per call of the function that holds it."""
     for place, name in ((label, "kc_passes"), (RUN, "kc_calls")):
         start = f"\n{place}:\n"
         assert assembly.count(start) == 1, place

@@ -59,15 +59,7 @@ def make_launch(number: int, *, kernels: int = 7, devices: int = 3) -> LaunchIde
 def make_observation(
     number: int, *, kernels: int = 7, devices: int = 3, schema: FeatureSchema = SCHEMA
 ) -> Observation:
-    """Make an observation that the check of a store finds nothing wrong with.
-
-    Parameters
-    ----------
-    number : int
-        Another number, another launch; the same number, the same observation.
-    kernels, devices : int
-        How many different ones.
-    """
+    """Make an observation that the check of a store finds nothing wrong with."""
     launch = make_launch(number, kernels=kernels, devices=devices)
     rng = random.Random(number)
     whole_s = 0.1 + 0.001 * number

@@ -59,10 +59,7 @@ def make_answers(state: ServiceState, *, count: int = 60) -> None:
 
 @cache
 def make_validation() -> Plain:
-    """Make the result of a validation of the linear model, the hybrid and an ablation.
-
-    The learned ones are small stand-ins under these names: pages show numbers, and do not judge.
-    """
+    """Make the result of a validation of the linear model, the hybrid and an ablation."""
     settings = ValidationSettings(models=("analytic", "linear", "ridge"), rows=ALL_ROWS, jobs=1)
     table = make_rows(kernels=_KERNELS, sizes=_SIZES)
     text = report_to_json(validate_models(table, settings))

@@ -24,13 +24,7 @@ _KINDS = {
 
 
 def read_expression(text: str, loops: Iterable[str] = ()) -> Expr:
-    """Read sums, differences and products of names and numbers.
-
-    Examples
-    --------
-    >>> print(read_expression("2*(N - 1)*j", loops=("j",)))
-    2*N*iteration(j) - 2*iteration(j)
-    """
+    """Read sums, differences and products of names and numbers."""
     return _convert(ast.parse(text, mode="eval").body, frozenset(loops))
 
 
@@ -59,21 +53,7 @@ def make_nest(
     flops: Mapping[str, float] | None = None,
     name: str = "nest",
 ) -> LoopNest:
-    """Build a nest.
-
-    Parameters
-    ----------
-    loops : sequence of (name, start, stop, step)
-        Outermost first.
-    arrays : mapping of str to sequence of str
-        Sizes per dimension, slowest first.
-    loads, stores : sequence of (array, indices)
-        Indices as text, separated by commas: ``("a", "j - 1, i")``.
-    element_type : str
-        ``double``, ``float`` or ``int``, for all arrays.
-    flops : mapping of str to float
-        How often each of ``+ - * /`` is executed per iteration.
-    """
+    """Build a nest."""
     width = _BYTES[element_type]
     names = [loop for loop, *_ in loops]
     made = {
@@ -130,13 +110,7 @@ def _count(flops: Mapping[str, float], accesses: Sequence[NestAccess]) -> Operat
 
 
 def read_reference_nest(name: str, kernel: Mapping[str, Any]) -> LoopNest:
-    """Build the nest of a kernel of ``cases.json``.
-
-    Parameters
-    ----------
-    kernel : mapping
-        What stands there: variables, loop_stack, sources, destinations, flops.
-    """
+    """Build the nest of a kernel of ``cases.json``."""
     arrays = {one: sizes for one, (_, sizes) in kernel["variables"].items() if sizes}
     found: dict[str, list[tuple[str, str]]] = {"sources": [], "destinations": []}
     for side, accesses in found.items():

@@ -50,17 +50,7 @@ _PATIENCE_S: Final = 60.0
 def serve_pages(
     folder: Path, *, is_full: bool, measured: Sequence[str] = ()
 ) -> Iterator[tuple[str, ServiceState]]:
-    """Serve a data folder; give the address, and the state behind it.
-
-    Parameters
-    ----------
-    folder : Path
-        Is made the data folder of this process as long as it is served.
-    is_full : bool
-        Whether it holds observations, jobs, a calibration and an answer.
-    measured : sequence of str
-        Devices whose shipped measurements it holds too.
-    """
+    """Serve a data folder; give the address, and the state behind it."""
     before = os.environ.get("KERNELCAST_DATA")
     os.environ["KERNELCAST_DATA"] = str(folder)
     database = str(folder / "rows.sqlite")

@@ -17,15 +17,7 @@ _START_S = 240.0
 
 
 class ServiceProcess:
-    """A service over a data folder.
-
-    Parameters
-    ----------
-    data : Path
-        The data folder; the log goes there too.
-    options : str
-        More words for ``kernelcast serve``.
-    """
+    """A service over a data folder."""
 
     def __init__(self, data: Path, *options: str) -> None:
         self.data = data

@@ -24,35 +24,7 @@ def make_star(  # noqa: PLR0913 - what tells stencils apart
     is_rounded: bool = True,
     alignment_bytes: int = 0,
 ) -> ModelledLaunch:
-    """Make the launch of an out-of-place star stencil.
-
-    Parameters
-    ----------
-    array : sequence of int
-        Elements per dimension of both arrays, dimension 0 contiguous, one to three dimensions.
-    radius : int
-        Neighbours on each side, per dimension.
-    local_size : sequence of int
-        Work-items of a work-group per dimension.
-    fold : tuple of int
-        Neighbouring results that one work-item computes, per dimension.
-    registers : int or None
-        32-bit registers per work-item.
-    first : sequence of int or None
-        First element that is computed, per dimension; None stands for `radius`.
-    interior : sequence of int or None
-        Elements that are computed, per dimension; None stands for all but the ghost layers.
-    is_rounded : bool
-        Whether the global size is a multiple of the local size and a guard cuts the rest.
-    alignment_bytes : int
-        Address of both arrays, from a 128-byte boundary.
-
-    Examples
-    --------
-    >>> star = make_star(array=(66, 66), radius=1, local_size=(32, 2))
-    >>> len(star.accesses), star.ndrange.global_size
-    (6, (64, 64))
-    """
+    """Make the launch of an out-of-place star stencil of arrays with dimension 0 contiguous."""
     rank = len(array)
     begin = tuple(first or (radius,) * rank)
     computed = tuple(interior or (n - 2 * radius for n in array))

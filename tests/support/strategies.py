@@ -34,15 +34,7 @@ _RECIPES = [recipe for recipe in Init if recipe is not Init.FILE]
 def ndranges(
     draw: st.DrawFn, *, max_groups: int = 9, max_local: int = 6, uniform: bool | None = None
 ) -> NDRange:
-    """Draw index spaces of one to three dimensions, with offsets, local size chosen.
-
-    Parameters
-    ----------
-    max_groups, max_local : int
-        Most work-groups and most work-items of a work-group, per dimension.
-    uniform : bool or None
-        True: every work-group is full. False: the last one of some dimension is not. None: both.
-    """
+    """Draw index spaces of one to three dimensions, with offsets, local size chosen."""
     dimensions = draw(st.integers(1, MAX_DIMENSIONS))
     wants_remainder = draw(st.booleans()) if uniform is None else not uniform
     least = 2 if wants_remainder else 1

@@ -63,17 +63,7 @@ def make_rows(
     *, kernels: int = 24, sizes: int = 6, devices: int = 1, seed: int = 0,
     planted: Planted | None = None,
 ) -> TrainingTable:  # fmt: skip
-    """Make a table of kernels x sizes x devices rows.
-
-    Parameters
-    ----------
-    kernels, sizes, devices : int
-        How many of each; two kernels make an application.
-    seed : int
-        Another seed, other kernels; the devices stay.
-    planted : Planted, optional
-        Strength of the structure.
-    """
+    """Make a table of kernels x sizes x devices rows."""
     law = planted or Planted()
     rng = np.random.default_rng(seed)
     found = [_make_device(number) for number in range(devices)]

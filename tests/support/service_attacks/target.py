@@ -64,17 +64,7 @@ class Secret:
 
 
 class Target:
-    """A running service.
-
-    Parameters
-    ----------
-    tokens : mapping of str to str
-        Of ``runner``, ``reader`` and ``admin``.
-    secret : Secret
-        What must not be seen.
-    count_runs : callable
-        Gives how many kernels were run so far.
-    """
+    """A running service."""
 
     def __init__(
         self,

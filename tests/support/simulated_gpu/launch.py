@@ -17,23 +17,8 @@ _MIB = 1 << 20
 class SimulatedLaunch:
     """A `PreparedLaunch` that answers from a simulator's runs.
 
-    The index space is the launch's in dispatch order, one-dimensional: the simulator ran
-    consecutive work-groups, which in a grid are seldom a box. Caches are as the calls leave them:
-    `settle` empties them, a box that ran just before is what warms the next.
-
-    Parameters
-    ----------
-    kernel : SimulatedKernel
-        One of `load_simulated_kernels`.
-
-    Examples
-    --------
-    >>> from support.simulated_gpu.runs import load_simulated_kernels
-    >>> [kernel] = (one for one in load_simulated_kernels() if one.name == "scan/scan_bundles")
-    >>> launch = SimulatedLaunch(kernel)
-    >>> warm, timed = GroupBox(start=(102,), shape=(40,)), GroupBox(start=(142,), shape=(80,))
-    >>> round(launch.time_boxes([warm, timed])[1] * 1e6, 2)
-    9.72
+    The index space is the launch's in dispatch order, one-dimensional: consecutive work-groups of
+    a grid are seldom a box. Caches are as the calls leave them.
     """
 
     def __init__(self, kernel: SimulatedKernel) -> None:
@@ -61,15 +46,7 @@ class SimulatedLaunch:
             self._before = None
 
     def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
-        """Look runs up.
-
-        A box that was simulated only as what warms the next one has no time of its own: NaN.
-
-        Raises
-        ------
-        RecordingError
-            If one was not simulated in the state in which the caches are.
-        """
+        """Look runs up; a box that was simulated only as what warms the next one takes NaN."""
         found = []
         places = [_place(box) for box in boxes]
         for (begin, end), following in zip(places, [*places[1:], None], strict=True):

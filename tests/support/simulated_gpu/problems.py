@@ -16,20 +16,7 @@ from support.simulated_gpu.runs import SimulatedKernel
 
 
 def make_problem(kernel: SimulatedKernel, cache_folder: Path) -> Problem:
-    """Give the problem whose launch was simulated.
-
-    Parameters
-    ----------
-    kernel : SimulatedKernel
-        Of the corpus, or a small one with known arguments.
-    cache_folder : Path
-        Where the corpus keeps inputs that it generates.
-
-    Raises
-    ------
-    InputError
-        If the arguments of a small kernel are not known.
-    """
+    """Give the problem whose launch was simulated."""
     if kernel.parameters:
         [entry] = find_kernels(kernel.name)
         return prepare_launch(

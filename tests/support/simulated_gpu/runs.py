@@ -114,13 +114,7 @@ class SimulatedKernel:
     def require(
         self, begin: int, end: int, warmed_by: tuple[int, int] | None = None
     ) -> SimulatedRun:
-        """Give a run.
-
-        Raises
-        ------
-        RecordingError
-            If it was not simulated; names those that were.
-        """
+        """Give a run."""
         found = self.find(begin, end, warmed_by)
         if found is None:
             known = ", ".join(_name_run(o.begin, o.end, o.warmed_by) for o in self.runs)
@@ -149,26 +143,14 @@ class SimulatedKernel:
 
 
 def _name_run(begin: int, end: int, warmed_by: tuple[int, int] | None) -> str:
-    """Write a run as an interval of work-groups.
-
-    Examples
-    --------
-    >>> _name_run(40, 120, (0, 40))
-    '[40, 120) after [0, 40)'
-    """
+    """Write a run as an interval of work-groups."""
     behind = "" if warmed_by is None else f" after [{warmed_by[0]}, {warmed_by[1]})"
     return f"[{begin}, {end}){behind}"
 
 
 @cache
 def load_simulated_kernels() -> tuple[SimulatedKernel, ...]:
-    """Load every kernel that was simulated.
-
-    Raises
-    ------
-    RecordingError
-        If the file is of another format.
-    """
+    """Load every kernel that was simulated."""
     path = files("support.simulated_gpu") / "runs.json"
     held = json.loads(path.read_text(encoding="utf-8"))
     if held["format"] != FORMAT:
