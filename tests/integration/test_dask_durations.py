@@ -7,34 +7,17 @@ from typing import Any
 
 import pytest
 
-from kernelcast.records.device import DeviceDescription, SaturationPoint
+from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
-from kernelcast.records.estimates import Estimate, Interval, Tier
-from kernelcast.records.ndrange import NDRange
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.scheduling.dask_durations import (
     durations_of_estimates,
     expected_durations,
     task_durations,
 )
+from support.builders import make_estimate
 
 distributed = pytest.importorskip("distributed")
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/dask/estimated_tasks.py"
-
-
-def make_estimate(kernel: str, device_id: str, seconds: float) -> Estimate:
-    """Make an estimate."""
-    return Estimate(
-        device=device_id, device_id=device_id, kernel=kernel,
-        ndrange=NDRange(global_size=(64,), local_size=(64,)), compute_units=1,
-        saturation=SaturationPoint(
-            p_sat=Trait(value=1, source=TraitSource.MEASURED), concurrency=1
-        ),
-        sample_work_groups=(1, 2), sampled_work_groups=3,
-        interval=Interval(seconds=seconds, low=seconds, high=seconds, coverage=0.9),
-        tier=Tier.LINEAR, estimates_s={"linear": seconds}, sampling_seconds=0.0,
-        overhead_seconds=0.0,
-    )  # fmt: skip
 
 
 def hold(event: str) -> None:
@@ -72,8 +55,14 @@ def test_the_scheduler_expects_what_it_was_told() -> None:
 
 def test_estimates_give_one_duration_per_kernel() -> None:
     """The mean of what workers on two devices take, who share the tasks by speed."""
-    found = [make_estimate("triad", "a", 1.0), make_estimate("triad", "b", 3.0),
-             make_estimate("nbody", "a", 0.5)]  # fmt: skip
+    found = [
+        make_estimate(seconds, kernel=kernel, device_id=device_id)
+        for seconds, kernel, device_id in (
+            (1.0, "triad", "a"),
+            (3.0, "triad", "b"),
+            (0.5, "nbody", "a"),
+        )
+    ]
     assert durations_of_estimates(found[:2], workers={"a": 1, "b": 1}) == {"triad": "1500000.000us"}
     named = durations_of_estimates(found[2:], workers={"a": 2}, names={"nbody": "nbody_64"})
     assert named == {"nbody_64": "500000.000us"}

@@ -1,8 +1,11 @@
 """Ready-made records for tests that do not care about most of their fields."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.estimates import Estimate, Interval, Tier
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import SampleRun, TimedLaunch
 
@@ -50,3 +53,16 @@ def make_sample_run(
         launch_overhead_s=launch_overhead_s,
         is_even=is_even,
     )
+
+
+def make_estimate(seconds: float = 1.0, **changes: Any) -> Estimate:  # noqa: ANN401 - fields
+    """Make an estimate by samples, within a tenth, of a launch on a device that does not exist."""
+    estimate = Estimate(
+        device="Fake device", device_id="fake-device-0000", kernel="k",
+        ndrange=NDRange(global_size=(64,), local_size=(64,)), compute_units=2, saturation=None,
+        sample_work_groups=(2, 3), sampled_work_groups=5,
+        interval=Interval(seconds=seconds, low=0.9 * seconds, high=1.1 * seconds, coverage=0.9),
+        tier=Tier.LINEAR, estimates_s={"linear": seconds}, sampling_seconds=0.0,
+        overhead_seconds=0.0,
+    )  # fmt: skip
+    return replace(estimate, **changes)

@@ -25,7 +25,7 @@ from kernelcast.records.explanation import Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.service.backend import Ask, Backend, Sampled
-from support.builders import make_description
+from support.builders import make_description, make_estimate
 from support.evidence import make_moment
 from support.fakes import SyntheticLaunch, sample
 
@@ -145,24 +145,17 @@ def make_answer(ask: Ask, tier: Tier) -> Estimate:
     ndrange = _choose_local(problem.ndrange)
     seconds = ndrange.work_item_count * NS_PER_WORK_ITEM * 1e-9
     chosen = replace(problem, ndrange=ndrange)
-    return Estimate(
-        device=device.name,
-        device_id=device.id,
-        kernel=problem.kernel.name,
-        ndrange=ndrange,
-        compute_units=device.compute_units,
-        saturation=None,
-        sample_work_groups=(2, 3) if tier is Tier.LINEAR else (0, 0),
-        sampled_work_groups=5 if tier is Tier.LINEAR else 0,
+    sampled = tier is Tier.LINEAR
+    return make_estimate(
+        seconds, device=device.name, device_id=device.id, kernel=problem.kernel.name,
+        ndrange=ndrange, compute_units=device.compute_units, tier=tier,
+        sample_work_groups=(2, 3) if sampled else (0, 0), sampled_work_groups=5 if sampled else 0,
         interval=Interval(
             seconds=seconds, low=0.9 * seconds, high=1.1 * seconds, coverage=ask.settings.coverage
         ),
-        tier=tier,
         estimates_s={tier.value: seconds},
-        sampling_seconds=0.0,
-        overhead_seconds=0.0,
         identity=identify_launch(chosen, device, seed=ask.settings.seed),
-    )
+    )  # fmt: skip
 
 
 def failing(error: KernelcastError) -> Callable[[Ask], None]:

@@ -14,9 +14,8 @@ from kernelcast.cli import app
 from kernelcast.launches.machines import list_machines
 from kernelcast.launches.problem_file import arguments, reader
 from kernelcast.records.arguments import Access, ElementType, Init
-from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement, Tier
+from kernelcast.records.estimates import DeviceAnswer, Measurement
 from kernelcast.records.machine import (
     CacheFacts,
     Curve,
@@ -24,8 +23,8 @@ from kernelcast.records.machine import (
     MachineDescription,
     MemoryFacts,
 )
-from kernelcast.records.ndrange import NDRange
-from kernelcast.records.traits import Trait, TraitSource
+from kernelcast.records.traits import Trait
+from support.builders import make_estimate
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -92,23 +91,7 @@ def _members(command: click.Command) -> Iterator[click.Command]:
 
 def _answer_keys() -> set[str]:
     """Give the keys of an answer with a measurement and of a refusal."""
-    p_sat = Trait(value=1, source=TraitSource.MEASURED)
-    estimate = Estimate(
-        device="a device",
-        device_id="device",
-        kernel="kernel",
-        ndrange=NDRange(global_size=(64,), local_size=(8,)),
-        compute_units=1,
-        saturation=SaturationPoint(p_sat=p_sat, concurrency=1),
-        sample_work_groups=(2, 3),
-        sampled_work_groups=5,
-        interval=Interval(seconds=2.0, low=1.0, high=3.0, coverage=0.9),
-        tier=Tier.LINEAR,
-        estimates_s={"linear": 2.0},
-        sampling_seconds=0.1,
-        overhead_seconds=0.1,
-        measurement=Measurement(durations_s=(2.0,)),
-    )
+    estimate = make_estimate(measurement=Measurement(durations_s=(2.0,)))
     about = {"device": "a device", "device_id": "device", "problem": "p", "kernel": "kernel"}
     answer = DeviceAnswer(**about, estimate=estimate)
     refusal = DeviceAnswer(**about, error=KernelcastError("no"))

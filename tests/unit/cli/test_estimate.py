@@ -25,6 +25,7 @@ from kernelcast.records.explanation import Explanation, HistoryFacts, Influence,
 from kernelcast.records.ndrange import NDRange
 from kernelcast.reports.drawing import save_figure
 from kernelcast.reports.presenter import make_renderable
+from support.builders import make_estimate
 from support.fake_executor import (
     FakeExecutor,
     make_analytic,
@@ -121,12 +122,11 @@ def _make_estimate() -> Estimate:
     contention = Contention(
         worked_s=0.1, waited_s=0.15, others=3, measured_at=datetime(2026, 1, 1, tzinfo=UTC)
     )
-    return Estimate(
-        device="d", device_id="d", kernel="k",
-        ndrange=NDRange(global_size=(89_478_464,), local_size=(64,)),
-        compute_units=2, saturation=None, sample_work_groups=(2, 3), sampled_work_groups=24_744,
-        interval=Interval(seconds=0.869, low=0.747, high=1.01, coverage=0.9), tier=Tier.HYBRID,
-        estimates_s={}, sampling_seconds=0.0162, overhead_seconds=0.6, build_seconds=0.066,
+    return make_estimate(
+        device="d", device_id="d", ndrange=NDRange(global_size=(89_478_464,), local_size=(64,)),
+        sampled_work_groups=24_744, tier=Tier.HYBRID,
+        interval=Interval(seconds=0.869, low=0.747, high=1.01, coverage=0.9),
+        sampling_seconds=0.0162, overhead_seconds=0.6, build_seconds=0.066,
         measurement=Measurement(durations_s=(0.9, 0.91, 0.92)),
         explanation=Explanation(tier=Tier.HYBRID, contention=contention),
     )  # fmt: skip

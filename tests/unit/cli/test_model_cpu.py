@@ -52,16 +52,6 @@ def test_takes_the_core_from_assembly(tmp_path: Path) -> None:
     assert "belong together" in refuse(*words)
 
 
-def test_refuses_loops_with_their_lines(tmp_path: Path) -> None:
-    """Points at an index that is not affine, and at what is no loop."""
-    loop = tmp_path / "loop.c"
-    loop.write_text("double a[N];\nfor (int i = 0; i < N; ++i)\n  a[i*i] = 1.0;\n")
-    complaint = refuse(loop, "-D", "N", "100", "--machine", "ivy-bridge-ep")
-    assert ":3" in complaint
-    loop.write_text("double a[N];\n")
-    assert "no loop" in refuse(loop, "-D", "N", "100", "--machine", "ivy-bridge-ep")
-
-
 def test_problems_and_loops_have_their_own_options() -> None:
     """Refuses options that belong to the other kind of file."""
     problem = ROOT / "examples/triad/triad.yaml"

@@ -1,17 +1,11 @@
 import math
 import time
-from collections.abc import Callable
-from dataclasses import replace
-from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from kernelcast.launches import estimation, weighing
-from kernelcast.launches.estimation import MOMENTS_APART_S, estimate_runs, measure, sample_launch
+from kernelcast.launches.estimation import MOMENTS_APART_S, measure, sample_launch
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.records.errors import InputError
-from kernelcast.records.estimates import Tier
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.samples import SampleRun
@@ -29,43 +23,6 @@ def no_wait(_: float) -> None:
 def make_launch(noise: float = 0.0) -> SyntheticLaunch:
     """Make a launch of 0.5 s with even work."""
     return SyntheticLaunch(LARGE, lambda at: 5e-6, disturbance=Disturbance(noise=noise, seed=3))
-
-
-def test_estimates_are_complete() -> None:
-    """Fills every field of an estimate with what launch and samples say."""
-    launch = make_launch(noise=0.01)
-    stages: list[str] = []
-    estimate = sample_launch(
-        launch, "triad", EstimateSettings(), report=stages.append, wait=no_wait
-    ).estimate
-    assert (estimate.kernel, estimate.device_id) == ("triad", launch.device.id)
-    assert (estimate.ndrange, estimate.saturation) == (LARGE, launch.saturation)
-    assert estimate.compute_units == launch.device.compute_units
-    assert 0 < estimate.low <= estimate.seconds <= estimate.high
-    assert estimate.tier is Tier.LINEAR
-    assert estimate.estimates_s["linear"] == estimate.seconds
-    assert all(0 < seconds < math.inf for seconds in estimate.estimates_s.values())
-    assert 1 <= estimate.sample_work_groups[0] <= estimate.sample_work_groups[1]
-    assert 0 < estimate.sampling_seconds < 0.08 * estimate.seconds
-    assert estimate.overhead_seconds >= 0
-    assert estimate.in_domain
-    assert estimate.measurement is None
-    assert estimate.error is None
-    assert stages == ["sampling"]
-
-
-def test_measured_runs_are_as_many_as_asked_for() -> None:
-    """Measures as many whole runs as asked for, after one to warm up, and reports each."""
-    stages: list[str] = []
-    settings = EstimateSettings(measure=True, measured_runs=3)
-    estimate = sample_launch(
-        make_launch(), "triad", settings, report=stages.append, wait=no_wait
-    ).estimate
-    assert estimate.measurement is not None
-    assert len(estimate.measurement.durations_s) == 3
-    assert estimate.error == pytest.approx(0.0, abs=1e-3)
-    assert len(stages) == 5
-    assert len(measure(make_launch(), 4).durations_s) == 4
 
 
 def test_small_launches_are_out_of_domain() -> None:
@@ -143,42 +100,3 @@ def test_whole_runs_say_what_they_waited(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found is not None
     assert found.slowdown == pytest.approx(3.0)
     assert found.error_of(found.seconds / 3) == pytest.approx(0.0)
-
-
-def test_samples_of_a_recording_repeat_the_estimate() -> None:
-    """Gives from what was sampled exactly the estimate that was made of it."""
-    launch = make_launch(noise=0.02)
-    first = sample_launch(launch, "triad", EstimateSettings(), wait=no_wait)
-    again = estimate_runs(launch, "triad", first.runs, first.estimate.coverage).estimate
-    assert replace(again, overhead_seconds=first.estimate.overhead_seconds) == first.estimate
-
-
-def test_wider_coverage_is_never_narrower() -> None:
-    """Gives an interval that holds those of all smaller coverages."""
-    intervals = [
-        sample_launch(
-            make_launch(noise=0.05), "k", EstimateSettings(coverage=coverage), wait=no_wait
-        ).estimate.interval
-        for coverage in (0.1, 0.5, 0.8, 0.9, 0.99)
-    ]
-    for narrow, wide in pairwise(intervals):
-        assert wide.low < narrow.low
-        assert narrow.high < wide.high
-
-
-@pytest.mark.parametrize(
-    ("make", "name"),
-    [
-        (lambda: EstimateSettings(coverage=0.0), "coverage"),
-        (lambda: EstimateSettings(coverage=1.0), "coverage"),
-        (lambda: EstimateSettings(coverage=math.nan), "coverage"),
-        (lambda: EstimateSettings(measured_runs=0), "measured runs"),
-        (lambda: SamplingPlan(budget=0.0), "budget"),
-        (lambda: SamplingPlan(budget=1.5), "budget"),
-        (lambda: SamplingPlan(budget=math.nan), "budget"),
-    ],
-)
-def test_refuses_settings_out_of_range(make: Callable[[], Any], name: str) -> None:
-    """Refuses a setting out of its range, naming it."""
-    with pytest.raises(InputError, match=f"^{name} "):
-        make()

@@ -22,7 +22,7 @@ from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor.answering import gathering
 from kernelcast.records.arguments import ElementType, ScalarArgument
 from kernelcast.records.device import CompilerFacts
-from kernelcast.records.errors import InputError, KernelNotFoundError, KernelRunError
+from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -80,30 +80,6 @@ def make_findings(features: KernelFeatures) -> DeviceFindings:
     )
 
 
-def test_the_source_needs_no_device(features: KernelFeatures) -> None:
-    """Gives static and derived features, and what they cost."""
-    found = features.vector.as_dict()
-    assert {name.partition(".")[0] for name in found} == {"static", "counters"}
-    assert found["counters.measured_flag"] == 0
-    assert all(0 < cost < 10 for cost in features.costs_s.values())
-    assert features.facts.lines
-    assert features.best_counters is features.counters
-
-
-@pytest.mark.parametrize("path", sorted(ROOT.glob("examples/*/*.yaml")), ids=lambda one: one.stem)
-def test_every_example_has_features(path: Path) -> None:
-    """Makes a vector of every example."""
-    found = read_source_features(read_problem(path))
-    assert found.vector.as_dict()["static.coverage_ratio"] == 1
-
-
-def test_groups_that_are_not_wanted_are_not_there(problem: Problem) -> None:
-    """Selects groups in vector and schema."""
-    settings = FeatureSettings(groups=frozenset({FeatureGroup.STATIC}))
-    vector = read_source_features(problem, settings).vector
-    assert {name.partition(".")[0] for name in vector.schema.names} == {"static"}
-
-
 def test_an_open_local_size_is_assumed_aloud(problem: Problem) -> None:
     """Counts with a local size of its own, says so, and leaves the launch's features absent."""
     ndrange = NDRange(global_size=(48, 3))
@@ -121,14 +97,6 @@ def test_measured_counters_replace_derived_ones(features: KernelFeatures) -> Non
     assert found["counters.counted_work_items_count"] == 7
     findings.counters = None
     assert compose_vector(features, findings).as_dict()["counters.measured_flag"] == 0
-
-
-def test_every_group_is_in_a_device_s_vector(features: KernelFeatures) -> None:
-    """Joins source, compiler, counters and samples."""
-    found = compose_vector(features, make_findings(features)).as_dict()
-    groups = {name.partition(".")[0] for name in found}
-    assert groups == {"static", "compiler", "sampled", "counters"}
-    assert found["sampled.issued_instructions_per_s"] > 0
 
 
 def test_a_failed_device_keeps_its_error(features: KernelFeatures, answers: list[object]) -> None:
@@ -151,13 +119,6 @@ def test_devices_are_not_asked_for_static_features(problem: Problem, answers: li
     found = read_source_features(problem, settings)
     assert list(read_on_devices(found, [make_description()])) == []
     assert answers == []
-
-
-def test_a_kernel_that_is_not_there_is_refused(problem: Problem) -> None:
-    """Names the kernels that are."""
-    kernel = replace(problem.kernel, name="nowhere")
-    with pytest.raises(KernelNotFoundError, match="triad"):
-        read_source_features(replace(problem, kernel=kernel))
 
 
 @pytest.mark.parametrize("numbers", [{"timeout_s": 0.0}, {"timeout_s": 1e9}, {"seed": -1}])

@@ -24,16 +24,15 @@ from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.measuring import add_analytic
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.records.arguments import BufferArgument, ElementType
-from kernelcast.records.device import DeviceDescription, DeviceKind, SaturationPoint
-from kernelcast.records.errors import KernelcastError, MachineFileError, UnknownMachineError
-from kernelcast.records.estimates import Estimate, Interval, Tier
+from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.errors import MachineFileError, UnknownMachineError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import CacheFacts, MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.reports.machine import compare_machines
-from support.builders import make_description
+from support.builders import make_description, make_estimate
 from support.fake_executor import FakeExecutor
 
 MACHINE = MachineDescription(id="pocl-cpu-1234", name="Here", kind=DeviceKind.CPU)
@@ -135,34 +134,11 @@ def read_example(name: str) -> Problem:
     return read_problem(ROOT / f"examples/{name}/{name}.yaml")
 
 
-def make_estimate(problem: Problem, device_id: str) -> Estimate:
-    """Make a sampled estimate of a problem."""
-    return Estimate(
-        device="a device",
-        device_id=device_id,
-        kernel=problem.kernel.name,
-        ndrange=problem.ndrange,
-        compute_units=2,
-        saturation=SaturationPoint(
-            p_sat=Trait(value=1, source=TraitSource.MEASURED),
-            concurrency=2,
-            measured=1,
-        ),
-        sample_work_groups=(8, 24),
-        sampled_work_groups=64,
-        interval=Interval(seconds=0.2, low=0.1, high=0.3, coverage=0.9),
-        tier=Tier.LINEAR,
-        estimates_s={"linear": 0.2},
-        sampling_seconds=0.004,
-        overhead_seconds=0.1,
-    )
-
-
 @pytest.mark.usefixtures("calibrated")
 def test_stands_beside_the_sampled_estimate() -> None:
     """A calibrated device's estimate has the analytic model's answer and its limiter."""
     problem = read_example("triad")
-    estimate = add_analytic(make_estimate(problem, DEVICE), problem)
+    estimate = add_analytic(make_estimate(0.2, device_id=DEVICE, ndrange=problem.ndrange), problem)
     assert estimate.estimates_s["linear"] == 0.2
     assert 0.01 < estimate.estimates_s["analytic"] < 10
     assert estimate.limiter
@@ -186,7 +162,7 @@ def test_rows_have_hong_and_kims_time_too() -> None:
 def test_a_device_that_was_not_calibrated_has_none() -> None:
     """Without a description of its own nothing is added; shipped ones are of other machines."""
     problem = read_example("triad")
-    estimate = make_estimate(problem, "v100")
+    estimate = make_estimate(device_id="v100")
     assert find_own_machine("v100") is None
     assert model_own_launch(problem, problem.ndrange, "v100") is None
     assert add_analytic(estimate, problem) is estimate
@@ -196,7 +172,7 @@ def test_a_device_that_was_not_calibrated_has_none() -> None:
 def test_what_has_no_answer_is_a_warning() -> None:
     """Addresses that depend on data and were not recorded cost a warning, not the estimate."""
     problem = read_example("spmv_csr")
-    estimate = add_analytic(make_estimate(problem, DEVICE), problem)
+    estimate = add_analytic(make_estimate(0.2, device_id=DEVICE, ndrange=problem.ndrange), problem)
     assert "analytic" not in estimate.estimates_s
     assert any("no analytic estimate" in one for one in estimate.warnings)
 
@@ -205,7 +181,7 @@ def test_a_damaged_description_is_a_warning(calibrated: Path) -> None:
     """An edited file that cannot be read does not cost the sampled estimate."""
     (calibrated / f"{DEVICE}.yaml").write_text("schema: [", encoding="utf-8")
     problem = replace(read_example("triad"))
-    estimate = add_analytic(make_estimate(problem, DEVICE), problem)
+    estimate = add_analytic(make_estimate(0.2, device_id=DEVICE, ndrange=problem.ndrange), problem)
     assert any("no analytic estimate" in one for one in estimate.warnings)
 
 
@@ -233,19 +209,6 @@ def test_doubts_loops_that_data_end() -> None:
     ndrange = NDRange(global_size=(4096,), local_size=(64,))
     problem = Problem(name="k", kernel=kernel, ndrange=ndrange, arguments=(buffer, buffer))
     assert foretell_by(problem, ndrange, read_machine(CALIBRATED)).doubt > math.log(100)
-
-
-def test_has_no_answer_where_addresses_depend_on_data() -> None:
-    """Leaves launches to samples whose addresses the source does not tell."""
-    features = read_source_features(read_example("pointer_chase"))
-    with pytest.raises(KernelcastError):
-        foretell_by(features.problem, features.ndrange, read_machine(CALIBRATED))
-
-
-def test_has_no_answer_for_devices_that_were_not_calibrated() -> None:
-    """Says nothing of a device that nothing is known of."""
-    problem = read_example("nbody")
-    assert foretell_own(problem, problem.ndrange, make_description().id) is None
 
 
 def make_gpu(device_id: str, name: str, units: int) -> DeviceDescription:

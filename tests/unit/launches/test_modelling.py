@@ -11,12 +11,10 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling import fold, model_launch
-from kernelcast.launches.modelling.folding import parse_fold
-from kernelcast.launches.modelling.gpu_estimates import find_transition, model_volumes
-from kernelcast.launches.modelling.launches import model_written, simplify_accesses
+from kernelcast.launches.modelling.gpu_estimates import model_volumes
 from kernelcast.launches.modelling.sources import LaunchSource, use_problem, use_written
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.records.errors import InputError, NDRangeError, SignatureError
+from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemoryOperation, MemorySpace
 from support.address_sets import bind_group, enumerate_offsets
@@ -92,15 +90,6 @@ def test_folding_shares_loads_of_neighbouring_updates() -> None:
     assert folded.ndrange.global_size == (8, 4)
 
 
-def test_folding_shares_loads_behind_bounds() -> None:
-    """Shares them behind a guard as well, under the weaker of both bounds."""
-    texts = ("a[x, y] if y < m", "a[x, y+1] if y < m")
-    launch = make_source(NDRange(global_size=(4, 8), local_size=(4, 1)), texts).launch()
-    folded = fold(launch, 1, 2)
-    assert sum(one.kind is AccessKind.LOAD for one in folded.accesses) == 3
-    assert touch(folded) == touch(launch)
-
-
 @pytest.mark.parametrize(
     ("texts", "axis", "times", "complaint"),
     [
@@ -119,13 +108,6 @@ def test_folding_refuses_what_it_would_change(
     launch = make_source(NDRange(global_size=(8, 8), local_size=(4, 2)), texts).launch()
     with pytest.raises(InputError, match=complaint):
         fold(launch, axis, times)
-
-
-@pytest.mark.parametrize("text", ["", "z", "2", "2w", "z2", "-2z"])
-def test_foldings_are_a_number_and_an_axis(text: str) -> None:
-    """Refuses everything else."""
-    with pytest.raises(InputError, match="such as 2z"):
-        parse_fold(text)
 
 
 def test_models_what_source_and_arguments_tell() -> None:
@@ -149,13 +131,6 @@ def test_says_what_it_assumes_and_what_is_missing() -> None:
     assert len(missing) == 3
     with pytest.raises(InputError, match=r"value\[k\] depends on data in row_pointer, .* samples"):
         model_volumes(launch, find_machine("a100"))
-
-
-def test_refuses_a_wrong_number_of_arguments() -> None:
-    """Names the kernel's parameters."""
-    problem = read_problem(ROOT / "examples/triad/triad.yaml")
-    with pytest.raises(SignatureError, match="4 arguments given, 5 expected: a, b, c, s, count"):
-        model_launch(replace(problem, arguments=problem.arguments[:-1]))
 
 
 def test_counts_once_for_all_local_sizes() -> None:
@@ -206,32 +181,6 @@ def test_simplified_accesses_touch_the_same_addresses(
     assert touch(launch) == touch(replace(launch, accesses=kernel.facts.accesses))
 
 
-def test_simplifies_to_global_ids_and_bounds() -> None:
-    """Writes what a padded stencil guards as a box of global ids."""
-    ndrange = NDRange(global_size=(16, 8), local_size=(4, 4))
-    source = make_source(
-        ndrange, ("a[4 * group_x + local_x, y] if x < n and x != 0 and x != n - 1",)
-    )
-    [access, _] = source.kernel.facts.accesses
-    [found] = simplify_accesses([access], ndrange, source.kernel.scalars)
-    assert str(found.offset_bytes) == "4*global_id(0) + 256*global_id(1)"
-    assert str(found.guard) == "global_id(0) >= 1 and global_id(0) < 8"
-
-
-def test_borders_become_boxes() -> None:
-    """Divides what happens on any border into disjoint boxes."""
-    ndrange = NDRange(global_size=(9, 6), local_size=(3, 3))
-    texts = ("a[x, y] if x == 0 or y == 0 or x == n - 1",)
-    launch = make_source(ndrange, texts).launch()
-    boxes = [one for one in launch.accesses if one.kind is AccessKind.LOAD]
-    assert [str(one.guard) for one in boxes] == [
-        "global_id(0) == 0 and global_id(1) >= 1",
-        "global_id(0) == 8",
-        "global_id(1) == 0 and global_id(0) < 8",
-    ]
-    assert len({one.site for one in boxes}) == 1
-
-
 def test_written_and_extracted_kernels_are_counted_alike() -> None:
     """Counts loads behind guards and in loops as often as they are executed."""
     source = make_source(NDRange(global_size=(8, 8), local_size=(8, 8)))
@@ -244,26 +193,3 @@ def test_written_and_extracted_kernels_are_counted_alike() -> None:
 def model_written_launch(source: LaunchSource) -> ModelledLaunch:
     """Give the launch of a source's kernel."""
     return source.kernel.launch(source.ndrange)
-
-
-def test_finds_where_a_curve_climbs() -> None:
-    """Places the beginning and the middle of the climb behind the last low point."""
-    found = find_transition([1, 2, 3, 4, 5], [8, 8, 8, 24, 40])
-    assert found is not None
-    assert (found.low, found.high) == (8, 40)
-    assert found.begins == pytest.approx(3.2)
-    assert found.middle == pytest.approx(4.0)
-    assert find_transition([1, 2, 3], [8, 8.5, 8]) is None
-    assert find_transition([1, 2, 3], [0, 0, 0]) is None
-    assert find_transition([1], [5]) is None
-
-
-def test_written_array_sizes_are_known() -> None:
-    """Gives the bytes of arrays with extents, and of no others."""
-    arrays = (read_array("a:float64:10x10"), read_array("b:int8"))
-    accesses = tuple(
-        read_access(f"{one.name}[x{', y' if one.extents else ''}]", {one.name: one}, site=site)
-        for site, one in enumerate(arrays)
-    )
-    kernel = WrittenKernel(name="k", arrays=arrays, accesses=accesses)
-    assert model_written(kernel).buffers == {"a": 800}

@@ -193,14 +193,6 @@ def test_tiles_of_a_matrix_are_strided_requests() -> None:
     assert [(one.bytes, one.chunk_bytes) for one in request.copies] == [(1024, 64), (4096, 256)]
 
 
-def test_results_are_copied_out_from_local_memory() -> None:
-    """Takes a store of global memory that reads local memory for a DMA request outwards."""
-    problem = read_problem(EXAMPLES / "transpose/transpose.yaml")
-    found = derive_scratchpad_kernel(problem, SW26010)
-    assert {one.direction for one in found.dma} == {Direction.IN, Direction.OUT}
-    assert not found.gloads
-
-
 def test_local_memory_must_fit_the_scratchpad(tmp_path: Path) -> None:
     """Refuses work-groups whose tiles exceed a scratchpad."""
     with pytest.raises(InputError, match="a scratchpad of SW26010 holds 65,536"):

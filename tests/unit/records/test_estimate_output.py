@@ -18,19 +18,15 @@ from kernelcast.records.estimates import (
     Estimate,
     Interval,
     Measurement,
-    Tier,
     draw_interval,
 )
-from kernelcast.records.ndrange import NDRange
+from support.builders import make_estimate
 from support.observations import make_observation
 
-ESTIMATE = Estimate(
+ESTIMATE = make_estimate(
     device="A device", device_id="a-device", kernel="triad",
-    ndrange=NDRange(global_size=(1024,), local_size=(64,)), compute_units=2, saturation=None,
-    sample_work_groups=(0, 0), sampled_work_groups=0,
-    interval=Interval(seconds=0.5, low=0.4, high=0.6, coverage=0.9), tier=Tier.LINEAR,
-    estimates_s={"linear": 0.5, "two_point": float("nan")}, sampling_seconds=0.01,
-    overhead_seconds=0.2,
+    interval=Interval(seconds=0.5, low=0.4, high=0.6, coverage=0.9),
+    estimates_s={"linear": 0.5, "two_point": float("nan")},
 )  # fmt: skip
 MEASURED = replace(ESTIMATE, measurement=Measurement(durations_s=(0.4,)))
 _SVG = "{http://www.w3.org/2000/svg}"
