@@ -87,10 +87,12 @@ def check_reach(source: str, definitions: Sequence[str] = ()) -> None:
         ]  # fmt: skip
         subject = "code"
         code = _split_lines(source)
-        defined = {line[2] for line in (*options, *code) if line[1:2] == ("define",)}
+        macros = [line for line in (*options, *code) if line[1:2] == ("define",)]
+        # A macro with an odd parenthesis could end one attribute and begin another.
+        is_odd = not all(_is_balanced(_split_definition(line)[1]) for line in macros)
         for subject, lines in (("build options", options), ("code", code)):  # noqa: B007 - told
             _check_directives(lines)
-            _check_words(lines, defined)
+            _check_words(lines, {line[2] for line in macros}, is_odd=is_odd)
         _check_pasting([*options, *code])
     except ValueError as error:
         what, advice = error.args
@@ -155,7 +157,7 @@ def _check_directives(lines: Sequence[_Line]) -> None:
             _refuse("# in the middle of a line that is no #define")
 
 
-def _check_words(lines: Sequence[_Line], defined: Set[str]) -> None:
+def _check_words(lines: Sequence[_Line], defined: Set[str], *, is_odd: bool) -> None:
     """Refuse words of compilers, and attributes that are not known to be harmless."""
     # What stands between two directives is one piece; nothing of a message is the program's.
     text = "".join(
@@ -168,12 +170,22 @@ def _check_words(lines: Sequence[_Line], defined: Set[str]) -> None:
     for match in _ATTRIBUTE.finditer(text):
         if match[1] is None:
             _refuse("__attribute__ without ((...))", "write its attributes after it")
+        if is_odd and not defined.isdisjoint(_WORD.findall(match[1])):
+            _refuse("a macro in an attribute, and one with an odd parenthesis", "write it out")
         for one in _ARGUMENTS.sub("", match[1]).replace(",", " ").split():
             if one in defined or not _ATTRIBUTES.match(one):
                 _refuse(f"the attribute {one}", "leave it out")
     for word in _ATTRIBUTE.sub(lambda one: " ".join(_ARGUMENTS.findall(one[1])), text).split():
         if _REFUSED.match(word) and not _HARMLESS.match(word):
             _refuse(f"the word {word}", "leave it out, or give it another name")
+
+
+def _is_balanced(tokens: _Line) -> bool:
+    """Tell whether parentheses close in order, by taking pairs out until none is left."""
+    signs = "".join(one for one in tokens if one in {"(", ")"})
+    while "()" in signs:
+        signs = signs.replace("()", "")
+    return not signs
 
 
 def _check_pasting(lines: Sequence[_Line]) -> None:
