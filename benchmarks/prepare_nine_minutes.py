@@ -44,9 +44,9 @@ from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
+from kernelcast.records.occupancy import compute_p_sat, find_limits
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import find_devices
-from kernelcast.sampling.occupancy import compute_p_sat, find_limits
 from kernelcast.sampling.session import open_session
 from kernelcast.training_data.applications import CorpusKernel, find_kernels, load_input_maker
 

@@ -1,4 +1,4 @@
 """Frozen records and the error tree that pass between rooms; standard library and numpy only.
 
-Tables and JSON load pandas and cattrs when they are asked for.
+Tables, JSON and YAML load pandas, cattrs and PyYAML when they are asked for.
 """

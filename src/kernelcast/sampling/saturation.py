@@ -12,10 +12,10 @@ from kernelcast.records.device import DeviceKind, SaturationPoint
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
+from kernelcast.records.occupancy import Limiter, compute_p_sat, find_limits
 from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.compiler_facts import read_compiler_statistics
 from kernelcast.sampling.device_check import SETTLING, TRIAL_LOCAL_SIZE
-from kernelcast.sampling.occupancy import Limiter, compute_p_sat, find_limits
 from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.session import DeviceSession
 

@@ -60,12 +60,12 @@ def test_missing_number_is_named_with_its_command() -> None:
 @pytest.mark.parametrize(
     ("size", "registers", "local_bytes", "expected", "limiter"),
     [
-        (1024, 32, 0, 2, "work-items"),
+        (1024, 32, 0, 2, "warps"),
         (1024, 33, 0, 1, "registers"),
         (256, 64, 0, 4, "registers"),
-        (33, 32, 0, 32, "work-items"),  # a second warp for one work-item
-        (32, 32, 0, 32, "work-groups"),
-        (256, 32, 40_000, 2, "local memory"),
+        (33, 32, 0, 32, "work_groups"),  # and as many by warps: a second one for one work-item
+        (32, 32, 0, 32, "work_groups"),
+        (256, 32, 40_000, 2, "local_memory"),
     ],
 )
 def test_v100_occupancy(
@@ -84,14 +84,15 @@ def test_v100_occupancy(
 )  # fmt: skip
 def test_amd_counts_registers_by_simd(name: str, registers: int, wavefronts: int) -> None:
     """A wavefront lives in one of four SIMDs; on CDNA 2 as AMD's compiler reports it."""
-    found = compute_occupancy(launch_of(256, registers=registers), machine_of(name))
-    assert found.limits["registers"] == wavefronts
+    machine = replace(machine_of(name), max_work_items_per_unit=None)
+    found = compute_occupancy(launch_of(256, registers=registers), machine)
+    assert (found.work_groups, found.limiter) == (wavefronts, "registers")
 
 
 @pytest.mark.parametrize(
     ("launch", "words"),
     [
-        (launch_of(2048), "at most 1024"),
+        (launch_of(2048), "the device allows 1024"),
         (launch_of(1024, registers=128), "registers"),
         (launch_of(64, local_bytes=1 << 20), "local memory"),
     ],

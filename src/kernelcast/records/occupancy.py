@@ -1,7 +1,7 @@
 """How many work-groups are active at once per compute unit (P_sat), from public limits.
 
-Knows devices by their names and numbers only. The limits, with their sources, are in
-`kernelcast/data/occupancy.yaml`; P_sat of a device that has none there has to be measured.
+The limits of known devices, with their sources, are in `kernelcast/data/occupancy.yaml`; P_sat of a
+device that has none there has to be measured, or follows from its machine description.
 """
 
 import re
@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
-
-import yaml
 
 from kernelcast.records.errors import DeviceLimitError
 
@@ -35,7 +33,7 @@ _ADVICE = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UnitLimits:
-    """Limits of one hardware unit, 0 where there is none; `data/occupancy.yaml` tells each."""
+    """Limits of one hardware unit, 0 where none is known; `data/occupancy.yaml` tells each."""
 
     vendor: str
     name: str
@@ -70,6 +68,8 @@ class UnitLimits:
 
 @cache
 def load_limits() -> dict[str, UnitLimits]:
+    import yaml
+
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     text = (files("kernelcast") / "data" / "occupancy.yaml").read_text(encoding="utf-8")
     vendors = yaml.load(text, loader)
@@ -138,15 +138,19 @@ def compute_p_sat(
             )
     warps = -(-work_group_size // size)
     slots = _round_up(warps, limits.warp_granule)
+    counts: dict[Limiter, int] = {}
     by_slots = limits.max_work_groups or limits.max_warps
     if limits.barriers and (uses_barriers if limits.takes_barriers_if_used else warps > 1):
         by_slots = min(by_slots, limits.barriers)
-    counts = {Limiter.WORK_GROUPS: by_slots, Limiter.WARPS: limits.max_warps // slots}
+    if by_slots:
+        counts[Limiter.WORK_GROUPS] = by_slots
+    if limits.max_warps:
+        counts[Limiter.WARPS] = limits.max_warps // slots
     by_registers = _count_by_registers(limits, registers, scalars, size, slots)
     if by_registers:
         counts[Limiter.REGISTERS] = min(by_registers)
     used_bytes = local_memory_bytes + limits.reserved_local_bytes
-    if used_bytes:
+    if used_bytes and limits.local_bytes:
         sizes = limits.local_sizes_bytes or (_round_up(used_bytes, limits.local_granule_bytes),)
         taken_bytes = next(one for one in sizes if one >= used_bytes)
         counts[Limiter.LOCAL_MEMORY] = limits.local_bytes // taken_bytes

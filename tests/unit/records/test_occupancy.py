@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.records.errors import DeviceLimitError
-from kernelcast.sampling.occupancy import (
+from kernelcast.records.occupancy import (
     Limiter,
     UnitLimits,
     compute_p_sat,
