@@ -225,39 +225,33 @@ def _fail_as_told(name: str, arguments: Sequence[Any]) -> None:
 
 @_function(needs_context=False)
 def cuInit(flags: int) -> None:
-    """Start the driver."""
     assert flags == 0
     _install()
 
 
 @_function(needs_context=False)
 def cuDriverGetVersion() -> int:
-    """Answer with CUDA 13.0."""
     return 13000
 
 
 @_function(needs_context=False)
 def cuDeviceGetCount() -> int:
-    """Answer with one device."""
     return 1
 
 
 @_function(needs_context=False)
 def cuDeviceGet(ordinal: int) -> str:
-    """Answer with a device's handle."""
     return f"device {ordinal}"
 
 
 @_function(needs_context=False)
 def cuDeviceGetName(length: int, device: str) -> bytes:
-    """Answer with a name that NUL bytes end."""
     assert device == "device 0"
     return _setting("NAME", "NVIDIA Stand-in").encode().ljust(length, b"\0")
 
 
 @_function(needs_context=False)
 def cuDeviceGetAttribute(attribute: Any, device: str) -> int:
-    """Answer as a device of compute capability 9.0."""
     assert device == "device 0"
     name = CUdevice_attribute(attribute).name.removeprefix("CU_DEVICE_ATTRIBUTE_")
     if name == "MULTIPROCESSOR_COUNT":
@@ -267,39 +261,33 @@ def cuDeviceGetAttribute(attribute: Any, device: str) -> int:
 
 @_function(needs_context=False)
 def cuDeviceTotalMem(device: str) -> int:
-    """Answer with the device's memory."""
     assert device == "device 0"
     return int(_setting("BYTES", str(4 << 30)))
 
 
 @_function(needs_context=False)
 def cuDevicePrimaryCtxRetain(device: str) -> str:
-    """Answer with the context of the device."""
     return f"context of {device}"
 
 
 @_function(needs_context=False)
 def cuCtxSetCurrent(context: str) -> None:
-    """Make a context that of the calling thread."""
     _current.context = context
 
 
 @_function()
 def cuStreamCreate(flags: int) -> str:
-    """Answer with a stream."""
     assert flags == 0
     return "stream"
 
 
 @_function()
 def cuStreamSynchronize(stream: str) -> None:
-    """Wait for a stream; everything has ended."""
     assert stream == "stream"
 
 
 @_function()
 def cuMemAlloc(size: int) -> int:
-    """Answer with the address of new memory."""
     processor = _open()
     if size <= 0:
         raise _RefusedError(CUresult.CUDA_ERROR_INVALID_VALUE)
@@ -331,7 +319,6 @@ def _at(address: int, size: int) -> Any:
 
 @_function()
 def cuMemcpyHtoD(target: int, source: int, size: int) -> None:
-    """Copy from the host."""
     _copy_in(target, source, size)
 
 
@@ -352,7 +339,6 @@ def _copy_in(target: int, source: int, size: int) -> None:
 
 @_function()
 def cuMemcpyDtoHAsync(target: int, source: int, size: int, stream: str) -> None:
-    """Copy to the host."""
     assert stream == "stream"
     buffer, offset = _open().locate(source, size)
     cl.enqueue_copy(_open().queue, _at(target, size), buffer, src_offset=offset)
@@ -360,7 +346,6 @@ def cuMemcpyDtoHAsync(target: int, source: int, size: int, stream: str) -> None:
 
 @_function()
 def cuMemcpyDtoDAsync(target: int, source: int, size: int, stream: str) -> None:
-    """Copy on the device."""
     assert stream == "stream"
     (into, to), (out_of, start) = _open().locate(target, size), _open().locate(source, size)
     cl.enqueue_copy(
@@ -371,7 +356,6 @@ def cuMemcpyDtoDAsync(target: int, source: int, size: int, stream: str) -> None:
 
 @_function()
 def cuMemsetD8Async(target: int, value: int, size: int, stream: str) -> None:
-    """Fill memory with a byte."""
     assert stream == "stream"
     buffer, offset = _open().locate(target, size)
     cl.enqueue_fill_buffer(_open().queue, buffer, np.full(1, value, np.uint8), offset, size)
@@ -385,27 +369,23 @@ class _Moment:
 
 @_function()
 def cuEventCreate(flags: int) -> _Moment:
-    """Answer with an event."""
     assert flags == 0
     return _Moment()
 
 
 @_function()
 def cuEventRecord(event: _Moment, stream: str) -> None:
-    """Note the device's time."""
     assert stream == "stream"
     event.at_ns = _open().clock_ns
 
 
 @_function()
 def cuEventSynchronize(event: _Moment) -> None:
-    """Wait for an event."""
     assert event.at_ns >= 0
 
 
 @_function()
 def cuEventElapsedTime(begin: _Moment, end: _Moment) -> float:
-    """Answer with milliseconds."""
     if min(begin.at_ns, end.at_ns) < 0:
         raise _RefusedError(CUresult.CUDA_ERROR_INVALID_HANDLE)
     return (end.at_ns - begin.at_ns) / 1e6
@@ -476,7 +456,6 @@ def _build(module: _Module, source: str) -> Any:
 
 @_function()
 def cuModuleGetFunction(module: _Module, name: bytes) -> _Kernel:
-    """Answer with a kernel."""
     if name.decode() not in module.arguments:
         raise _RefusedError(CUresult.CUDA_ERROR_NOT_FOUND)
     return _Kernel(module, name.decode())

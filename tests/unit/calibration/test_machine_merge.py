@@ -2,7 +2,6 @@ import pytest
 
 from kernelcast.calibration.calibration import merge_machines
 from kernelcast.records.device import DeviceKind
-from kernelcast.records.errors import InputError
 from kernelcast.records.machine import (
     CacheFacts,
     Curve,
@@ -76,11 +75,3 @@ def test_what_is_obtained_later_is_no_longer_missing() -> None:
     merged = merge_machines(before, after)
     assert merged.not_obtained == {"other": "no", "new": "why"}
     assert merged.curves == (curve,)
-
-
-def test_names_of_instructions_and_memories_are_checked() -> None:
-    """Refuses kinds that no model would find."""
-    with pytest.raises(InputError, match="instruction 'fp23' is not known; those that are: fp32"):
-        InstructionFacts(name="fp23")
-    with pytest.raises(InputError, match="memory 'vram' is not known"):
-        MemoryFacts(space="vram")

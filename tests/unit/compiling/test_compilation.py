@@ -38,25 +38,6 @@ def fresh_search() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("target", "sign"),
-    [
-        ("ir", "define dso_local spir_kernel void @k("),
-        ("ir-O3", "define dso_local spir_kernel void @k("),
-        ("sm_75", ".visible .entry k("),
-        ("gfx90a", ".amdhsa_kernel k"),
-        ("x86", ".type\tk,@function"),
-        ("skylake-avx512", ".type\tk,@function"),
-    ],
-)
-def test_targets(target: str, sign: str) -> None:
-    """Each target's text defines the kernel."""
-    compiled = compile_kernel(KERNEL, (), Target.parse(target))
-    assert sign in compiled.text
-    assert [kernel.name for kernel in compiled.kernels] == ["k"]
-    assert not compiled.missing
-
-
-@pytest.mark.parametrize(
     ("target", "sizes"), [("ir", None), ("sm_75", (8, 8, 8, 2)), ("gfx90a", (8, 4, 8, 2))]
 )
 def test_arguments(target: str, sizes: tuple[int, ...] | None) -> None:
@@ -79,14 +60,6 @@ def test_targets_refused(target: str) -> None:
     """What can be no processor is refused before a compiler sees it."""
     with pytest.raises(InputError, match="is no processor"):
         Target.parse(target)
-
-
-def test_errors_are_at_the_users_line() -> None:
-    """The compiler's words come back as they are, with the user's file, line and column."""
-    source = "kernel void k(global int *a)\n{\n    a[0] = missing;\n}\n"
-    with pytest.raises(CompileError) as raised:
-        compile_kernel(source, source_name="folder/heat.cl")
-    assert str(raised.value).startswith("heat.cl:3:12: error: use of undeclared identifier")
 
 
 @pytest.mark.parametrize(
