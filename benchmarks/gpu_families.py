@@ -55,7 +55,7 @@ def ask(case: Case, rates: HitRates | None = None, constants: LimiterConstants =
     machine = describe(case.device)
     volumes = compute_volumes(case.launch, read_machine(machine), rates)
     given = read_rates(machine, constants)
-    demands = make_demands(case.launch, volumes, given.warp_width)
+    demands = make_demands(case.launch, volumes, given.machine.warp_width)
     found = assess(demands, given, constants)
     return Answer(
         volumes={

@@ -82,7 +82,7 @@ class Case:
     def predict_s(self, constants: Any, *, is_measured: bool) -> float:  # noqa: ANN401 - a set
         """Predict the time, with volumes of the counters or of the model."""
         rates = read_rates(V100, constants)
-        demands = make_demands(self.launch, self.volumes, rates.warp_width)
+        demands = make_demands(self.launch, self.volumes, rates.machine.warp_width)
         if is_measured:
             demands = replace(
                 demands,

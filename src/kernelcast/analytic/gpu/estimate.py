@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from kernelcast.analytic.gpu.limiters.assess import Assessment, assess
 from kernelcast.analytic.gpu.limiters.demands import Demands, make_demands
 from kernelcast.analytic.gpu.limiters.rates import FITTED, LimiterConstants, read_rates
-from kernelcast.analytic.gpu.machine import read_machine
+from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
@@ -34,7 +34,7 @@ def estimate_from_volumes(
 ) -> AnalyticEstimate:
     """Estimate the time of a launch whose volumes are known, from the model or from counters."""
     given = read_rates(machine, constants)
-    demands = make_demands(launch, volumes, given.warp_width)
+    demands = make_demands(launch, volumes, given.machine.warp_width)
     found = assess(demands, given, constants)
     return AnalyticEstimate(
         model=MODEL,
@@ -54,7 +54,7 @@ def estimate_from_volumes(
                 volumes.occupancy.work_groups * volumes.work_group_size
             ),
             "updates_per_work_item": float(launch.updates_per_work_item),
-            **_measure_misses(launch, volumes, machine),
+            **_measure_misses(launch, volumes, given.machine),
             **{f"without_{name.lower()}_s": seconds for name, seconds in found.without.items()},
         },
         notes=tuple(dict.fromkeys((*launch.notes, *volumes.notes, *found.notes))),
@@ -88,14 +88,13 @@ def _list_quantities(
 
 
 def _measure_misses(
-    launch: ModelledLaunch, volumes: GpuVolumes, machine: MachineDescription
+    launch: ModelledLaunch, volumes: GpuVolumes, gpu: GpuMachine
 ) -> Mapping[str, float]:
     """Give misses over issued instructions, as the sampling paper's Table 1 counts them."""
     counts = launch.executed
     issued = sum(counts.operations.values()) + sum(counts.memory.values())
     if not issued:
         return {}
-    gpu = read_machine(machine)
     every = issued * volumes.work_groups * volumes.occupancy.warps_per_work_group
     return {
         "l1_miss_ratio": volumes.l2_load_bytes / gpu.l1_sector_bytes / every,

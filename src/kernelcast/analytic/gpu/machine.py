@@ -154,7 +154,7 @@ def read_machine(description: MachineDescription) -> GpuMachine:
     """Take what the GPU model needs from a machine description."""
     family = find_architecture(description)
     l1, l2 = _find_cache(description, "L1"), _find_cache(description, "L2")
-    units = need(description.compute_units, "compute_units", description)
+    units = _need(description.compute_units, "compute_units", description)
     notes: list[str] = []
     memory = description.memory("global")
     loads = memory.load_bytes_per_s if memory else {}
@@ -163,12 +163,12 @@ def read_machine(description: MachineDescription) -> GpuMachine:
         name=description.name,
         architecture=family,
         compute_units=units,
-        warp_width=need(description.warp_width, "warp_width", description),
+        warp_width=_need(description.warp_width, "warp_width", description),
         clock_hz=read_value(description.clock_hz),
-        l1_bytes=need(l1.size_bytes, "L1 size", description),
+        l1_bytes=_need(l1.size_bytes, "L1 size", description),
         l1_line_bytes=_assume(l1.line_bytes, _LINE_BYTES, "L1 line bytes", notes),
         l1_sector_bytes=_assume(l1.sector_bytes, _SECTOR_BYTES, "L1 sector bytes", notes),
-        l2_bytes=need(l2.size_bytes, "L2 size", description),
+        l2_bytes=_need(l2.size_bytes, "L2 size", description),
         l2_units=_assume(l2.shared_by, units, "compute units of an L2 cache", notes),
         dram_fetch_bytes=_assume(l2.sector_bytes, _FETCH_BYTES, "L2 sector bytes", notes),
         registers=_assume(
@@ -194,7 +194,7 @@ def read_value(trait: Trait[Number] | None) -> Number | None:
     return trait.value if trait else None
 
 
-def need(trait: Trait[Number] | None, what: str, description: MachineDescription) -> Number:
+def _need(trait: Trait[Number] | None, what: str, description: MachineDescription) -> Number:
     """Give a number, or say how to get it."""
     if trait is not None:
         return trait.value

@@ -173,7 +173,9 @@ def test_features_come_from_the_estimate() -> None:
 def test_volumes_by_counters_replace_modelled_ones() -> None:
     """Takes twice as long where counters saw twice the bytes."""
     launch, rates = make_copy(), read_rates(V100, FITTED)
-    demands = make_demands(launch, compute_volumes(launch, read_machine(V100)), rates.warp_width)
+    demands = make_demands(
+        launch, compute_volumes(launch, read_machine(V100)), rates.machine.warp_width
+    )
     seen = replace(
         demands,
         dram_load_bytes=2 * demands.dram_load_bytes,

@@ -14,7 +14,7 @@ from kernelcast.analytic.gpu.limiters.rates import FITTED, Saturation, read_rate
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
-from kernelcast.records.machine import MachineDescription, MemoryFacts
+from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts
 from kernelcast.records.traits import Trait, TraitSource
 
 RECORDS = Path(__file__).parents[4] / "../shared/reference/warpspeed/measured_v100_3d25pt.json"
@@ -38,6 +38,10 @@ BARE = MachineDescription(
     compute_units=Trait(value=10, source=TraitSource.REPORTED),
     warp_width=Trait(value=32, source=TraitSource.REPORTED),
     clock_hz=known(1e9),
+    caches=tuple(
+        CacheFacts(name=name, size_bytes=Trait(value=size, source=TraitSource.REPORTED))
+        for name, size in (("L1", 1 << 17), ("L2", 1 << 22))
+    ),
     memories=(MemoryFacts(space="global", copy_bytes_per_s=known(1e11), latency_s=known(4e-7)),),
 )
 

@@ -133,17 +133,19 @@ def time_l1(
     since the cache has one port (as between L1 and L2 of a CPU in the ECM model).
     """
     per_warp = demands.half_warp_cycles if constants.counts_half_warps else demands.l1_cycles
-    cycles_per_s = rates.compute_units * rates.clock_hz / plan.private_factor
-    sectors = demands.l2_load_bytes / rates.sector_bytes if constants.counts_fill else 0.0
+    cycles_per_s = rates.machine.compute_units * rates.clock_hz / plan.private_factor
+    sectors = (
+        demands.l2_load_bytes / rates.machine.l1_sector_bytes if constants.counts_fill else 0.0
+    )
     waiting = constants.exposed_wavefronts * per_warp
     waiting += constants.exposed_lines * demands.lines
     # Only what L1 has can wait behind what it has not; half of that where all places are taken.
     # Where all are taken, some work-group always waits for the DRAM while others use the cache: box
     # stencils with 2048 work-items a unit reach the bandwidth of a copy, those with 1024 do not.
     idleness = _USUAL_IDLENESS
-    if rates.max_work_items is not None:
+    if rates.machine.max_work_items_per_unit is not None:
         resident = demands.resident * demands.work_group_size
-        idleness = max(0.0, 1 - resident / rates.max_work_items)
+        idleness = max(0.0, 1 - resident / rates.machine.max_work_items_per_unit)
     waiting *= demands.hit_share * (0.25 + 0.5 * idleness)
     busy_s = (per_warp * demands.warps + sectors) / cycles_per_s
     return busy_s, waiting * demands.warps / cycles_per_s
@@ -182,7 +184,9 @@ def count_in_flight(demands: Demands, rates: GpuRates) -> float:
     loaded, stored = (
         each / demands.work_items for each in (demands.dram_load_bytes, demands.dram_store_bytes)
     )
-    return max(loaded / demands.rounds, min(loaded, _FETCH_BYTES / rates.warp_width), stored)
+    return max(
+        loaded / demands.rounds, min(loaded, _FETCH_BYTES / rates.machine.warp_width), stored
+    )
 
 
 def time_latency(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
@@ -192,7 +196,7 @@ def time_latency(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
     round waits for the farthest level that one of its loads reaches.
     """
     rounds = demands.rounds * demands.warps
-    to_l2 = min(demands.l2_load_bytes / (rates.sector_bytes * rounds), 1.0)
+    to_l2 = min(demands.l2_load_bytes / (rates.machine.l1_sector_bytes * rounds), 1.0)
     to_dram = min(demands.dram_load_bytes / (_FETCH_BYTES * rounds), to_l2)
     wait_s = (
         rates.l1_latency_s
@@ -211,7 +215,7 @@ def time_translation(demands: Demands, rates: GpuRates, plan: Schedule) -> float
     if rates.translation is None:
         return 0.0
     missing = max(demands.pages - rates.translation.pages, 0.0)
-    groups = demands.work_groups / rates.compute_units * plan.private_factor
+    groups = demands.work_groups / rates.machine.compute_units * plan.private_factor
     return groups * missing * rates.translation.miss_s
 
 
@@ -229,12 +233,12 @@ def time_local(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
         demands.work.local_wavefronts
         if demands.work
         else sum(
-            times * max(one.bytes * rates.warp_width / _BANKS_BYTES, 1.0)
+            times * max(one.bytes * rates.machine.warp_width / _BANKS_BYTES, 1.0)
             for one, times in demands.executed.memory.items()
             if one.space is MemorySpace.LOCAL
         )
     )
-    per_s = rates.compute_units * rates.clock_hz / plan.private_factor
+    per_s = rates.machine.compute_units * rates.clock_hz / plan.private_factor
     return cycles * demands.local_ways * demands.warps / per_s
 
 
@@ -245,7 +249,7 @@ def time_atomics(demands: Demands, rates: GpuRates, notes: list[str]) -> float:
         "global_same": (demands.atomics.same, rates.clock_hz),
         "global_distinct": (demands.atomics.distinct, by_l2 / _ATOMIC_BYTES),
         "local_distinct": (
-            demands.atomics.local, rates.compute_units * rates.clock_hz * _LOCAL_ATOMICS
+            demands.atomics.local, rates.machine.compute_units * rates.clock_hz * _LOCAL_ATOMICS
         ),
     }  # fmt: skip
     seconds = 0.0
@@ -352,7 +356,7 @@ def time_instructions(
     slots = _find_slots(demands)
     fp32 = _peak(rates, "fp32")
     if not fp32:
-        fp32 = rates.compute_units * rates.clock_hz * _LANES
+        fp32 = rates.machine.compute_units * rates.clock_hz * _LANES
         if slots["fp32"] or slots["int"] or slots["special"]:
             notes.append(
                 f"fp32 peak: not in the machine description, {_LANES} lanes a compute unit "
@@ -365,7 +369,7 @@ def time_instructions(
         "special": _peak(rates, "native_special"),
     }
     stand_ins = {"fp64": fp32 / 2, "int": fp32, "special": fp32 / _SPECIAL_SHARE}
-    lanes = demands.warps * rates.warp_width * plan.private_factor
+    lanes = demands.warps * rates.machine.warp_width * plan.private_factor
     times: dict[str, float] = {}
     for name, known in peaks.items():
         if slots[name]:
@@ -391,7 +395,7 @@ def time_issue(
     On NVIDIA's GPUs every instruction takes a slot, also a load, its address and a branch; AMD's
     issue those beside arithmetic.
     """
-    slots, family = _find_slots(demands), rates.architecture
+    slots, family = _find_slots(demands), rates.machine.architecture
     every = sum(slots.values())
     if demands.work is not None and family.issues_all_in_turn:
         every = demands.work.issued
@@ -404,8 +408,10 @@ def time_issue(
             if one.space is not MemorySpace.PRIVATE
         )
     longest = slots[max(arithmetic, key=arithmetic.__getitem__)] if arithmetic else 0.0
-    lanes_per_s = family.issued_lanes * rates.compute_units * rates.clock_hz / plan.private_factor
-    each_s = demands.warps * rates.warp_width / lanes_per_s
+    lanes_per_s = (
+        family.issued_lanes * rates.machine.compute_units * rates.clock_hz / plan.private_factor
+    )
+    each_s = demands.warps * rates.machine.warp_width / lanes_per_s
     if demands.work is not None:
         return every * each_s, min(every * each_s, max(arithmetic.values(), default=0.0))
     return every * each_s, (every - longest) * each_s
@@ -421,7 +427,7 @@ def _find_ridge(rates: GpuRates, name: str) -> float:
     latency = facts.completion_latency_s.get(1)
     if latency is None or facts.peak_per_s is None:
         return 0.0
-    return facts.peak_per_s.value / rates.compute_units * latency.value
+    return facts.peak_per_s.value / rates.machine.compute_units * latency.value
 
 
 def _peak(rates: GpuRates, name: str) -> float:
@@ -449,7 +455,7 @@ class Assessment:
 def assess(demands: Demands, rates: GpuRates, constants: LimiterConstants) -> Assessment:
     """Compute the time of a launch."""
     notes: list[str] = []
-    even = balance(demands.work_groups, rates.compute_units, demands.resident)
+    even = balance(demands.work_groups, rates.machine.compute_units, demands.resident)
     limits = _measure(demands, rates, constants, even, notes)
     if not constants.counts_beyond_paper:
         limits = Limits(
@@ -458,7 +464,7 @@ def assess(demands: Demands, rates: GpuRates, constants: LimiterConstants) -> As
             power=limits.power,
         )
     else:
-        whole = schedule(demands.work_groups, rates.compute_units, demands.resident)
+        whole = schedule(demands.work_groups, rates.machine.compute_units, demands.resident)
         tail_s = _measure(demands, rates, constants, whole, []).combine() - limits.combine()
         overheads = {"tail": max(tail_s, 0.0), "launch": rates.launch_s}
         limits = replace(limits, times={**limits.times, **overheads})

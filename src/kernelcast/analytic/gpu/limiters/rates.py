@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
 
-from kernelcast.analytic.gpu.limiters.demands import SECTOR_BYTES
-from kernelcast.analytic.gpu.machine import Architecture, find_architecture, need, read_value
+from kernelcast.analytic.gpu.machine import GpuMachine, read_machine, read_value
 from kernelcast.records.errors import InputError
-from kernelcast.records.machine import Curve, InstructionFacts, MachineDescription
+from kernelcast.records.machine import InstructionFacts, MachineDescription
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,36 +125,30 @@ class DramRate:
         return (1 - mixed) * self.load.at(items) + mixed * self.copy.at(items)
 
 
-def read_dram_rate(machine: MachineDescription, notes: list[str]) -> DramRate:
-    """Take the bandwidth of the DRAM from a machine description."""
-    memory = machine.memory("global")
-    loads = [one.value for one in memory.load_bytes_per_s.values()] if memory else []
-    copy = memory.copy_bytes_per_s.value if memory and memory.copy_bytes_per_s else 0.0
-    if not loads and not copy:
+def _read_dram_rate(gpu: GpuMachine, description: MachineDescription, notes: list[str]) -> DramRate:
+    load = gpu.dram_load_bytes_per_s or gpu.dram_copy_bytes_per_s
+    copy = gpu.dram_copy_bytes_per_s or load
+    if not load or not copy:
         msg = (
-            f"machine {machine.id}: the bandwidth of global memory is missing, and the GPU model "
+            f"machine {gpu.id}: the bandwidth of global memory is missing, and the GPU model "
             "cannot do without it; `kernelcast calibrate --only bandwidth` measures it, or write "
             "it into the machine file"
         )
         raise InputError(msg)
-    peaks = {"load": max(loads, default=copy), "copy": copy or max(loads)}
-    found = {name: _read_curve(machine, name, peak, notes) for name, peak in peaks.items()}
-    return DramRate(load=found["load"], copy=found["copy"])
+    memory = description.memory("global")
 
+    def read_curve(name: str, peak: float) -> Saturation:
+        curve = description.curve(f"saturation/global/{name}")
+        if curve is not None:
+            return Saturation(items=curve.x, bytes_per_s=curve.y)
+        if memory is not None and memory.latency_s is not None:
+            enough = peak * memory.latency_s.value / ELEMENT_BYTES / gpu.compute_units
+            notes.append(f"saturation of {name}: not measured, from latency by Little's law")
+            return Saturation(items=(enough,), bytes_per_s=(peak,))
+        notes.append(f"saturation of {name}: not measured and no latency known, taken as saturated")
+        return DramRate.flat(peak).load
 
-def _read_curve(
-    machine: MachineDescription, name: str, peak: float, notes: list[str]
-) -> Saturation:
-    curve: Curve | None = machine.curve(f"saturation/global/{name}")
-    if curve is not None:
-        return Saturation(items=curve.x, bytes_per_s=curve.y)
-    memory = machine.memory("global")
-    if memory is not None and memory.latency_s is not None and machine.compute_units is not None:
-        enough = peak * memory.latency_s.value / ELEMENT_BYTES / machine.compute_units.value
-        notes.append(f"saturation of {name}: not measured, from latency by Little's law")
-        return Saturation(items=(enough,), bytes_per_s=(peak,))
-    notes.append(f"saturation of {name}: not measured and no latency known, taken as saturated")
-    return DramRate.flat(peak).load
+    return DramRate(load=read_curve("load", load), copy=read_curve("copy", copy))
 
 
 _BYTES_PER_CYCLE = 128
@@ -167,12 +160,9 @@ _LAUNCH_S = 2.4e-6
 class GpuRates:
     """What a GPU does per second."""
 
-    compute_units: int
-    warp_width: int
+    machine: GpuMachine
     clock_hz: float
-    """Cycles of an L1 cache per second."""
-    sector_bytes: int
-    """Bytes of a line that arrive in L1 together."""
+    """Cycles of an L1 cache per second, also where the description lacks the clock."""
     l2_bytes_per_s: float | None
     dram: DramRate
     l1_latency_s: float
@@ -185,13 +175,12 @@ class GpuRates:
     translation: Translation | None
     notes: tuple[str, ...]
     overlap_power: float
-    architecture: Architecture
-    max_work_items: int | None = None
 
 
 def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuRates:
     """Take what the limiters need from a machine description."""
     notes: list[str] = []
+    gpu = read_machine(machine)
     l1, l2 = machine.cache("L1"), machine.cache("L2")
     l2_rate, dram_rate = constants.bandwidths.get(machine.id, (None, None))
     if l2_rate is None:
@@ -209,12 +198,10 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
     # The paper's constants stay the paper's.
     own = machine.costs.get("overlap_power") if constants.counts_beyond_paper else None
     return GpuRates(
-        compute_units=need(machine.compute_units, "compute_units", machine),
-        warp_width=need(machine.warp_width, "warp_width", machine),
-        clock_hz=_find_clock(machine, notes),
-        sector_bytes=read_value(l1.sector_bytes if l1 else None) or SECTOR_BYTES,
+        machine=gpu,
+        clock_hz=_find_clock(gpu, notes),
         l2_bytes_per_s=l2_rate,
-        dram=DramRate.flat(dram_rate) if dram_rate else read_dram_rate(machine, notes),
+        dram=DramRate.flat(dram_rate) if dram_rate else _read_dram_rate(gpu, machine, notes),
         l1_latency_s=read_value(l1.latency_s if l1 else None) or 0.0,
         l2_latency_s=read_value(l2.latency_s if l2 else None) or 0.0,
         dram_latency_s=read_value(memory.latency_s if memory else None) or 0.0,
@@ -224,21 +211,18 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
         translation=_find_translation(machine, constants, notes),
         notes=tuple(notes),
         overlap_power=constants.overlap_power if own is None else own.value,
-        architecture=find_architecture(machine),
-        max_work_items=read_value(machine.max_work_items_per_unit),
     )
 
 
-def _find_clock(machine: MachineDescription, notes: list[str]) -> float:
+def _find_clock(machine: GpuMachine, notes: list[str]) -> float:
     if machine.clock_hz is not None:
-        return machine.clock_hz.value
-    l1 = machine.cache("L1")
-    if l1 is not None and l1.load_bytes_per_s is not None and machine.compute_units is not None:
+        return machine.clock_hz
+    if machine.l1_bytes_per_s is not None:
         notes.append(
             f"clock: not in the machine description, taken from the bandwidth of L1 at "
             f"{_BYTES_PER_CYCLE} bytes a cycle"
         )
-        return l1.load_bytes_per_s.value / machine.compute_units.value / _BYTES_PER_CYCLE
+        return machine.l1_bytes_per_s / machine.compute_units / _BYTES_PER_CYCLE
     msg = (
         f"machine {machine.id}: neither clock_hz nor the bandwidth of L1 is known; `kernelcast "
         "calibrate --only clock` or `--only caches` measures it, or write it into the machine file"
