@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
@@ -139,6 +140,21 @@ class MachineDescription:
 
     def curve(self, name: str) -> Curve | None:
         return next((curve for curve in self.curves if curve.name == name), None)
+
+    def require_kind(self, kind: DeviceKind) -> None:
+        """Refuse to describe a device of another kind."""
+        if self.kind is not kind:
+            model = f"the {kind.upper()} model needs a {kind.upper()}"
+            raise InputError(f"machine {self.id} is of kind {self.kind}; {model}")
+
+
+def refuse_missing(machine: str, what: str, benchmark: str) -> NoReturn:
+    """Say that a number of a machine is missing, and which microbenchmark measures it."""
+    msg = (
+        f"{machine}: {what} is not known; measure it with `kernelcast calibrate --only "
+        f"{benchmark}`, or write it into the machine description"
+    )
+    raise InputError(msg)
 
 
 def _check_name(kind: str, name: str, known: tuple[str, ...]) -> None:

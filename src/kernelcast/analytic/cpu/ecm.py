@@ -14,6 +14,7 @@ from kernelcast.analytic.cpu.in_core import InCoreTerms
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, Transfer
 from kernelcast.records.errors import InputError
+from kernelcast.records.machine import refuse_missing
 
 CORE = "CPU"
 """The ceiling that is the core itself."""
@@ -197,11 +198,7 @@ def predict_ecm(
     transfers = [_time_between_caches(one, machine) for one in inner]
     rate = machine.streams.saturated(last.loaded, last.stored)
     if rate is None and last.lines:
-        msg = (
-            f"{machine.name}: its memory bandwidth is not known; measure it with `kernelcast "
-            "calibrate --only bandwidth`, or write it into the machine description"
-        )
-        raise InputError(msg)
+        refuse_missing(machine.name, "its memory bandwidth", "bandwidth")
     bytes_per_cycle = rate.bytes_per_s / machine.clock_hz if rate else math.inf
     transfers.append(
         TransferTime(
@@ -222,11 +219,7 @@ def _time_between_caches(transfer: Transfer, machine: CpuMachine) -> TransferTim
     cache = next(one for one in machine.caches if one.name == transfer.farther)
     lines = max(transfer.loaded, transfer.stored) if cache.is_full_duplex else transfer.lines
     if cache.cycles_per_line is None and lines:
-        msg = (
-            f"{machine.name}: caches.{cache.name}.load_bytes_per_s is not known; measure it with "
-            "`kernelcast calibrate --only caches`, or write it into the machine description"
-        )
-        raise InputError(msg)
+        refuse_missing(machine.name, f"caches.{cache.name}.load_bytes_per_s", "caches")
     return TransferTime(
         nearer=transfer.nearer,
         farther=transfer.farther,

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.errors import InputError
+from kernelcast.records.machine import refuse_missing
 from kernelcast.records.operations import MemorySpace, NumberClass, Operation, OperationKind
 
 _AS_INTEGER = frozenset({
@@ -151,11 +152,7 @@ class InstructionTable:
         loaded = nest.executed.memory_bytes(MemorySpace.GLOBAL, is_store=False)
         rate = self._machine.streams.reached(nearest, 1.0, 0.0, 1)
         if rate is None and loaded:
-            msg = (
-                f"{self._machine.name}: the load bandwidth of {nearest} is not known; measure it "
-                "with `kernelcast calibrate --only caches`"
-            )
-            raise InputError(msg)
+            refuse_missing(self._machine.name, f"the load bandwidth of {nearest}", "caches")
         return loaded / rate.bytes_per_s * self._machine.clock_hz if rate else 0.0
 
 

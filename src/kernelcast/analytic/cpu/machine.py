@@ -8,7 +8,12 @@ from math import inf
 from kernelcast.records.cache_volumes import MEMORY
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
-from kernelcast.records.machine import CacheFacts, InstructionFacts, MachineDescription
+from kernelcast.records.machine import (
+    CacheFacts,
+    InstructionFacts,
+    MachineDescription,
+    refuse_missing,
+)
 from kernelcast.records.traits import Trait, TraitSource
 
 LOADS_PER_STORE: Mapping[str, float] = {
@@ -149,8 +154,7 @@ class CpuMachine:
 
     def __post_init__(self) -> None:
         if not self.caches:
-            msg = f"{self.name}: no caches; {_remedy('caches')}"
-            raise InputError(msg)
+            refuse_missing(self.name, "the size of its caches", "caches")
         if self.caches[0].is_victim:
             msg = (
                 f"{self.name}: {self.caches[0].name} is a victim cache; expected a plain one first"
@@ -195,9 +199,7 @@ def read_machine(
     description: MachineDescription, *, overlapping: Collection[str] = ()
 ) -> CpuMachine:
     """Take what the CPU models need from a machine description."""
-    if description.kind is not DeviceKind.CPU:
-        msg = f"{description.name} is a {description.kind}; the CPU model needs a CPU"
-        raise InputError(msg)
+    description.require_kind(DeviceKind.CPU)
     cores = int(_need(description, description.compute_units, "compute_units", "clock"))
     clock_hz = _need(description, description.clock_hz, "clock_hz", "clock")
     known = {cache.name for cache in description.caches} | {MEMORY}
@@ -270,18 +272,9 @@ def _is_measured(trait: Trait[int] | Trait[float] | None) -> bool:
 def _need(
     description: MachineDescription, trait: Trait[int] | Trait[float] | None, key: str, only: str
 ) -> float:
-    """Refuse a description that lacks a number, and say how to get it."""
     if trait is None:
-        msg = f"{description.name}: {key} is not known; {_remedy(only)}"
-        raise InputError(msg)
+        refuse_missing(description.name, key, only)
     return trait.value
-
-
-def _remedy(only: str) -> str:
-    return (
-        f"measure it with `kernelcast calibrate --only {only}`, or write it into the machine "
-        "description"
-    )
 
 
 def read_stream_rates(description: MachineDescription) -> StreamRates:

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kernelcast.records.errors import InputError
-from kernelcast.records.machine import CacheFacts, MachineDescription
+from kernelcast.records.machine import CacheFacts, MachineDescription, refuse_missing
 from kernelcast.records.traits import Trait
 
 
@@ -196,14 +195,9 @@ def read_value(trait: Trait[Number] | None) -> Number | None:
 
 def _need(trait: Trait[Number] | None, what: str, description: MachineDescription) -> Number:
     """Give a number, or say how to get it."""
-    if trait is not None:
-        return trait.value
-    msg = (
-        f"machine {description.id}: {what} is missing, and the GPU model cannot do without it; "
-        f"measure it with `kernelcast calibrate --only {_MEASURED_BY[what]}`, or write it into "
-        "the machine file"
-    )
-    raise InputError(msg)
+    if trait is None:
+        refuse_missing(description.id, what, _MEASURED_BY[what])
+    return trait.value
 
 
 def _assume(trait: Trait[int] | None, default: int, what: str, notes: list[str]) -> int:

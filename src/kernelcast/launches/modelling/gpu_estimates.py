@@ -59,9 +59,7 @@ def model_volumes(
     launch: ModelledLaunch, machine: MachineDescription, rates: HitRates | None = None
 ) -> GpuVolumes:
     """Ask the GPU model for the data that a launch moves."""
-    if machine.kind is not DeviceKind.GPU:
-        msg = f"machine {machine.id} is of kind {machine.kind}; the GPU model needs a GPU"
-        raise InputError(msg)
+    machine.require_kind(DeviceKind.GPU)
     limit = machine.max_work_group_size
     size = launch.ndrange.work_group_size
     if limit is not None and size > limit.value:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
-from typing import NoReturn
 
 from kernelcast.analytic.cpu.opencl.core import find_execution
 from kernelcast.analytic.cpu.opencl.device import read_device
@@ -23,7 +22,7 @@ from kernelcast.launches.modelling.launches import find_unknown, model_launch
 from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, KernelcastError
-from kernelcast.records.machine import MachineDescription
+from kernelcast.records.machine import MachineDescription, refuse_missing
 from kernelcast.records.operations import MemorySpace, NumberClass, OperationKind
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import RequestPattern, SoftwareCounters
@@ -77,7 +76,7 @@ def _read_gpu(launch: ModelledLaunch, machine: MachineDescription) -> Units:
     notes = list(occupancy.notes)
     bandwidth = gpu.dram_load_bytes_per_s or gpu.dram_copy_bytes_per_s
     if not bandwidth:
-        _refuse(machine, "the bandwidth of global memory", "bandwidth")
+        refuse_missing(machine.id, "the bandwidth of global memory", "bandwidth")
     lanes = dict.fromkeys(("fp32", *_SLOWER), 1)
     return Units(
         count=count,
@@ -132,7 +131,7 @@ def _read_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Units:
 def _find_latency(machine: MachineDescription) -> float:
     memory = machine.memory("global")
     if memory is None or memory.latency_s is None:
-        _refuse(machine, "the latency of global memory", "caches")
+        refuse_missing(machine.id, "the latency of global memory", "caches")
     return memory.latency_s.value
 
 
@@ -162,20 +161,12 @@ def _time_instructions(
         if facts is not None and facts.peak_per_s is not None:
             times[kind] = count * max(width, lanes[kind]) / facts.peak_per_s.value
     if "fp32" not in times:
-        _refuse(machine, "the throughput of fp32", "instructions-fp32")
+        refuse_missing(machine.id, "the throughput of fp32", "instructions-fp32")
     for kind, factor in _SLOWER.items():
         if kind not in times:
             times[kind] = factor * times["fp32"]
             notes.append(f"throughput of {kind}: not known, {factor:g} times slower than fp32")
     return times
-
-
-def _refuse(machine: MachineDescription, what: str, only: str) -> NoReturn:
-    msg = (
-        f"machine {machine.id}: {what} is missing, and MWP-CWP cannot do without it; measure it "
-        f"with `kernelcast calibrate --only {only}`, or write it into the machine file"
-    )
-    raise InputError(msg)
 
 
 MODEL = "mwp_cwp"

@@ -94,7 +94,7 @@ def test_bandwidths_of_a_calibrated_machine_are_shared_by_its_cores() -> None:
         (replace(IVY, clock_hz=None), r"clock_hz is not known; .* calibrate --only clock"),
         (cache_with(size_bytes=None), r"caches.L2.size_bytes is not known; .* --only caches"),
         (cache_with(line_bytes=None), "caches.L2.line_bytes is not known"),
-        (replace(IVY, caches=()), "no caches; .* --only caches"),
+        (replace(IVY, caches=()), "size of its caches is not known; .* --only caches"),
         (
             cache_with(size_bytes=Trait(value=100_000, source=TraitSource.PUBLISHED)),
             "L2: 100000 bytes; expected whole sets of 8 ways of 64 bytes",

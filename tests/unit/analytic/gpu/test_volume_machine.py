@@ -53,7 +53,7 @@ def test_missing_number_is_named_with_its_command() -> None:
     caches = tuple(
         replace(one, size_bytes=None) if one.name == "L2" else one for one in description.caches
     )
-    with pytest.raises(InputError, match=r"v100: L2 size is missing.*calibrate --only caches"):
+    with pytest.raises(InputError, match=r"v100: L2 size is not known.*calibrate --only caches"):
         read_machine(replace(description, caches=caches))
 
 

@@ -3,11 +3,9 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NoReturn
 
 from kernelcast.records.device import DeviceKind
-from kernelcast.records.errors import InputError
-from kernelcast.records.machine import InstructionFacts, MachineDescription
+from kernelcast.records.machine import InstructionFacts, MachineDescription, refuse_missing
 from kernelcast.records.traits import Trait
 
 _USUAL_LANES = 8
@@ -190,15 +188,13 @@ class CpuDevice:
 
 def read_device(description: MachineDescription) -> CpuDevice:
     """Take what the model needs from a calibrated machine description."""
-    if description.kind is not DeviceKind.CPU:
-        msg = f"{description.name} is a {description.kind}; the CPU model needs a CPU"
-        raise InputError(msg)
+    description.require_kind(DeviceKind.CPU)
     fp32 = description.instruction("fp32")
     if fp32 is None or fp32.peak_per_s is None or 1 not in fp32.completion_latency_s:
-        _refuse(description, "throughput and latency of fp32", "instructions-fp32")
+        refuse_missing(description.name, "throughput and latency of fp32", "instructions-fp32")
     cores = _find_cores(description, fp32)
     if not description.caches:
-        _refuse(description, "its caches", "caches")
+        refuse_missing(description.name, "the size of its caches", "caches")
     notes: list[str] = []
     lanes = _find_lanes(fp32, cores, notes)
     line = description.caches[0].line_bytes
@@ -257,7 +253,7 @@ def _read_caches(description: MachineDescription, cores: int) -> list[DeviceCach
     found = []
     for cache in description.caches:
         if cache.size_bytes is None:
-            _refuse(description, f"caches.{cache.name}.size_bytes", "caches")
+            refuse_missing(description.name, f"caches.{cache.name}.size_bytes", "caches")
         shared = cache.shared_by.value if cache.shared_by else 1
         size = float(cache.size_bytes.value)
         load, store = _read_times(cache.load_bytes_per_s, cache.copy_bytes_per_s)
@@ -277,7 +273,7 @@ def _read_caches(description: MachineDescription, cores: int) -> list[DeviceCach
 def _read_memory(description: MachineDescription) -> DeviceCache:
     memory = description.memory("global")
     if memory is None or not memory.load_bytes_per_s:
-        _refuse(description, "the bandwidth of global memory", "bandwidth")
+        refuse_missing(description.name, "the bandwidth of global memory", "bandwidth")
     # The largest of seven noisy figures, by the bytes of an element, would err to the high side.
     ordered = sorted(memory.load_bytes_per_s.values(), key=lambda one: one.value)
     load, store = _read_times(ordered[len(ordered) // 2], memory.copy_bytes_per_s)
@@ -295,11 +291,3 @@ def _read_times(load: Trait[float] | None, copy: Trait[float] | None) -> tuple[f
     both = 2 / copy.value if copy else 2 / load.value  # type: ignore[union-attr]  # one is there
     one = min(1 / load.value, both) if load else both / 2
     return one, max(both - one, one)
-
-
-def _refuse(description: MachineDescription, what: str, only: str) -> NoReturn:
-    msg = (
-        f"{description.name}: {what} is not known; measure it with `kernelcast calibrate --only "
-        f"{only}`, or write it into the machine description"
-    )
-    raise InputError(msg)

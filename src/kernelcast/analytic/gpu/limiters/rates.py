@@ -8,7 +8,7 @@ from typing import Self
 
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine, read_value
 from kernelcast.records.errors import InputError
-from kernelcast.records.machine import InstructionFacts, MachineDescription
+from kernelcast.records.machine import InstructionFacts, MachineDescription, refuse_missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,12 +129,7 @@ def _read_dram_rate(gpu: GpuMachine, description: MachineDescription, notes: lis
     load = gpu.dram_load_bytes_per_s or gpu.dram_copy_bytes_per_s
     copy = gpu.dram_copy_bytes_per_s or load
     if not load or not copy:
-        msg = (
-            f"machine {gpu.id}: the bandwidth of global memory is missing, and the GPU model "
-            "cannot do without it; `kernelcast calibrate --only bandwidth` measures it, or write "
-            "it into the machine file"
-        )
-        raise InputError(msg)
+        refuse_missing(gpu.id, "the bandwidth of global memory", "bandwidth")
     memory = description.memory("global")
 
     def read_curve(name: str, peak: float) -> Saturation:
