@@ -206,7 +206,8 @@ class _Job:
         log = self._start(folder, compiler, how, libraries)
         front = folder / "front.ll"
         code = front.read_text(encoding="utf-8")
-        opened = _open_up(code)
+        # Let code be inlined that clang 21 forbids to, and make all but kernels internal.
+        opened = _FUNCTION.sub("define internal ", _NO_INLINE.sub(r"\1", code))
         if self.target.is_unoptimised:
             kernels = read_kernels(code, "", self.target)
             return {
@@ -225,13 +226,29 @@ class _Job:
         if self.target.format is CodeFormat.PTX:
             if any(one.address_space == "constant" for each in kernels for one in each.arguments):
                 optimised = self._write(folder, compiler, "front.ll", (*profile, "-emit-llvm"))
-                (folder / "moved.ll").write_text(_move_constants(optimised), encoding="utf-8")
+                # A CUDA launch cannot pass a pointer to constant memory.
+                moved = []
+                for line in optimised.splitlines():
+                    if _LAUNCH_VARIABLE in line:
+                        moved.append(line)
+                        continue
+                    invariant = ", !invariant.load !999999" if _CONSTANT_LOAD.match(line) else ""
+                    spaces = _CONSTANT_SPACE.sub("addrspace(1)", line)
+                    moved.append(_CONSTANT_INTRINSIC.sub(r"\1.p1", spaces) + invariant)
+                (folder / "moved.ll").write_text(
+                    "\n".join([*moved, "!999999 = !{}", ""]), encoding="utf-8"
+                )
                 text = self._write(
                     folder, compiler, "moved.ll", ("-O3", "-disable-llvm-passes", "-S")
                 )
             text = _require_sizes(text, kernels)
+        names: set[str] = set()
+        if self.target.format is CodeFormat.PTX:
+            names = set(_EXTERN.findall(text))
+        elif self.target.format is CodeFormat.AMD:
+            names = {*_AMD_REFERENCE.findall(text)} - {*_AMD_LABEL.findall(text)}
         return {
-            "text": text, "log": log, "missing": _find_missing_builtins(text, self.target),
+            "text": text, "log": log, "missing": sorted(map(demangle, names - _OF_THE_DRIVER)),
             "kernels": [asdict(kernel) for kernel in kernels],
         }  # fmt: skip
 
@@ -286,11 +303,6 @@ class _Job:
                 raise CompileError(msg)
 
 
-def _open_up(code: str) -> str:
-    """Let code be inlined that clang 21 forbids to, and make all but kernels internal."""
-    return _FUNCTION.sub("define internal ", _NO_INLINE.sub(r"\1", code))
-
-
 def _require_sizes(ptx: str, kernels: Sequence[CompiledKernel]) -> str:
     """Note the work-group sizes that kernels require, which clang leaves out of PTX."""
     for kernel in kernels:
@@ -300,19 +312,6 @@ def _require_sizes(ptx: str, kernels: Sequence[CompiledKernel]) -> str:
             size = ", ".join(map(str, kernel.required_local_size))
             ptx = f"{ptx[:place]}\n.reqntid {size}{ptx[place:]}"
     return ptx
-
-
-def _move_constants(code: str) -> str:
-    """Move constants to global memory: a CUDA launch cannot pass a pointer to constant memory."""
-    moved = []
-    for line in code.splitlines():
-        if _LAUNCH_VARIABLE in line:
-            moved.append(line)
-            continue
-        invariant = ", !invariant.load !999999" if _CONSTANT_LOAD.match(line) else ""
-        spaces = _CONSTANT_SPACE.sub("addrspace(1)", line)
-        moved.append(_CONSTANT_INTRINSIC.sub(r"\1.p1", spaces) + invariant)
-    return "\n".join([*moved, "!999999 = !{}", ""])
 
 
 def _name_machine(target: Target) -> tuple[str, ...]:
@@ -392,15 +391,6 @@ def _list_visible(folder: Path, files: Mapping[str, Path], include_folders: Sequ
 def _shorten(output: str) -> str:
     """Leave out what a crashed compiler says of itself."""
     return output.partition("PLEASE submit a bug report")[0].strip()
-
-
-def _find_missing_builtins(text: str, target: Target) -> list[str]:
-    names: set[str] = set()
-    if target.format is CodeFormat.PTX:
-        names = set(_EXTERN.findall(text))
-    elif target.format is CodeFormat.AMD:
-        names = {*_AMD_REFERENCE.findall(text)} - {*_AMD_LABEL.findall(text)}
-    return sorted(map(demangle, names - _OF_THE_DRIVER))
 
 
 def demangle(name: str) -> str:

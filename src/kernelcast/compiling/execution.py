@@ -223,8 +223,19 @@ class _WorkGroup:
             block = self._blocks[place]
             if place in self._starts and mask is None and not waiting:
                 self._skip(place, visits)
-            self._execute(block, mask)
-            warps = self._count_warps(mask)
+            for one in block.slice:
+                value = self._evaluate(one)
+                name = one.written[0]
+                if mask is not None and name in self._registers:
+                    old = self._registers[name]
+                    value = None if value is None or old is None else np.where(mask, value, old)
+                self._registers[name] = value
+            if mask is None:
+                warps = self._warps
+            else:
+                whole = np.zeros(self._warps * self._width, dtype=np.bool_)
+                whole[: self._size] = mask
+                warps = int(whole.reshape(self._warps, self._width).any(axis=1).sum())
             visits[place] += warps
             ways = self._branch(place, block, mask)
             if ways is None:
@@ -248,22 +259,6 @@ class _WorkGroup:
             self._registers[f"%ctaid.{name}"] = group % count
             self._registers[f"%nctaid.{name}"] = count
             items, group = items // size, group // count
-
-    def _count_warps(self, mask: npt.NDArray[np.bool_] | None) -> int:
-        if mask is None:
-            return self._warps
-        whole = np.zeros(self._warps * self._width, dtype=np.bool_)
-        whole[: self._size] = mask
-        return int(whole.reshape(self._warps, self._width).any(axis=1).sum())
-
-    def _execute(self, block: _Block, mask: npt.NDArray[np.bool_] | None) -> None:
-        for one in block.slice:
-            value = self._evaluate(one)
-            name = one.written[0]
-            if mask is not None and name in self._registers:
-                old = self._registers[name]
-                value = None if value is None or old is None else np.where(mask, value, old)
-            self._registers[name] = value
 
     def _branch(
         self, place: int, block: _Block, mask: npt.NDArray[np.bool_] | None
@@ -336,7 +331,16 @@ class _WorkGroup:
 
     def _evaluate(self, one: Instruction) -> Value:
         if one.name == "ld":
-            return self._load(one)
+            text = one.operands[1]
+            shape = self._shape
+            if match := re.fullmatch(r"\[\w+_param_(\d+)\]", text):
+                place = int(match[1])
+                return self._arguments[place] if place < len(self._arguments) else None
+            if match := re.fullmatch(r"\[kernelcast_launch(?:\+(\d+))?\]", text):
+                field_, axis = divmod(int(match[1] or 0) // 4, 3)
+                rows = ((0, 0, 0), shape.groups, shape.offset, shape.items)
+                return rows[field_][axis] if field_ < len(rows) else shape.dimensions
+            return None
         act = _OPERATIONS.get(one.name)
         if act is None or (one.is_float and one.name not in {"mov", "selp"}):
             return None
@@ -346,18 +350,6 @@ class _WorkGroup:
         if one.name == "setp" and isinstance(values[0], int) and isinstance(values[1], int):
             self._compared.append((values[0], values[1]))
         return act(one, values)
-
-    def _load(self, one: Instruction) -> Value:
-        text = one.operands[1]
-        shape = self._shape
-        if match := re.fullmatch(r"\[\w+_param_(\d+)\]", text):
-            place = int(match[1])
-            return self._arguments[place] if place < len(self._arguments) else None
-        if match := re.fullmatch(r"\[kernelcast_launch(?:\+(\d+))?\]", text):
-            field_, axis = divmod(int(match[1] or 0) // 4, 3)
-            rows = ((0, 0, 0), shape.groups, shape.offset, shape.items)
-            return rows[field_][axis] if field_ < len(rows) else shape.dimensions
-        return None
 
     def _operand(self, text: str) -> Value:
         if text.startswith("%"):

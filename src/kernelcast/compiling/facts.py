@@ -75,7 +75,20 @@ def read_facts(compiled: Compiled, kernel: str) -> CodeFacts:
     if compiled.target.format is CodeFormat.PTX:
         return _read_ptx(compiled, kernel)
     if compiled.target.format is CodeFormat.AMD:
-        return _read_amd(compiled.text, kernel)
+        noted = next(one for one in read_amd_metadata(compiled.text) if one[".name"] == kernel)
+        start = re.search(rf"^{re.escape(kernel)}:", compiled.text, re.MULTILINE)
+        code = compiled.text[start.end() :] if start else ""
+        body = code.partition("\n.Lfunc_end")[0].partition("\t.section\t.rodata")[0]
+        waves = re.search(r"^; Occupancy: (\d+)", code, re.MULTILINE)
+        return CodeFacts(
+            kernel=kernel, blocks=_count_blocks(body.splitlines(), _AMD_LABEL, _classify_amd),
+            registers=Trait(value=int(noted[".vgpr_count"]), source=TraitSource.REPORTED),
+            scalar_registers=int(noted[".sgpr_count"]),
+            local_bytes=int(noted[".group_segment_fixed_size"]),
+            private_bytes=int(noted[".private_segment_fixed_size"]),
+            spill_bytes=4 * int(noted.get(".vgpr_spill_count", 0)),
+            waves_per_simd=int(waves[1]) if waves else None,
+        )  # fmt: skip
     msg = f"target {compiled.target}: facts are read from PTX and AMD assembly; name a GPU"
     raise InputError(msg)
 
@@ -236,7 +249,20 @@ def _classify_amd(line: str) -> tuple[str, Access | None] | None:
                                        "buffer_gl")):  # fmt: skip
         if any(word in name for word in _AMD_LDS_OTHER):
             return "shuffle", None
-        return _classify_amd_memory(family[1], family[2])
+        rest = family[2]
+        operation = (
+            "load" if rest.startswith(("load", "read", "buffer_load"))
+            else "store" if rest.startswith(("store", "write")) else "atomic"
+        )  # fmt: skip
+        small = next((size for word, size in _AMD_SMALL if word in rest), None)
+        width = _AMD_SIZE.search(rest.rpartition("_")[2])
+        size = small or 4
+        if small is None and width:
+            size = 4 * int(width[1]) if width[1] else int(width[2]) // 8 if width[2] else 4
+        if re.match(r"(?:read|write|load|store)(?:_?2|_2addr)", rest):
+            size *= 2
+        access = Access(operation=operation, address_space=_AMD_SPACES[family[1]], size_bytes=size)
+        return ("atomic" if operation == "atomic" else "memory"), access
     for beginning, kind in (
         ("s_barrier", "barrier"), ("s_waitcnt", "fence"), ("buffer_", "fence"),
         ("global_", "fence"), ("s_branch", "branch"), ("s_cbranch", "branch"),
@@ -254,36 +280,3 @@ def _classify_amd(line: str) -> tuple[str, Access | None] | None:
         return "special", None
     bits = re.search(r"_f(16|32|64)", name)
     return (f"fp{bits[1]}" if bits else "int"), None
-
-
-def _classify_amd_memory(family: str, rest: str) -> tuple[str, Access]:
-    operation = (
-        "load" if rest.startswith(("load", "read", "buffer_load"))
-        else "store" if rest.startswith(("store", "write")) else "atomic"
-    )  # fmt: skip
-    small = next((size for word, size in _AMD_SMALL if word in rest), None)
-    width = _AMD_SIZE.search(rest.rpartition("_")[2])
-    size = small or 4
-    if small is None and width:
-        size = 4 * int(width[1]) if width[1] else int(width[2]) // 8 if width[2] else 4
-    if re.match(r"(?:read|write|load|store)(?:_?2|_2addr)", rest):
-        size *= 2
-    access = Access(operation=operation, address_space=_AMD_SPACES[family], size_bytes=size)
-    return ("atomic" if operation == "atomic" else "memory"), access
-
-
-def _read_amd(text: str, kernel: str) -> CodeFacts:
-    noted = next(one for one in read_amd_metadata(text) if one[".name"] == kernel)
-    start = re.search(rf"^{re.escape(kernel)}:", text, re.MULTILINE)
-    code = text[start.end() :] if start else ""
-    body = code.partition("\n.Lfunc_end")[0].partition("\t.section\t.rodata")[0]
-    waves = re.search(r"^; Occupancy: (\d+)", code, re.MULTILINE)
-    return CodeFacts(
-        kernel=kernel, blocks=_count_blocks(body.splitlines(), _AMD_LABEL, _classify_amd),
-        registers=Trait(value=int(noted[".vgpr_count"]), source=TraitSource.REPORTED),
-        scalar_registers=int(noted[".sgpr_count"]),
-        local_bytes=int(noted[".group_segment_fixed_size"]),
-        private_bytes=int(noted[".private_segment_fixed_size"]),
-        spill_bytes=4 * int(noted.get(".vgpr_spill_count", 0)),
-        waves_per_simd=int(waves[1]) if waves else None,
-    )  # fmt: skip

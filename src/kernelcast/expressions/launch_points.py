@@ -70,7 +70,11 @@ class LaunchPoints:
         groups: dict[tuple[Expr, _Reach], list[tuple[int, MemoryAccess]]] = {}
         reaches: dict[object, _Reach | None] = {}
         for access in accesses:
-            split = _find_split_axes(access)
+            parts = (access.offset_bytes, access.guard, *(one.trip_count for one in access.loops))
+            symbols = frozenset[Symbol]().union(
+                *(one.symbols() for one in parts if one is not None)
+            )
+            split = frozenset(one.axis for one in symbols if one.kind in _PARTS)
             key = (access.guard, access.loops, split)
             if key not in reaches:
                 reaches[key] = self._find_reach(access, split, is_exact=is_exact)
@@ -95,7 +99,15 @@ class LaunchPoints:
         used = offset.symbols() | reach.symbols()
         if is_exact and not all(one.kind in _IDS or one in reach.loops for one in used):
             raise NotKnownError
-        symbols = self._order(used)
+        ids = {one for one in used if one.kind in _IDS}
+        others = sorted(used - ids, key=lambda one: one.sort_key)
+        for one in [one for one in ids if one.kind is not SymbolKind.GLOBAL_ID]:
+            ids |= {Symbol(kind, axis=one.axis) for kind in _IDS[:2]}
+        slabs = self.slabs
+        if slabs is not None and not any(one.axis == slabs.axis for one in ids):
+            ids.add(Symbol(SymbolKind.GLOBAL_ID, axis=slabs.axis))
+        ordered = sorted(ids, key=lambda one: (-one.axis, _IDS.index(one.kind)))
+        symbols = (*([SLAB] if slabs is not None else []), *ordered, *others)
         limits = self._limit(symbols, reach)
         points = PointSet(symbols, limits, context, approximates=not is_exact)
         curved = Expr({
@@ -128,7 +140,17 @@ class LaunchPoints:
         self, access: MemoryAccess, split: frozenset[int], *, is_exact: bool
     ) -> "_Reach | None":
         """Say which points reach an access; None if that is not known as exactly as it must be."""
-        replaced = self._replace(split)
+        small = {name: value for name, value in self.scalars.items() if abs(value) < _LARGEST}
+        replaced: dict[Symbol, Operand] = {**bind_names(small)}
+        for axis in list_axes(self.ndrange):
+            group_id, local_id, global_id = (Symbol(kind, axis=axis.number) for kind in _IDS)
+            start = Expr.symbol(group_id) * axis.local
+            is_even = axis.items % axis.local == 0
+            replaced |= axis.bind_sizes(
+                axis.local if is_even else minimum(axis.local, axis.items - start)
+            )
+            if axis.number in split:
+                replaced[global_id] = start + local_id + axis.offset
         conditions = [access.guard.substitute(replaced)]
         loops = [Symbol(SymbolKind.LOOP, one.name) for one in access.loops]
         for symbol, loop in zip(loops, access.loops, strict=True):
@@ -138,33 +160,6 @@ class LaunchPoints:
             elif is_exact:
                 return None
         return _Reach(replaced, tuple(one for one in conditions if one != TRUE), frozenset(loops))
-
-    def _replace(self, split: frozenset[int]) -> dict[Symbol, Operand]:
-        """Give sizes and scalars their values, and global ids of split dimensions their parts."""
-        small = {name: value for name, value in self.scalars.items() if abs(value) < _LARGEST}
-        found: dict[Symbol, Operand] = {**bind_names(small)}
-        for axis in list_axes(self.ndrange):
-            group_id, local_id, global_id = (Symbol(kind, axis=axis.number) for kind in _IDS)
-            start = Expr.symbol(group_id) * axis.local
-            is_even = axis.items % axis.local == 0
-            found |= axis.bind_sizes(
-                axis.local if is_even else minimum(axis.local, axis.items - start)
-            )
-            if axis.number in split:
-                found[global_id] = start + local_id + axis.offset
-        return found
-
-    def _order(self, symbols: frozenset[Symbol]) -> tuple[Symbol, ...]:
-        """Order coordinates: slabs, ids of the slowest dimension first, loops."""
-        ids = {one for one in symbols if one.kind in _IDS}
-        others = sorted(symbols - ids, key=lambda one: one.sort_key)
-        for one in [one for one in ids if one.kind is not SymbolKind.GLOBAL_ID]:
-            ids |= {Symbol(kind, axis=one.axis) for kind in _IDS[:2]}
-        slabs = self.slabs
-        if slabs is not None and not any(one.axis == slabs.axis for one in ids):
-            ids.add(Symbol(SymbolKind.GLOBAL_ID, axis=slabs.axis))
-        ordered = sorted(ids, key=lambda one: (-one.axis, _IDS.index(one.kind)))
-        return (*([SLAB] if slabs is not None else []), *ordered, *others)
 
     def _limit(self, symbols: Sequence[Symbol], reach: "_Reach") -> Iterator[Condition]:
         axes = list_axes(self.ndrange)
@@ -201,10 +196,3 @@ class _Reach:
 
     def symbols(self) -> frozenset[Symbol]:
         return frozenset().union(*(one.symbols() for one in self.conditions))
-
-
-def _find_split_axes(access: MemoryAccess) -> frozenset[int]:
-    """Give the dimensions whose group ids, local ids or local sizes an access uses."""
-    parts = (access.offset_bytes, access.guard, *(one.trip_count for one in access.loops))
-    symbols = frozenset[Symbol]().union(*(one.symbols() for one in parts if one is not None))
-    return frozenset(one.axis for one in symbols if one.kind in _PARTS)

@@ -61,7 +61,12 @@ class PointSet:
         for one in conditions:
             for part in one.parts if isinstance(one, And) else (one,):
                 try:
-                    points = self._cut(points, part, approximates=approximates)
+                    with answering(self.context):
+                        met = self._space.to_isl_set(part, approximates=approximates)
+                        left = points.intersect(met).coalesce()
+                    if left.n_basic_set() > _MOST_BASIC_SETS:
+                        raise TooHardError
+                    points = left
                 except TooHardError:
                     if not approximates:
                         raise
@@ -69,15 +74,6 @@ class PointSet:
         if approximates and points.n_basic_set() > _MOST_PIECES:
             with answering(context):
                 self._hull = islpy.Set.from_basic_set(points.simple_hull())
-
-    def _cut(self, points: islpy.Set, condition: Condition, *, approximates: bool) -> islpy.Set:
-        """Keep the points for which a condition holds; too hard if they fall into many pieces."""
-        with answering(self.context):
-            met = self._space.to_isl_set(condition, approximates=approximates)
-            left = points.intersect(met).coalesce()
-        if left.n_basic_set() > _MOST_BASIC_SETS:
-            raise TooHardError
-        return left
 
     def find_first(self, condition: Condition) -> dict[Symbol, int] | None:
         """Find the first point for which a condition holds as well; None if there is none."""

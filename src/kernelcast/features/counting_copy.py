@@ -119,7 +119,28 @@ class _Writer:
                 if one.name:
                     self._declare(one)
         for label in self._flow.order:
-            self._write_block(label)
+            self._body.append(f"{self._labels[label]}: ;")
+            counter = self._reader.counters.get(label)
+            if counter is not None:
+                self._body.append(f"kc_n{counter}++;")
+            for one in self._flow.blocks[label]:
+                for place, touch in self._touched.get(id(one), ()):
+                    self._body.append(self._note(place, self._find_address(touch)))
+                if one.opcode in ("br", "switch", "ret", "unreachable"):
+                    self._end(label, one)
+                elif one.opcode == "call":
+                    self._call(one)
+                elif one.opcode == "store":
+                    value, address = one.operands
+                    lanes, element = split_sequence(one.type) or (0, one.type)
+                    target, text = self._at(address, element), self._operand(value)
+                    self._body.append(
+                        f"vstore{lanes}({text}, 0, {target});" if lanes else f"*{target} = {text};"
+                    )
+                elif one.opcode == "insertelement":
+                    self._insert(one)
+                elif one.opcode not in ("phi", "alloca"):
+                    self._body.append(f"{self._names[one.name]} = {self._value(one)};")
         records = bool(self._places)
         parameters.append("__global uint *kc_counts")
         if records:
@@ -343,30 +364,6 @@ class _Writer:
         return f"({self._type(kind)} {name} *)({self._operand(operand)})"
 
     # Statements
-
-    def _write_block(self, label: str) -> None:
-        self._body.append(f"{self._labels[label]}: ;")
-        counter = self._reader.counters.get(label)
-        if counter is not None:
-            self._body.append(f"kc_n{counter}++;")
-        for one in self._flow.blocks[label]:
-            for place, touch in self._touched.get(id(one), ()):
-                self._body.append(self._note(place, self._find_address(touch)))
-            if one.opcode in ("br", "switch", "ret", "unreachable"):
-                self._end(label, one)
-            elif one.opcode == "call":
-                self._call(one)
-            elif one.opcode == "store":
-                value, address = one.operands
-                lanes, element = split_sequence(one.type) or (0, one.type)
-                target, text = self._at(address, element), self._operand(value)
-                self._body.append(
-                    f"vstore{lanes}({text}, 0, {target});" if lanes else f"*{target} = {text};"
-                )
-            elif one.opcode == "insertelement":
-                self._insert(one)
-            elif one.opcode not in ("phi", "alloca"):
-                self._body.append(f"{self._names[one.name]} = {self._value(one)};")
 
     def _find_address(self, touch: Touch) -> str:
         address = f"(ulong){self._operand(touch.operand)}"

@@ -91,7 +91,17 @@ def check_reach(source: str, definitions: Sequence[str] = ()) -> None:
         # A macro with an odd parenthesis could end one attribute and begin another.
         is_odd = not all(_is_balanced(_split_definition(line)[1]) for line in macros)
         for subject, lines in (("build options", options), ("code", code)):  # noqa: B007 - told
-            _check_directives(lines)
+            for line in lines:
+                is_directive = line[0] == "#"
+                if is_directive and len(line) > 1 and not _DIRECTIVE.match(" ".join(line)):
+                    _refuse(f"the directive #{line[1]}")
+                if line[:2] == ("#", "define"):
+                    if found := _OF_FILES.search(" ".join(line[2:])):
+                        _refuse(f"the directive #{found[1]}")
+                elif line[:2] not in _MESSAGES and not {"#", "##"}.isdisjoint(
+                    line[2 * is_directive :]
+                ):
+                    _refuse("# in the middle of a line that is no #define")
             _check_words(lines, {line[2] for line in macros}, is_odd=is_odd)
         _check_pasting([*options, *code])
     except ValueError as error:
@@ -142,19 +152,6 @@ def _split_lines(source: str) -> list[_Line]:
             lines[-1].append(_PARAMETERS if is_macro else '""' if kind == "literal" else token)
             before, ended = token, place
     return [tuple(line) for line in lines if line]
-
-
-def _check_directives(lines: Sequence[_Line]) -> None:
-    """Refuse directives that are not known to be harmless, and # where none belongs."""
-    for line in lines:
-        is_directive = line[0] == "#"
-        if is_directive and len(line) > 1 and not _DIRECTIVE.match(" ".join(line)):
-            _refuse(f"the directive #{line[1]}")
-        if line[:2] == ("#", "define"):
-            if found := _OF_FILES.search(" ".join(line[2:])):
-                _refuse(f"the directive #{found[1]}")
-        elif line[:2] not in _MESSAGES and not {"#", "##"}.isdisjoint(line[2 * is_directive :]):
-            _refuse("# in the middle of a line that is no #define")
 
 
 def _check_words(lines: Sequence[_Line], defined: Set[str], *, is_odd: bool) -> None:

@@ -221,13 +221,41 @@ class _Nest:
         for loop in loops:
             self._enter(loop)
         inner = loops[-1]
-        self._check_outer(loops[0], inner)
+        outer = loops[0]
+        # Between loops stand conditions on their variables only.
+        labels = [one for one in self._flow.order if one in outer.blocks - inner.blocks]
+        for label in labels:
+            end = self._flow.terminator(label)
+            if end.operands and not self._evaluator.condition(end.operands[0], label).is_exact:
+                self._refuse(
+                    "a condition between loops depends on data; expected a comparison of sums of "
+                    "loop variables times constants, or the condition in the innermost loop",
+                    self._place(end),
+                )
+        for label in labels:
+            for one in self._flow.blocks[label]:
+                if one.opcode in ("load", "store") or (
+                    one.name and one.opcode != "phi" and is_float(one.type)
+                ):
+                    self._refuse("statements beside an inner loop; only the innermost loop may "
+                                 "hold any", self._place(one))  # fmt: skip
         if any(label != inner.test for label, _ in inner.exits):
             self._refuse(f"the loop over {self._loops[-1].name} is left early, as by break or "
                          f"return; {_EXPECTED}", self._places_of(inner))  # fmt: skip
         self._labels = [one for one in self._flow.order if one in inner.blocks]
         self._find_held()
-        self._find_extrema()
+        # Processors choose the greater or the lesser of two at once.
+        for label in self._labels:
+            for one in self._flow.blocks[label]:
+                asked = self._find_choice(one)
+                test = self._instructions.get(asked) if asked else None
+                if test is None or test.opcode not in ("fcmp", "icmp"):
+                    continue
+                chosen = one.operands[1:] if one.opcode == "select" else one.operands
+                sides = [sorted(self._root(value) for _, value in each)
+                         for each in (chosen, test.operands)]  # fmt: skip
+                if test.detail in _ORDERS and sides[0] == sides[1]:
+                    self._extrema[test.name] = one.name
         self._decide()
         for label in self._labels:
             self._read_block(label, inner)
@@ -322,7 +350,21 @@ class _Nest:
 
     def _enter(self, loop: Loop) -> None:
         evaluator, place = self._evaluator, self._places_of(loop)
-        counters = self._find_counters(loop)
+        # The whole numbers of the header on which the test depends.
+        waiting = [self._flow.terminator(one).operands[0][1] for one in loop.testing
+                   if self._flow.terminator(one).operands]  # fmt: skip
+        found: dict[str, Instruction] = {}
+        seen = set[str]()
+        while waiting:
+            one = self._instructions.get(waiting.pop())
+            if one is None or one.name in seen or one.block not in loop.testing:
+                continue
+            seen.add(one.name)
+            if one.opcode == "phi" and one.block == loop.header:
+                found[one.name] = one
+            else:
+                waiting.extend(value for _, value in one.operands)
+        counters = [one for one in found.values() if is_followed(one.type)]
         if not loop.test or len(counters) != 1:
             self._refuse(f"a loop without start, condition and step; {_FORM}", place)
         [counter] = counters
@@ -359,44 +401,6 @@ class _Nest:
             self._values[evaluator.symbol(loop)] = step * (Expr.symbol(own) - begin)
         self._loops.append(NestLoop(name=name, start=begin, stop=stop, step=step, line=line))
         self._counters.append(counter.name)
-
-    def _find_counters(self, loop: Loop) -> list[Instruction]:
-        """Find the whole numbers of a loop's header on which its test depends."""
-        if not loop.test:
-            return []
-        waiting = [self._flow.terminator(one).operands[0][1] for one in loop.testing
-                   if self._flow.terminator(one).operands]  # fmt: skip
-        found: dict[str, Instruction] = {}
-        seen = set[str]()
-        while waiting:
-            one = self._instructions.get(waiting.pop())
-            if one is None or one.name in seen or one.block not in loop.testing:
-                continue
-            seen.add(one.name)
-            if one.opcode == "phi" and one.block == loop.header:
-                found[one.name] = one
-            else:
-                waiting.extend(value for _, value in one.operands)
-        return [one for one in found.values() if is_followed(one.type)]
-
-    def _check_outer(self, outer: Loop, inner: Loop) -> None:
-        """Refuse what stands between loops, but for conditions on their variables."""
-        labels = [one for one in self._flow.order if one in outer.blocks - inner.blocks]
-        for label in labels:
-            end = self._flow.terminator(label)
-            if end.operands and not self._evaluator.condition(end.operands[0], label).is_exact:
-                self._refuse(
-                    "a condition between loops depends on data; expected a comparison of sums of "
-                    "loop variables times constants, or the condition in the innermost loop",
-                    self._place(end),
-                )
-        for label in labels:
-            for one in self._flow.blocks[label]:
-                if one.opcode in ("load", "store") or (
-                    one.name and one.opcode != "phi" and is_float(one.type)
-                ):
-                    self._refuse("statements beside an inner loop; only the innermost loop may "
-                                 "hold any", self._place(one))  # fmt: skip
 
     # What an iteration does
 
@@ -481,20 +485,6 @@ class _Nest:
         while self._held_value.get(value):
             value = self._held_value[value]
         return value
-
-    def _find_extrema(self) -> None:
-        """Find where the greater or the lesser of two is chosen: processors do that at once."""
-        for label in self._labels:
-            for one in self._flow.blocks[label]:
-                asked = self._find_choice(one)
-                test = self._instructions.get(asked) if asked else None
-                if test is None or test.opcode not in ("fcmp", "icmp"):
-                    continue
-                chosen = one.operands[1:] if one.opcode == "select" else one.operands
-                sides = [sorted(self._root(value) for _, value in each)
-                         for each in (chosen, test.operands)]  # fmt: skip
-                if test.detail in _ORDERS and sides[0] == sides[1]:
-                    self._extrema[test.name] = one.name
 
     def _find_choice(self, one: Instruction) -> str:
         """Give the condition that alone chooses between two values, if nothing else is done."""

@@ -108,7 +108,10 @@ def _is_shared(offset: object, code: Code, loop: Loop) -> bool:
 
 def _ends_by(code: Code, loop: Loop, counter: _Counter, analysis: Analysis) -> bool:
     dependent = code.find_dependent(loop, (counter.call.name,))
-    labels = _find_leaving(code, loop)
+    labels = {label for label, _ in loop.exits}
+    for label in [*labels]:
+        for term in code.flow.terms(label) or ():
+            labels.update(key for key in term if key in loop.blocks)
     asking = [
         label for label in labels
         if any(value in dependent for _, value in code.flow.terminator(label).operands[:1])
@@ -124,15 +127,6 @@ def _ends_by(code: Code, loop: Loop, counter: _Counter, analysis: Analysis) -> b
         one.kind is AccessKind.LOAD and counter.place.memory.name in one.sources
         for one in analysis.facts.accesses
     )
-
-
-def _find_leaving(code: Code, loop: Loop) -> set[str]:
-    """Find the blocks whose branches decide whether a loop is left."""
-    found = {label for label, _ in loop.exits}
-    for label in [*found]:
-        for term in code.flow.terms(label) or ():
-            found.update(key for key in term if key in loop.blocks)
-    return found
 
 
 def find_wait_loop(analysis: Analysis) -> str:

@@ -103,7 +103,27 @@ def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterat
     """Find what accesses touch in each slab, stretch by stretch along the widest strides."""
     space = launch.slabs
     assert space is not None
-    followed = _choose_wide(placed, space, detail)
+    strides = sorted(
+        (
+            (abs(factor), monomial[0])
+            for monomial, factor in placed.points.simplify(placed.offset_bytes).products
+            if len(monomial) == 1
+            and isinstance(monomial[0], Symbol)
+            and not _is_cut(monomial[0], space)
+        ),
+        key=lambda one: -one[0],
+    )
+    # Strides are left alone as long as their steps touch each other, and so are ids that are cut.
+    least_bytes = min(access.bytes for _, access in placed.members)
+    followed: dict[Symbol, range] = {}
+    most = _MOST_STEPS // space.count
+    for stride, symbol in strides:
+        if len(followed) == detail or stride <= least_bytes:
+            break
+        values = placed.points.list_values(symbol)
+        if 1 < len(values) <= most:
+            followed[symbol] = values
+            most //= len(values)
     followed |= {one: placed.points.list_values(one) for one in placed.curved_bytes.symbols()}
     cut = next((one for one in followed if _is_cut(one, space)), None)
     if cut is None:
@@ -130,34 +150,6 @@ def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterat
 def _is_cut(symbol: Symbol, space: SlabSpace) -> bool:
     """Tell whether slabs cut along an id."""
     return symbol.kind in _CUT and symbol.axis == space.axis
-
-
-def _choose_wide(placed: PlacedAccesses, space: SlabSpace, detail: int) -> dict[Symbol, range]:
-    """Choose coordinates with the widest strides, with all values that they take.
-
-    Strides are left alone as long as their steps touch each other, and so are ids that are cut.
-    """
-    strides = sorted(
-        (
-            (abs(factor), monomial[0])
-            for monomial, factor in placed.points.simplify(placed.offset_bytes).products
-            if len(monomial) == 1
-            and isinstance(monomial[0], Symbol)
-            and not _is_cut(monomial[0], space)
-        ),
-        key=lambda one: -one[0],
-    )
-    least_bytes = min(access.bytes for _, access in placed.members)
-    chosen: dict[Symbol, range] = {}
-    most = _MOST_STEPS // space.count
-    for stride, symbol in strides:
-        if len(chosen) == detail or stride <= least_bytes:
-            break
-        values = placed.points.list_values(symbol)
-        if 1 < len(values) <= most:
-            chosen[symbol] = values
-            most //= len(values)
-    return chosen
 
 
 def _unite(starts: IntArray, stops: IntArray, slabs: IntArray) -> tuple[IntArray, ...]:
@@ -221,7 +213,13 @@ def assess_split(
         if one.kind is AccessKind.ATOMIC
     ]
     if not assumes_independence:
-        refusals += _refuse_unknown(facts, shared)
+        found = [f"line {gap.line}: {gap.reason}" if gap.line else gap.reason for gap in facts.gaps]
+        found += [
+            f"line {one.line}: it is not known into which buffer {one.text} points"
+            for one in shared
+            if one.buffer is None
+        ]
+        refusals += [f"{one}; so what work-groups write cannot be told" for one in found]
     rules: dict[str, MergeRule] = {}
     footprints: dict[str, WrittenRanges] = {}
     unread: set[str] = set()
@@ -250,17 +248,6 @@ def assess_split(
         refusals=tuple(dict.fromkeys(refusals)),
         unread=frozenset(unread),
     )
-
-
-def _refuse_unknown(facts: KernelFacts, accesses: Sequence[MemoryAccess]) -> list[str]:
-    """Refuse what might hide a store or a load."""
-    found = [f"line {gap.line}: {gap.reason}" if gap.line else gap.reason for gap in facts.gaps]
-    found += [
-        f"line {one.line}: it is not known into which buffer {one.text} points"
-        for one in accesses
-        if one.buffer is None
-    ]
-    return [f"{one}; so what work-groups write cannot be told" for one in found]
 
 
 _Places = tuple[list[PlacedAccesses], list[PlacedAccesses]]

@@ -94,7 +94,12 @@ class _Counter:
 
     def _count(self, guard: Condition, loops: tuple[Loop, ...]) -> Counts:
         used = guard.symbols().union(*(loop.symbols for loop in loops))
-        chosen, place = self._find_classes(used)
+        symbols = frozenset(one for one in used if one not in self._fixed
+                            and one in self._items.bindings)  # fmt: skip
+        found = self._classes.get(symbols)
+        if found is None:
+            found = self._classes[symbols] = _classify(self._items, symbols)
+        chosen, place = found
         bindings: dict[Symbol, Value] = {**self._fixed}
         for symbol in used - self._fixed.keys():
             value = self._items.bindings.get(symbol)
@@ -103,17 +108,6 @@ class _Counter:
         points = Points.start(bindings, np.ones((chosen.size, 1), dtype=np.bool_))
         counts, is_exact = _count_points(points.keep(used), guard, loops, self._budget)
         return counts[place].reshape(self._items.is_present.shape), is_exact
-
-    def _find_classes(
-        self, used: frozenset[Symbol]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Find work-items that differ in what is used, and the one each work-item is like."""
-        symbols = frozenset(one for one in used if one not in self._fixed
-                            and one in self._items.bindings)  # fmt: skip
-        found = self._classes.get(symbols)
-        if found is None:
-            found = self._classes[symbols] = _classify(self._items, symbols)
-        return found[0], found[1]
 
 
 def _classify(

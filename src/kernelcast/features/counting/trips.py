@@ -316,7 +316,10 @@ def _run(
             ahead = sum(one.symbol in needed for one in inner) + 1
             points = _enumerate(points, loop, trips, (budget, ahead if is_sampled else 0))
         else:
-            points = _repeat(points, trips)
+            times = trips.max(axis=1)
+            some = np.flatnonzero(times)
+            kept = points if some.size == times.size else points.take(some)
+            points = replace(kept, weights=kept.weights * times[some])
     return points
 
 
@@ -326,13 +329,6 @@ def _is_uniform(trips: IntArray, is_active: BoolArray) -> bool:
         return True
     most = trips.max(axis=1, keepdims=True)
     return bool(np.all((trips == most) | ~is_active))
-
-
-def _repeat(points: Points, trips: IntArray) -> Points:
-    times = trips.max(axis=1)
-    some = np.flatnonzero(times)
-    kept = points if some.size == times.size else points.take(some)
-    return replace(kept, weights=kept.weights * times[some])
 
 
 def _enumerate(points: Points, loop: Loop, trips: IntArray, limit: tuple[int, int]) -> Points:

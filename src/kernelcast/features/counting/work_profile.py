@@ -125,7 +125,14 @@ def profile_work(
     mean = float(found.mean())
     if not mean > 0:
         return None
-    typical, by_work = _choose_typical(found / mean), _choose_by_work(found / mean, total)
+    weights = found / mean
+    # Typical work-groups do most nearly the mean work. Those that do next to nothing are never
+    # near: what a launch pays beside them hides it.
+    apart = np.abs(np.log(np.maximum(weights, np.finfo(np.float64).tiny)))
+    count = max(int(_TYPICAL_SHARE * len(weights)), min(_FEWEST_TYPICAL, len(weights)))
+    nearest = np.argsort(apart, kind="stable")[:count]
+    typical = np.sort(nearest[apart[nearest] <= apart.min() + math.log(_ALIKE)])
+    by_work = _choose_by_work(weights, total)
     return WorkProfile(
         weights=_weigh(work, in_boxes, in_all),
         weights_in_step=tuple(_weigh(one, in_boxes, in_all) for one in in_step),
@@ -152,17 +159,6 @@ def _weigh(work: FloatArray, in_boxes: Sequence[list[int]], in_all: list[int]) -
     """Give the mean work in each box over that of all."""
     mean = float(work[in_all].mean())
     return tuple(float(work[chosen].mean()) / mean for chosen in in_boxes)
-
-
-def _choose_typical(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.intp]:
-    """Choose the work-groups that do most nearly the mean work.
-
-    Those that do next to nothing are never near: what a launch pays beside them hides it.
-    """
-    apart = np.abs(np.log(np.maximum(weights, np.finfo(np.float64).tiny)))
-    count = max(int(_TYPICAL_SHARE * len(weights)), min(_FEWEST_TYPICAL, len(weights)))
-    nearest = np.argsort(apart, kind="stable")[:count]
-    return np.sort(nearest[apart[nearest] <= apart.min() + math.log(_ALIKE)])
 
 
 def _choose_by_work(weights: FloatArray, total: int) -> npt.NDArray[np.intp]:

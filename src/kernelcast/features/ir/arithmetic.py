@@ -78,7 +78,19 @@ class Arithmetic:
         if opcode in ("and", "or", "xor"):
             return combine_bits(opcode, one, two)
         if opcode in ("shl", "lshr", "ashr"):
-            return self._shift(opcode, one, two)
+            places = two.constant_value
+            if places is not None:
+                if not 0 <= places <= _LONGEST_SHIFT:
+                    return None
+                power = 1 << places
+                if opcode == "shl":
+                    return one * power
+                return _divide_again(one, Expr.constant(power)) or floor_div(one, power)
+            if opcode == "shl":
+                return geometric(one, 2, two, is_division=False)
+            if opcode == "lshr" or one.is_parameter or self.is_non_negative(one):
+                return Expr.atom(Geometric(one, 2, True, two))
+            return None
         return self._divide(opcode, one, two, bits)
 
     def _divide(self, opcode: str, one: Expr, two: Expr, bits: int) -> Expr | None:
@@ -99,21 +111,6 @@ class Arithmetic:
         if opcode in ("udiv", "sdiv"):
             return floor_div(one, two) if is_known else trunc_div(one, two)
         return floor_mod(one, two) if is_known else trunc_mod(one, two)
-
-    def _shift(self, opcode: str, one: Expr, two: Expr) -> Expr | None:
-        places = two.constant_value
-        if places is not None:
-            if not 0 <= places <= _LONGEST_SHIFT:
-                return None
-            power = 1 << places
-            if opcode == "shl":
-                return one * power
-            return _divide_again(one, Expr.constant(power)) or floor_div(one, power)
-        if opcode == "shl":
-            return geometric(one, 2, two, is_division=False)
-        if opcode == "lshr" or one.is_parameter or self.is_non_negative(one):
-            return Expr.atom(Geometric(one, 2, True, two))
-        return None
 
     def compare(self, predicate: str, one: Expr, two: Expr, bits: int) -> Condition:
         """Compare two numbers by a predicate of ``icmp``."""

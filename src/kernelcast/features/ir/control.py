@@ -55,7 +55,19 @@ class ControlFlow:
         self.successors = {
             label: self.blocks[label][-1].labels for label in self.blocks
         }  # fmt: skip
-        self.order = self._sort()
+        seen, finished = {self.entry}, []
+        # What comes first in the source is visited last, so that it is listed first.
+        stack = [(self.entry, reversed(self.successors[self.entry]))]
+        while stack:
+            label, rest = stack[-1]
+            following = next((one for one in rest if one not in seen), None)
+            if following is None:
+                finished.append(label)
+                stack.pop()
+            else:
+                seen.add(following)
+                stack.append((following, reversed(self.successors[following])))
+        self.order = finished[::-1]
         self.place = {label: number for number, label in enumerate(self.order)}
         self.predecessors: dict[str, list[tuple[str, int]]] = {label: [] for label in self.order}
         for label in self.order:
@@ -97,22 +109,6 @@ class ControlFlow:
     def terms(self, label: str) -> list[Term] | None:
         """Choices on which a block is reached from the header of its loop; None if too many."""
         return self._terms[label]
-
-    def _sort(self) -> list[str]:
-        """List the blocks that are reached in reverse postorder."""
-        seen, finished = {self.entry}, []
-        # What comes first in the source is visited last, so that it is listed first.
-        stack = [(self.entry, reversed(self.successors[self.entry]))]
-        while stack:
-            label, rest = stack[-1]
-            following = next((one for one in rest if one not in seen), None)
-            if following is None:
-                finished.append(label)
-                stack.pop()
-            else:
-                seen.add(following)
-                stack.append((following, reversed(self.successors[following])))
-        return finished[::-1]
 
     def _find_dominators(self) -> dict[str, str]:
         """Find immediate dominators (Cooper, Harvey, Kennedy 2001)."""
@@ -215,7 +211,12 @@ class ControlFlow:
             inner = inner.parent
         if inner is around or inner is None:
             return self._extend(self._terms.get(before), before, edge)
-        return self._leave(inner, label)
+        terms = self.terms_of_header(inner)
+        targets, others = self._targets(inner)
+        if terms is None or (len(targets) == 1 and not others):
+            return terms
+        number = targets.index(label) if label in targets else len(targets)
+        return [{**term, LEFT + inner.header: frozenset((number,))} for term in terms]
 
     def _extend(self, terms: list[Term] | None, label: str, edge: int) -> list[Term] | None:
         """Add the choice of an edge, but for the test of a loop: its iterations are counted."""
@@ -227,15 +228,6 @@ class ControlFlow:
             return None
         edges = frozenset(number for number, one in enumerate(labels) if one == labels[edge])
         return [{**term, label: edges} for term in terms]
-
-    def _leave(self, loop: Loop, target: str) -> list[Term] | None:
-        """Give the choices on which a loop is left to one of its exits' targets."""
-        terms = self.terms_of_header(loop)
-        targets, others = self._targets(loop)
-        if terms is None or (len(targets) == 1 and not others):
-            return terms
-        number = targets.index(target) if target in targets else len(targets)
-        return [{**term, LEFT + loop.header: frozenset((number,))} for term in terms]
 
     def terms_of_header(self, loop: Loop) -> list[Term] | None:
         """Give the choices on which a loop is entered, from the header of the loop around it."""

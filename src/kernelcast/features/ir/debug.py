@@ -88,35 +88,30 @@ class DebugNotes:
     def place(self, number: int) -> Place | None:
         """Give the place of a debug location; None where there is none."""
         if number not in self._places:
-            self._places[number] = self._find_place(number)
+            match = _LOCATION.match(self._module.notes.get(number, ""))
+            if match is None:
+                self._places[number] = None
+            else:
+                scope = int(match[3])
+                found = self._scopes.get(scope)
+                if found is None:
+                    outer, file_number = scope, -1
+                    while outer >= 0 and self.fields(outer)[""] != "!DISubprogram":
+                        if file_number < 0:
+                            file_number = self.reference(outer, "file")
+                        outer = self.reference(outer, "scope")
+                    if file_number < 0 and outer >= 0:
+                        file_number = self.reference(outer, "file")
+                    name = self.fields(file_number).get("filename", "") if file_number >= 0 else ""
+                    is_main = name in (self._file_name, f"./{self._file_name}")
+                    function = self.fields(outer).get("name", "") if outer >= 0 else ""
+                    found = self._scopes[scope] = (function, is_main)
+                name, is_main = found
+                self._places[number] = Place(
+                    line=int(match[1] or 0) if is_main else 0, column=int(match[2] or 0),
+                    function=name, at=int(match[4] or 0), is_main=is_main,
+                )  # fmt: skip
         return self._places[number]
-
-    def _find_place(self, number: int) -> Place | None:
-        match = _LOCATION.match(self._module.notes.get(number, ""))
-        if match is None:
-            return None
-        name, is_main = self._find_scope(int(match[3]))
-        return Place(
-            line=int(match[1] or 0) if is_main else 0, column=int(match[2] or 0),
-            function=name, at=int(match[4] or 0), is_main=is_main,
-        )  # fmt: skip
-
-    def _find_scope(self, scope: int) -> tuple[str, bool]:
-        """Give the function that a scope is in, and whether the scope is in the main file."""
-        found = self._scopes.get(scope)
-        if found is None:
-            outer, file_number = scope, -1
-            while outer >= 0 and self.fields(outer)[""] != "!DISubprogram":
-                if file_number < 0:
-                    file_number = self.reference(outer, "file")
-                outer = self.reference(outer, "scope")
-            if file_number < 0 and outer >= 0:
-                file_number = self.reference(outer, "file")
-            name = self.fields(file_number).get("filename", "") if file_number >= 0 else ""
-            is_main = name in (self._file_name, f"./{self._file_name}")
-            function = self.fields(outer).get("name", "") if outer >= 0 else ""
-            found = self._scopes[scope] = (function, is_main)
-        return found
 
     def is_written_in(self, one: Instruction, latch: Instruction) -> bool:
         """Tell whether an instruction stands in the source of the loop that a jump closes."""

@@ -127,7 +127,23 @@ class FactsReader:
         self._forms = Forms(code)
         self._form_of: dict[int, Form] = {}
         self._steps: dict[str, _Block] = {}
-        self._indices = self._find_indices()
+        # What is part of others: indices that are widened, signs of what is subtracted.
+        found: set[str] = set()
+        used: set[str] = set()
+        for block in self._function.blocks.values():
+            for one in block:
+                is_index = one.opcode in ("sext", "zext") and one.type == "i64"
+                if is_index or one.opcode == "fneg":
+                    found.add(one.name)
+                takes_index = one.opcode == "getelementptr"
+                fuses = one.opcode == "call" and one.detail.startswith("llvm.fmuladd")
+                for _, value in one.operands:
+                    instruction = self._evaluator.instructions.get(value)
+                    if instruction is not None and not (
+                        takes_index if instruction.opcode != "fneg" else fuses
+                    ):
+                        used.add(value)
+        self._indices = frozenset(found - used)
 
     def read(self, gaps: tuple[Gap, ...] = ()) -> KernelFacts:
         """Read all of it; `gaps` are known to be missing."""
@@ -157,13 +173,23 @@ class FactsReader:
         looping = (one.site for one in self._accesses if one.loops)
         narrowed = find_narrowed(self._form_of, looping)
         place = self._notes.fields(self._function.note)
+        named = {
+            name for label in self._flow.order for one in self._flow.blocks[label]
+            for _, value in one.operands if "@" in value
+            for name in re.findall(r"@[\w.$]+", value)
+        }  # fmt: skip
         return KernelFacts(
             kernel=self._function.name, line=int(place.get("line", 0)),
             parameters=tuple(
                 self._describe_parameter(number, kind, name[1:])
                 for number, (kind, name) in enumerate(self._function.parameters)
             ),
-            local_arrays=self._find_local_arrays(),
+            local_arrays=tuple(
+                LocalArray(
+                    name=self._evaluator.name_global(name), bytes=self._module.size_of(one.type)
+                )
+                for name, one in self._module.globals.items() if name in named and one.space == 3
+            ),
             blocks=tuple(
                 BlockFacts(
                     id=one.id, function=one.function or self._function.name, kind=one.kind,
@@ -440,25 +466,6 @@ class FactsReader:
                 continue  # an array's initial value
             self._record(one, operand, place, int(length), 1, kind, block)
 
-    def _find_indices(self) -> frozenset[str]:
-        """Find what is part of others: indices that are widened, signs of what is subtracted."""
-        found: set[str] = set()
-        used: set[str] = set()
-        for block in self._function.blocks.values():
-            for one in block:
-                is_index = one.opcode in ("sext", "zext") and one.type == "i64"
-                if is_index or one.opcode == "fneg":
-                    found.add(one.name)
-                takes_index = one.opcode == "getelementptr"
-                fuses = one.opcode == "call" and one.detail.startswith("llvm.fmuladd")
-                for _, value in one.operands:
-                    instruction = self._evaluator.instructions.get(value)
-                    if instruction is not None and not (
-                        takes_index if instruction.opcode != "fneg" else fuses
-                    ):
-                        used.add(value)
-        return frozenset(found - used)
-
     def _find_dead(self) -> None:
         """Find arrays of the work-item's own that are written and never read."""
         read: set[str] = set()
@@ -494,7 +501,15 @@ class FactsReader:
         if lanes == 1:
             return 1
         if one.opcode == "store":
-            return self._count_set(one, lanes)
+            instructions, count = self._evaluator.instructions, 0
+            value = instructions.get(one.operands[0][1])
+            if value is not None and value.opcode == "shufflevector":
+                return min(lanes, len(_LANE.findall(value.operands[2][1]))) or lanes
+            while value is not None and value.opcode == "insertelement":
+                count += 1
+                value = instructions.get(value.operands[0][1])
+            is_update = value is not None and value.opcode == "load" and count < lanes
+            return count if is_update else lanes
         used: set[str] = set()
         for user in self._users.get(one.name, ()):
             if user.opcode == "extractelement" and user.operands[1][1].isdigit():
@@ -504,18 +519,6 @@ class FactsReader:
             elif user.opcode != "insertelement" or user.operands[0][1] != one.name:
                 return lanes
         return len(used & {str(lane) for lane in range(lanes)}) or lanes
-
-    def _count_set(self, one: Instruction, lanes: int) -> int:
-        """Count the lanes of a stored vector that are not as they were loaded, or not set."""
-        instructions, count = self._evaluator.instructions, 0
-        value = instructions.get(one.operands[0][1])
-        if value is not None and value.opcode == "shufflevector":
-            return min(lanes, len(_LANE.findall(value.operands[2][1]))) or lanes
-        while value is not None and value.opcode == "insertelement":
-            count += 1
-            value = instructions.get(value.operands[0][1])
-        is_update = value is not None and value.opcode == "load" and count < lanes
-        return count if is_update else lanes
 
     @cached_property
     def _users(self) -> dict[str, list[Instruction]]:
@@ -549,7 +552,16 @@ class FactsReader:
             )
             block.memory[operation] += 1
         where = self._find_object(one, operand)
-        site = self._site(one, where, kind, size)
+        key: object = id(one)
+        if where is not None and where.line:
+            written = (where.line, where.column, where.function, kind, size)
+            # A macro may hold several; a function has each once wherever it is inlined.
+            number = self._times_met[written, where.at]
+            self._times_met[written, where.at] += 1
+            key = (written, number)
+        if key not in self._sites:
+            self._sites[key] = len(self._sites)
+        site = self._sites[key]
         line, text = self._line(one), self._text(where)
         if kind is not AccessKind.ATOMIC and MemorySpace.PRIVATE not in spaces:
             self._form_of[site] = self._forms.combine((operand,))
@@ -571,18 +583,6 @@ class FactsReader:
                 loops=self._loops,
                 sources=tuple(sorted(blurred.sources)), reason=reason,
             ))  # fmt: skip
-
-    def _site(self, one: Instruction, where: Place | None, kind: AccessKind, size: int) -> int:
-        key: object = id(one)
-        if where is not None and where.line:
-            written = (where.line, where.column, where.function, kind, size)
-            # A macro may hold several; a function has each once wherever it is inlined.
-            number = self._times_met[written, where.at]
-            self._times_met[written, where.at] += 1
-            key = (written, number)
-        if key not in self._sites:
-            self._sites[key] = len(self._sites)
-        return self._sites[key]
 
     def _line(self, one: Instruction) -> int:
         place = self._place(one)
@@ -625,19 +625,6 @@ class FactsReader:
             element_bytes=-(-target.bits // 8) if is_pointer or note.bits else 0,
             is_read=is_pointer and any(one.kind is not AccessKind.STORE for one in own),
             is_written=is_pointer and any(one.kind is not AccessKind.LOAD for one in own),
-        )  # fmt: skip
-
-    def _find_local_arrays(self) -> tuple[LocalArray, ...]:
-        named = {
-            name for label in self._flow.order for one in self._flow.blocks[label]
-            for _, value in one.operands if "@" in value
-            for name in re.findall(r"@[\w.$]+", value)
-        }  # fmt: skip
-        return tuple(
-            LocalArray(
-                name=self._evaluator.name_global(name), bytes=self._module.size_of(one.type)
-            )
-            for name, one in self._module.globals.items() if name in named and one.space == 3
         )  # fmt: skip
 
     def _find_used_contents(self) -> tuple[ContentRead, ...]:

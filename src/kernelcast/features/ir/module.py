@@ -86,7 +86,35 @@ class Function:
     @cached_property
     def blocks(self) -> dict[str, list[Instruction]]:
         """Give instructions by label, in order; few functions of a text are asked for them."""
-        return _read_body(self.lines)
+        blocks: dict[str, list[Instruction]] = {}
+        label = "%entry"
+        block: list[Instruction] = []
+        lines = iter(self.lines)
+        for line in lines:
+            if not line or line.startswith("    #dbg") or line.lstrip().startswith(";"):
+                continue
+            if line[0] != " ":
+                if match := _LABEL.match(line):
+                    if block:
+                        blocks[label] = block
+                    label, block = "%" + match[1], []
+                continue
+            match = _INSTRUCTION.match(line)
+            if match is None:
+                continue
+            rest = match[3]
+            if match[2] == "switch" and rest.endswith("["):
+                for case in lines:
+                    if case.strip().startswith("]"):
+                        rest += case.strip()[1:]
+                        break
+                    rest += "|" + case
+            instruction = _read_instruction(match[1] or "", match[2], rest)
+            instruction.block = label
+            block.append(instruction)
+        if block:
+            blocks[label] = block
+        return blocks
 
 
 @dataclass(slots=True, eq=False)
@@ -287,38 +315,6 @@ def _read_header(line: str) -> tuple[Function, dict[str, int]]:
         by_value=tuple(bool(_BYVAL.search(one)) for one in parts), note=notes.get("dbg", -1),
     )  # fmt: skip
     return function, notes
-
-
-def _read_body(body: list[str]) -> dict[str, list[Instruction]]:
-    blocks: dict[str, list[Instruction]] = {}
-    label = "%entry"
-    block: list[Instruction] = []
-    lines = iter(body)
-    for line in lines:
-        if not line or line.startswith("    #dbg") or line.lstrip().startswith(";"):
-            continue
-        if line[0] != " ":
-            if match := _LABEL.match(line):
-                if block:
-                    blocks[label] = block
-                label, block = "%" + match[1], []
-            continue
-        match = _INSTRUCTION.match(line)
-        if match is None:
-            continue
-        rest = match[3]
-        if match[2] == "switch" and rest.endswith("["):
-            for case in lines:
-                if case.strip().startswith("]"):
-                    rest += case.strip()[1:]
-                    break
-                rest += "|" + case
-        instruction = _read_instruction(match[1] or "", match[2], rest)
-        instruction.block = label
-        block.append(instruction)
-    if block:
-        blocks[label] = block
-    return blocks
 
 
 def _read_instruction(name: str, opcode: str, rest: str) -> Instruction:

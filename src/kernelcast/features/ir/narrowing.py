@@ -138,7 +138,14 @@ class Forms:
         if one.opcode in ("load", "atomicrmw", "cmpxchg"):
             return _NUMBER
         if one.opcode == "getelementptr":
-            return self._move(one)
+            found = self._of(one.operands[0])
+            for place, operand in enumerate(one.operands[1:]):
+                index = self._of(operand)
+                # The size of an array that is declared bounds its index.
+                if place and index.way is _Way.CUT and index.is_plain:
+                    index = replace(index, way=_Way.NONE)
+                found = _add(found, index)
+            return found
         if one.opcode == "phi":
             return self._join(one)
         if one.opcode == "select":
@@ -173,16 +180,6 @@ class Forms:
         if both.way is _Way.CUT and right != _CONSTANT and not right.has_counter:
             return replace(both, way=_Way.SUM if right.has_number else _Way.LOST)
         return both
-
-    def _move(self, one: Instruction) -> Form:
-        found = self._of(one.operands[0])
-        for place, operand in enumerate(one.operands[1:]):
-            index = self._of(operand)
-            # The size of an array that is declared bounds its index.
-            if place and index.way is _Way.CUT and index.is_plain:
-                index = replace(index, way=_Way.NONE)
-            found = _add(found, index)
-        return found
 
     def _join(self, phi: Instruction) -> Form:
         found = self.combine(phi.operands)

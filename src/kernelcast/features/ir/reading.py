@@ -3,7 +3,7 @@
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -91,24 +91,6 @@ class Placeholder:
             return f"the function {self.name} is not defined; add it to the source"
         taken = f", taken as {self.type_name}" if self.type_name else ""
         return f"{self.name} is not defined{taken}; give -D{self.name}=..."
-
-
-def _find_placeholders(
-    messages: Sequence[str], known: Iterable[Placeholder], source: str
-) -> list[Placeholder]:
-    """Find the names of a source that errors complain about, types before all else."""
-    have = {one.name for one in known}
-    types, values = (
-        [name for name in dict.fromkeys(pattern.findall("\n".join(messages))) if name not in have]
-        for pattern in (_TYPE, _VALUE)
-    )
-    return [
-        Placeholder(name=name, type_name="float4" if _VECTOR.search(name) else "float")
-        for name in types
-    ] or [
-        Placeholder(name=name, is_called=re.search(rf"\b{name}\s*\(", source) is not None)
-        for name in values
-    ]
 
 
 _NAME: Final = "<source>"
@@ -235,7 +217,22 @@ def _fill_in(
     messages = errors = read_errors(first)
     are_constants = False
     for _ in range(_ROUNDS):
-        more = _find_placeholders(messages, placeholders, source)
+        have = {one.name for one in placeholders}
+        types, values = (
+            [
+                name
+                for name in dict.fromkeys(pattern.findall("\n".join(messages)))
+                if name not in have
+            ]
+            for pattern in (_TYPE, _VALUE)
+        )
+        more = [
+            Placeholder(name=name, type_name="float4" if _VECTOR.search(name) else "float")
+            for name in types
+        ] or [
+            Placeholder(name=name, is_called=re.search(rf"\b{name}\s*\(", source) is not None)
+            for name in values
+        ]
         if not more and (are_constants or not placeholders):
             break
         # A number that is asked for as an array's size has to be one.

@@ -66,7 +66,15 @@ def _solve_slot(
     if isinstance(slot.start, Expr):
         step = after - slot.before
         if befores.isdisjoint(step.symbols()):
-            slot.at_start = _sum_up(slot.start, step, symbol)
+            fixed, slope = step.split(symbol) or (None, None)
+            if fixed is None or slope is None:
+                slot.at_start = None
+            else:
+                number = Expr.symbol(symbol)
+                pairs = floor_div(number * number - number, 2)
+                slot.at_start = (
+                    slot.start + fixed * symbol + (slope * pairs if not slope.is_zero else 0)
+                )
         else:
             slot.at_start = _find_geometric(slot.start, after, slot.before, symbol)
         if slot.at_start is not None:
@@ -103,16 +111,6 @@ def _set_anew(start: Leaf, after: Expr, symbol: Symbol) -> Leaf:
     if isinstance(start, Expr):
         return select(is_first, start, earlier)
     return select(is_first, 0, earlier) if start.is_unset else blur(start, reason=REASON)
-
-
-def _sum_up(start: Expr, step: Expr, symbol: Symbol) -> Expr | None:
-    """Add up steps that are the same each time, or grow steadily."""
-    fixed, slope = step.split(symbol) or (None, None)
-    if fixed is None or slope is None:
-        return None
-    number = Expr.symbol(symbol)
-    pairs = floor_div(number * number - number, 2)
-    return start + fixed * symbol + (slope * pairs if not slope.is_zero else 0)
 
 
 def _spread_sources(slots: list[Slot]) -> None:

@@ -247,7 +247,11 @@ class Evaluator:
             if instruction is None:
                 self._layers[-1][top] = Opaque(reason="a value that is not followed")
                 continue
-            header = self._header_of(instruction)
+            if instruction.opcode != "phi":
+                header = None
+            else:
+                loop = self.flow.loop_of.get(instruction.block)
+                header = loop if loop is not None and loop.header == instruction.block else None
             if header is not None:
                 self._solve(header)
                 continue
@@ -269,12 +273,6 @@ class Evaluator:
     def assume(self, name: str, value: Value) -> None:
         """Take a result for a value, before others that are made of it are asked for."""
         self._layers[0][name] = value
-
-    def _header_of(self, instruction: Instruction) -> Loop | None:
-        if instruction.opcode != "phi":
-            return None
-        loop = self.flow.loop_of.get(instruction.block)
-        return loop if loop is not None and loop.header == instruction.block else None
 
     def _needed(self, instruction: Instruction) -> Iterator[str]:
         for _, value in instruction.operands:
@@ -403,7 +401,22 @@ class Evaluator:
     def _calculate_number(self, one: Instruction, values: list[Value]) -> Value:
         opcode = one.opcode
         if opcode in _BINARY:
-            return self._combine(one, values)
+            left, right = values
+            if one.type == "i1":
+                return _combine_truths(one.opcode, left, right)
+            if isinstance(left, PLACES) or isinstance(right, PLACES):
+                return _combine_places(one.opcode, left, right)
+            first, second = as_number(left), as_number(right)
+            if isinstance(first, Expr) and isinstance(second, Expr):
+                bits = bits_of(one.type)
+                found = self.arithmetic.combine(
+                    one.opcode, first, second, bits, is_signed="nsw" in one.flags
+                    or one.opcode in ("sdiv", "srem", "ashr"),
+                )  # fmt: skip
+                if found is not None:
+                    return found
+                return Opaque(reason="an operation that is not followed")
+            return blur(left, right)
         if opcode in ("sext", "zext"):
             return self._widen(values[0], one, is_signed=opcode == "sext")
         if opcode == "trunc":
@@ -455,24 +468,6 @@ class Evaluator:
             scaled = number * size if isinstance(number, Expr) else number
             distance = _add(distance, scaled)
         return move_place(place, distance)
-
-    def _combine(self, one: Instruction, values: list[Value]) -> Value:
-        left, right = values
-        if one.type == "i1":
-            return _combine_truths(one.opcode, left, right)
-        if isinstance(left, PLACES) or isinstance(right, PLACES):
-            return _combine_places(one.opcode, left, right)
-        first, second = as_number(left), as_number(right)
-        if isinstance(first, Expr) and isinstance(second, Expr):
-            bits = bits_of(one.type)
-            found = self.arithmetic.combine(
-                one.opcode, first, second, bits, is_signed="nsw" in one.flags
-                or one.opcode in ("sdiv", "srem", "ashr"),
-            )  # fmt: skip
-            if found is not None:
-                return found
-            return Opaque(reason="an operation that is not followed")
-        return blur(left, right)
 
     def _compare(self, one: Instruction, values: list[Value]) -> Value:
         left, right = values
@@ -678,7 +673,15 @@ class Evaluator:
         symbol = self.symbol(loop)
         starts: dict[str, Value] = {}
         for phi in phis:
-            starts[phi.name] = self._start(phi, loop)
+            sides = [
+                self._leave(self.operand(operand, label), self.flow.loop_of[label], loop.parent)
+                for operand, label in zip(phi.operands, phi.labels, strict=True)
+                if label not in loop.blocks and label in self.flow.place
+            ]
+            if len(sides) == 1:
+                starts[phi.name] = sides[0]
+            else:
+                starts[phi.name] = blur(*sides, reason=REASON)
         slots: dict[str, list[Slot]] = {}
         layer: dict[object, object] = {}
         forgotten: dict[str, Value] = {}
@@ -728,16 +731,6 @@ class Evaluator:
             value = rebuild(start, (slot.at_start or Opaque(reason=REASON) for slot in slots[name]))
             known[name] = value
 
-    def _start(self, phi: Instruction, loop: Loop) -> Value:
-        sides = [
-            self._leave(self.operand(operand, label), self.flow.loop_of[label], loop.parent)
-            for operand, label in zip(phi.operands, phi.labels, strict=True)
-            if label not in loop.blocks and label in self.flow.place
-        ]
-        if len(sides) == 1:
-            return sides[0]
-        return blur(*sides, reason=REASON)
-
     def _end(self, phi: Instruction, loop: Loop) -> Value:
         sides = [
             self._leave(self.operand(operand, label), self.flow.loop_of[label], loop)
@@ -762,7 +755,14 @@ class Evaluator:
             self.largest_unsigned[memory.name] = _LARGEST_NAMED
             return Expr.symbol(Symbol(SymbolKind.SCALAR, memory.name))
         if memory.role is Role.ARGUMENT:
-            return self._read_argument(memory.name, constant, one)
+            if constant is None:
+                return Opaque(reason=_OWN_ARRAY)
+            number = self._parameters[f"%{memory.name}"] + 1
+            size = 8 * self.module.size_of(one.type)
+            part = self.notes.name_part(self.parameter_notes.get(number, -1), constant, size)
+            if part is None:
+                return Opaque(reason="a part of a structure")
+            return self._name_number(f"{memory.name}{part[0]}", one.type, part[1])
         if memory.role is Role.INITIAL:
             set_to = self.module.globals[memory.name]
             found = None if constant is None else self._initial(
@@ -807,17 +807,6 @@ class Evaluator:
         if note.is_unsigned:
             self.largest_unsigned[name] = (1 << bits) - 1
         return Expr.symbol(Symbol(SymbolKind.CONTENT, name))
-
-    def _read_argument(self, name: str, offset: int | None, one: Instruction) -> Value:
-        """Read a part of a structure that was passed by value."""
-        if offset is None:
-            return Opaque(reason=_OWN_ARRAY)
-        number = self._parameters[f"%{name}"] + 1
-        size = 8 * self.module.size_of(one.type)
-        part = self.notes.name_part(self.parameter_notes.get(number, -1), offset, size)
-        if part is None:
-            return Opaque(reason="a part of a structure")
-        return self._name_number(f"{name}{part[0]}", one.type, part[1])
 
     def _initial(self, kind: str, value: str, offset: int, wanted: str) -> Value | None:
         """Give a whole number, or a vector of such, of a constant's initial value."""
@@ -900,9 +889,25 @@ class Evaluator:
     def _call(self, one: Instruction) -> Value:
         name = name_called(one)
         if name in _IDS:
-            return self._query(name, one)
+            kind, beyond = _IDS[name]
+            asked = self.operand(one.operands[0], one.block)
+            axis = asked.constant_value if isinstance(asked, Expr) else None
+            if axis is None:
+                return Opaque(reason=f"{name} of a dimension that is not constant")
+            if not 0 <= axis < MAX_DIMENSIONS:
+                return Expr.constant(beyond)
+            return Expr.symbol(Symbol(kind, axis=axis))
         if name in ("get_local_linear_id", "get_global_linear_id"):
-            return _linear_id(name)
+            is_local = name == "get_local_linear_id"
+            id_kind = SymbolKind.LOCAL_ID if is_local else SymbolKind.GLOBAL_ID
+            size_kind = SymbolKind.LOCAL_SIZE if is_local else SymbolKind.GLOBAL_SIZE
+            total = Expr.constant(0)
+            for axis in reversed(range(MAX_DIMENSIONS)):
+                own = Expr.symbol(Symbol(id_kind, axis=axis))
+                if not is_local:
+                    own = own - Symbol(SymbolKind.GLOBAL_OFFSET, axis=axis)
+                total = total * Symbol(size_kind, axis=axis) + own
+            return total
         values = [self.operand(each, one.block) for each in one.operands if each[0] != "metadata"]
         if name.startswith(("vload", "atom")):
             return blur(*(
@@ -912,16 +917,6 @@ class Evaluator:
         if not bits_of(one.type):
             return blur(*values, reason="a floating-point number")
         return self._calculate(name, values, one)
-
-    def _query(self, name: str, one: Instruction) -> Value:
-        kind, beyond = _IDS[name]
-        asked = self.operand(one.operands[0], one.block)
-        axis = asked.constant_value if isinstance(asked, Expr) else None
-        if axis is None:
-            return Opaque(reason=f"{name} of a dimension that is not constant")
-        if not 0 <= axis < MAX_DIMENSIONS:
-            return Expr.constant(beyond)
-        return Expr.symbol(Symbol(kind, axis=axis))
 
     def _calculate(self, name: str, values: list[Value], one: Instruction) -> Value:
         """Evaluate a built-in function of whole numbers."""
@@ -1112,17 +1107,3 @@ def _choose_by_sign(value: Value, then: Value, otherwise: Value) -> Value:
     if isinstance(number, Expr):
         return merge(less(number, 0), then, otherwise)
     return blur(value, then, otherwise)
-
-
-def _linear_id(name: str) -> Expr:
-    """Give the number of a work-item, dimension 0 running fastest (OpenCL C 6.13.1)."""
-    is_local = name == "get_local_linear_id"
-    id_kind = SymbolKind.LOCAL_ID if is_local else SymbolKind.GLOBAL_ID
-    size_kind = SymbolKind.LOCAL_SIZE if is_local else SymbolKind.GLOBAL_SIZE
-    total = Expr.constant(0)
-    for axis in reversed(range(MAX_DIMENSIONS)):
-        own = Expr.symbol(Symbol(id_kind, axis=axis))
-        if not is_local:
-            own = own - Symbol(SymbolKind.GLOBAL_OFFSET, axis=axis)
-        total = total * Symbol(size_kind, axis=axis) + own
-    return total

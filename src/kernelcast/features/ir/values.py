@@ -198,11 +198,19 @@ def merge(condition: Condition, then: Value, otherwise: Value) -> Value:
     if isinstance(otherwise, Opaque) and otherwise.is_unset:
         return then
     if isinstance(then, PLACES) or isinstance(otherwise, PLACES):
-        return _merge_places(condition, then, otherwise)
-    return _merge_numbers(condition, then, otherwise)
-
-
-def _merge_numbers(condition: Condition, then: Value, otherwise: Value) -> Value:
+        if not isinstance(then, PLACES):
+            return _merge_with_number(condition, otherwise, then)
+        if not isinstance(otherwise, PLACES):
+            return _merge_with_number(condition, then, otherwise)
+        if isinstance(then, Pointer) and isinstance(otherwise, Pointer):  # noqa: SIM102 - narrows types
+            if then.memory == otherwise.memory:
+                return Pointer(
+                    then.memory, as_number(merge(condition, then.offset, otherwise.offset))
+                )
+        chosen = Choice(condition, then, otherwise)
+        if sum(1 for _ in places_of(chosen)) > _MOST_PLACES:
+            return blur(chosen, reason="the pointer is one of many")
+        return chosen
     if isinstance(then, Lanes) and isinstance(otherwise, Lanes):
         if len(then.lanes) == len(otherwise.lanes):
             pairs = zip(then.lanes, otherwise.lanes, strict=True)
@@ -212,21 +220,6 @@ def _merge_numbers(condition: Condition, then: Value, otherwise: Value) -> Value
     if isinstance(one, Expr) and isinstance(two, Expr) and condition.is_exact:
         return select(condition, one, two)
     return blur(condition, then, otherwise)
-
-
-def _merge_places(condition: Condition, then: Value, otherwise: Value) -> Value:
-    """Merge pointers; a null pointer on one side is one that nobody follows."""
-    if not isinstance(then, PLACES):
-        return _merge_with_number(condition, otherwise, then)
-    if not isinstance(otherwise, PLACES):
-        return _merge_with_number(condition, then, otherwise)
-    if isinstance(then, Pointer) and isinstance(otherwise, Pointer):  # noqa: SIM102 - narrows types
-        if then.memory == otherwise.memory:
-            return Pointer(then.memory, as_number(merge(condition, then.offset, otherwise.offset)))
-    chosen = Choice(condition, then, otherwise)
-    if sum(1 for _ in places_of(chosen)) > _MOST_PLACES:
-        return blur(chosen, reason="the pointer is one of many")
-    return chosen
 
 
 def _merge_with_number(condition: Condition, place: Value, number: Value) -> Value:
