@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from kernelcast.records.machine import CacheFacts, MachineDescription, refuse_missing
+from kernelcast.records.occupancy import UnitLimits
 from kernelcast.records.traits import Trait
 
 
@@ -120,11 +121,8 @@ class GpuMachine:
     """Capacity of one L2 cache and the compute units that share it."""
     dram_fetch_bytes: int
     """Bytes that a miss of the L2 cache fetches."""
-    registers: int
-    local_memory_bytes: int | None = None
-    max_work_group_size: int | None = None
-    max_work_groups_per_unit: int | None = None
-    max_work_items_per_unit: int | None = None
+    unit: UnitLimits
+    """What a compute unit holds at once."""
     l1_bytes_per_s: float | None = None
     dram_load_bytes_per_s: float | None = None
     dram_copy_bytes_per_s: float | None = None
@@ -154,6 +152,8 @@ def read_machine(description: MachineDescription) -> GpuMachine:
     family = find_architecture(description)
     l1, l2 = _find_cache(description, "L1"), _find_cache(description, "L2")
     units = _need(description.compute_units, "compute_units", description)
+    width = _need(description.warp_width, "warp_width", description)
+    granule = family.register_granularity
     notes: list[str] = []
     memory = description.memory("global")
     loads = memory.load_bytes_per_s if memory else {}
@@ -162,7 +162,7 @@ def read_machine(description: MachineDescription) -> GpuMachine:
         name=description.name,
         architecture=family,
         compute_units=units,
-        warp_width=_need(description.warp_width, "warp_width", description),
+        warp_width=width,
         clock_hz=read_value(description.clock_hz),
         l1_bytes=_need(l1.size_bytes, "L1 size", description),
         l1_line_bytes=_assume(l1.line_bytes, _LINE_BYTES, "L1 line bytes", notes),
@@ -170,13 +170,23 @@ def read_machine(description: MachineDescription) -> GpuMachine:
         l2_bytes=_need(l2.size_bytes, "L2 size", description),
         l2_units=_assume(l2.shared_by, units, "compute units of an L2 cache", notes),
         dram_fetch_bytes=_assume(l2.sector_bytes, _FETCH_BYTES, "L2 sector bytes", notes),
-        registers=_assume(
-            description.registers, family.register_file, "registers of a compute unit", notes
+        unit=UnitLimits(
+            vendor=family.name,
+            name=description.name,
+            warp_sizes=(width,),
+            max_work_group_size=read_value(description.max_work_group_size) or 0,
+            max_work_groups=read_value(description.max_work_groups_per_unit) or 0,
+            max_warps=(read_value(description.max_work_items_per_unit) or 0) // width,
+            registers=_assume(
+                description.registers, family.register_file, "registers of a compute unit", notes
+            ),
+            max_registers=-(-family.max_registers // granule) * granule,
+            register_granule=granule * width,
+            register_partitions=family.schedulers,
+            local_bytes=read_value(description.local_memory_bytes) or 0,
+            work_group_local_bytes=0,
+            local_granule_bytes=family.local_granularity_bytes,
         ),
-        local_memory_bytes=read_value(description.local_memory_bytes),
-        max_work_group_size=read_value(description.max_work_group_size),
-        max_work_groups_per_unit=read_value(description.max_work_groups_per_unit),
-        max_work_items_per_unit=read_value(description.max_work_items_per_unit),
         l1_bytes_per_s=read_value(l1.load_bytes_per_s),
         dram_load_bytes_per_s=max((one.value for one in loads.values()), default=None),
         dram_copy_bytes_per_s=read_value(memory.copy_bytes_per_s) if memory else None,

@@ -84,7 +84,7 @@ def test_v100_occupancy(
 )  # fmt: skip
 def test_amd_counts_registers_by_simd(name: str, registers: int, wavefronts: int) -> None:
     """A wavefront lives in one of four SIMDs; on CDNA 2 as AMD's compiler reports it."""
-    machine = replace(machine_of(name), max_work_items_per_unit=None)
+    machine = read_machine(replace(find_machine(name), max_work_items_per_unit=None))
     found = compute_occupancy(launch_of(256, registers=registers), machine)
     assert (found.work_groups, found.limiter) == (wavefronts, "registers")
 

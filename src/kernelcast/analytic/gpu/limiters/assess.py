@@ -143,9 +143,11 @@ def time_l1(
     # Where all are taken, some work-group always waits for the DRAM while others use the cache: box
     # stencils with 2048 work-items a unit reach the bandwidth of a copy, those with 1024 do not.
     idleness = _USUAL_IDLENESS
-    if rates.machine.max_work_items_per_unit is not None:
+    if rates.machine.unit.max_warps:
         resident = demands.resident * demands.work_group_size
-        idleness = max(0.0, 1 - resident / rates.machine.max_work_items_per_unit)
+        idleness = max(
+            0.0, 1 - resident / (rates.machine.unit.max_warps * rates.machine.warp_width)
+        )
     waiting *= demands.hit_share * (0.25 + 0.5 * idleness)
     busy_s = (per_warp * demands.warps + sectors) / cycles_per_s
     return busy_s, waiting * demands.warps / cycles_per_s
