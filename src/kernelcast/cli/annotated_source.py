@@ -72,7 +72,21 @@ class AnnotatedSource:
         table.add_column("", justify="right", style="dim", no_wrap=True, min_width=4)
         table.add_column("", style="dim", width=1)
         table.add_column(self._features.problem.kernel.source_name, overflow="fold")
-        code, bar = self._highlight(), "|" if is_plain else "│"
+        source = expand_source(self._features)
+        syntax = Syntax("", "c", theme="ansi_dark", background_color="default")
+        text = syntax.highlight(source)
+        # Colour words of OpenCL C, but not in comments.
+        comments = [match.span() for match in _COMMENTS.finditer(text.plain)]
+        for pattern, style in _OPENCL:
+            for match in pattern.finditer(text.plain):
+                if not any(start <= match.start() < end for start, end in comments):
+                    text.stylize(style, *match.span())
+        lines = text.split("\n", allow_blank=True)
+        for row in lines:
+            row.rstrip()
+        while lines and not lines[-1].plain:
+            lines.pop()
+        code, bar = list(lines), "|" if is_plain else "│"
         for number in self._shown(len(code)):
             if number is None:
                 table.add_row(*[""] * (len(table.columns) - 2), bar, Text("...", style="dim"))
@@ -103,18 +117,6 @@ class AnnotatedSource:
         if last < lines:
             yield None
 
-    def _highlight(self) -> list[Text]:
-        source = expand_source(self._features)
-        syntax = Syntax("", "c", theme="ansi_dark", background_color="default")
-        text = syntax.highlight(source)
-        _colour_opencl(text)
-        lines = text.split("\n", allow_blank=True)
-        for line in lines:
-            line.rstrip()
-        while lines and not lines[-1].plain:
-            lines.pop()
-        return list(lines)
-
     def _describe(self) -> str:
         counters = self._features.best_counters
         how = "counted by an instrumented run" if counters.is_measured else (
@@ -127,15 +129,6 @@ class AnnotatedSource:
             f"{counters.work_groups} work-groups)\nshare: of all operations executed; operations "
             "and memory: of one execution, vectors by their lanes"
         ) + (f"\n{legend}" if legend else "")
-
-
-def _colour_opencl(text: Text) -> None:
-    """Colour words of OpenCL C, but not in comments."""
-    comments = [match.span() for match in _COMMENTS.finditer(text.plain)]
-    for pattern, style in _OPENCL:
-        for match in pattern.finditer(text.plain):
-            if not any(start <= match.start() < end for start, end in comments):
-                text.stylize(style, *match.span())
 
 
 def _draw_share(share: float, *, is_plain: bool) -> str:

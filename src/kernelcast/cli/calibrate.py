@@ -25,7 +25,6 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.traits import Trait
 from kernelcast.reports.drawing import require_matplotlib
 from kernelcast.reports.machine import (
-    NumberPair,
     compare_machines,
     comparison_to_json,
     describe_machine,
@@ -137,7 +136,21 @@ def calibrate(options: CalibrateOptions) -> ExitStatus:
         pairs = compare_machines(first, second)
         overlaps = [pair.is_within for pair in pairs if pair.is_within is not None]
         words = f"{sum(overlaps)} of {len(overlaps)} numbers that both have overlap in their "
-        table = _list_pairs(first.id, second.id, pairs)
+        verdicts = {None: "-", True: "overlap", False: "differ"}
+        rows = [
+            (
+                pair.name, _write_side(pair.name, pair.first), _write_side(pair.name, pair.second),
+                "-" if pair.ratio is None else f"{pair.ratio:.3g}", verdicts[pair.is_within],
+            )
+            for pair in pairs
+        ]  # fmt: skip
+        # A machine may be compared with itself.
+        other = second.id if second.id != first.id else f"{second.id} "
+        table = Table(
+            columns={"": "text", first.id: "number", other: "number", "ratio": "number",
+                     "intervals": "number"},
+            rows=rows,
+        )  # fmt: skip
         present(comparison_to_json(pairs), table, f"{words}intervals", as_json=options.as_json)
     elif options.machine is not None:
         machine = find_machine(options.machine)
@@ -255,24 +268,6 @@ def _write_page(options: CalibrateOptions, machines: Sequence[MachineDescription
     save_machine_page(options.report, machines)
     if not options.as_json:
         show(f"report written to {options.report}")
-
-
-def _list_pairs(first: str, second: str, pairs: Sequence[NumberPair]) -> Table:
-    verdicts = {None: "-", True: "overlap", False: "differ"}
-    rows = [
-        (
-            pair.name, _write_side(pair.name, pair.first), _write_side(pair.name, pair.second),
-            "-" if pair.ratio is None else f"{pair.ratio:.3g}", verdicts[pair.is_within],
-        )
-        for pair in pairs
-    ]  # fmt: skip
-    # A machine may be compared with itself.
-    second = second if second != first else f"{second} "
-    return Table(
-        columns={"": "text", first: "number", second: "number", "ratio": "number",
-                 "intervals": "number"},
-        rows=rows,
-    )  # fmt: skip
 
 
 def _write_side(name: str, trait: Trait[float] | None) -> str:

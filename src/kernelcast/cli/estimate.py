@@ -11,7 +11,7 @@ from kernelcast.launches.child_processes import start_ahead
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
-from kernelcast.records.explanation import Explanation, PieceFacts
+from kernelcast.records.explanation import PieceFacts
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
 from kernelcast.reports.numbers import format_duration, format_range, format_seconds, format_share
 from kernelcast.reports.presenter import Table, Value
@@ -229,24 +229,7 @@ def _explain(prediction: Estimate) -> Iterator[str]:
     if prediction.now is not None:
         now = prediction.now
         yield f"now: {format_seconds(now.seconds)}, {format_range(now.low, now.high)}"
-    yield from _explain_parts(facts)
-    yield f"cost: {_describe_cost(prediction)}"
-    yield from (f"note: {note}" for note in facts.notes)
-
-
-def _describe_piece(piece: PieceFacts) -> str:
-    when = f", moment {piece.moment}" if piece.moment else ""
-    if piece.measured_at is not None:
-        when += f" at {piece.measured_at:%H:%M:%S} UTC"
-    note = f" ({piece.note})" if piece.note else ""
-    return (
-        f"{piece.kind.replace('_', ' ')} {format_seconds(piece.seconds)} +-"
-        f"{format_share(piece.deviation)}, weight {format_share(piece.weight)}{when}{note}"
-    )
-
-
-def _explain_parts(facts: Explanation) -> Iterator[str]:
-    """Describe the samples' line, the learned model, history and the analytic model."""
+    # Describe the samples' line, the learned model, history and the analytic model.
     line, model, history = facts.linear, facts.model, facts.history
     if line is not None:
         work = "even work" if line.is_even else "uneven work"
@@ -284,6 +267,19 @@ def _explain_parts(facts: Explanation) -> Iterator[str]:
     if facts.limiters:
         order = sorted(facts.limiters.items(), key=lambda item: -item[1])
         yield f"limiters: {_list_times(dict(order[:5]))}"
+    yield f"cost: {_describe_cost(prediction)}"
+    yield from (f"note: {note}" for note in facts.notes)
+
+
+def _describe_piece(piece: PieceFacts) -> str:
+    when = f", moment {piece.moment}" if piece.moment else ""
+    if piece.measured_at is not None:
+        when += f" at {piece.measured_at:%H:%M:%S} UTC"
+    note = f" ({piece.note})" if piece.note else ""
+    return (
+        f"{piece.kind.replace('_', ' ')} {format_seconds(piece.seconds)} +-"
+        f"{format_share(piece.deviation)}, weight {format_share(piece.weight)}{when}{note}"
+    )
 
 
 def _write_moment(moment: datetime) -> str:

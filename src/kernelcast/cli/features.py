@@ -13,7 +13,7 @@ from kernelcast.cli.annotated_source import AnnotatedSource
 from kernelcast.cli.collecting import Collected, prefix, read_problems
 from kernelcast.cli.terminal import ExitStatus, progress, show, show_json
 from kernelcast.expressions import Expr
-from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
+from kernelcast.expressions.accesses import AddressPattern
 from kernelcast.expressions.conditions import Condition
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.launches.devices import choose_devices
@@ -37,7 +37,7 @@ from kernelcast.records.errors import KernelcastError, NoDeviceError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.operations import MemorySpace, NumberClass, OperationCounts, OperationKind
 from kernelcast.records.plain import CONVERTER, to_plain
-from kernelcast.records.software_counters import LineFacts, RequestPattern, SoftwareCounters
+from kernelcast.records.software_counters import RequestPattern, SoftwareCounters
 from kernelcast.reports.numbers import format_bytes, format_count, format_seconds, format_share
 from kernelcast.reports.presenter import Part, Section, Table, Unit, Value
 from kernelcast.reports.source import shorten, write_address, write_guard
@@ -155,18 +155,52 @@ def describe(answer: KernelFeatures) -> Iterator[Part]:
         title += f" in {problem.ndrange.work_group_count:,} work-groups of {local}"
     yield Section(title=title, parts=[f"note: {note}" for note in answer.notes])
     how = "measured" if counters.is_measured else "from the source"
+    divergence = Table(
+        columns={
+            "warp width": "whole", "issued": "count", "executed per lane": "count",
+            "lanes in use": "share", "branches": "count", "divergent": "count",
+        },
+        rows=[
+            (
+                warp.width, warp.issued, warp.executed / warp.width, warp.lane_efficiency,
+                warp.branches, warp.divergent_branches,
+            )
+            for warp in counters.warps
+        ],
+    )  # fmt: skip
     tables = {
         "Parameters": _list_parameters(answer),
         "Loops": _list_loops(answer),
         f"Operations per work-item, {how}": _list_operations(answer),
         "Memory accesses": list_accesses(answer),
-        "Divergence": _list_warps(answer),
+        "Divergence": divergence,
     }
     for name, table in tables.items():
         if table.rows:
             yield Section(title=name, parts=[table])
     yield Section(title="Understood", parts=list(_describe_gaps(answer)))
-    yield Section(title="Features", parts=[_list_vector(answer)])
+    # List the vector by group, one column per device; what is 0 everywhere in one line.
+    vectors = {
+        device.device_id: device.vector for device in answer.devices if device.vector is not None
+    }
+    vectors = vectors or {"without a device": answer.vector}
+    values = [vector.as_dict() for vector in vectors.values()]
+    rows: list[list[Value]] = []
+    breaks = []
+    for group in FeatureGroup:
+        names = [name for name in answer.vector.schema.names if group_of(name) is group]
+        there = [name for name in names if any(name in value for value in values)]
+        shown = [name for name in there if any(value.get(name) for value in values)]
+        breaks.append(len(rows))
+        rows += [[name, *(value.get(name) for value in values)] for name in shown]
+        if len(shown) < len(there):
+            more = f"{group}: {len(there) - len(shown)} more are 0"
+            rows.append([more, *[""] * len(values)])
+    columns: dict[str, Unit] = dict.fromkeys(vectors, "value")
+    yield Section(
+        title="Features",
+        parts=[Table(columns={"feature": "text", **columns}, rows=rows, breaks=breaks[1:])],
+    )
     yield f"cost without a device: {_list_costs(answer.costs_s)}"
     for device in answer.devices:
         if device.findings is not None:
@@ -297,22 +331,6 @@ def _list_requests(request: RequestPattern | None) -> tuple[Value, Value, Value]
     return request.requests, request.sectors_per_request, request.ideal_sectors_per_request
 
 
-def _list_warps(answer: KernelFeatures) -> Table:
-    return Table(
-        columns={
-            "warp width": "whole", "issued": "count", "executed per lane": "count",
-            "lanes in use": "share", "branches": "count", "divergent": "count",
-        },
-        rows=[
-            (
-                warp.width, warp.issued, warp.executed / warp.width, warp.lane_efficiency,
-                warp.branches, warp.divergent_branches,
-            )
-            for warp in answer.best_counters.warps
-        ],
-    )  # fmt: skip
-
-
 def _describe_gaps(answer: KernelFeatures) -> Iterator[str]:
     facts, gaps = answer.facts, answer.facts.told_gaps
     yield (
@@ -326,28 +344,6 @@ def _describe_gaps(answer: KernelFeatures) -> Iterator[str]:
         yield f"line {line}: {reason}"
     if not answer.best_counters.is_exact:
         yield "counts are estimates: what depends on data is guessed; on a device it is counted"
-
-
-def _list_vector(answer: KernelFeatures) -> Table:
-    """List the vector by group, one column per device; what is 0 everywhere in one line."""
-    vectors = {
-        device.device_id: device.vector for device in answer.devices if device.vector is not None
-    }
-    vectors = vectors or {"without a device": answer.vector}
-    values = [vector.as_dict() for vector in vectors.values()]
-    rows: list[list[Value]] = []
-    breaks = []
-    for group in FeatureGroup:
-        names = [name for name in answer.vector.schema.names if group_of(name) is group]
-        there = [name for name in names if any(name in value for value in values)]
-        shown = [name for name in there if any(value.get(name) for value in values)]
-        breaks.append(len(rows))
-        rows += [[name, *(value.get(name) for value in values)] for name in shown]
-        if len(shown) < len(there):
-            more = f"{group}: {len(there) - len(shown)} more are 0"
-            rows.append([more, *[""] * len(values)])
-    columns: dict[str, Unit] = dict.fromkeys(vectors, "value")
-    return Table(columns={"feature": "text", **columns}, rows=rows, breaks=breaks[1:])
 
 
 CONVERTER.register_unstructure_hook(Expr, str)
@@ -372,9 +368,23 @@ def features_to_json(features: KernelFeatures) -> dict[str, object]:
         "parameters": [to_plain(parameter) for parameter in facts.parameters],
         "local_arrays": [to_plain(local_array) for local_array in facts.local_arrays],
         "loops": [to_plain(loop) for loop in facts.loops],
-        "accesses": [_describe_access(access) for access in facts.accesses],
+        "accesses": [
+            {
+                **to_plain(access, omit=("block",)),
+                "loops": [loop.name for loop in access.loops],
+                "is_exact": access.is_exact,
+            }
+            for access in facts.accesses
+        ],
         "counters": describe_counters(features.counters, facts),
-        "lines": [_describe_line(line, counts) for line in features.facts.lines],
+        "lines": [
+            {
+                "line": line.line,
+                "executions": line.executions(counts),
+                **describe_counts(line.once),
+            }
+            for line in features.facts.lines
+        ],
         "vector": _describe_vector(features.vector),
         "costs_seconds": features.costs_s,
         "devices": [_describe_device(device, facts) for device in features.devices],
@@ -415,22 +425,6 @@ def describe_counts(counts: OperationCounts) -> dict[str, object]:
         "memory": [
             {**to_plain(operation), "count": times} for operation, times in counts.memory.items()
         ],
-    }
-
-
-def _describe_access(access: MemoryAccess) -> dict[str, object]:
-    return {
-        **to_plain(access, omit=("block",)),
-        "loops": [loop.name for loop in access.loops],
-        "is_exact": access.is_exact,
-    }
-
-
-def _describe_line(facts: LineFacts, block_counts: tuple[float, ...]) -> dict[str, object]:
-    return {
-        "line": facts.line,
-        "executions": facts.executions(block_counts),
-        **describe_counts(facts.once),
     }
 
 

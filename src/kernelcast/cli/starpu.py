@@ -26,7 +26,6 @@ from kernelcast.scheduling.starpu.models import (
     save_model,
 )
 from kernelcast.scheduling.starpu.times import (
-    ExportedTime,
     TimeSource,
     Wanted,
     estimate_now,
@@ -192,24 +191,23 @@ def export(options: ExportOptions) -> None:
             for one, _ in rows
         ],
     )  # fmt: skip
-    content = [_time_to_json(one, path) for one, path in rows]
+    content = [
+        {
+            "codelet": one.wanted.symbol,
+            "worker": str(one.wanted.worker),
+            "parameters": dict(one.wanted.size.parameters),
+            "footprint": f"{one.wanted.size.footprint:08x}",
+            "size_bytes": one.wanted.size.size_bytes,
+            "flops": one.wanted.size.flops,
+            "seconds": one.time.seconds,
+            "deviation_seconds": one.time.deviation_s,
+            "origin": one.time.origin,
+            "device_id": one.time.device_id or None,
+            "file": str(path),
+        }
+        for one, path in rows
+    ]
     present(content, table, *(f"wrote {path}" for path in paths), as_json=options.as_json)
-
-
-def _time_to_json(one: ExportedTime, path: Path) -> dict[str, object]:
-    return {
-        "codelet": one.wanted.symbol,
-        "worker": str(one.wanted.worker),
-        "parameters": dict(one.wanted.size.parameters),
-        "footprint": f"{one.wanted.size.footprint:08x}",
-        "size_bytes": one.wanted.size.size_bytes,
-        "flops": one.wanted.size.flops,
-        "seconds": one.time.seconds,
-        "deviation_seconds": one.time.deviation_s,
-        "origin": one.time.origin,
-        "device_id": one.time.device_id or None,
-        "file": str(path),
-    }
 
 
 starpu.add_command(export)

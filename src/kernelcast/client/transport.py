@@ -205,12 +205,6 @@ class Transport:
             )
         return found
 
-    def _notice(self, answer: httpx.Response) -> None:
-        """Have the next request see who answers, where this one was another instance's."""
-        told = answer.headers.get(INSTANCE_HEADER)
-        if told and self._service is not None and told != self._service.instance:
-            self._is_checked = False
-
     async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         for attempt in range(self._patience.retries + 1):
             is_last = attempt == self._patience.retries
@@ -218,7 +212,10 @@ class Transport:
                 if path != _HEALTH:
                     await self._check_service()
                 answer = await self._request(method, path, **options)
-                self._notice(answer)
+                # Have the next request see who answers, where this one was another instance's.
+                told = answer.headers.get(INSTANCE_HEADER)
+                if told and self._service is not None and told != self._service.instance:
+                    self._is_checked = False
             except httpx.TransportError as error:
                 self._is_checked = False
                 if is_last:

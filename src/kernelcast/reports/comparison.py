@@ -77,7 +77,7 @@ def present_comparison(comparison: MethodComparison, *, is_brief: bool = False) 
     pair = comparison.pair
     if pair is not None and pair.explained:
         name = pair.explained[0].attribution.model
-        explained = {_name_error(one): _explain(one) for one in pair.explained}
+        explained = {f"{one.kernel} on {one.device}": _explain(one) for one in pair.explained}
         yield Section(
             title=f"Where {name} errs most, and why",
             parts=[explained],
@@ -182,10 +182,6 @@ def _find_changes(values: "pd.Series[str]") -> Sequence[int]:
     """Find the places where a column's value differs from the one above."""
     changes = values.ne(values.shift()).to_numpy()
     return [int(place) for place in np.flatnonzero(changes) if place]
-
-
-def _name_error(one: ExplainedError) -> str:
-    return f"{one.kernel} on {one.device}"
 
 
 def _explain(one: ExplainedError) -> str:

@@ -146,17 +146,7 @@ def draw_charts(
     panels = canvas.subplots(
         -(-len(charts) // columns), columns, squeeze=False, height_ratios=heights
     ).flat
-    colours = _choose_colours(charts)
-    for chart in charts:
-        _draw_chart(next(panels), chart, colours)
-    for axes in panels:
-        axes.set_visible(False)
-    if len(charts) > 1:
-        _share_labels(canvas, canvas.axes[: len(charts)])
-
-
-def _choose_colours(charts: Sequence[Chart]) -> dict[str, Any]:
-    """Choose a colour for each name, the same in all charts; many names share a gradient."""
+    # Choose a colour for each name, the same in all charts; many names share a gradient.
     from matplotlib import colormaps
 
     names = [
@@ -171,18 +161,20 @@ def _choose_colours(charts: Sequence[Chart]) -> dict[str, Any]:
         if len(each) > _MOST_LEGEND:
             gradient = colormaps["turbo"](np.linspace(0.05, 0.95, len(each)))
             colours |= dict(zip(each, gradient, strict=True))
-    return colours
-
-
-def _share_labels(canvas: "Canvas", panels: "list[Axes]") -> None:
-    """Write once what stands at all panels: a long one is longer than a panel is high."""
-    size = panels[0].xaxis.label.get_fontsize()
-    for name, write in (("xlabel", canvas.supxlabel), ("ylabel", canvas.supylabel)):
-        labels = {str(panel.properties()[name]) for panel in panels}
-        if len(labels) == 1:
-            write(labels.pop(), fontsize=size)
-            for panel in panels:
-                panel.set(**{name: ""})
+    for chart in charts:
+        _draw_chart(next(panels), chart, colours)
+    for axes in panels:
+        axes.set_visible(False)
+    if len(charts) > 1:
+        # Write once what stands at all panels: a long one is longer than a panel is high.
+        shown = canvas.axes[: len(charts)]
+        size = shown[0].xaxis.label.get_fontsize()
+        for name, write in (("xlabel", canvas.supxlabel), ("ylabel", canvas.supylabel)):
+            labels = {str(panel.properties()[name]) for panel in shown}
+            if len(labels) == 1:
+                write(labels.pop(), fontsize=size)
+                for panel in shown:
+                    panel.set(**{name: ""})
 
 
 def _draw_chart(axes: "Axes", chart: Chart, colours: Mapping[str, Any]) -> None:
@@ -218,10 +210,6 @@ def _draw_chart(axes: "Axes", chart: Chart, colours: Mapping[str, Any]) -> None:
     show_grid(axes, "both" if not (bars or stack) else "y" if chart.is_upright else "x")
     if chart.title:
         axes.set_title(make_plain(chart.title), loc="left")
-    _add_legend(axes, chart)
-
-
-def _add_legend(axes: "Axes", chart: Chart) -> None:
     handles, names = axes.get_legend_handles_labels()
     shown = dict(zip(names, handles, strict=True))
     if len(chart.series) < 2:
@@ -352,21 +340,17 @@ def _set_axis(axes: "Axes", side: Literal["x", "y"], axis: Axis) -> None:
                 label.set(rotation=30, horizontalalignment="right")
         return
     if axis.is_log:
-        _set_log_scale(axes, side, base=2 if axis.unit == "B" else 10)
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        base = 2 if axis.unit == "B" else 10
+        (axes.set_xscale if side == "x" else axes.set_yscale)("log", base=base)
+        line.set_minor_formatter(NullFormatter())
+        low, high = line.get_view_interval()
+        if base == 10 and high < _FEW_DECADES * low:
+            line.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     elif side == "y" and axes.dataLim.y0 >= 0:
         axes.set_ylim(bottom=0)
     line.set_major_formatter(lambda value, _: write_number(value, axis))
-
-
-def _set_log_scale(axes: "Axes", side: str, base: int) -> None:
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    (axes.set_xscale if side == "x" else axes.set_yscale)("log", base=base)
-    line = axes.xaxis if side == "x" else axes.yaxis
-    line.set_minor_formatter(NullFormatter())
-    low, high = line.get_view_interval()
-    if base == 10 and high < _FEW_DECADES * low:
-        line.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
 
 
 def write_number(value: float, axis: Axis) -> str:

@@ -109,8 +109,45 @@ def _show_levels(key: str, traits: Mapping[int, Trait[float]], clock_hz: float |
 
 def describe_machine(machine: MachineDescription, *, has_figures: bool = True) -> list[Part]:
     """Describe a machine: the microbenchmarks paper's Table III and figures, and the rest."""
-    first = [_list_computations(machine), _list_memories(machine), _list_bandwidths(machine),
-             _list_caches(machine)]  # fmt: skip
+    clock = None if machine.clock_hz is None else machine.clock_hz.value
+    computations = Table(
+        columns={
+            "instruction": "text", "performance": "number", "issue latency": "number",
+            "completion latency": "number", "ridge point\nwork-items": "number",
+        },
+        rows=[
+            (
+                instruction.name, _show("peak_per_s", instruction.peak_per_s),
+                _show_levels("issue_latency_s", instruction.issue_latency_s, clock),
+                _show_levels("completion_latency_s", instruction.completion_latency_s, clock),
+                _show("ridge_work_items", instruction.ridge_work_items),
+            )
+            for instruction in machine.instructions
+        ],
+        note="Latencies are per instruction of a warp (on CPUs: of a work-item), by the number of "
+        "independent instructions (ILP); the ridge point is the number of concurrent work-items "
+        "per compute unit that reach 95 % of the peak.",
+    )  # fmt: skip
+    memories = Table(
+        columns={"": "text", "loads, best element": "number", "copy": "number",
+                 "latency": "number"},
+        rows=[
+            (
+                f"{memory.space} memory",
+                _show("load_bytes_per_s", _find_best(memory.load_bytes_per_s.values())),
+                _show("copy_bytes_per_s", memory.copy_bytes_per_s),
+                _show("latency_s", memory.latency_s, clock),
+            )
+            for memory in machine.memories
+        ],
+        note="Bandwidth of all compute units together; the latency is that of a dependent load.",
+    )  # fmt: skip
+    first = [
+        Section(title="Computations", parts=[computations]),
+        Section(title="Memories", parts=[memories]),
+        _list_bandwidths(machine),
+        _list_caches(machine),
+    ]
     last = [
         _list_traits("Device", (
             (title, key, getattr(machine, key)) for key, title in _DEVICE_NUMBERS.items()
@@ -161,48 +198,6 @@ def save_machine_page(path: Path, machines: Sequence[MachineDescription]) -> Non
 def _list_traits(title: str, rows: Iterable[tuple[str, str, Trait[Any] | None]]) -> Section:
     cells = [(name, _show(key, trait)) for name, key, trait in rows if trait is not None]
     return Section(title=title, parts=[Table(columns={"": "text", "value": "number"}, rows=cells)])
-
-
-def _list_computations(machine: MachineDescription) -> Section:
-    clock = None if machine.clock_hz is None else machine.clock_hz.value
-    table = Table(
-        columns={
-            "instruction": "text", "performance": "number", "issue latency": "number",
-            "completion latency": "number", "ridge point\nwork-items": "number",
-        },
-        rows=[
-            (
-                instruction.name, _show("peak_per_s", instruction.peak_per_s),
-                _show_levels("issue_latency_s", instruction.issue_latency_s, clock),
-                _show_levels("completion_latency_s", instruction.completion_latency_s, clock),
-                _show("ridge_work_items", instruction.ridge_work_items),
-            )
-            for instruction in machine.instructions
-        ],
-        note="Latencies are per instruction of a warp (on CPUs: of a work-item), by the number of "
-        "independent instructions (ILP); the ridge point is the number of concurrent work-items "
-        "per compute unit that reach 95 % of the peak.",
-    )  # fmt: skip
-    return Section(title="Computations", parts=[table])
-
-
-def _list_memories(machine: MachineDescription) -> Section:
-    clock = None if machine.clock_hz is None else machine.clock_hz.value
-    table = Table(
-        columns={"": "text", "loads, best element": "number", "copy": "number",
-                 "latency": "number"},
-        rows=[
-            (
-                f"{memory.space} memory",
-                _show("load_bytes_per_s", _find_best(memory.load_bytes_per_s.values())),
-                _show("copy_bytes_per_s", memory.copy_bytes_per_s),
-                _show("latency_s", memory.latency_s, clock),
-            )
-            for memory in machine.memories
-        ],
-        note="Bandwidth of all compute units together; the latency is that of a dependent load.",
-    )  # fmt: skip
-    return Section(title="Memories", parts=[table])
 
 
 def _find_best(traits: Iterable[Trait[float]]) -> Trait[float] | None:
@@ -308,26 +303,28 @@ def _chart(curves: Sequence[Curve], title: str, walked: MachineDescription | Non
             Point(x=x, y=y, low=least, high=most)
             for x, y, least, most in zip(curve.x, curve.y, low, high, strict=True)
         ]
-        lines.append(Series(name=_label(curve, curves), kind="line", points=points))
+        # Name a curve by what tells it from its neighbours.
+        names = [one.name.split("/") for one in curves]
+        mine = curve.name.split("/")
+        telling = [
+            part
+            for place, part in enumerate(mine)
+            if len({name[place] if place < len(name) else "" for name in names}) > 1
+        ]
+        text = " ".join(telling) or mine[-1]
+        lines.append(
+            Series(
+                name=re.sub(r"\bilp(\d+)\b", r"ILP \1", text).replace("_", " "),
+                kind="line",
+                points=points,
+            )
+        )
     levels = () if walked is None else _list_levels(walked, curves[0])
     return Chart(
         x=_make_axis(curves[0].x_name, [value for one in curves for value in one.x]),
         y=_make_axis(curves[0].y_name, [value for one in curves for value in one.y]),
         series=(*lines, *levels), title=title,
     )  # fmt: skip
-
-
-def _label(curve: Curve, curves: Sequence[Curve]) -> str:
-    """Name a curve by what tells it from its neighbours."""
-    names = [one.name.split("/") for one in curves]
-    mine = curve.name.split("/")
-    telling = [
-        part
-        for place, part in enumerate(mine)
-        if len({name[place] if place < len(name) else "" for name in names}) > 1
-    ]
-    text = " ".join(telling) or mine[-1]
-    return re.sub(r"\bilp(\d+)\b", r"ILP \1", text).replace("_", " ")
 
 
 def _list_levels(machine: MachineDescription, walk: Curve) -> Iterator[Series]:

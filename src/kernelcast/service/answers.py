@@ -4,7 +4,6 @@ import asyncio
 import math
 import threading
 from collections import deque
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from statistics import NormalDist
@@ -152,7 +151,11 @@ class Answers:
             except StoreError as error:
                 self._metrics.database_failures.labels("answers").inc()
                 log("answers wait for the database", level=30, error=repr(error))
-                self._put_back(new, observed)
+                with self._guard:
+                    kept = [*new, *self._new][:_MOST_WAITING]
+                    self._metrics.answers_lost.inc(len(new) + len(self._new) - len(kept))
+                    self._new = kept
+                    self._observed = [*observed, *self._observed][:_MOST_WAITING]
                 return
         for one in compared:
             self._judge(one)
@@ -163,15 +166,6 @@ class Answers:
                 self._new.append(record)
                 return
         self._metrics.answers_lost.inc()
-
-    def _put_back(
-        self, new: list[AnswerRecord], observed: Sequence[tuple[str, float, datetime]]
-    ) -> None:
-        with self._guard:
-            kept = [*new, *self._new][:_MOST_WAITING]
-            self._metrics.answers_lost.inc(len(new) + len(self._new) - len(kept))
-            self._new = kept
-            self._observed = [*observed, *self._observed][:_MOST_WAITING]
 
     def _judge(self, one: Comparison) -> None:
         """Count an observed answer, and see whether the launch takes another time for good."""

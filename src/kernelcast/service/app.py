@@ -140,20 +140,6 @@ def _name_problem_type(described: dict[str, Any]) -> dict[str, Any]:
     return described
 
 
-def _list_methods(app: FastAPI, request: Request) -> list[str]:
-    """List the methods that a path takes; a route knows only its own."""
-    found = [
-        method
-        for method in _METHODS
-        if any(
-            route.matches({**request.scope, "method": method})[0] is Match.FULL
-            for route in app.routes
-        )
-    ]
-    has_head = "GET" in found and not request.url.path.endswith(STREAMS)
-    return [*found, "HEAD"] if has_head else found
-
-
 @contextlib.asynccontextmanager
 async def _run(
     app: FastAPI, settings: ServiceSettings, metrics: Metrics, backend: Backend | None
@@ -251,7 +237,17 @@ def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
         if isinstance(error, HTTPException):
             status, message, headers = HTTPStatus(error.status_code), error.detail, error.headers
         if status == HTTPStatus.METHOD_NOT_ALLOWED:
-            headers = {"allow": ", ".join(_list_methods(app, request))}
+            # List the methods that a path takes; a route knows only its own.
+            found = [
+                method
+                for method in _METHODS
+                if any(
+                    route.matches({**request.scope, "method": method})[0] is Match.FULL
+                    for route in app.routes
+                )
+            ]
+            has_head = "GET" in found and not request.url.path.endswith(STREAMS)
+            headers = {"allow": ", ".join([*found, "HEAD"] if has_head else found)}
         return ErrorResponse(status, _CODES.get(status, "http_error"), message, None, headers)
 
     app.add_exception_handler(KernelcastError, handle_ours)

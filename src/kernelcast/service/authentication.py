@@ -118,7 +118,25 @@ class Authenticator:
         if parsed is None or record is None or record.revoked_at is not None:
             _refuse(_UNKNOWN)
         if not is_right(parsed[1], record):
-            self._refuse_guess(parsed[0])
+            # Count a wrong secret of a token and refuse it.
+            token_id = parsed[0]
+            most, now_s = self._settings.limits.wrong_tokens, time.monotonic()
+            times = self._guesses.get(token_id, deque(maxlen=most))
+            while times and times[0] < now_s - _WINDOW_S:
+                times.popleft()
+            if len(times) == most:
+                wait_s = max(1, round(times[0] + _WINDOW_S - now_s))
+                raise ApiError(
+                    HTTPStatus.TOO_MANY_REQUESTS,
+                    "too_many_wrong_tokens",
+                    f"too many wrong tokens; try again in {wait_s} s",
+                    retry_after_s=wait_s,
+                )
+            times.append(now_s)
+            self._guesses[token_id] = times  # the newest are kept
+            if len(times) == most:
+                log("many wrong tokens", level=30, token=token_id)
+            _refuse(_UNKNOWN)
         return self._limit(Caller(name=record.id, scopes=record.scopes))
 
     def _limit(self, caller: Caller) -> Caller:
@@ -151,26 +169,6 @@ class Authenticator:
             if changes == self._changes:
                 self._held, self._held_until_s = found, time.monotonic() + _HELD_S
             return found
-
-    def _refuse_guess(self, token_id: str) -> NoReturn:
-        """Count a wrong secret of a token and refuse it."""
-        most, now_s = self._settings.limits.wrong_tokens, time.monotonic()
-        times = self._guesses.get(token_id, deque(maxlen=most))
-        while times and times[0] < now_s - _WINDOW_S:
-            times.popleft()
-        if len(times) == most:
-            wait_s = max(1, round(times[0] + _WINDOW_S - now_s))
-            raise ApiError(
-                HTTPStatus.TOO_MANY_REQUESTS,
-                "too_many_wrong_tokens",
-                f"too many wrong tokens; try again in {wait_s} s",
-                retry_after_s=wait_s,
-            )
-        times.append(now_s)
-        self._guesses[token_id] = times  # the newest are kept
-        if len(times) == most:
-            log("many wrong tokens", level=30, token=token_id)
-        _refuse(_UNKNOWN)
 
 
 def read_token_file(path: Path) -> dict[str, TokenRecord]:

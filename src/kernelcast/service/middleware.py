@@ -142,7 +142,15 @@ class Frame:
             return
         body = await _read_body(receive, headers, most)
         scope["state"]["is_read"] = True
-        _check_type(scope, headers)
+        # Refuse what is no JSON by its own word; the application would miss a field instead.
+        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+        is_json = not kind or kind == _JSON or kind.endswith("+json")
+        if scope["path"].startswith(f"{API_PREFIX}/") and not is_json:
+            raise ApiError(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+                "unsupported_media_type",
+                f"the body is {kind[:100]!r}; send JSON, with the header Content-Type: {_JSON}",
+            )
         is_of_api = scope["path"].startswith(f"{API_PREFIX}/")
         if not (is_plain_json(body) if is_of_api else is_plain_form(body)):
             raise _bad_text()
@@ -244,18 +252,6 @@ def _name_route(scope: Scope) -> str:
     if path and is_of_api and not path.startswith(API_PREFIX):
         path = API_PREFIX + path  # routes of routers do not know where those were put
     return path or "other"
-
-
-def _check_type(scope: Scope, headers: Headers) -> None:
-    """Refuse what is no JSON by its own word; the application would miss a field instead."""
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    is_json = not kind or kind == _JSON or kind.endswith("+json")
-    if scope["path"].startswith(f"{API_PREFIX}/") and not is_json:
-        raise ApiError(
-            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            "unsupported_media_type",
-            f"the body is {kind[:100]!r}; send JSON, with the header Content-Type: {_JSON}",
-        )
 
 
 def _bad_text() -> ApiError:

@@ -55,7 +55,16 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn answers what is under way, and then raises the signal once more.
         signal.signal(number, _end)
-    _warn_of_readers(settings)
+    # Tell of data that other users of this machine can reach, and that we may not close.
+    found = []
+    with contextlib.suppress(InputError):  # a user without a home has no such folder
+        if protect_data_folder():
+            found.append(data_folder())
+    if settings.database is not None and "://" not in settings.database:
+        database = Path(settings.database)
+        found += [database] if close_to_others(database) else []
+    for one in found:
+        log("others can read this; `chmod go-rwx` closes it", level=30, path=str(one))
     os.environ[_SETTINGS_VARIABLE] = settings.dump()
     _notify_when_ready(settings.host, settings.port)
     try:
@@ -137,19 +146,6 @@ def _name_service(host: str, port: int) -> str:
     text = f"{version}, instance {instance}, running since {started_at} as process {pid}"
     is_ours = told.get("service") == "kernelcast" and text.isprintable()
     return f"kernelcast {text}" if is_ours else ""
-
-
-def _warn_of_readers(settings: ServiceSettings) -> None:
-    """Tell of data that other users of this machine can reach, and that we may not close."""
-    found = []
-    with contextlib.suppress(InputError):  # a user without a home has no such folder
-        if protect_data_folder():
-            found.append(data_folder())
-    if settings.database is not None and "://" not in settings.database:
-        database = Path(settings.database)
-        found += [database] if close_to_others(database) else []
-    for one in found:
-        log("others can read this; `chmod go-rwx` closes it", level=30, path=str(one))
 
 
 def _end(number: int, frame: FrameType | None) -> None:

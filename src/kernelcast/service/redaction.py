@@ -73,7 +73,15 @@ def redact_paths(text: str) -> str:
     """Replace paths of this machine."""
     if "/" not in text:
         return text
-    return _paths(_list_folders()).sub(_HIDDEN, text)
+    # Give folders whose names say how this service is installed, longest first.
+    own = {sys.prefix, sys.base_prefix, tempfile.gettempdir(), str(Path(__file__).parents[2])}
+    for find in (Path.home, Path.cwd, data_folder):
+        with contextlib.suppress(RuntimeError, OSError, InputError):
+            own.add(str(find()))
+    known = {one.rstrip("/") for one in own} | set(_ROOTS)
+    return _paths(
+        tuple(sorted((one for one in known if one.startswith("/")), key=len, reverse=True))
+    ).sub(_HIDDEN, text)
 
 
 def _choose_lines(log: Sequence[str], kernel: Kernel) -> list[str]:
@@ -118,16 +126,6 @@ def _is_quotation(line: str, quotable: set[str]) -> bool:
 def _bare(line: str) -> str:
     """Give a line without the blanks that compilers write in other ways."""
     return " ".join(line.split())
-
-
-def _list_folders() -> tuple[str, ...]:
-    """Give folders whose names say how this service is installed, longest first."""
-    own = {sys.prefix, sys.base_prefix, tempfile.gettempdir(), str(Path(__file__).parents[2])}
-    for find in (Path.home, Path.cwd, data_folder):
-        with contextlib.suppress(RuntimeError, OSError, InputError):
-            own.add(str(find()))
-    known = {one.rstrip("/") for one in own} | set(_ROOTS)
-    return tuple(sorted((one for one in known if one.startswith("/")), key=len, reverse=True))
 
 
 @cache

@@ -126,7 +126,19 @@ class AnswerTable:
             if new:
                 rows = [write_row(record, ANSWERS) for record in new]
                 connection.execute(sa.insert(ANSWERS), rows)
-            again = self._count_repeats(connection, repeats)
+            # Count repeats; give the answers with these counts, as their weeks are summed up by.
+            again = []
+            for part in _cut([*repeats]):
+                found = connection.execute(_FOUND.where(_COLUMNS.id.in_(part))).mappings().all()
+                for row in found:
+                    number = repeats[row["id"]]
+                    connection.execute(
+                        sa.update(ANSWERS)
+                        .where(_COLUMNS.id == row["id"])
+                        .values(asked=_COLUMNS.asked + number)
+                    )
+                    repeated = {"asked": number, "cost_s": 0.0, "seconds": 0.0}
+                    again.append(AnswerRecord(**{**row, **repeated}))
             compared = self._compare(connection, observed)
             sums = _sum_weeks([*new, *again], compared)
             if sums:
@@ -212,24 +224,6 @@ class AnswerTable:
     def _read(self, query: sa.Select[Any]) -> list[AnswerRecord]:
         with self._database.read() as connection:
             return [AnswerRecord(**row) for row in connection.execute(query).mappings()]
-
-    def _count_repeats(
-        self, connection: sa.Connection, repeats: Mapping[int, int]
-    ) -> list[AnswerRecord]:
-        """Count repeats; give the answers with these counts, as their weeks are summed up by."""
-        found = []
-        for part in _cut([*repeats]):
-            rows = connection.execute(_FOUND.where(_COLUMNS.id.in_(part))).mappings().all()
-            for row in rows:
-                number = repeats[row["id"]]
-                connection.execute(
-                    sa.update(ANSWERS)
-                    .where(_COLUMNS.id == row["id"])
-                    .values(asked=_COLUMNS.asked + number)
-                )
-                again = {"asked": number, "cost_s": 0.0, "seconds": 0.0}
-                found.append(AnswerRecord(**{**row, **again}))
-        return found
 
     def _compare(
         self, connection: sa.Connection, observed: Sequence[tuple[str, float, datetime]]

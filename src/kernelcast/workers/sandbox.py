@@ -93,7 +93,23 @@ def confine(
     started = [*command]
     if os.geteuid() == 0:
         options += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
-        started = [sys.executable, "-I", "-S", "-c", _DROP, _name_nobody(), *command]
+        # Choose a user who owns nothing, with groups that may use the devices.
+        try:
+            known = pwd.getpwnam("nobody")
+            user, group = known.pw_uid, known.pw_gid
+        except KeyError:
+            user = group = _NOBODY
+        nodes = [node for device in _list_devices() for node in ([*device.glob("*")] or [device])]
+        groups = {node.stat().st_gid for node in nodes} - {0}
+        started = [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            _DROP,
+            ",".join(map(str, (user, group, *sorted(groups)))),
+            *command,
+        ]
     else:
         options += ["--unshare-user"]
     inside = {**keep_harmless(environment), **_PLACES, **confinement.environment}
@@ -180,15 +196,3 @@ def _hide(hidden: Iterable[Path], seen: Sequence[Path]) -> Iterator[str]:
             yield from ("--tmpfs", str(path))
         elif path.exists():
             yield from ("--ro-bind", "/dev/null", str(path))
-
-
-def _name_nobody() -> str:
-    """Choose a user who owns nothing, with groups that may use the devices."""
-    try:
-        known = pwd.getpwnam("nobody")
-        user, group = known.pw_uid, known.pw_gid
-    except KeyError:
-        user = group = _NOBODY
-    nodes = [node for device in _list_devices() for node in ([*device.glob("*")] or [device])]
-    groups = {node.stat().st_gid for node in nodes} - {0}
-    return ",".join(map(str, (user, group, *sorted(groups))))

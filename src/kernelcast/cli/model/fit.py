@@ -65,7 +65,21 @@ def fit(
     write_hit_rates(out_file, rates, fits)
     show(_list_fits(fits, points), f"written to {out_file}")
     if plot_file is not None:
-        save_figure(plot_file, _chart_fits(fits, points))
+        # Chart measured hit rates and the curves fitted to them (the paper's Fig. 12, 16 and 18).
+        charts = []
+        for name, one in fits.items():
+            own = [point for point in points if point.function == name]
+            most = 1.05 * max(point.oversubscription for point in own)
+            places = [most * number / 200 for number in range(201)]
+            measured = [point.hit_rate for point in own]
+            charts.append(Chart(
+                title=name, x=Axis(title="oversubscription"), y=Axis(title="hit rate"),
+                series=(
+                    make_series("measured", [point.oversubscription for point in own], measured),
+                    make_series("fit", places, map(one.rate.at, places), "guide"),
+                ),
+            ))  # fmt: skip
+        save_figure(plot_file, Figure(charts=tuple(charts)))
 
 
 def _list_fits(fits: Mapping[str, HitRateFit], points: Sequence[HitRatePoint]) -> Table:
@@ -87,21 +101,3 @@ def _list_fits(fits: Mapping[str, HitRateFit], points: Sequence[HitRatePoint]) -
                  "c": "number", "deviation": "number"},
         rows=rows,
     )  # fmt: skip
-
-
-def _chart_fits(fits: Mapping[str, HitRateFit], points: Sequence[HitRatePoint]) -> Figure:
-    """Chart measured hit rates and the curves fitted to them (the paper's Fig. 12, 16 and 18)."""
-    charts = []
-    for name, one in fits.items():
-        own = [point for point in points if point.function == name]
-        most = 1.05 * max(point.oversubscription for point in own)
-        places = [most * number / 200 for number in range(201)]
-        measured = [point.hit_rate for point in own]
-        charts.append(Chart(
-            title=name, x=Axis(title="oversubscription"), y=Axis(title="hit rate"),
-            series=(
-                make_series("measured", [point.oversubscription for point in own], measured),
-                make_series("fit", places, map(one.rate.at, places), "guide"),
-            ),
-        ))  # fmt: skip
-    return Figure(charts=tuple(charts))

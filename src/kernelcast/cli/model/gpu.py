@@ -164,7 +164,29 @@ class GpuOptions:
     def read_source(self, extra: Mapping[str, Number] | None = None) -> LaunchSource:
         """Read the file, or the accesses that are given as text."""
         if self.file is None:
-            source = self._read_written()
+            scalars = {name: _read_whole(name, value) for name, value in self.scalars.items()}
+            arrays = {}
+            for text in self.arrays:
+                array = read_array(text, tuple(scalars))
+                if array.name in arrays:
+                    msg = f"array {array.name!r} is declared twice; keep one declaration"
+                    raise InputError(msg)
+                arrays[array.name] = array
+            accesses: list[MemoryAccess] = []
+            texts = {AccessKind.LOAD: self.loads, AccessKind.STORE: self.stores,
+                     AccessKind.ATOMIC: self.atomics}  # fmt: skip
+            for kind, text in ((kind, text) for kind, each in texts.items() for text in each):
+                site = len(accesses)
+                access = read_access(text, arrays, kind=kind, scalars=tuple(scalars), site=site)
+                accesses.append(access)
+            kernel = WrittenKernel(
+                name="typed accesses", arrays=tuple(arrays.values()), accesses=tuple(accesses),
+                scalars=scalars,
+                operations={name: float(count) for name, count in self.operations.items()},
+            )  # fmt: skip
+            offset = _read_sizes(self.global_offset, "--offset") if self.global_offset else ()
+            sizes = _read_sizes(self.global_size or "", "--global")
+            source = use_written(kernel, NDRange(global_size=sizes, global_offset=offset))
         else:
             source = read_launch_source(self.file, parameters={**self.parameters, **(extra or {})})
         if self.folds:
@@ -174,31 +196,6 @@ class GpuOptions:
         if self.hit_rates is not None:
             source.hit_rates = read_hit_rates_file(self.hit_rates)
         return source
-
-    def _read_written(self) -> LaunchSource:
-        scalars = {name: _read_whole(name, value) for name, value in self.scalars.items()}
-        arrays = {}
-        for text in self.arrays:
-            array = read_array(text, tuple(scalars))
-            if array.name in arrays:
-                msg = f"array {array.name!r} is declared twice; keep one declaration"
-                raise InputError(msg)
-            arrays[array.name] = array
-        accesses: list[MemoryAccess] = []
-        texts = {AccessKind.LOAD: self.loads, AccessKind.STORE: self.stores,
-                 AccessKind.ATOMIC: self.atomics}  # fmt: skip
-        for kind, text in ((kind, text) for kind, each in texts.items() for text in each):
-            site = len(accesses)
-            access = read_access(text, arrays, kind=kind, scalars=tuple(scalars), site=site)
-            accesses.append(access)
-        kernel = WrittenKernel(
-            name="typed accesses", arrays=tuple(arrays.values()), accesses=tuple(accesses),
-            scalars=scalars,
-            operations={name: float(count) for name, count in self.operations.items()},
-        )  # fmt: skip
-        offset = _read_sizes(self.global_offset, "--offset") if self.global_offset else ()
-        sizes = _read_sizes(self.global_size or "", "--global")
-        return use_written(kernel, NDRange(global_size=sizes, global_offset=offset))
 
 
 @option.command(short="Time, limiters and data volumes of a kernel on a GPU.")
@@ -248,7 +245,25 @@ def _sweep_local_sizes(
     for machine_id, sweep in sweeps:
         count = len(sweep.configurations)
         parts.append(f"{source.name} on {machine_id}: {count} configurations, fastest first")
-        parts.append(_rank(sweep, options.shown))
+        # Rank the fastest configurations, and add the slowest for comparison.
+        shown = options.shown
+        ranked = list(enumerate(sweep.configurations, start=1))
+        is_whole = len(ranked) <= shown + 1
+        parts.append(
+            Table(
+                columns={"rank": "whole", "local size": "text", "fold": "text", **_COLUMNS},
+                rows=[
+                    (
+                        rank,
+                        "x".join(map(str, one.local_size)),
+                        one.fold_text or "-",
+                        *_list_numbers(one),
+                    )
+                    for rank, one in (ranked if is_whole else [*ranked[:shown], ranked[-1]])
+                ],
+                breaks=() if is_whole else (shown,),
+            )
+        )
         if sweep.refused:
             label, reason = sweep.refused[0]
             more = f" and {len(sweep.refused) - 1} more" if len(sweep.refused) > 1 else ""
@@ -391,12 +406,38 @@ def _describe_answers(name: str, answers: Sequence[Configuration]) -> Iterator[P
         [answer] = answers
         estimate = answer.estimate
         rate = format_count(answer.updates / estimate.seconds)
+        without = _list_without(estimate)
+        rows = [
+            (
+                name, seconds, seconds / estimate.seconds,
+                "#" * round(20 * min(seconds / estimate.seconds, 1)), without.get(name),
+            )
+            for name, seconds in sorted(estimate.limiters.items(), key=lambda item: -item[1])
+            if seconds
+        ]  # fmt: skip
+        limiters = Table(
+            columns={"limiter": "text", "time alone": "s", "of the time": "share", "": "text",
+                     "without it": "s"},
+            rows=rows,
+        )  # fmt: skip
+        limiters = limiters if without else limiters.without("without it")
+        volumes = Table(
+            columns={"between": "text", "whole launch": "B", "B/update": "number",
+                     "at this time": "number"},
+            rows=[
+                (
+                    _BOUNDARIES.get(key, key), round(volume), f"{volume / answer.updates:.2f}",
+                    f"{volume / estimate.seconds / 1e9:,.0f} GB/s",
+                )
+                for key, volume in estimate.volumes.items()
+            ],
+        )  # fmt: skip
         yield Section(
             title=f"{name} on {estimate.machine}: {format_seconds(estimate.seconds)}, {rate} "
             f"updates/s, limited by {estimate.limiter} (local size {answer.label})",
             parts=[
-                Section(title="Volumes", parts=[_list_volumes(answer)]),
-                Section(title="Limiters", parts=[_list_limiters(estimate), *_advise(estimate)]),
+                Section(title="Volumes", parts=[volumes]),
+                Section(title="Limiters", parts=[limiters, *_advise(estimate)]),
             ],
         )
     yield from _list_notes(answers)
@@ -405,38 +446,6 @@ def _describe_answers(name: str, answers: Sequence[Configuration]) -> Iterator[P
 def _list_notes(answers: Sequence[Configuration]) -> list[str]:
     notes = dict.fromkeys(note for answer in answers for note in answer.estimate.notes)
     return [f"note: {note}" for note in notes]
-
-
-def _list_volumes(answer: Configuration) -> Table:
-    return Table(
-        columns={"between": "text", "whole launch": "B", "B/update": "number",
-                 "at this time": "number"},
-        rows=[
-            (
-                _BOUNDARIES.get(key, key), round(volume), f"{volume / answer.updates:.2f}",
-                f"{volume / answer.estimate.seconds / 1e9:,.0f} GB/s",
-            )
-            for key, volume in answer.estimate.volumes.items()
-        ],
-    )  # fmt: skip
-
-
-def _list_limiters(estimate: AnalyticEstimate) -> Table:
-    without = _list_without(estimate)
-    rows = [
-        (
-            name, seconds, seconds / estimate.seconds,
-            "#" * round(20 * min(seconds / estimate.seconds, 1)), without.get(name),
-        )
-        for name, seconds in sorted(estimate.limiters.items(), key=lambda item: -item[1])
-        if seconds
-    ]  # fmt: skip
-    table = Table(
-        columns={"limiter": "text", "time alone": "s", "of the time": "share", "": "text",
-                 "without it": "s"},
-        rows=rows,
-    )  # fmt: skip
-    return table if without else table.without("without it")
 
 
 def _list_without(estimate: AnalyticEstimate) -> dict[str, float]:
@@ -462,20 +471,6 @@ def _advise(estimate: AnalyticEstimate) -> Iterator[str]:
             f"\nWhat would help most: less {name}; without any it would take "
             f"{format_seconds(without[name])}, {format_share(gain, signed=True)}."
         )
-
-
-def _rank(sweep: Sweep, shown: int) -> Table:
-    """Rank the fastest configurations, and add the slowest for comparison."""
-    ranked = list(enumerate(sweep.configurations, start=1))
-    is_whole = len(ranked) <= shown + 1
-    return Table(
-        columns={"rank": "whole", "local size": "text", "fold": "text", **_COLUMNS},
-        rows=[
-            (rank, "x".join(map(str, one.local_size)), one.fold_text or "-", *_list_numbers(one))
-            for rank, one in (ranked if is_whole else [*ranked[:shown], ranked[-1]])
-        ],
-        breaks=() if is_whole else (shown,),
-    )
 
 
 def _list_numbers(answer: Configuration) -> list[Value]:

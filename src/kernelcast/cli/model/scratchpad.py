@@ -9,9 +9,7 @@ import click
 
 from kernelcast.analytic.scratchpad.kernel import ScratchpadKernel, ScratchpadMachine
 from kernelcast.analytic.scratchpad.model import (
-    CpeSweep,
     DoubleBuffering,
-    GranularityStep,
     ScratchpadTerms,
     buffer_doubly,
     list_cpe_counts,
@@ -128,7 +126,37 @@ def scratchpad(options: ScratchpadOptions) -> None:
             options.read_kernel(path, processor, options.active_cpes) for path in options.files
         ]
         if options.what_if == "dma":
-            answer = _vary_granularity(vary_granularity(kernels[0], processor), processor)
+            # Divide DMA requests into smaller and smaller ones (the paper's Fig. 7).
+            steps = vary_granularity(kernels[0], processor)
+            kernel = steps[0].terms.kernel
+            table = Table(
+                columns={
+                    "parts": "whole", "smallest copy": "number", "DMA requests": "number", **_TIMES,
+                    "NG": "whole", "saved": "s", "by equation 13": "s",
+                },
+                rows=[
+                    (
+                        step.parts, f"{step.smallest_bytes:,.0f} B",
+                        f"{step.terms.dma.requests:,g}", *_list_times(step.terms),
+                        step.terms.dma.groups, step.saving_s, step.equation_13_s,
+                    )
+                    for step in steps
+                ],
+            )  # fmt: skip
+            parts: list[Part] = [f"{kernel.name} on {processor.name}: smaller DMA requests", table]
+            if len(steps) == 1:
+                parts.append(
+                    "no request can be divided: its half would be less than a transaction of "
+                    f"{processor.transaction_bytes} bytes"
+                )
+            labels = [f"1/{step.parts}\n{step.smallest_bytes:,.0f} B" for step in steps]
+            title = "size of the DMA requests, and bytes of the smallest copy"
+            chart = _chart_times([step.terms for step in steps], labels, title)
+            answer = _Answer(
+                content={"kernel": kernel.name, "granularity": granularity_to_json(steps)},
+                parts=parts, notes=kernel.notes,
+                figure=Figure(charts=(chart,), title=f"{kernel.name}: smaller DMA requests"),
+            )  # fmt: skip
         elif options.what_if == "double-buffer":
             answer = _buffer_doubly(buffer_doubly(kernels[0], processor), processor)
         else:
@@ -188,38 +216,6 @@ def _describe_terms(terms: ScratchpadTerms, processor: ScratchpadMachine) -> Ite
             "L_avg": "s", "MRP": "number", "NG": "whole", "T": "s", "may overlap": "s",
         },
         rows=requests,
-    )  # fmt: skip
-
-
-def _vary_granularity(steps: Sequence[GranularityStep], processor: ScratchpadMachine) -> _Answer:
-    """Divide DMA requests into smaller and smaller ones (the paper's Fig. 7)."""
-    kernel = steps[0].terms.kernel
-    table = Table(
-        columns={
-            "parts": "whole", "smallest copy": "number", "DMA requests": "number", **_TIMES,
-            "NG": "whole", "saved": "s", "by equation 13": "s",
-        },
-        rows=[
-            (
-                step.parts, f"{step.smallest_bytes:,.0f} B", f"{step.terms.dma.requests:,g}",
-                *_list_times(step.terms), step.terms.dma.groups, step.saving_s, step.equation_13_s,
-            )
-            for step in steps
-        ],
-    )  # fmt: skip
-    parts: list[Part] = [f"{kernel.name} on {processor.name}: smaller DMA requests", table]
-    if len(steps) == 1:
-        parts.append(
-            "no request can be divided: its half would be less than a transaction of "
-            f"{processor.transaction_bytes} bytes"
-        )
-    labels = [f"1/{step.parts}\n{step.smallest_bytes:,.0f} B" for step in steps]
-    title = "size of the DMA requests, and bytes of the smallest copy"
-    chart = _chart_times([step.terms for step in steps], labels, title)
-    return _Answer(
-        content={"kernel": kernel.name, "granularity": granularity_to_json(steps)}, parts=parts,
-        notes=kernel.notes,
-        figure=Figure(charts=(chart,), title=f"{kernel.name}: smaller DMA requests"),
     )  # fmt: skip
 
 
@@ -289,10 +285,27 @@ def _vary_cpes(options: ScratchpadOptions, processor: ScratchpadMachine) -> _Ans
             "nothing in the file depends on {active_cpes}: each CPE keeps its work, so more of "
             "them do more work"
         )
+    marked = {"fastest": sweep.best, "fastest of one core group": sweep.best_of_one_group}
+    counts = [point.active_cpes for point in sweep.points]
+    totals_s = [point.terms.t_total_s for point in sweep.points]
+    times = Chart(
+        x=Axis(title="active CPEs"), y=Axis(title="time", unit="s"),
+        series=(
+            make_series("T_total", counts, totals_s, "line"),
+            *(
+                make_series(f"{label}: {one.active_cpes} CPEs", [one.active_cpes],
+                            [one.terms.t_total_s])
+                for label, one in marked.items() if one is not None
+            ),
+        ),
+    )  # fmt: skip
+    terms = [point.terms for point in sweep.points]
+    parts = _chart_times(terms, list(map(str, counts)), "active CPEs")
+    title = f"{sweep.best.terms.kernel.name}: number of active CPEs"
     return _Answer(
         content={"kernel": kernel.name, **cpes_to_json(sweep)},
         parts=[f"{kernel.name} on {processor.name}: active CPEs", table, best], notes=notes,
-        figure=_chart_cpes(sweep),
+        figure=Figure(charts=(times, parts), title=title, columns=1),
     )  # fmt: skip
 
 
@@ -368,24 +381,3 @@ def _chart_times(
             for name, seconds in parts.items() if any(seconds)
         ),
     )  # fmt: skip
-
-
-def _chart_cpes(sweep: CpeSweep) -> Figure:
-    marked = {"fastest": sweep.best, "fastest of one core group": sweep.best_of_one_group}
-    counts = [point.active_cpes for point in sweep.points]
-    totals_s = [point.terms.t_total_s for point in sweep.points]
-    times = Chart(
-        x=Axis(title="active CPEs"), y=Axis(title="time", unit="s"),
-        series=(
-            make_series("T_total", counts, totals_s, "line"),
-            *(
-                make_series(f"{label}: {one.active_cpes} CPEs", [one.active_cpes],
-                            [one.terms.t_total_s])
-                for label, one in marked.items() if one is not None
-            ),
-        ),
-    )  # fmt: skip
-    terms = [point.terms for point in sweep.points]
-    parts = _chart_times(terms, list(map(str, counts)), "active CPEs")
-    title = f"{sweep.best.terms.kernel.name}: number of active CPEs"
-    return Figure(charts=(times, parts), title=title, columns=1)

@@ -124,7 +124,14 @@ def answer_error(request: Request, error: Exception) -> Response:
     """Tell a person what is wrong; who needs to sign in is led there."""
     status, message = _describe(error)
     if status == HTTPStatus.UNAUTHORIZED and not is_fragment(request):
-        return _lead_to_sign_in(request)
+        # Redirect; a token that is refused is forgotten, or each picture would count as a guess.
+        wanted = request.url.path if request.method == "GET" else FIRST_PAGE
+        redirection = RedirectResponse(
+            f"/sign-in?{urlencode({'next': wanted})}", HTTPStatus.SEE_OTHER, _HEADERS
+        )
+        if read_token(request) is not None:
+            forget_token(redirection, request)
+        return redirection
     wait_s = retry_after(error)
     values = {"status": int(status), "message": message, "wait_s": wait_s}
     answer = render(request, "error.html", values, status=status)
@@ -143,17 +150,6 @@ def _describe(error: Exception) -> tuple[int, str]:
     if message_of(error) != str(error):
         log("page failed", level=40, code=kind_of(error).code, error=str(error))
     return kind_of(error).status, message_of(error)
-
-
-def _lead_to_sign_in(request: Request) -> Response:
-    """Redirect; a token that is refused is forgotten, or each picture would count as a guess."""
-    wanted = request.url.path if request.method == "GET" else FIRST_PAGE
-    answer = RedirectResponse(
-        f"/sign-in?{urlencode({'next': wanted})}", HTTPStatus.SEE_OTHER, _HEADERS
-    )
-    if read_token(request) is not None:
-        forget_token(answer, request)
-    return answer
 
 
 @cache

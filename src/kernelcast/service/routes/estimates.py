@@ -20,7 +20,6 @@ from kernelcast.service.estimating import Outcome, Wanted, write_answers
 from kernelcast.service.observing import Reported, identity_of
 from kernelcast.service.schemas.estimates import EstimateRequest, EstimatesOut
 from kernelcast.service.schemas.observations import (
-    ObservationIn,
     ObservationsOut,
     ObservationsRequest,
 )
@@ -76,7 +75,30 @@ async def observe(
     most = service.settings.limits.observations
     if len(asked.observations) > most:
         refuse_amount("observations", len(asked.observations), most)
-    reported = await _read_observations(asked.observations, service, caller)
+    # Find problems and devices, each once: a batch is often of one launch.
+    problems: dict[str, tuple[str, Problem]] = {}
+    devices: dict[str, DeviceIdentity] = {}
+    reported = []
+    for one in asked.observations:
+        known = problems.get(one.problem_digest or "")
+        if known is None:
+            known = await _find_problem(one.problem, one.problem_digest, service)
+            problems[known[0]] = known
+        given = one.device
+        if isinstance(given, str):
+            device = devices.get(given)
+            if device is None:
+                device = identity_of((await service.devices.choose([given]))[0])
+                devices[given] = device
+        else:
+            device = DeviceIdentity(
+                id=given.id, name=given.name, platform=given.platform, driver=given.driver
+            )
+        reported.append(
+            Reported(
+                asked=one, digest=known[0], problem=known[1], device=device, caller=caller.name
+            )
+        )
     return await service.observing.take(reported)
 
 
@@ -124,36 +146,6 @@ async def _find_problem(
         return await service.problems.take(problem.to_content())
     known = digest or ""
     return known, await service.problems.find(known)
-
-
-async def _read_observations(
-    asked: Sequence[ObservationIn], service: Service, caller: Caller
-) -> Sequence[Reported]:
-    """Find problems and devices, each once: a batch is often of one launch."""
-    problems: dict[str, tuple[str, Problem]] = {}
-    devices: dict[str, DeviceIdentity] = {}
-    found = []
-    for one in asked:
-        known = problems.get(one.problem_digest or "")
-        if known is None:
-            known = await _find_problem(one.problem, one.problem_digest, service)
-            problems[known[0]] = known
-        given = one.device
-        if isinstance(given, str):
-            device = devices.get(given)
-            if device is None:
-                device = identity_of((await service.devices.choose([given]))[0])
-                devices[given] = device
-        else:
-            device = DeviceIdentity(
-                id=given.id, name=given.name, platform=given.platform, driver=given.driver
-            )
-        found.append(
-            Reported(
-                asked=one, digest=known[0], problem=known[1], device=device, caller=caller.name
-            )
-        )
-    return found
 
 
 def _respond(outcomes: Sequence[Outcome]) -> Response:

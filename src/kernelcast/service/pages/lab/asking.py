@@ -110,7 +110,21 @@ async def compare_local_sizes(fields: LabFields, service: Service, caller: Calle
     """Compare local sizes: by the analytic model, or by estimates of one device."""
     _, problem = await fields.make_problem(service)
     if fields.method == "estimate":
-        wanted = await _choose_sampled(fields, problem, service)
+        # Choose as many local sizes as may be sampled, evenly over the sizes of work-groups.
+        if len(fields.devices) != 1:
+            raise FieldError("device", "local sizes are estimated on one device; choose one")
+        has_local = any(isinstance(one, LocalArgument) for one in problem.arguments)
+        if has_local or _USES_LOCAL.search(problem.kernel.source):
+            raise FieldError(
+                "local_size",
+                "the kernel shares local memory or requires its local size: it is written "
+                "for one; change its parameters instead",
+            )
+        device = (await service.devices.choose(fields.devices))[0]
+        sizes = list_local_sizes(problem.ndrange, min(_LARGEST_SAMPLED, device.max_work_group_size))
+        ordered = sorted(sizes, key=lambda one: (math.prod(one), one))
+        count = min(len(ordered), _MOST_SAMPLED)
+        wanted = [ordered[round(place)] for place in np.linspace(0, len(ordered) - 1, count)]
         # One after the other: they wait for the device's turn in any case.
         times = [
             timed
@@ -130,7 +144,19 @@ async def compare_local_sizes(fields: LabFields, service: Service, caller: Calle
 async def vary_size(fields: LabFields, service: Service, caller: Caller) -> Times:
     """Ask for the launch at several values of the number that was chosen."""
     _, problem = await fields.make_problem(service)
-    name, values = _choose_values(fields)
+    # Halves and doubles that keep the even parts of the parameter.
+    numbers = {
+        name: int(value) for name, value in read_parameters(fields.parameters) if value.isdecimal()
+    }
+    if not numbers:
+        raise FieldError(
+            "parameters", "name the number that is to vary, such as N = 4096, and write {N} for it"
+        )
+    name = fields.varied if fields.varied in numbers else next(iter(numbers))
+    number = numbers[name]
+    # A power of two that divides the number divides all of its values: local sizes still fit.
+    step = min(number & -number, 256)
+    values = sorted({max(round(number * factor / step), 1) * step for factor in _FACTORS})
     machine = ""
     if fields.method != "estimate":
         machine = choose_machine(fields.machine, await run_in_thread(list_machines))
@@ -209,26 +235,6 @@ async def _ask(
     return found
 
 
-async def _choose_sampled(
-    fields: LabFields, problem: Problem, service: Service
-) -> Sequence[tuple[int, ...]]:
-    """Choose as many local sizes as may be sampled, evenly over the sizes of work-groups."""
-    if len(fields.devices) != 1:
-        raise FieldError("device", "local sizes are estimated on one device; choose one")
-    has_local = any(isinstance(one, LocalArgument) for one in problem.arguments)
-    if has_local or _USES_LOCAL.search(problem.kernel.source):
-        raise FieldError(
-            "local_size",
-            "the kernel shares local memory or requires its local size: it is written "
-            "for one; change its parameters instead",
-        )
-    device = (await service.devices.choose(fields.devices))[0]
-    sizes = list_local_sizes(problem.ndrange, min(_LARGEST_SAMPLED, device.max_work_group_size))
-    ordered = sorted(sizes, key=lambda one: (math.prod(one), one))
-    count = min(len(ordered), _MOST_SAMPLED)
-    return [ordered[round(place)] for place in np.linspace(0, len(ordered) - 1, count)]
-
-
 def choose_machine(wanted: str, known: list[KnownMachine]) -> str:
     """Give the machine that is meant; its name is looked up and never becomes a path."""
     names = [one.name for one in known]
@@ -237,23 +243,6 @@ def choose_machine(wanted: str, known: list[KnownMachine]) -> str:
     if wanted and wanted not in names:
         raise FieldError("machine", f"there is no machine description {wanted!r}")
     return wanted or names[0]
-
-
-def _choose_values(fields: LabFields) -> tuple[str, list[int]]:
-    """Give the parameter and its values: halves and doubles that keep its even parts."""
-    numbers = {
-        name: int(value) for name, value in read_parameters(fields.parameters) if value.isdecimal()
-    }
-    if not numbers:
-        raise FieldError(
-            "parameters", "name the number that is to vary, such as N = 4096, and write {N} for it"
-        )
-    name = fields.varied if fields.varied in numbers else next(iter(numbers))
-    value = numbers[name]
-    # A power of two that divides the number divides all of its values: local sizes still fit.
-    step = min(value & -value, 256)
-    found = {max(round(value * factor / step), 1) * step for factor in _FACTORS}
-    return name, sorted(found)
 
 
 def _set(fields: LabFields, name: str, value: int) -> str:

@@ -137,7 +137,19 @@ Asked = Annotated[Question, Depends()]
 async def fill_in(asked: Asked) -> Response:
     """Write lines of arguments to begin with, made of what the kernel takes."""
     try:
-        changes = await _propose(asked.fields, asked.service)
+        fields = asked.fields
+        fields.check_code(asked.service)
+        report = await _read_source(fields, None, asked.service)
+        names = [one.name for one in report.kernels]
+        wanted = fields.kernel or (names[0] if names else "")
+        kernel = next((one for one in report.kernels if one.name == wanted), None)
+        if kernel is None:
+            told = ", ".join(names) or "none"
+            raise FieldError("kernel", f"{wanted!r} is not in the source; its kernels are: {told}")
+        items = fields.count_work_items()
+        changes: dict[str, Any] = {"kernel": kernel.name, "args": propose_arguments(kernel, items)}
+        if not fields.global_size:
+            changes["global_size"] = str(items)
     except FieldError as error:
         return await asked.show(refuse_field(error))
     if is_fragment(asked.request):
@@ -243,20 +255,6 @@ async def answer_question(question: str, asked: Asked) -> Response:
         return await asked.show(refuse_field(error))
 
 
-async def _propose(fields: LabFields, service: Service) -> dict[str, Any]:
-    fields.check_code(service)
-    report = await _read_source(fields, None, service)
-    names = [one.name for one in report.kernels]
-    wanted = fields.kernel or (names[0] if names else "")
-    kernel = next((one for one in report.kernels if one.name == wanted), None)
-    if kernel is None:
-        told = ", ".join(names) or "none"
-        raise FieldError("kernel", f"{wanted!r} is not in the source; its kernels are: {told}")
-    items = fields.count_work_items()
-    proposed = {"kernel": kernel.name, "args": propose_arguments(kernel, items)}
-    return proposed if fields.global_size else {**proposed, "global_size": str(items)}
-
-
 async def _read_source(
     fields: LabFields, problem: Problem | None, service: Service
 ) -> SourceReport:
@@ -267,7 +265,17 @@ async def _read_source(
     except InputError as error:
         raise FieldError("code", message_of(error)) from error
     if report.errors:
-        raise FieldError("code", _point_at(fields.code, report))
+        # Write the errors of a source, each with its line and a mark below the place.
+        lines = fields.code.split("\n")
+        told = []
+        for one in report.errors:
+            if not 1 <= one.line <= len(lines):
+                told.append(one.message)
+                continue
+            text = lines[one.line - 1].replace("\t", " ")
+            mark = " " * (one.column - 1) + "^"
+            told.append(f"line {one.line}: {one.message}\n  {text}\n  {mark}")
+        raise FieldError("code", "\n".join(told))
     if report.failure:
         raise FieldError("args", report.failure)
     own = [one for one in report.kernels if problem and one.name == problem.kernel.name]
@@ -276,17 +284,3 @@ async def _read_source(
         counts = f"{len(problem.arguments)} arguments given, {len(own[0].parameters)} expected"
         raise FieldError("args", f"{counts}: {names}")
     return report
-
-
-def _point_at(code: str, report: SourceReport) -> str:
-    """Write the errors of a source, each with its line and a mark below the place."""
-    lines = code.split("\n")
-    told = []
-    for one in report.errors:
-        if not 1 <= one.line <= len(lines):
-            told.append(one.message)
-            continue
-        text = lines[one.line - 1].replace("\t", " ")
-        mark = " " * (one.column - 1) + "^"
-        told.append(f"line {one.line}: {one.message}\n  {text}\n  {mark}")
-    return "\n".join(told)
