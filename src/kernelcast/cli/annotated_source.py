@@ -19,7 +19,6 @@ from kernelcast.reports.source import (
     explain,
 )
 
-_LINES_BEFORE, _LINES_AFTER = 6, 2
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 # From cold to hot; a line is as hot as its share of all operations.
 _HEATS = (
@@ -107,7 +106,7 @@ class AnnotatedSource:
         wanted: set[int] = set()
         counted = (one.number for one in self._lines if one.runs is not None)
         for line in (self._features.facts.line, *counted):
-            wanted.update(range(line - _LINES_BEFORE, line + _LINES_AFTER + 1))
+            wanted.update(range(line - 6, line + 3))
         last = 0
         for line in sorted(one for one in wanted if 1 <= one <= lines):
             if line != last + 1:

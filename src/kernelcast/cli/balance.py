@@ -28,7 +28,6 @@ _SIGNS: Final = {
     Activity.MERGE: ("m", "merges"),
 }  # fmt: skip
 """How each activity is drawn on a terminal, and what it is called."""
-_WIDTH: Final = 72
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +159,7 @@ def list_remarks(report: BalanceReport) -> Iterator[str]:
     yield from (f"note: {note}" for note in report.notes)
 
 
-def draw_timeline(report: BalanceReport, width: int = _WIDTH) -> list[str]:
+def draw_timeline(report: BalanceReport, width: int = 72) -> list[str]:
     """Draw who was busy when, one line per device and one for the host."""
     names = _number_names([*(share.device_id for share in report.shares), "host"])
     margin = max(map(len, names))

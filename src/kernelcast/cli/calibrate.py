@@ -37,9 +37,6 @@ from kernelcast.reports.numbers import format_duration, format_seconds
 from kernelcast.reports.presenter import Part, Section, Table
 from kernelcast.reports.targets import check_target
 
-_BUSY_S = 90.0
-"""Longer than what ``--quick`` takes on an idle machine."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrateOptions:
@@ -227,7 +224,8 @@ def _make_busy_warning() -> Callable[[Progress], None]:
     def warn(one: Progress) -> None:
         now_s = time.monotonic()
         whole_s = now_s - began_s.setdefault(one.device_id, now_s) + (one.remaining_s or 0.0)
-        if whole_s > _BUSY_S and one.done * 3 >= one.total and one.device_id not in warned:
+        # Longer than what ``--quick`` takes on an idle machine.
+        if whole_s > 90.0 and one.done * 3 >= one.total and one.device_id not in warned:
             warned.add(one.device_id)
             complain(
                 f"{one.device_id}: this takes about {format_duration(whole_s)} on a machine as "

@@ -29,8 +29,6 @@ if TYPE_CHECKING:  # databases and models take longer to import than all other c
 _DEFAULTS = CollectionSettings()
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|m|min|h)?")
 _UNITS_S = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-# Another device may take this many times as long at the same size.
-_TOO_LONG = 4.0
 
 
 def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> float | None:
@@ -260,7 +258,8 @@ def _make_order(
 
     settings, sizes_of = option.pick(CollectionSettings, options), options.sizes_of
     if sizes_of is not None:
-        settings = replace(settings, too_long=_TOO_LONG)
+        # Another device may take this many times as long at the same size.
+        settings = replace(settings, too_long=4.0)
         known = [one.group for one in summarise_store(store, Selection())]
         sizes_of = match_device_id(sizes_of, known)
     return option.pick(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final
 
 from kernelcast.cli import options as option
 from kernelcast.cli.request import EstimateRequest
@@ -15,8 +14,6 @@ from kernelcast.records.explanation import PieceFacts
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
 from kernelcast.reports.numbers import format_duration, format_range, format_seconds, format_share
 from kernelcast.reports.presenter import Table, Value
-
-_DIGEST_LETTERS: Final = 12
 
 
 @option.command(short="Predict how long kernels take on each device.")
@@ -244,7 +241,7 @@ def _explain(prediction: Estimate) -> Iterator[str]:
         if model.rows is not None:
             parts.append(f"trained on {model.rows} observations")
         if model.data_digest:
-            parts.append(f"data {model.data_digest[:_DIGEST_LETTERS]}")
+            parts.append(f"data {model.data_digest[:12]}")
         if model.error is not None:
             parts.append(f"mean error {format_share(model.error)} on kernels held out")
         yield ", ".join(parts)
@@ -257,7 +254,7 @@ def _explain(prediction: Estimate) -> Iterator[str]:
         yield text
         for one in history.set_aside:
             when = "" if one.when is None else f" of {_write_moment(one.when)}"
-            key = f" (key {one.key[:_DIGEST_LETTERS]})" if one.key else ""
+            key = f" (key {one.key[:12]})" if one.key else ""
             yield f"set aside: {format_seconds(one.seconds)}{when}{key}: {one.reason}"
     if facts.influences:
         influences = (

@@ -19,9 +19,6 @@ if TYPE_CHECKING:  # takes longer to import than all else that a command needs b
     from kernelcast.reports.presenter import Part
 
 _UNLIMITED_WIDTH = 10_000
-_BAR_WIDTH = 16
-_PACE_S = 3600.0
-"""The pace is that of so long: single parts take minutes."""
 
 
 def show(*parts: "Part | RenderableType") -> None:
@@ -119,15 +116,16 @@ def progress_bar(*, is_wanted: bool) -> Iterator[Tell]:
         yield lambda *_, **__: None
         return
     columns = (
-        BarColumn(bar_width=_BAR_WIDTH, table_column=Column(min_width=_BAR_WIDTH)),
+        BarColumn(bar_width=16, table_column=Column(min_width=16)),
         MofNCompleteColumn(table_column=Column(min_width=5)),
         TimeElapsedColumn(table_column=Column(min_width=7)),
         TextColumn("{task.fields[rest]}", markup=False, table_column=Column(min_width=14)),
         # A narrow terminal cuts the words, never the numbers.
         TextColumn("{task.description}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
     )
+    # The pace is that of an hour: single parts take minutes.
     with Bar(
-        *columns, console=console, transient=True, expand=True, speed_estimate_period=_PACE_S
+        *columns, console=console, transient=True, expand=True, speed_estimate_period=3600.0
     ) as bar:
         task = bar.add_task("starting", total=None, rest="")
 

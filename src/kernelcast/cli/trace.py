@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -29,9 +28,6 @@ from kernelcast.reports.drawing import check_plot, save_figure
 from kernelcast.reports.numbers import format_seconds
 from kernelcast.reports.presenter import Table, Value
 from kernelcast.sampling.trace_analysis import average_active
-
-_MOST_BARS: Final = 4000
-"""More would lie on each other: whole waves are then left out of a picture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,8 +243,9 @@ def _chart_trace(trace: WorkGroupTrace) -> Iterator[Chart]:
     yield Chart(x=time, y=y, series=tuple(series))
 
 
-def choose_bars(waves: Sequence[int], most: int = _MOST_BARS) -> list[int]:
+def choose_bars(waves: Sequence[int], most: int = 4000) -> list[int]:
     """Choose which work-groups are drawn: all, or those of waves spread evenly."""
+    # More would lie on each other: whole waves are then left out.
     numbers = np.asarray(waves)
     if len(numbers) <= most:
         return list(range(len(numbers)))

@@ -17,9 +17,6 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.workers import Task
 
-MOST_LOCAL_SIZES = 80
-"""That are tried of one launch."""
-_LARGEST = 1024
 _MOST_SIDES = 9
 
 
@@ -69,8 +66,8 @@ def list_local_sizes(ndrange: NDRange, most: int) -> list[tuple[int, ...]]:
     """List local sizes worth trying: sides that divide the global size, few of each dimension."""
     sides = [_list_sides(size, most) for size in ndrange.global_size]
     found = {one for one in product(*sides) if math.prod(one) <= most}
-    # The largest work-groups are those that matter; a flat one stays in any case.
-    kept = sorted(found, key=lambda one: (-math.prod(one), one))[:MOST_LOCAL_SIZES]
+    # The largest 80 work-groups are those that matter; a flat one stays in any case.
+    kept = sorted(found, key=lambda one: (-math.prod(one), one))[:80]
     own = ndrange.local_size
     return sorted({*kept, *([own] if own is not None else [])})
 
@@ -78,7 +75,7 @@ def list_local_sizes(ndrange: NDRange, most: int) -> list[tuple[int, ...]]:
 def read_limit(machine: MachineDescription) -> int:
     """Give the largest work-group that is tried on a machine."""
     told = machine.max_work_group_size
-    return _LARGEST if told is None else min(_LARGEST, told.value)
+    return 1024 if told is None else min(1024, told.value)
 
 
 def _list_sides(size: int, most: int) -> list[int]:

@@ -18,13 +18,9 @@ at the height `y`. A guide is a dashed line to read others by.
 """
 Unit = Literal["", "s", "share", "ratio", "work", "moment", "B/s", "op/s", "B", "points", "count"]
 """What the numbers of an axis are, in the units of the International System."""
-_MOST_DIGITS: Final = 6
-_WHOLE_FROM: Final = 1e8
 LONGEST_NAME: Final = 26
 """Letters that a name in a picture may have."""
 _MOST_BARS: Final = 60
-# Callers may report any time: an axis from the first atom's life on would show nothing else.
-_SHORTEST_S, _LONGEST_S = 1e-9, 1e7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +109,8 @@ class Figure:
 
 def clip_seconds(seconds: float) -> float:
     """Bring a time to where an axis of times may end."""
-    return min(max(seconds, _SHORTEST_S), _LONGEST_S)
+    # Callers may report any time: an axis from the first atom's life on would show nothing else.
+    return min(max(seconds, 1e-9), 1e7)
 
 
 def chart_predictions(series: Iterable[Series], *, has_bounds: bool = True) -> Chart:
@@ -240,4 +237,4 @@ def _shorten(value: float | None) -> float | None:
     """Cut digits that nobody sees; moments keep milliseconds."""
     if value is None or isinstance(value, int):
         return value
-    return round(value, 3) if value > _WHOLE_FROM else float(f"{value:.{_MOST_DIGITS}g}")
+    return round(value, 3) if value > 1e8 else float(f"{value:.6g}")

@@ -64,10 +64,6 @@ STYLE: Final[Any] = {  # matplotlib lists every name in its type
 _DPI: Final = 150
 _SMALL_FONT: Final = 6.5
 _MOST_LEGEND: Final = 16
-_FEW_DECADES: Final = 300.0
-"""Ratio below which powers of ten alone would be too few ticks."""
-_LEAST_LABELLED: Final = 0.06
-"""Part of the longest stack from which on a piece is labelled."""
 _METADATA = re.compile(r"<metadata>.*?</metadata>", re.DOTALL)
 # Names of parts that nothing refers to; several figures on a page would repeat them.
 _IDS = re.compile(
@@ -287,7 +283,8 @@ def _draw_stack(
                 if chart.is_upright
                 else axes.barh(places, lengths, 0.62, left=base, **style)
             )
-            least = _LEAST_LABELLED * longest if len(places) <= 8 else np.inf
+            # A piece is labelled from this part of the longest stack on.
+            least = 0.06 * longest if len(places) <= 8 else np.inf
             axes.bar_label(bars, [
                 write_number(abs(value), chart.y) if abs(value) > least else "" for value in lengths
             ], label_type="center", fontsize=_SMALL_FONT)  # fmt: skip
@@ -346,7 +343,8 @@ def _set_axis(axes: "Axes", side: Literal["x", "y"], axis: Axis) -> None:
         (axes.set_xscale if side == "x" else axes.set_yscale)("log", base=base)
         line.set_minor_formatter(NullFormatter())
         low, high = line.get_view_interval()
-        if base == 10 and high < _FEW_DECADES * low:
+        # Powers of ten alone would be too few ticks.
+        if base == 10 and high < 300.0 * low:
             line.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     elif side == "y" and axes.dataLim.y0 >= 0:
         axes.set_ylim(bottom=0)

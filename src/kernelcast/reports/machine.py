@@ -49,9 +49,6 @@ _CACHE_NUMBERS: Final = {
     "line_bytes": "line", "ways": "ways", "shared_by": "compute units\nthat share it",
     "latency_s": "latency", "load_bytes_per_s": "loads", "copy_bytes_per_s": "copy",
 }  # fmt: skip
-_WIDEST: Final = 0.2
-"""Half of a 95 % interval over its number; undisturbed calibrations stay far below."""
-_SLACK: Final = 1.1
 _AXIS_UNITS: Final[Mapping[str, AxisUnit]] = {
     "bytes per second": "B/s", "per second": "op/s", "seconds": "s", "bytes": "B",
 }  # fmt: skip
@@ -397,7 +394,7 @@ def list_doubts(machine: MachineDescription, today: date | None = None) -> list[
     doubts = []
     peaks = {instruction.name: instruction.peak_per_s for instruction in machine.instructions}
     single, double = peaks.get("fp32"), peaks.get("fp64")
-    if single is not None and double is not None and double.value > _SLACK * single.value:
+    if single is not None and double is not None and double.value > 1.1 * single.value:
         doubts.append(
             "it was disturbed: double precision is faster than single precision, which cannot be"
         )
@@ -407,7 +404,8 @@ def list_doubts(machine: MachineDescription, today: date | None = None) -> list[
         if one is not None and one.source is TraitSource.MEASURED
         and one.low is not None and one.high is not None and one.value
     ]  # fmt: skip
-    if widths and median(widths) > _WIDEST:
+    # Undisturbed calibrations stay far below.
+    if widths and median(widths) > 0.2:
         share = f"{median(widths) * 100:.0f} %"
         doubts.append(f"it was disturbed: half of its numbers are known to {share} only")
     age = find_age_days(machine, today)

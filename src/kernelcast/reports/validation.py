@@ -23,7 +23,6 @@ from kernelcast.training.sampling_points import SamplingPointScore
 
 FAVOURITE = "hybrid"
 _BASELINE = "linear"
-WORST_GROUPS = 12
 _ERRORS: dict[str, Unit] = {
     "mean\nerror": "error", "median": "error", "90th\npercentile": "share", "worst": "share",
 }  # fmt: skip
@@ -241,7 +240,7 @@ def _tabulate_worst(
         },
         rows=[
             (one.group, one.rows, one.error, one.linear_error, *facts.loc[one.group])
-            for one in score.groups[:WORST_GROUPS]
+            for one in score.groups[:12]
         ],
     )  # fmt: skip
 

@@ -22,13 +22,6 @@ _MOST_WAITING: Final = 20_000
 _MOST_KNOWN: Final = 10_000
 _PRUNE_EVERY: Final = timedelta(hours=1)
 _REPEATS_COUNT_FOR: Final = timedelta(hours=1)
-# Runs of one launch differ by at least so much.
-_LEAST_DEVIATION: Final = 0.01
-# Half the smallest shift that matters, evidence that suffices, and the most that one observation
-# may count for, so that no single one raises an alarm: all in deviations.
-_ALLOWANCE: Final = 0.5
-_THRESHOLD: Final = 8.0
-_LIMIT: Final = 4.0
 
 
 @dataclass(slots=True)
@@ -44,11 +37,12 @@ class Drift:
 
     def add(self, measured_s: float, predicted_s: float, deviation: float) -> bool:
         """Take an observation; tell whether times have shifted, and begin anew then."""
-        x = math.log(measured_s / predicted_s) / deviation
-        x = min(max(x, -_LIMIT), _LIMIT)
-        self.up = max(0.0, self.up + x - _ALLOWANCE)
-        self.down = max(0.0, self.down - x - _ALLOWANCE)
-        if max(self.up, self.down) <= _THRESHOLD:
+        # In deviations: one observation counts for 4 at most, so that none alone raises an alarm;
+        # 0.5 is half the smallest shift that matters, 8 is evidence that suffices.
+        x = min(max(math.log(measured_s / predicted_s) / deviation, -4.0), 4.0)
+        self.up = max(0.0, self.up + x - 0.5)
+        self.down = max(0.0, self.down - x - 0.5)
+        if max(self.up, self.down) <= 8.0:
             return False
         self.up = self.down = 0.0
         return True
@@ -176,6 +170,7 @@ class Answers:
         width = math.log(answer.high / answer.low) / 2
         deviation = width / NormalDist().inv_cdf((1 + answer.coverage) / 2)
         drift = self._drifts.setdefault(answer.launch_key, Drift())
-        if drift.add(one.measured_s, one.predicted_s, max(deviation, _LEAST_DEVIATION)):
+        # Runs of one launch differ by at least so much.
+        if drift.add(one.measured_s, one.predicted_s, max(deviation, 0.01)):
             self._metrics.drifts.labels(answer.device_id).inc()
             self.shifts[answer.launch_key] = Shift(when=datetime.now(UTC), compared=one)

@@ -55,7 +55,6 @@ _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
     "503": {"model": ErrorAnswer, "description": "Busy or without a database; see Retry-After."},
 }
 _METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
-_LEAST_COMPRESSED: Final = 1400  # bytes: what fits one packet gains nothing
 _CODES: Final = {
     HTTPStatus.NOT_FOUND: "not_found",
     HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
@@ -90,7 +89,8 @@ def create_app(
     # Where tokens are needed a page of another site has none.
     hosts = _LOOPBACK_NAMES if settings.is_loopback and not settings.trusted_proxies else None
 
-    app.add_middleware(GZipMiddleware, minimum_size=_LEAST_COMPRESSED, compresslevel=5)
+    # What fits one packet gains nothing.
+    app.add_middleware(GZipMiddleware, minimum_size=1400, compresslevel=5)
 
     async def admit(scope: Scope, headers: Headers) -> int:
         """Tell how many bytes of a body are read: a stranger's only where one signs in."""

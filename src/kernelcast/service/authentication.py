@@ -24,13 +24,10 @@ from kernelcast.service.settings import ServiceSettings
 from kernelcast.service.telemetry import log
 from kernelcast.service_state import ServiceState
 
-# Changes are seen within a second; this bounds how old tokens are while the database is away.
-_HELD_S: Final = 30.0
 _UNKNOWN: Final = "the token is not known, or was revoked"
 _LINE = re.compile(r"(?P<scopes>[a-z,]+)\s+(?P<token>\S+)")
 
 
-_WINDOW_S: Final = 60.0  # so long a wrong secret counts
 _TOKEN = re.compile(r"kc_(?P<id>[0-9a-f]{12})_(?P<secret>[A-Za-z0-9_-]{43})")
 
 
@@ -118,14 +115,14 @@ class Authenticator:
         if parsed is None or record is None or record.revoked_at is not None:
             _refuse(_UNKNOWN)
         if not is_right(parsed[1], record):
-            # Count a wrong secret of a token and refuse it.
+            # A wrong secret of a token counts for a minute.
             token_id = parsed[0]
             most, now_s = self._settings.limits.wrong_tokens, time.monotonic()
             times = self._guesses.get(token_id, deque(maxlen=most))
-            while times and times[0] < now_s - _WINDOW_S:
+            while times and times[0] < now_s - 60:
                 times.popleft()
             if len(times) == most:
-                wait_s = max(1, round(times[0] + _WINDOW_S - now_s))
+                wait_s = max(1, round(times[0] + 60 - now_s))
                 raise ApiError(
                     HTTPStatus.TOO_MANY_REQUESTS,
                     "too_many_wrong_tokens",
@@ -167,7 +164,9 @@ class Authenticator:
             rows = await asyncio.to_thread(self._state.tokens.list)
             found = {one.id: one for one in rows} | self._of_file
             if changes == self._changes:
-                self._held, self._held_until_s = found, time.monotonic() + _HELD_S
+                # Changes are seen within a second; the time bounds how old tokens are while the
+                # database is away.
+                self._held, self._held_until_s = found, time.monotonic() + 30.0
             return found
 
 

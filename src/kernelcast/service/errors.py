@@ -14,9 +14,6 @@ from kernelcast.records import errors
 from kernelcast.service.redaction import redact_paths
 from kernelcast.service_state import StoreError
 
-RETRY_AFTER_S: Final = 2
-"""When to ask again where nobody knows better, in seconds."""
-
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
@@ -128,7 +125,8 @@ def retry_after(error: BaseException) -> int | None:
     """Say when to ask again, in seconds; None where that would not help."""
     if isinstance(error, ApiError):
         return error.retry_after_s
-    return RETRY_AFTER_S if kind_of(error).status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    # Nobody knows better when to ask again.
+    return 2 if kind_of(error).status == HTTPStatus.SERVICE_UNAVAILABLE else None
 
 
 def refuse_unknown(what: str, name: str) -> NoReturn:

@@ -36,9 +36,6 @@ from kernelcast.service.timeouts import TimeoutMemory, refuse_repeat
 from kernelcast.service_state import AnswerRecord, StoreError
 
 T = TypeVar("T")
-_LEAST_S: Final = 1e-3
-# Programs may write into the store without the service: after so long it is asked again.
-_STANDS_S: Final = 600.0
 _APART_S: Final = 1.0
 """Between two refinements, and after a launch was asked for, at least: moments that lie close
 together share what disturbs them."""
@@ -199,7 +196,8 @@ class Estimating:
             wanted.ask.problem, wanted.ask.device, seed=wanted.ask.settings.seed
         )
         observed, models = self._versions.of(bucket), self._versions.models
-        ends_s = time.monotonic() + _STANDS_S
+        # Programs may write into the store without the service: it is asked again then.
+        ends_s = time.monotonic() + 600.0
         estimate: Estimate | None = None
         refine: Callable[[], Sampled] | None = None
         known, lasts = self._kept.get(wanted.key), True
@@ -290,7 +288,7 @@ class Estimating:
         """Sample on a device that is held; what does not end is remembered."""
         self._refuse_repeat(ask)  # one that was before it in the queue may have been the same
         if ask.settings.within_s is not None:
-            left_s = max(ask.settings.within_s - (time.monotonic() - asked_s), _LEAST_S)
+            left_s = max(ask.settings.within_s - (time.monotonic() - asked_s), 1e-3)
             ask = replace(ask, settings=replace(ask.settings, within_s=left_s))
         try:
             found = self._backend.sample(ask)

@@ -28,11 +28,8 @@ from kernelcast.workers.running import converse
 POLL_S: Final = 0.5
 _HEARTBEAT_S: Final = 1.0
 _SILENT: Final = timedelta(seconds=60)
-_NO_LIMIT_S: Final = 1e7  # what a socket can wait
 # What a job says that could not reach the database: by the time that is noted, it is back.
 _AWAY: Final = kind_of(StoreError("")).code
-# The log travels with every sign of progress: 6 KB at most.
-_LINES: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,8 +167,8 @@ class _Work:
         """Take what the process tells; give what it has come to, or how it died."""
         outcome: dict[str, Any] = {}
         try:
-            for message in converse(
-                child, task, order, timeout_s=_NO_LIMIT_S, subject=f"job {self._job.id}"
+            for message in converse(  # the limit: what a socket can wait
+                child, task, order, timeout_s=1e7, subject=f"job {self._job.id}"
             ):
                 if message.kind is MessageKind.ITEM:
                     self._progress = self._log.extend(json.loads(message.content))
@@ -274,7 +271,8 @@ class StageLog:
 
     def __init__(self, progress: Mapping[str, Any]) -> None:
         self._last = dict(progress)
-        self._lines: deque[list[str]] = deque(progress.get("log", ()), maxlen=_LINES)
+        # The log travels with every sign of progress: 6 KB at most.
+        self._lines: deque[list[str]] = deque(progress.get("log", ()), maxlen=60)
         self._stage: object = None
 
     def extend(self, progress: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from http import HTTPStatus
 from importlib.metadata import version
-from typing import Final
 
 from cachetools import FIFOCache
 
@@ -40,10 +39,6 @@ from kernelcast.service.errors import ApiError
 from kernelcast.service.schemas.observations import DoubtOut, ObservationIn, ObservationsOut
 from kernelcast.service.telemetry import Metrics
 from kernelcast.service_state import AddedRows, ServiceState, Store, StoreError
-
-_COUNTING_S: Final = 2.0
-"""So long the sources of a batch may be read: what is left tells nothing of other sizes where these
-decide how much a work-item does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +139,9 @@ class Observing:
         self.store.close()
 
     def _write(self, reported: Sequence[Reported]) -> tuple[Sequence[Observation], ObservationsOut]:
-        now, ends_s = datetime.now(UTC), time.monotonic() + _COUNTING_S
+        # The sources of a batch may be read until then: what is left tells nothing of other sizes
+        # where these decide how much a work-item does.
+        now, ends_s = datetime.now(UTC), time.monotonic() + 2.0
         made = [_make(one, self._identify(one, ends_s), now) for one in reported]
         doubted = []
         observations = []

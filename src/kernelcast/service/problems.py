@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any
 
 from cachetools import FIFOCache
 
@@ -17,8 +17,6 @@ from kernelcast.service.guard import check_content, check_problem
 from kernelcast.service.settings import Limits
 from kernelcast.service_state import ServiceState
 
-_MOST: Final = 4096
-
 
 class ProblemCache:
     """Problems by their digests: a process reads each once, the database has them all."""
@@ -26,7 +24,7 @@ class ProblemCache:
     def __init__(self, state: ServiceState, limits: Limits) -> None:
         self._state = state
         self._limits = limits
-        self._known: FIFOCache[str, Problem] = FIFOCache(_MOST)
+        self._known: FIFOCache[str, Problem] = FIFOCache(4096)
 
     async def take(self, content: Mapping[str, Any]) -> tuple[str, Problem]:
         """Take a problem as it came."""

@@ -37,9 +37,6 @@ _SETTINGS_VARIABLE: Final = "KERNELCAST_SERVICE_SETTINGS"
 _SQLITE_VARIABLE: Final = "SQLITE_TMPDIR"
 _NOTIFY_VARIABLE: Final = "NOTIFY_SOCKET"
 _MATPLOTLIB_VARIABLE: Final = "MPLCONFIGDIR"
-_SLOWEST_IMPORT_S: Final = 120
-"""A worker answers uvicorn's pings once it has imported all: 0.9 s on an idle machine. By default
-it is killed after 5 s, and on a machine that needs longer so is each that takes its place."""
 
 
 def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: None) -> None:
@@ -84,7 +81,10 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
                 headers=[(INSTANCE_HEADER, instance.id)],
                 backlog=2048,
                 timeout_graceful_shutdown=30,
-                timeout_worker_healthcheck=_SLOWEST_IMPORT_S,
+                # A worker answers uvicorn's pings once it has imported all: 0.9 s on an idle
+                # machine. By default it is killed after 5 s, and on a machine that needs longer so
+                # is each that takes its place.
+                timeout_worker_healthcheck=120,
             )
     except SystemExit as end:
         if not end.code:

@@ -19,9 +19,6 @@ from kernelcast.service.settings import Limits
 from kernelcast.service.telemetry import Metrics
 
 T = TypeVar("T")
-_WEIGHT: Final = 0.3
-# Work that runs nothing on a device is done in processes: more at once would only wait.
-_MODELS_AT_ONCE: Final = 2
 SHARE_OF_THE_WAIT: Final = 0.7
 """What may pass of the longest wait before the turn comes."""
 
@@ -114,7 +111,7 @@ class SamplingQueue:
             self._lock.release()
             taken_s = time.monotonic() - started_s
             self._metrics.device_busy_s.labels(self._device_id).inc(taken_s)
-            self._usual_s += _WEIGHT * (taken_s - self._usual_s)
+            self._usual_s += 0.3 * (taken_s - self._usual_s)
 
     def _refusal(self, kind: type[ApiError], why: str) -> ApiError:
         wait_s = max(1, math.ceil(self._usual_s * max(1, self._count)))
@@ -156,7 +153,8 @@ class BoundedPool:
     """Threads that wait for such processes; of more than `most` pieces the next comes again."""
 
     def __init__(self, most: int, name: str) -> None:
-        self._executor = ThreadPoolExecutor(_MODELS_AT_ONCE, thread_name_prefix=name)
+        # Work that runs nothing on a device is done in processes: more at once would only wait.
+        self._executor = ThreadPoolExecutor(2, thread_name_prefix=name)
         self._most = most
         self._name = name
         self._count = 0

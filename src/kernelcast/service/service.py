@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Self, TypeVar
+from typing import Self, TypeVar
 
 from kernelcast.launches.data_store import choose_store
 from kernelcast.predictor.answering.processes import CallerProcesses
@@ -26,7 +26,6 @@ from kernelcast.service_state import ServiceState, open_state
 from kernelcast.workers import Task, run_isolated
 
 R = TypeVar("R")
-_TIME_LIMIT_S: Final = 60.0  # of one question: what somebody has typed may take for ever
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,7 +105,8 @@ class Service:
                 run_isolated,
                 question,
                 asked,
-                timeout_s=_TIME_LIMIT_S,
+                # What somebody has typed may take for ever.
+                timeout_s=60.0,
                 subject=subject,
                 confinement=self.protection.confinement,
             )

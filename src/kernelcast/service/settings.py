@@ -13,7 +13,6 @@ from kernelcast.records.errors import InputError
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8372
-_MIB = 1 << 20
 _LARGEST_GAIN = 1e6
 _CONVERTER: Final = make_converter()
 
@@ -22,13 +21,13 @@ _CONVERTER: Final = make_converter()
 class Limits:
     """What a request may ask for."""
 
-    body_bytes: int = 4 * _MIB
+    body_bytes: int = 4 << 20
     """Of a request."""
     connections: int = 512
     """At once, in each process; further ones are told to come again."""
     source_bytes: int = 256 * 1024
     """Of a kernel's source."""
-    buffer_bytes: int = 2048 * _MIB
+    buffer_bytes: int = 2 << 30
     """Of all buffers of a problem together."""
     work_items: int = 2**53
     """Of a launch: numbers of JSON and of doubles are exact so far."""

@@ -13,13 +13,12 @@ from kernelcast.service_state.tables import CHANGES, PROBLEMS
 
 OBSERVATIONS_CHANGED = "observations"
 """Name of the count of changes after which any launch may have other observations."""
-_MOST = 20_000
 
 
 class ProblemTable:
     """Problems as JSON texts; when there are too many, the oldest are forgotten."""
 
-    def __init__(self, database: Database, *, most: int = _MOST) -> None:
+    def __init__(self, database: Database, *, most: int = 20_000) -> None:
         self._database = database
         self._most = most
 

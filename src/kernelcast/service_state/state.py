@@ -15,8 +15,6 @@ from kernelcast.training_data.store import StoreError, open_store
 from kernelcast.training_data.store.connecting import WRITER, connect, parse_url, speak_plainly
 from kernelcast.training_data.store.opening import lock_versions, read_version, write_version
 
-# "kcss" as a number: not the locks of the store.
-_PG_LOCK = 0x6B637373
 _CHECKED = "checked"
 # Newest first by the time of the measurement: pages and the API read a part at a time.
 _INDEXES = (
@@ -102,7 +100,7 @@ def migrate(engine: sa.Engine, where: str) -> None:
         )
         raise StoreError(msg)
     with engine.connect().execution_options(**WRITER) as connection, connection.begin():
-        lock_versions(connection, _PG_LOCK)
+        lock_versions(connection, 0x6B637373)  # "kcss": not the locks of the store
         METADATA.create_all(connection)
         for statement in _INDEXES:
             size = name_global_size(connection.dialect).replace("observations.", "")

@@ -38,8 +38,6 @@ from kernelcast.workers.protocol import (
 )
 from kernelcast.workers.task import BESIDE, MOST_BYTES, find_function
 
-_MOST_ORDER_BYTES = 1 << 62
-
 
 class _ChannelReporter:
     """Sends what a task tells."""
@@ -94,7 +92,7 @@ def main() -> None:
     connected = socket.socket(fileno=int(sys.argv[1]))
     connected.set_inheritable(False)  # compilers that drivers start must not keep it open
     idle_s = float(sys.argv[2])
-    channel = Channel(connected, most_bytes=_MOST_ORDER_BYTES)
+    channel = Channel(connected, most_bytes=1 << 62)
     gc.disable()  # what is imported stays: to look for garbage in it takes a sixth of the time
     steps = sys.argv[3:]
     beside = [step.removeprefix(BESIDE) for step in steps if step.startswith(BESIDE)]

@@ -12,8 +12,6 @@ WROTE = "; it wrote: "
 """Begins what messages quote of a child's standard error."""
 _PLEA = "PLEASE submit a bug report"
 """Begins what LLVM writes wherever a process dies that has loaded it, at whoever's fault."""
-# By shells' and bubblewrap's custom, whoever waits for a process that a signal ended exits so.
-_SIGNALLED = 128
 
 
 def explain_death(status: int, errors: IO[bytes], subject: str, stage: str = "") -> str:
@@ -37,7 +35,8 @@ def explain_death(status: int, errors: IO[bytes], subject: str, stage: str = "")
 
 def name_status(status: int) -> str:
     """Name an exit status or the signal that ended a process."""
-    number = -status if status < 0 else status - _SIGNALLED
+    # By shells' and bubblewrap's custom, whoever waits for a process that a signal ended adds 128.
+    number = -status if status < 0 else status - 128
     if number in {Signal.value for Signal in signal.Signals}:
         return f"signal {signal.Signals(number).name}"
     return f"exit status {status}"

@@ -25,7 +25,6 @@ _DEVICES = ("/dev/dri", "/dev/kfd", "/dev/dxg")
 _DEVICE_PATTERNS = ("nvidia*", "accel*")
 _VENDORS = "OCL_ICD_VENDORS"
 _OWN = "/tmp"
-_NOBODY = 65534
 # Of runtimes, compilers and libraries that choose or tune devices; nothing that names a place of
 # the user's, and no secret.
 _KEPT = frozenset({
@@ -98,7 +97,7 @@ def confine(
             known = pwd.getpwnam("nobody")
             user, group = known.pw_uid, known.pw_gid
         except KeyError:
-            user = group = _NOBODY
+            user = group = 65534  # most systems call it nobody
         nodes = [node for device in _list_devices() for node in ([*device.glob("*")] or [device])]
         groups = {node.stat().st_gid for node in nodes} - {0}
         started = [

@@ -25,8 +25,6 @@ SPARE = ""
 """Key of a child that belongs to nobody yet: the first task of a new key takes it over."""
 IDLE_S = 30.0
 """A child without a task ends after so long, and gives its device's memory back."""
-MOST_TASKS = 200
-"""Programs and their buffers are remembered: after so many tasks the memory is given back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +107,8 @@ class WarmChild:
 
     def _take(self, steps: Sequence[str] = ()) -> ChildProcess:
         """Take the process, or start one where there is none."""
-        if self._child is None or self._done >= MOST_TASKS:
+        # Programs and their buffers are remembered: a new process gives the memory back.
+        if self._child is None or self._done >= 200:
             self._drop()
             self._child = self._start(steps)
         self._done += 1

@@ -62,7 +62,6 @@ _COLUMNS: Final[Mapping[str, Unit]] = {
     "time": "s", "updates/s": "count", "limited by": "text", "B/update\nL2 to L1": "number",
     "B/update\nDRAM to L2": "number", "B/update\nL2 to DRAM": "number",
 }  # fmt: skip
-_LEAST_GAIN: Final = 0.005
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -464,7 +463,7 @@ def _advise(estimate: AnalyticEstimate) -> Iterator[str]:
         return
     name = min(without, key=lambda each: without[each])
     gain = without[name] / estimate.seconds - 1
-    if gain > -_LEAST_GAIN:
+    if gain > -0.005:
         yield "\nWhat would help most: nothing alone; several limiters take equally long."
     else:
         yield (

@@ -25,13 +25,6 @@ from kernelcast.training_data.store.launches import (
 )
 from kernelcast.training_data.store.schema import load_time
 
-MOST_LAUNCHES: Final = 1000
-"""Launches of a kernel that are looked at, those that were measured last."""
-MOST_TIMES: Final = 100
-"""Times of each launch that its history is drawn of, the newest."""
-# The newest one is answered from those before. 1,000 launches take 0.25 s so, and a lasting shift
-# is seen after three to six.
-_REPLAYED: Final = 12
 # A first launch holds compilation, a busy machine's times hold other people's work; imported rows
 # are of other machines.
 _JUDGED: Final = Selection(
@@ -79,7 +72,8 @@ class HeldLaunch:
 def read_kernel_launches(store: Store, kernel: str) -> tuple[HeldLaunch, ...]:
     """Read the launches of a kernel, that were measured last first; it is named as they name it."""
     name = kernel.rpartition("/")[2]
-    found = _read(store, list_newest(store, _JUDGED, kernel=name, most=MOST_LAUNCHES))
+    # Those that were measured last are looked at.
+    found = _read(store, list_newest(store, _JUDGED, kernel=name, most=1000))
     return tuple(one for one in found if one.kernel == kernel)
 
 
@@ -90,7 +84,8 @@ def _read(store: Store, rows: Sequence[Any]) -> list[HeldLaunch]:
         return []
     sums = {one.launch_key: one for one in sum_up_launches(store, keys, _JUDGED)}
     samples = {one.launch_key: one.linear_s for one in find_newest_samples(store, keys, _JUDGED)}
-    newest = read_newest_times(store, keys, _JUDGED, most=MOST_TIMES)
+    # The history of each launch is drawn of its newest times.
+    newest = read_newest_times(store, keys, _JUDGED, most=100)
     times = {key: list(own) for key, own in groupby(newest, lambda one: one.launch_key)}
     sizes = find_sizes(store, keys)
     found = []
@@ -99,7 +94,9 @@ def _read(store: Store, rows: Sequence[Any]) -> list[HeldLaunch]:
         if key not in sums or key not in times:
             continue
         held, linear_s = sums[key], samples.get(key) or 0.0
-        remembered, shifted_at = _replay(times[key][-_REPLAYED:])
+        # The newest one is answered from those before. 1,000 launches take 0.25 s so, and a lasting
+        # shift is seen after three to six.
+        remembered, shifted_at = _replay(times[key][-12:])
         found.append(HeldLaunch(
             kernel="/".join(filter(None, (launch.suite, launch.application, launch.kernel))),
             device_id=launch.device_id,

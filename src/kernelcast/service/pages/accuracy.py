@@ -41,7 +41,6 @@ REACHES: Final = {4: "four weeks", 13: "three months", 52: "a year"}
 """How far back answers are looked at, in weeks."""
 _USUAL_WEEKS: Final = 13
 _MOST_BARS: Final = 40
-_MOST_RATIO: Final = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ class AccuracyView:
             # Callers may report anything: an axis has to end somewhere.
             drift = _group(self.observed, lambda one: Point(
                 x=(one.observed_at or one.at).timestamp(),
-                y=min(max(one.seconds / (one.measured_s or 1.0), 1 / _MOST_RATIO), _MOST_RATIO),
+                y=min(max(one.seconds / (one.measured_s or 1.0), 1e-6), 1e6),
                 label=one.kernel, link=link_kernel(one.kernel),
             ))  # fmt: skip
             moments = [at.x for one in drift for at in one.points]

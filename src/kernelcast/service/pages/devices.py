@@ -37,8 +37,6 @@ from kernelcast.service.service import Service
 router = APIRouter(route_class=PageRoute)
 Machines = Annotated[list[str] | None, Query(max_length=8)]
 _COMPUTING = ("fp32", "fp64")
-_LEAST, _MOST = 1 / 64, 1024.0
-_USUAL_BYTES = 4
 EFFORTS: Final = {
     "quick": "quick: rough numbers",
     "normal": "normal",
@@ -247,7 +245,7 @@ def find_bandwidth(machine: MachineDescription) -> float | None:
         return None
     known = {width: one.value for width, one in memory.load_bytes_per_s.items()}
     if known:
-        return float(known.get(_USUAL_BYTES) or max(known.values()))
+        return float(known.get(4) or max(known.values()))
     return None if memory.copy_bytes_per_s is None else float(memory.copy_bytes_per_s.value)
 
 
@@ -263,6 +261,7 @@ def _list_caches(machine: MachineDescription) -> Iterator[Series]:
 
 
 def _make_roof(name: str, bandwidth: float, peak: float) -> Series:
-    ridge = min(max(peak / bandwidth, _LEAST), _MOST)
-    points = [Point(x=_LEAST, y=_LEAST * bandwidth), Point(x=ridge, y=peak), Point(x=_MOST, y=peak)]
+    least, most = 1 / 64, 1024.0
+    ridge = min(max(peak / bandwidth, least), most)
+    points = [Point(x=least, y=least * bandwidth), Point(x=ridge, y=peak), Point(x=most, y=peak)]
     return Series(name=name, points=points, kind="line")

@@ -16,7 +16,6 @@ TITLES: Final[Mapping[JobKind, str]] = {
     JobKind.COMPARE: "Comparison",
 }
 """What people call a kind of job."""
-_LONGEST: Final = 200
 _SHOWN: Final = (
     "id", "is_cancel_wanted", "created_at", "started_at", "ended_at", "created_by", "crashes",
 )  # fmt: skip
@@ -184,4 +183,4 @@ def _say(value: object) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}"
+    return text if len(text) <= 200 else f"{text[:199]}\N{HORIZONTAL ELLIPSIS}"

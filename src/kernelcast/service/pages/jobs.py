@@ -41,7 +41,6 @@ from kernelcast.service.schemas.jobs import (
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=PageRoute)
-_MOST: Final = 100
 _STARTED_HERE: Final = (JobKind.COLLECT, JobKind.CALIBRATE, JobKind.TRAIN, JobKind.VALIDATE)
 
 
@@ -125,7 +124,7 @@ async def download_result(job_id: str, service: OurService, _: PageReader) -> Re
 
 
 async def _list_jobs(service: Service) -> list[Any]:
-    look = partial(service.state.jobs.list, most=_MOST, with_results=False)
+    look = partial(service.state.jobs.list, most=100, with_results=False)
     jobs = await asyncio.to_thread(look)
     return [
         {**make_view(one), "outcome": await asyncio.to_thread(_find_outcome, service, one)}

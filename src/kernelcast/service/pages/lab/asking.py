@@ -33,14 +33,10 @@ from kernelcast.service.routes.estimates import list_wanted
 from kernelcast.service.schemas.estimates import EstimateRequest
 from kernelcast.service.service import Service
 
-_MOST_SAMPLED: Final = 16
-"""Local sizes that are estimated on a device: each may take samples."""
-_LARGEST_SAMPLED: Final = 1024
 _USES_LOCAL = re.compile(r"\b(?:__)?local\b|\breqd_work_group_size\b")
 _FACTORS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
 _COMPUTING = ("fp32", "fp64", "fp16", "int32")
 _MEMORIES = ("DRAM", "MEM", "L2")  # the outermost that the launch meets
-_REACH = 64.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +117,10 @@ async def compare_local_sizes(fields: LabFields, service: Service, caller: Calle
                 "for one; change its parameters instead",
             )
         device = (await service.devices.choose(fields.devices))[0]
-        sizes = list_local_sizes(problem.ndrange, min(_LARGEST_SAMPLED, device.max_work_group_size))
+        sizes = list_local_sizes(problem.ndrange, min(1024, device.max_work_group_size))
         ordered = sorted(sizes, key=lambda one: (math.prod(one), one))
-        count = min(len(ordered), _MOST_SAMPLED)
+        # Each that is estimated may take samples.
+        count = min(len(ordered), 16)
         wanted = [ordered[round(place)] for place in np.linspace(0, len(ordered) - 1, count)]
         # One after the other: they wait for the device's turn in any case.
         times = [
@@ -267,7 +264,7 @@ def picture_roofline(
     operations = busy_s * peak.value
     intensity, rate = operations / moved, operations / estimate.seconds
     ridge = peak.value / bandwidth
-    left, right = min(intensity, ridge) / _REACH, max(intensity, ridge) * _REACH
+    left, right = min(intensity, ridge) / 64, max(intensity, ridge) * 64
     roof = [(left, left * bandwidth), (ridge, peak.value), (right, peak.value)]
     return Figure(
         name=f"{kernel}-{machine.id}-roofline",

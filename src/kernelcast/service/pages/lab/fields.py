@@ -25,7 +25,6 @@ from kernelcast.service.pages.dependencies import Form
 from kernelcast.service.service import Service
 
 _MOST_ARGUMENTS: Final = 256
-_USUAL_WORK_ITEMS: Final = 1 << 20
 _KERNEL = re.compile(r"\b(?:__)?kernel\b[^;{}()]*?(?:__attribute__\s*\(\(.*?\)\)\s*)*void\s+(\w+)")
 _PARAMETER = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*=\s*(?P<value>\S.*?)\s*")
 _SEPARATORS = re.compile(r"[,;\n]")
@@ -144,7 +143,7 @@ class LabFields:
             content["parameters"] = dict(read_parameters(self.parameters))
             return read_inline_problem(content).ndrange.work_item_count
         except (FieldError, InputError, ValueError, OverflowError, RecursionError):
-            return _USUAL_WORK_ITEMS
+            return 1 << 20
 
     async def make_problem(
         self, service: Service, changes: Mapping[str, Any] | None = None
