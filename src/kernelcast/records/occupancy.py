@@ -5,11 +5,11 @@ device that has none there has to be measured, or follows from its machine descr
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from kernelcast.records.errors import DeviceLimitError
 
@@ -31,14 +31,14 @@ _ADVICE = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UnitLimits:
     """Limits of one hardware unit, 0 where none is known; `data/occupancy.yaml` tells each."""
 
     vendor: str
     name: str
     devices: str = ""
-    warp_sizes: Sequence[int]
+    warp_sizes: tuple[int, ...]
     max_work_group_size: int
     max_work_groups: int = 0
     max_warps: int
@@ -52,7 +52,7 @@ class UnitLimits:
     register_partitions: int = 1
     register_check_warps: int = 1
     allocates_registers_by_work_group: bool = False
-    coarse_registers: Sequence[int] = ()
+    coarse_registers: tuple[int, ...] = ()
     warp_registers: int = 0
     has_large_registers: bool = False
     scalar_registers: int = 0
@@ -61,7 +61,7 @@ class UnitLimits:
     local_bytes: int
     work_group_local_bytes: int
     local_granule_bytes: int = 1
-    local_sizes_bytes: Sequence[int] = ()
+    local_sizes_bytes: tuple[int, ...] = ()
     reserved_local_bytes: int = 0
     compute_units_sharing: int = 1
 
@@ -76,9 +76,12 @@ def load_limits() -> dict[str, UnitLimits]:
     found = {}
     for vendor, rows in vendors.items():
         for names, row in rows.items():
+            given: dict[str, Any] = {
+                key: tuple(v) if isinstance(v, list) else v for key, v in row.items()
+            }
             # A row of AMD's is of several gfx numbers.
             for name in names.split() if vendor == "amd" else [names]:
-                found[name] = UnitLimits(vendor=vendor, name=name, **row)
+                found[name] = UnitLimits(vendor=vendor, name=name, **given)
     return found
 
 
