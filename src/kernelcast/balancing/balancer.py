@@ -40,11 +40,6 @@ from kernelcast.sampling.plan import SamplingPlan
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch
 
-_WEIGHED = 32
-"""Slabs whose work is counted from the source."""
-_LEAST_WEIGHT = 0.02
-"""Work-groups that do next to nothing still start and end."""
-
 
 class Balancer:
     """Devices that share launches.
@@ -265,12 +260,14 @@ def weigh_slabs(problem: Problem, space: SlabSpace) -> tuple[bool, FloatArray | 
     plan = plan_by_source(SamplingPlan(), problem.kernel, problem.ndrange, problem.arguments)
     if not (plan.is_known_even and plan.places):
         return plan.is_known_even, None
-    slabs = np.unique(np.linspace(0, space.count - 1, _WEIGHED).round().astype(int)).tolist()
+    # The work of 32 slabs is counted from the source.
+    slabs = np.unique(np.linspace(0, space.count - 1, 32).round().astype(int)).tolist()
     boxes = [space.box((slab, slab + 1)) for slab in slabs]
     found = weigh_boxes(problem.kernel, problem.ndrange, problem.arguments, boxes)
     if found is None:
         return False, None
-    weights = np.interp(np.arange(space.count), slabs, np.maximum(found, _LEAST_WEIGHT))
+    # Work-groups that do next to nothing still start and end.
+    weights = np.interp(np.arange(space.count), slabs, np.maximum(found, 0.02))
     return False, np.asarray(weights * (space.count / weights.sum()), dtype=np.float64)
 
 
@@ -294,7 +291,12 @@ def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) 
     }
     scalars = bind_scalars(facts, problem.arguments)
     found: list[SplitSafety] = []
-    for axis in _order_axes(problem.ndrange):
+    # Dimensions with enough work-groups come first, slowest first, then others by their number.
+    counts = problem.ndrange.group_counts
+    slowest_first = list(range(problem.ndrange.dimensions))[::-1]
+    enough = [axis for axis in slowest_first if counts[axis] >= _ENOUGH_LAYERS]
+    others = sorted(set(slowest_first) - set(enough), key=lambda axis: -counts[axis])
+    for axis in [axis for axis in (*enough, *others) if counts[axis] > 1] or [0]:
         space = cut_axis(problem.ndrange, axis, settings.most_slabs, unit)
         one = assess_split(
             facts, space, scalars, sizes, assumes_independence=settings.assumes_independence
@@ -323,12 +325,3 @@ def cut_axis(ndrange: NDRange, axis: int, most_slabs: int, unit: int = 1) -> Sla
     if layers // rounded >= min(_ENOUGH_LAYERS, layers):
         thickness = rounded
     return SlabSpace(ndrange=ndrange, axis=axis, thickness=thickness)
-
-
-def _order_axes(ndrange: NDRange) -> list[int]:
-    """Order dimensions: those with enough work-groups, slowest first, then by their number."""
-    counts = ndrange.group_counts
-    slowest_first = list(range(ndrange.dimensions))[::-1]
-    enough = [axis for axis in slowest_first if counts[axis] >= _ENOUGH_LAYERS]
-    others = sorted(set(slowest_first) - set(enough), key=lambda axis: -counts[axis])
-    return [axis for axis in (*enough, *others) if counts[axis] > 1] or [0]

@@ -37,10 +37,6 @@ if TYPE_CHECKING:
     from kernelcast.sampling.partial_launch import Content, PartialLaunch
     from kernelcast.sampling.session import DeviceSession
 
-_AFTER_A_STOP_S = 5.0
-"""A machine that was stopped for a while, as virtual ones are, has let its clock run and its
-processes not: silence by the clock is none before they had this time to speak."""
-_FOR_EVER_S = 1e9
 _MODULE = "kernelcast.balancing.device_processes"
 _OPEN = Task(entry=f"{_MODULE}:open_device", returns=Opened)
 _TASKS: dict[type[Command], Task[Any]] = {
@@ -159,7 +155,9 @@ class DeviceProcesses:
         alive = [(n, one) for n, one in enumerate(self._devices) if one.is_alive]
         channels = [one.child.channel for _, one in alive]
         patience_s = max(0.0, self._silent_since_s + self._timeout_s - time.monotonic())
-        waits = [patience_s, min(_AFTER_A_STOP_S, self._timeout_s)]
+        # A machine that was stopped for a while, as virtual ones are, has let its clock run and its
+        # processes not: silence by the clock is none before they had this time to speak.
+        waits = [patience_s, min(5.0, self._timeout_s)]
         if within_s is not None and within_s < patience_s:
             waits = [within_s]
         for wait_s in waits:
@@ -188,9 +186,7 @@ class DeviceProcesses:
 
     def _start(self, place: DevicePlace) -> _Device:
         memory = self.memory.descriptor
-        child = ChildProcess.start(
-            idle_s=_FOR_EVER_S, variables=place.environment, descriptors=(memory,)
-        )
+        child = ChildProcess.start(idle_s=1e9, variables=place.environment, descriptors=(memory,))
         device = _Device(device_id=place.device_id, child=child)
         order = OpenDevice(
             device_id=place.device_id,

@@ -59,7 +59,15 @@ def read_host_arguments(
         _describe(index, value, (elements or {}).get(index)) for index, value in enumerate(held)
     )
     found = HostArguments(described=described, values=tuple(held))
-    _check_overlap(found.buffers)
+    buffers = list(found.buffers.items())
+    for place, (index, array) in enumerate(buffers):
+        for other, earlier in buffers[:place]:
+            if np.may_share_memory(array, earlier):
+                msg = (
+                    f"arguments {other} and {index} share memory; each device works on copies of "
+                    "its own, so give arrays that lie apart"
+                )
+                raise InputError(msg)
     return found
 
 
@@ -113,18 +121,6 @@ def _element(index: int, dtype: np.dtype[Any]) -> ElementType:
     except InputError as error:
         msg = f"argument {index}: {error}"
         raise InputError(msg) from error
-
-
-def _check_overlap(buffers: dict[int, Array]) -> None:
-    found = list(buffers.items())
-    for place, (index, array) in enumerate(found):
-        for other, earlier in found[:place]:
-            if np.may_share_memory(array, earlier):
-                msg = (
-                    f"arguments {other} and {index} share memory; each device works on copies of "
-                    "its own, so give arrays that lie apart"
-                )
-                raise InputError(msg)
 
 
 def copy_launch(

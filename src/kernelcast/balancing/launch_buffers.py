@@ -15,7 +15,6 @@ from kernelcast.balancing.work import BoolArray
 
 Bytes = npt.NDArray[np.uint8]
 _PIECE_BYTES = 1 << 22
-_MOST_WORKERS = 8
 
 
 class SharedMemory:
@@ -158,11 +157,9 @@ def _cut(size: int) -> list[tuple[int, int]]:
 
 
 def _workers() -> int:
-    return min(_MOST_WORKERS, os.cpu_count() or 1)
+    return min(8, os.cpu_count() or 1)
 
 
-# Pieces that stay in a core's cache while several copies are compared.
-_COMPARED_BYTES = 1 << 18
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -174,7 +171,8 @@ def merge_changes(
     whole, result = original.view(word), into.view(word)
     views = [one.view(word) for one in copies]
     conflicts = 0
-    step = _COMPARED_BYTES // element_bytes
+    # Pieces that stay in a core's cache while several copies are compared.
+    step = (1 << 18) // element_bytes
     for start in range(0, whole.size, step):
         piece = slice(start, start + step)
         before = whole[piece]

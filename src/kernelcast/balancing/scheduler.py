@@ -52,35 +52,13 @@ from kernelcast.records.errors import DeviceError, InputError, KernelcastError
 from kernelcast.records.estimates import Interval
 from kernelcast.sampling.windows import GOLDEN
 
-# Of a part that is run in two launches, the first one's share.
-_FIRST_PART = 0.6
-# Fewer slabs for each device are divided without samples.
-_FEWEST_SLABS = 4
-# Places that are sampled beside the first, what a launch at each should last at least, in seconds,
-# and the share of a device's time for its work that samples take at most.
-_MOST_PLACES, _WORTH_S, _MOST_SAMPLED = 8, 0.2e-3, 0.1
-# By which factor the speed of a single sample may be wrong either way.
-_ROUGHLY = 2.0
-# Places whose work differs by less differ by the machine's noise.
-_UNEVEN = 1.5
+# The share of a device's time for its work that samples take at most.
+_MOST_SAMPLED = 0.1
 # A device that would do less than this share of the work is left out: devices that share
 # processors or memory take more from each other than that.
 _LEAST_SHARE = 0.05
-# What short launches cost beside their work tells nothing of long ones: a sample may take so long.
-_FAIR_CHANCE_S = 50e-3
-# A part of less than this share of the least that is worth a launch is left to others.
-_WORTHLESS = 0.5
-# Part of the work left that is given at a time while a speed is not known.
-_WHILE_UNKNOWN = 0.01
-# Parts of a fair share that are given where speeds have been seen at work: small parts cost time,
-# large ones are a risk where work differs from place to place.
-_LATER_EVEN, _LATER_UNEVEN = 0.7, 0.5
-# And their least part is so many times as long.
-_LONGER_EVEN = 2.0
 # So many times what is worth a launch are given at once, without a rest, or in one launch.
 _LITTLE = 4.0
-_LOOK_S = 20e-3
-"""Between two looks at devices that warm up or sample."""
 
 
 class Stage(Enum):
@@ -268,7 +246,8 @@ class Scheduler:
             heard = self._devices.receive(0.0 if is_watched else None)
             if heard is None:
                 self._leave_out()
-                heard = self._devices.receive(_LOOK_S)
+                # Between two looks at devices that warm up or sample.
+                heard = self._devices.receive(20e-3)
             if heard is not None:
                 self._take(*heard)
             if not self._has_begun:
@@ -298,7 +277,21 @@ class Scheduler:
         elif state.can_work:
             match reply:
                 case Prepared():
-                    self._take_prepared(number, reply)
+                    launch = self._launch
+                    self._draw(number, Activity.PREPARE, reply)
+                    if reply.uploaded_bytes:
+                        returned = sum(
+                            size
+                            for index, size in launch.result_bytes.items()
+                            if index not in reply.in_place
+                        )
+                        returning_s = returned * reply.upload_s / reply.uploaded_bytes
+                        state.transfer_s = returning_s / launch.space.count
+                    state.stage, state.begun_s = Stage.IDLE, reply.end_s
+                    if not self._settings.fixed_shares and not self._queue.is_empty:
+                        self._run(
+                            number, [self._queue.take(0.0, anchor=state.anchor)], Stage.WARMING
+                        )
                 case Ran():
                     self._take_ran(number, reply)
                 case Collected():
@@ -309,19 +302,6 @@ class Scheduler:
                 case _:  # what an earlier launch left
                     return
 
-    def _take_prepared(self, number: int, reply: Prepared) -> None:
-        state, launch = self.execution.states[number], self._launch
-        self._draw(number, Activity.PREPARE, reply)
-        if reply.uploaded_bytes:
-            returned = sum(
-                size for index, size in launch.result_bytes.items() if index not in reply.in_place
-            )
-            returning_s = returned * reply.upload_s / reply.uploaded_bytes
-            state.transfer_s = returning_s / launch.space.count
-        state.stage, state.begun_s = Stage.IDLE, reply.end_s
-        if not self._settings.fixed_shares and not self._queue.is_empty:
-            self._run(number, [self._queue.take(0.0, anchor=state.anchor)], Stage.WARMING)
-
     def _begin(self) -> None:
         """Have devices sample, or start at once where they have estimates, when all are warm."""
         working = self._working()
@@ -331,7 +311,8 @@ class Scheduler:
         self.execution.first_s = self._devices.now_s()
         if self._settings.fixed_shares:
             return
-        is_sampled = self._queue.weight >= _FEWEST_SLABS * len(working)
+        # Fewer than four slabs for each device are divided without samples.
+        is_sampled = self._queue.weight >= 4 * len(working)
         for number, state in enumerate(self.execution.states):
             if not state.can_work:
                 continue
@@ -372,19 +353,17 @@ class Scheduler:
         state.learn(self._queue.weight_of)
         state.predict()
         if len(state.samples) == 1:
-            self._sample_on(number)
+            # Have it go on at other places, as its share of the work allows.
+            count = self._launch.space.count
+            rate = state.rate or 0.0
+            share_s = count / sum(one.rate or 0.0 for one in self._working() if one.samples)
+            # At most eight places more are sampled; a launch at each should last 0.2 ms.
+            places = min(8, int(_MOST_SAMPLED * rate * share_s))
+            if places:
+                wanted_s = min(places * 0.2e-3, _MOST_SAMPLED * share_s)
+                work = max(1.0, rate * max(self._settings.budget * share_s, wanted_s) / places)
+                self._sample(number, range(1, places + 1), work)
         self._estimate_end()
-
-    def _sample_on(self, number: int) -> None:
-        """Have a device go on at other places, as its share of the work allows."""
-        state, count = self.execution.states[number], self._launch.space.count
-        rate = state.rate or 0.0
-        share_s = count / sum(one.rate or 0.0 for one in self._working() if one.samples)
-        places = min(_MOST_PLACES, int(_MOST_SAMPLED * rate * share_s))
-        if places:
-            wanted_s = min(places * _WORTH_S, _MOST_SAMPLED * share_s)
-            work = max(1.0, rate * max(self._settings.budget * share_s, wanted_s) / places)
-            self._sample(number, range(1, places + 1), work)
 
     def _give(self, number: int) -> None:
         """Give a device that waits its next part, or have it hand its results over."""
@@ -401,8 +380,8 @@ class Scheduler:
 
     @property
     def _shortest_s(self) -> float:
-        """The least that is worth a launch, in seconds."""
-        return self._settings.shortest_s * (_LONGER_EVEN if self._is_even else 1.0)
+        """The least that is worth a launch, in seconds: twice as long where work is even."""
+        return self._settings.shortest_s * (2.0 if self._is_even else 1.0)
 
     def _allot(self, number: int) -> float:
         """Say how much of the work left a device gets next."""
@@ -425,15 +404,19 @@ class Scheduler:
             return left / len(speeds)
         least = own.rate * self._shortest_s
         if any(one.rate is None for one in speeds):
-            return least + _WHILE_UNKNOWN * left
+            # While a speed is not known, a hundredth of the work left is given at a time.
+            return least + 0.01 * left
         fair = own.rate * (finish_time(speeds, left, now_s) - max(own.free_at_s, now_s))
         if fair >= left - least and left <= _LITTLE * least:
             return left
-        if fair < _WORTHLESS * least:
+        # Less than half of the least that is worth a launch is left to others.
+        if fair < 0.5 * least:
             return 0.0
         if fair <= 2 * least:
             return fair
-        later = _LATER_EVEN if self._is_even else _LATER_UNEVEN
+        # Parts of a fair share where speeds have been seen at work: small parts cost time, large
+        # ones are a risk where work differs from place to place.
+        later = 0.7 if self._is_even else 0.5
         part = later if state.runs else self._settings.first_share
         # Without harm it can be given this much if it is slower and all others are faster.
         slow = own.rate / own.doubt
@@ -450,7 +433,8 @@ class Scheduler:
         is_short = weight < _LITTLE * (state.effective_rate or 0.0) * self._shortest_s
         is_telling = not is_short and not (state.runs and self._is_even)
         is_cut = not self._settings.fixed_shares and (is_sampling or is_telling)
-        parts = cut(spans, _FIRST_PART, from_end=state.anchor >= 1) if is_cut else [spans]
+        # A part that is run in two launches: the share of the first one.
+        parts = cut(spans, 0.6, from_end=state.anchor >= 1) if is_cut else [spans]
         self._run(number, parts, Stage.RUNNING)
         self._report("running")
 
@@ -476,7 +460,9 @@ class Scheduler:
             if state.stage is Stage.SAMPLING:
                 spent_s = now_s - state.begun_s
                 work = sum(work for _, work in state.queued)
-                is_hopeless = spent_s > _FAIR_CHANCE_S and work < _LEAST_SHARE * rate * spent_s
+                # What short launches cost beside their work tells nothing of long ones: a sample
+                # may take so long.
+                is_hopeless = spent_s > 50e-3 and work < _LEAST_SHARE * rate * spent_s
             else:
                 spent_s = now_s - max(one.begun_s for one in (state, *others))
                 is_idle = all(one.stage is Stage.IDLE for one in others)
@@ -511,7 +497,8 @@ class Scheduler:
             weights = weigh_slabs(
                 [one.list_paces() for one in sampled if 2 * len(one.samples) > most], count
             )
-            if weights.max() > _UNEVEN * weights.min():
+            # Places whose work differs by less differ by the machine's noise.
+            if weights.max() > 1.5 * weights.min():
                 self._queue.weigh(weights)
                 self._is_even = False
         for one in sampled:
@@ -548,7 +535,8 @@ class Scheduler:
 def _spread(paces: Sequence[float]) -> float:
     """Find the factor by which the mean of some times may be off: two standard errors."""
     if len(paces) < 2:
-        return _ROUGHLY
+        # The speed of a single sample may be wrong by this factor either way.
+        return 2.0
     error = float(np.std(paces, ddof=1) / np.mean(paces)) / math.sqrt(len(paces))
     return 1 + 2 * error
 

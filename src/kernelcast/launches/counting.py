@@ -25,9 +25,6 @@ from kernelcast.records.software_counters import (
 from kernelcast.sampling.counting import CountingLaunch, make_sample, read_log
 from kernelcast.workers.deaths import COUNTING
 
-_MOST_LOGGED = 1 << 22
-"""Addresses written down per work-group at most: 64 MiB."""
-_LOGGED_GROUPS = 2
 Chosen = TypeVar("Chosen")
 
 
@@ -66,7 +63,8 @@ def count_launch(
     trial = launch.count(copy, built, recorded, capacity=1)
     records = copy.records_addresses  # not of a kernel without accesses
     most = max(int(one.counts[counters].max()) for one in trial) if records else 0
-    capacity = max(1, min(most, _MOST_LOGGED // ndrange.work_group_size))
+    # Addresses written down per work-group at most: 64 MiB.
+    capacity = max(1, min(most, (1 << 22) // ndrange.work_group_size))
     counted = launch.count(copy, built, recorded, capacity=capacity)
     owners = {access.site: access.buffer for access in facts.accesses}
     names = [*(one.name for one in facts.parameters), *(one.name for one in facts.local_arrays)]
@@ -81,7 +79,7 @@ def count_launch(
 
 def choose_recorded(counted: Sequence[Chosen]) -> Sequence[Chosen]:
     """Choose those of the counted work-groups that write their addresses down."""
-    return counted[:: -(-len(counted) // _LOGGED_GROUPS)]
+    return counted[:: -(-len(counted) // 2)]  # two of them
 
 
 def count_from_source(facts: KernelFacts, problem: Problem, ndrange: NDRange) -> SoftwareCounters:

@@ -27,7 +27,6 @@ _SHORT_KERNEL_S = 0.01
 _FEW_WORK_GROUPS = 64
 # Slabs of the usual budget take up to a tenth; what is shorter than this nobody notices.
 _COSTLY_SHARE, _UNNOTICED_S = 0.12, 4e-3
-_LIFTED = 0.05
 
 
 MOMENTS_APART_S = 0.05
@@ -208,7 +207,7 @@ def _warn(sampled: Sampled, sampling_s: float, fit: LinearFit) -> list[str]:
             f"the launch is small: sampling was made for at least {_FEW_WORK_GROUPS} work-groups "
             f"and {_SHORT_KERNEL_S * 1e3:.0f} ms"
         )
-    if fit.lifted_s > _LIFTED * fit.seconds:
+    if fit.lifted_s > 0.05 * fit.seconds:
         warnings.append(
             f"{fit.lifted_s / fit.seconds:.0%} of the time are not from samples: they found room "
             "in the L2 cache for what they stored; the whole launch waits for DRAM to take it"

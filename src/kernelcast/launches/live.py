@@ -52,9 +52,6 @@ from kernelcast.sampling.user_objects import (
     session_of,
 )
 
-# More than any device takes: it stands for all.
-_MOST_PARAMETERS = 1024
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launch:
@@ -217,7 +214,8 @@ def find_decisive(kernel: Kernel) -> frozenset[int]:
     try:
         facts = analyse(kernel).facts
     except (InputError, RecursionError):
-        return frozenset(range(_MOST_PARAMETERS))
+        # More than any device takes: it stands for all.
+        return frozenset(range(1024))
     is_followed = not facts.gaps and all(
         one.pattern is not AddressPattern.UNKNOWN for one in facts.accesses
     )

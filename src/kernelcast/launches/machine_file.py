@@ -69,8 +69,6 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of any field
     return str(value) if isinstance(value, str) else value
 
 
-# libyaml is ten times faster than PyYAML, but crashes on what nests too deeply.
-_DEEPEST = 20
 _NESTED_BLOCKS = re.compile(r"^\s{200}|(?:[-?:]\s+){20}", re.MULTILINE)
 
 
@@ -96,7 +94,8 @@ def parse_machine(text: str, path: Path) -> MachineDescription:
     for sign in re.findall(r"[\[{\]}]", text):
         depth += 1 if sign in "[{" else -1
         deepest = max(deepest, depth)
-    is_flat = deepest <= _DEEPEST and not _NESTED_BLOCKS.search(text)
+    # libyaml is ten times faster than PyYAML, but crashes on what nests too deeply.
+    is_flat = deepest <= 20 and not _NESTED_BLOCKS.search(text)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if is_flat else yaml.SafeLoader
     root = load(path, text, MachineEntry, loader=loader)
     root = replace(root, key=MachineEntry.root)
@@ -127,7 +126,21 @@ def _read(entry: MachineEntry, hint: Any) -> Any:  # noqa: ANN401 - as the type 
     if NoneType in get_args(hint):
         return _read(entry, kinds[0])
     if origin is Trait:
-        return _read_trait(entry, kinds[0])
+        kind = kinds[0]
+        if not isinstance(entry.node, yaml.MappingNode):
+            return Trait(value=_read(entry, kind), source=TraitSource.ASSUMED)
+        parts = entry.mapping(_TRAIT_KEYS, required=("value", "source"))
+        value = _read(replace(parts["value"], key=entry.key), kind)
+        low, high = (parts[one].number() if one in parts else None for one in ("low", "high"))
+        if (low is not None and low > value) or (high is not None and high < value):
+            entry.fail(f"expected low <= value <= high, found {low} <= {value} <= {high}")
+        return Trait(
+            value=value,
+            low=low,
+            high=high,
+            source=_read(parts["source"], TraitSource),
+            origin=parts["origin"].raw_text() if "origin" in parts else "",
+        )
     if origin is tuple and kinds[0] is float:
         return tuple(float(one.number()) for one in entry.items())
     if origin is tuple:
@@ -158,38 +171,13 @@ def _read(entry: MachineEntry, hint: Any) -> Any:  # noqa: ANN401 - as the type 
     return text.lower() == "true" if hint is bool else hint(text)
 
 
-def _read_trait(entry: MachineEntry, kind: type) -> Trait[Any]:
-    """Read a number with its source; a plain number is assumed."""
-    if not isinstance(entry.node, yaml.MappingNode):
-        return Trait(value=_read(entry, kind), source=TraitSource.ASSUMED)
-    parts = entry.mapping(_TRAIT_KEYS, required=("value", "source"))
-    value = _read(replace(parts["value"], key=entry.key), kind)
-    low, high = (parts[one].number() if one in parts else None for one in ("low", "high"))
-    if (low is not None and low > value) or (high is not None and high < value):
-        entry.fail(f"expected low <= value <= high, found {low} <= {value} <= {high}")
-    return Trait(
-        value=value,
-        low=low,
-        high=high,
-        source=_read(parts["source"], TraitSource),
-        origin=parts["origin"].raw_text() if "origin" in parts else "",
-    )
-
-
 _HEADER = """\
 # What kernelcast knows of a device; docs/reference/machine-files.md explains the keys.
 # To correct a number, replace its braces by a plain number: that reads as `source: assumed`.
 """
-# Fractions that people read without counting zeros.
-_PLAIN_FROM, _PLAIN_TO = 1e-3, 1e6
 _SPACED = frozenset({
     "compute_units", "instructions", "caches", "memories", "costs", "not_obtained", "curves",
 })  # fmt: skip
-
-
-# What a device can do is no secret, and confined processes of a service that root has started read
-# it as another user.
-_READABLE, _OPEN = 0o644, 0o755
 
 
 def dump_machine(machine: MachineDescription) -> str:
@@ -208,8 +196,10 @@ def write_machine(path: Path, machine: MachineDescription) -> None:
     with writing(path, what):
         if not path.parent.exists():  # the data folder above it is closed to others, not this one
             make_private_folder(path.parent)
-            path.parent.chmod(_OPEN)
-    write_output(path, dump_machine(machine), what, mode=_READABLE)
+            # What a device can do is no secret, and confined processes of a service that root has
+            # started read it as another user.
+            path.parent.chmod(0o755)
+    write_output(path, dump_machine(machine), what, mode=0o644)
 
 
 class _Dumper(yaml.SafeDumper):
@@ -237,7 +227,8 @@ def _write_number(dumper: _Dumper, value: float) -> yaml.Node:
     if not math.isfinite(value):
         msg = f"{value}: machine descriptions hold finite numbers only; leave it out instead"
         raise MachineFileError(msg)
-    is_short = value == 0 or _PLAIN_FROM <= abs(value) < _PLAIN_TO
+    # Fractions that people read without counting zeros.
+    is_short = value == 0 or 1e-3 <= abs(value) < 1e6
     text = repr(value) if is_short else np.format_float_scientific(value, trim="0", exp_digits=2)
     return dumper.represent_scalar("tag:yaml.org,2002:float", text)
 

@@ -107,8 +107,6 @@ _BOARDS: tuple[tuple[frozenset[str], str], ...] = tuple(
         ("rx 6900 xt", "rx-6900-xt"),
     )
 )  # fmt: skip
-_LIKE_UNITS = 0.1
-"""Compute units may differ by this part: an MI250X has 110 on each die, an MI210 104."""
 
 
 def find_stand_in(device: DeviceDescription) -> MachineDescription | None:
@@ -122,8 +120,9 @@ def find_stand_in(device: DeviceDescription) -> MachineDescription | None:
         return None
     units = machine.compute_units.value
     # Drivers count RDNA's compute units in pairs.
+    # Compute units may differ by a tenth: an MI250X has 110 on each die, an MI210 104.
     is_like = any(
-        abs(count - units) <= _LIKE_UNITS * units
+        abs(count - units) <= 0.1 * units
         for count in (device.compute_units, 2 * device.compute_units)
     )
     return machine if is_like else None

@@ -50,19 +50,7 @@ _Scalars: TypeAlias = tuple[tuple[str, int], ...]
 
 # Below this spread of the work, weights change nothing that samples could show.
 _LEAST_SPREAD = 0.05
-# Rates per unit of work may spread so much, in units of what rates per work-group do: not more
-# where the source knows the work, clearly less where it assumes what data decide.
-_KNOWN, _ASSUMED = 1.0, 0.7
 _FEWEST_LAUNCHES = 3
-# Launches whose weights differ by less than this factor agree as well without them.
-_ALIKE = 1.25
-# Counted work is corrected where it differs by so much, and so many launches are of either kind;
-# the corrected one must agree clearly better.
-_WIDE, _FEWEST_OF_A_KIND, _CLEARLY = 3.0, 2, 0.7
-# Work-items in step are believed in where samples agree so much better.
-_BETTER = 0.8
-# Half of the work lies in work-groups that do more than so many times the mean work.
-_CONCENTRATED = 2.0
 # Work-groups that do next to nothing still start and end.
 _LEAST_WEIGHT = 0.02
 
@@ -141,7 +129,7 @@ def plan_by_source(
     # Rows of the mean length are few and lie together; places at equal shares of the work are all
     # over, but not where next to none of it is. Where usual work-groups do most of the work, single
     # heavy ones among them would leave the device's other threads idle.
-    if profile.by_work_weight > _CONCENTRATED:
+    if profile.by_work_weight > 2.0:
         places = tuple(one / total for one in profile.by_work)
         plan = replace(plan, places=places, place_weight=profile.by_work_weight)
     return plan
@@ -192,13 +180,17 @@ def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
     weighed = candidates[0]
     for launches in candidates[1:]:
         old, new = _find_rates(weighed), _find_rates(launches)
-        if len(new) >= _FEWEST_LAUNCHES and _spread(new) < _BETTER * _spread(old):
+        # Work-items in step are believed in where samples agree clearly better.
+        if len(new) >= _FEWEST_LAUNCHES and _spread(new) < 0.8 * _spread(old):
             weighed = launches
     before, after = _find_rates(run.launches), _find_rates(weighed)
-    if len(after) < _FEWEST_LAUNCHES or max(profile.weights) < _ALIKE * min(profile.weights):
+    # Launches whose weights differ by less than this factor agree as well without them.
+    if len(after) < _FEWEST_LAUNCHES or max(profile.weights) < 1.25 * min(profile.weights):
         agrees = profile.is_exact  # too few to contradict, or too much alike
     else:
-        most = _KNOWN if profile.is_exact else _ASSUMED
+        # Rates per unit of work may spread so much, in units of what rates per work-group do: not
+        # more where the source knows the work, clearly less where it assumes what data decide.
+        most = 1.0 if profile.is_exact else 0.7
         agrees = _spread(after) <= most * _spread(before)
     if not agrees:
         return run
@@ -212,8 +204,10 @@ def _rescale(launches: tuple[TimedLaunch, ...]) -> tuple[TimedLaunch, ...]:
     counted = np.array([one.weight for one in used])
     middle = np.sqrt(counted.min() * counted.max())
     heavy = np.count_nonzero(counted > middle)
-    is_wide = counted.max() >= _WIDE * counted.min()
-    if not is_wide or min(heavy, len(used) - heavy) < _FEWEST_OF_A_KIND:
+    # Counted work is corrected where it differs threefold, and two launches are of either kind; the
+    # corrected one must agree clearly better.
+    is_wide = counted.max() >= 3.0 * counted.min()
+    if not is_wide or min(heavy, len(used) - heavy) < 2:
         return launches
     seconds = np.array([one.duration_s / one.box.work_group_count for one in used])
     columns = np.column_stack([1 / seconds, counted / seconds])  # relative errors count
@@ -222,7 +216,7 @@ def _rescale(launches: tuple[TimedLaunch, ...]) -> tuple[TimedLaunch, ...]:
     if slope <= 0 or lightest <= 0 or level + slope <= 0:
         return launches
     line = (level + slope * counted) / (level + slope)
-    if _spread(seconds / line) > _CLEARLY * _spread(seconds / counted):
+    if _spread(seconds / line) > 0.7 * _spread(seconds / counted):
         return launches
     return tuple(
         replace(one, weight=max(float(level + slope * one.weight) / (level + slope), _LEAST_WEIGHT))

@@ -59,8 +59,6 @@ _SPARED: Final = (
     "it was not sampled: other sizes were observed, and samples would cost more than they tell"
 )
 _COSTLY: Final = "samples would take {}: run it, and tell `observe` what it took"
-_FEATURES_S: Final = 1.0
-"""Callers who wait no longer have samples without the features that learned models need."""
 _CHANGING: Final = frozenset({ObservationFlag.DOUBTED})
 
 
@@ -303,7 +301,8 @@ class Answers:
         taken, facts = ((), None) if kept is None else (kept.moments, kept.facts)
         wants_row = self._wants_row(request) and self._recall_correction(request) is None
         if facts is None and limit is not None and not limit.goes_on:
-            wants_row = wants_row and limit.left_s > _FEATURES_S
+            # Callers who wait no longer have samples without the features that learned models need.
+            wants_row = wants_row and limit.left_s > 1.0
         with hold(self.lock_of(request.device.id), limit, BUSY):
             task = EstimateTask(
                 problem=request.problem,

@@ -25,7 +25,6 @@ from kernelcast.records.observation import ObservationFlag
 from kernelcast.sampling.plan import DEFAULT_BUDGET, SamplingPlan
 from kernelcast.sampling.user_objects import UserDevice, UserEvent, UserKernel, UserQueue
 
-_MOST_PREDICTORS = 16
 _USUAL = (DEFAULT_BUDGET, DEFAULT_COVERAGE, 0, False)
 
 
@@ -154,7 +153,7 @@ def device_id(device: UserDevice) -> str:
     return describe_device(device).id
 
 
-@lru_cache(maxsize=_MOST_PREDICTORS)
+@lru_cache(maxsize=16)
 def _find_predictor(budget: float, coverage: float, seed: int, measure: bool) -> Predictor:
     """Give the predictor of these settings; launches that were answered are remembered there."""
     settings = EstimateSettings(

@@ -27,19 +27,17 @@ from kernelcast.records.problem import Problem
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch
 
-SHARE: Final = 0.02
-"""Of the time, which refinements take at most."""
-APART_S: Final = 1.0
-"""After the launch was asked for, and between two refinements at least."""
-_MOST_WAITING: Final = 256
 _ENDS_S: Final = 10.0
 _DESCRIBING: Final = "describing the launch; the device may be busy with others"
 
 
 class Refiner:
-    """Samples again in a thread of its own, which begins when a launch is first noted."""
+    """Samples again in a thread of its own, which begins when a launch is first noted.
 
-    def __init__(self, answers: Answers, *, share: float = SHARE, apart_s: float = APART_S) -> None:
+    That takes at most a `share` of the time, and is `apart_s` from the request and the last time.
+    """
+
+    def __init__(self, answers: Answers, *, share: float = 0.02, apart_s: float = 1.0) -> None:
         self._answers = answers
         self._share, self._apart_s = share, apart_s
         self._waiting: OrderedDict[int, tuple[LaunchRequest, KnownLaunch]] = OrderedDict()
@@ -56,7 +54,7 @@ class Refiner:
             if self._is_closed:
                 return
             self._waiting[id(known)] = request, known
-            if len(self._waiting) > _MOST_WAITING:
+            if len(self._waiting) > 256:
                 self._waiting.popitem(last=False)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="kernelcast-refining",
@@ -203,7 +201,22 @@ class Asker:
                 asked.extend([AskedLaunch(*one) for one in list_pairs()])
                 for one in asked:
                     limit.note(_DESCRIBING)
-                    self._foretell(one, limit, policy, remembers=remembers)
+                    answers = self._answers
+                    try:
+                        request = self._reader.sketch(one.launch, one.device, policy=policy)
+                        one.request = request = request.hurry(limit, remembers=remembers)
+                        if remembers and isinstance(one.launch, Problem):
+                            one.best = answers.recall(one.launch, one.device)
+                            one.is_last_word = one.best is not None
+                        if not one.is_last_word:
+                            best, is_last_word = answers.foretell_launch(request)
+                            one.best, one.is_last_word = best or one.best, is_last_word
+                        if one.is_last_word and one.best is not None:
+                            one.best = answers.as_now(one.best)
+                    except NoAnswerYetError:
+                        raise
+                    except KernelcastError:  # reading it once more says what is wrong with it
+                        pass
                 for one in asked:
                     if not one.is_last_word:
                         limit.note(_DESCRIBING)
@@ -247,24 +260,3 @@ class Asker:
             threads = [*self._running]
         for one in threads:
             one.join(_ENDS_S)
-
-    def _foretell(
-        self, one: AskedLaunch, limit: TimeLimit, policy: Policy, *, remembers: bool
-    ) -> None:
-        """Find out what is known of a launch of which nothing is run."""
-        answers = self._answers
-        try:
-            request = self._reader.sketch(one.launch, one.device, policy=policy)
-            one.request = request = request.hurry(limit, remembers=remembers)
-            if remembers and isinstance(one.launch, Problem):
-                one.best = answers.recall(one.launch, one.device)
-                one.is_last_word = one.best is not None
-            if not one.is_last_word:
-                best, is_last_word = answers.foretell_launch(request)
-                one.best, one.is_last_word = best or one.best, is_last_word
-            if one.is_last_word and one.best is not None:
-                one.best = answers.as_now(one.best)
-        except NoAnswerYetError:
-            raise
-        except KernelcastError:  # reading it once more says what is wrong with it
-            pass

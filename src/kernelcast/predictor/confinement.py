@@ -15,7 +15,6 @@ from kernelcast.workers.sandbox import PROGRAM
 _TRIAL: Task[tuple[str, ...]] = Task(
     entry="kernelcast.workers.view:list_view", returns=tuple[str, ...]
 )
-_TRIAL_TIMEOUT_S = 60.0
 _MACHINES = "/tmp/data/kernelcast/machines"
 
 
@@ -64,7 +63,7 @@ def _try_it() -> str:
     """Start a confined process; give what is wrong with it, and what to do."""
     try:
         seen = run_isolated(
-            _TRIAL, None, timeout_s=_TRIAL_TIMEOUT_S, subject="sandbox", confinement=Confinement()
+            _TRIAL, None, timeout_s=60.0, subject="sandbox", confinement=Confinement()
         )
     except FileNotFoundError:
         return (

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Final
 
 from cachetools import LRUCache
 
@@ -16,9 +15,6 @@ from kernelcast.predictor.answering.tasks import EstimateOutcome
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.launch_identity import LaunchIdentity
-
-_MOST_LAUNCHES: Final = 10_000
-_MOST_ASKED: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +69,8 @@ class KnownLaunches:
     """All launches that were met; those not asked for longest are forgotten where they are many."""
 
     def __init__(self) -> None:
-        self._launches: LRUCache[Hashable, KnownLaunch] = LRUCache(_MOST_LAUNCHES)
-        self._asked: LRUCache[Hashable, tuple[AskedName, KnownLaunch]] = LRUCache(_MOST_ASKED)
+        self._launches: LRUCache[Hashable, KnownLaunch] = LRUCache(10_000)
+        self._asked: LRUCache[Hashable, tuple[AskedName, KnownLaunch]] = LRUCache(10_000)
         self._lock = threading.Lock()
 
     def __len__(self) -> int:

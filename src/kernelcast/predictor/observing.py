@@ -30,12 +30,9 @@ from kernelcast.sampling.plan import SAMPLER
 if TYPE_CHECKING:
     from kernelcast.training_data.store import Store
 
-_MOST: Final = 100_000
 _BATCH: Final = 2000
 _PAUSE_S: Final = 0.2
 _LONGEST_PAUSE_S: Final = 5.0
-# About 100 MB: a store that has been away for so long will not come back by waiting.
-_MOST_WAITING: Final = 200_000
 
 
 class Observer:
@@ -46,7 +43,7 @@ class Observer:
         self._writer = ObservationWriter(lambda: memory.open(may_create=True))
         self._run, self._number = uuid.uuid4().hex, itertools.count()
         self._lock = threading.Lock()
-        self._met: LRUCache[object, None] = LRUCache(_MOST)
+        self._met: LRUCache[object, None] = LRUCache(100_000)
         """Keys of observations, and kernels with their local sizes and devices."""
         self._versions = {"kernelcast": version("kernelcast"), "sampler": str(SAMPLER)}
         self.flush, self.close = self._writer.flush, self._writer.close
@@ -126,7 +123,8 @@ class ObservationWriter:
             if self._is_closed:
                 msg = "the predictor is closed: it takes no observations any more"
                 raise ObservationLostError(msg)
-            if len(self._waiting) >= _MOST_WAITING:
+            # About 100 MB: a store that has been away for so long will not come back by waiting.
+            if len(self._waiting) >= 200_000:
                 msg = (
                     f"{len(self._waiting):,} observations wait for a store that does not take "
                     f"them; this one is not taken ({self._problem})"

@@ -15,10 +15,6 @@ NOTICEABLE = 1.15
 HOLDS_S = 30.0
 """So long a session's trials, and the service's kept times beside other programs, are used, in
 seconds."""
-# Deviation of the logarithm of a launch's slowdown from what a trial of this length says: what
-# other programs do changes from one tenth of a second to the next. Chosen on some examples, judged
-# on others and on the corpus by benchmarks/busy_machine.py.
-_DEVIATION_OF_ONE = 0.2
 # Threads that wake are let in at once and keep a processor for about so long: launches of 0.1, 0.5
 # and 1.2 ms on PoCL, Intel's runtime and rusticl took 0.1 to 0.6, 0.4 to 0.8 and 0.4 to 1 of what
 # longer ones waited beside the same programs, those of 4 ms and more all of it.
@@ -100,7 +96,10 @@ class Contention:
     def slow(self, alone: Interval) -> Interval:
         """Predict the time of a launch as the machine is now, with a wider interval."""
         z = NormalDist().inv_cdf((1 + alone.coverage) / 2)
-        more = z * _DEVIATION_OF_ONE / math.sqrt(self.trials)
+        # Deviation of the logarithm of a launch's slowdown from what a trial of this length says:
+        # what other programs do changes from one tenth of a second to the next. Chosen on some
+        # examples, judged on others and on the corpus by benchmarks/busy_machine.py.
+        more = z * 0.2 / math.sqrt(self.trials)
         seconds = self.lengthen(alone.seconds)
         down = math.hypot(math.log(alone.seconds / alone.low), more)
         up = math.hypot(math.log(alone.high / alone.seconds), more)

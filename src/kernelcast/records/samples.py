@@ -13,8 +13,6 @@ TWO_SIZES = 1.5
 
 PILOT_WINDOW = -1
 """Window index of launches that only serve to find the right sizes."""
-# Two that differ tell nothing of a third.
-_FEWEST_PLACES = 3
 
 
 class LaunchTime(float):
@@ -107,7 +105,8 @@ def join_moments(runs: Sequence[SampleRun]) -> SampleRun:
 def pool_moments(runs: Sequence[SampleRun]) -> tuple[SampleRun, ...]:
     """Take moments of uneven work for one where any of them saw too few places to tell of all."""
     places = ({launch.window for launch in run.launches} - {PILOT_WINDOW} for run in runs)
-    if all(run.is_even for run in runs) or min(map(len, places)) >= _FEWEST_PLACES:
+    # Two that differ tell nothing of a third.
+    if all(run.is_even for run in runs) or min(map(len, places)) >= 3:
         return tuple(runs)
     return (replace(join_moments(runs), is_even=False),)
 

@@ -23,7 +23,6 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemoryOperation, MemorySpace, OperationCounts
 
 AXES = "xyz"
-_MOST_UPDATES = 64
 OF_WORK_GROUPS = (
     SymbolKind.LOCAL_ID,
     SymbolKind.GROUP_ID,
@@ -80,7 +79,7 @@ def _check(launch: ModelledLaunch, axis: int, times: int) -> None:
     if not 0 <= axis < ndrange.dimensions:
         msg = f"folding along {AXES[axis]}: the index space has {ndrange.dimensions} dimensions"
         raise InputError(msg)
-    most = min(_MOST_UPDATES, ndrange.global_size[axis])
+    most = min(64, ndrange.global_size[axis])
     if not 1 <= times <= most:
         msg = f"folding {times}{AXES[axis]}: give 1 to {most} updates per work-item"
         raise InputError(msg)

@@ -97,11 +97,6 @@ def configure(
     )
 
 
-_DEEPEST_GROUP = 64
-"""Work-items of a work-group along dimension 2: the limit of NVIDIA's devices."""
-_USUAL_WARP = 32
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """All configurations of a kernel on a machine, fastest first."""
@@ -113,9 +108,10 @@ class Sweep:
 def list_local_sizes(ndrange: NDRange, machine: MachineDescription) -> list[tuple[int, ...]]:
     """List local sizes worth trying: powers of two per dimension, at least a warp of work-items."""
     most = _require(machine, machine.max_work_group_size, "max_work_group_size")
-    warp = machine.warp_width.value if machine.warp_width else _USUAL_WARP
+    warp = machine.warp_width.value if machine.warp_width else 32
     least = min(warp, ndrange.work_item_count)
-    limits = [most, most, _DEEPEST_GROUP]
+    # NVIDIA's devices take 64 work-items of a work-group along dimension 2.
+    limits = [most, most, 64]
     sides = [
         [1 << power for power in range(min(limit, size).bit_length())]
         for limit, size in zip(limits, ndrange.global_size, strict=False)
@@ -185,10 +181,6 @@ def _require(machine: MachineDescription, trait: Trait[int] | None, name: str) -
     return trait.value
 
 
-_LEAST_CLIMB = 1.15
-_BEGINS, _MIDDLE = 0.1, 0.5
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
     """A climb from few bytes per update to many."""
@@ -205,12 +197,12 @@ def find_transition(sizes: Sequence[float], volumes: Sequence[float]) -> Transit
     low = min(volumes)
     start = max(index for index, volume in enumerate(volumes) if volume == low)
     high = max(volumes[start:])
-    if low <= 0 or high < _LEAST_CLIMB * low:
+    if low <= 0 or high < 1.15 * low:  # no climb
         return None
     rest = list(zip(sizes[start:], volumes[start:], strict=True))
     return Transition(
-        begins=_cross(rest, low + _BEGINS * (high - low)),
-        middle=_cross(rest, low + _MIDDLE * (high - low)),
+        begins=_cross(rest, low + 0.1 * (high - low)),
+        middle=_cross(rest, low + 0.5 * (high - low)),
         low=low,
         high=high,
     )

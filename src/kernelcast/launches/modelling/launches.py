@@ -35,9 +35,6 @@ from kernelcast.records.operations import MemorySpace, OperationCounts
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters, WarpCounters
 
-USUAL_WORK_GROUP = 64
-"""Work-items of a work-group where neither the caller nor a device chooses."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelledKernel:
@@ -105,7 +102,13 @@ class ModelledKernel:
             executed, warps = counters.executed, counters.warps
             unjumped = count_unjumped(self.facts, counters)
             notes = (*notes, *doubt_counts(self.facts, counters).notes)
-        met, unmet = _part_unmet(self.facts.accesses, recorded)
+        accesses = self.facts.accesses
+        unknown = [] if recorded is None else find_unknown(accesses, recorded)
+        unmet = [one for one in unknown if not one.guard.is_exact]
+        absent = [
+            f"line {one.line}: no recorded work-item came to {one.text}; left out" for one in unmet
+        ]
+        met = tuple(one for one in accesses if one not in unmet)
         return ModelledLaunch(
             kernel=self.facts.kernel,
             ndrange=chosen,
@@ -118,7 +121,7 @@ class ModelledKernel:
             registers=registers,
             local_bytes=self.local_bytes,
             recorded=recorded,
-            notes=(*notes, *unmet, *_list_gaps(met, recorded)),
+            notes=(*notes, *absent, *_list_gaps(met, recorded)),
             unjumped=unjumped,
         )
 
@@ -193,7 +196,8 @@ def choose_local_size(ndrange: NDRange) -> tuple[NDRange, tuple[str, ...]]:
     """Choose a local size where none is given, and say so."""
     if ndrange.local_size is not None:
         return ndrange, ()
-    first = math.gcd(ndrange.global_size[0], USUAL_WORK_GROUP)
+    # Neither the caller nor a device chooses: work-groups of 64 work-items.
+    first = math.gcd(ndrange.global_size[0], 64)
     local_size = (first, *(1,) * (ndrange.dimensions - 1))
     note = f"no local size is given; {local_size} is assumed"
     return replace(ndrange, local_size=local_size), (note,)
@@ -213,18 +217,6 @@ def find_unknown(
     ]
 
 
-def _part_unmet(
-    accesses: Sequence[MemoryAccess], recorded: RecordedAddresses | None
-) -> tuple[tuple[MemoryAccess, ...], list[str]]:
-    """Leave out what stands under a condition that no recorded work-item met, and say so."""
-    unknown = [] if recorded is None else find_unknown(accesses, recorded)
-    unmet = [one for one in unknown if not one.guard.is_exact]
-    notes = [
-        f"line {one.line}: no recorded work-item came to {one.text}; left out" for one in unmet
-    ]
-    return tuple(one for one in accesses if one not in unmet), notes
-
-
 def _list_gaps(accesses: Sequence[MemoryAccess], recorded: RecordedAddresses | None) -> list[str]:
     """Say which accesses no model can place, and which ones it takes for executed."""
     notes = [
@@ -236,7 +228,6 @@ def _list_gaps(accesses: Sequence[MemoryAccess], recorded: RecordedAddresses | N
     return notes
 
 
-_MOST_BOXES = 8
 _NEEDED = (SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID)
 
 
@@ -289,7 +280,7 @@ def _split(guard: Condition, ndrange: NDRange, scalars: Mapping[str, int]) -> li
     ):
         return [guard]
     others = [one for one in parts if one not in of_ids]
-    found = split_into_boxes(conjunction(*(known[one] for one in of_ids)), ids, _MOST_BOXES)
+    found = split_into_boxes(conjunction(*(known[one] for one in of_ids)), ids, 8)
     return [conjunction(*others, box) for box in found] if found else [guard]
 
 

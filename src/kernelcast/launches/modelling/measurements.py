@@ -38,8 +38,6 @@ VOLUMES = (
 """Columns of measured volumes."""
 RATE = "updates_per_s"
 """Column of the measured speed."""
-# Less than this share of a volume drowns in the noise of counters.
-_LEAST_SHARE = 0.05
 _ALWAYS = HitRate(a=0.0, b=0.0, c=0.0)
 _NEVER = HitRate(a=0.0, b=0.0, c=0.0, form=HIT)
 
@@ -77,7 +75,15 @@ def read_measurements(path: Path) -> Measurements:
     for number, row in enumerate(_read_rows(path), start=1):
         try:
             if row.get("hit_rate") not in {None, ""}:
-                points.append(_read_point(row))
+                function = str(row["function"])
+                if function not in FUNCTIONS:
+                    msg = f"function {function!r} is none of {', '.join(FUNCTIONS)}"
+                    raise InputError(msg)
+                over, rate = float(row["oversubscription"]), float(row["hit_rate"])
+                if not (over >= 0 and 0 <= rate <= 1):
+                    msg = f"oversubscription {over} and hit rate {rate} are out of range"
+                    raise InputError(msg)
+                points.append(HitRatePoint(function=function, oversubscription=over, hit_rate=rate))
             else:
                 launches.append(_read_launch(row))
         except (InputError, KeyError, TypeError, ValueError) as error:
@@ -148,7 +154,8 @@ def _point(
 ) -> HitRatePoint | None:
     """Place a measured volume between the ones with all hits and with none."""
     least, most = between
-    if most - least < _LEAST_SHARE * measured:
+    # Less than this share of a volume drowns in the noise of counters.
+    if most - least < 0.05 * measured:
         return None
     rate = min(1.0, max(0.0, (most - measured) / (most - least)))
     return HitRatePoint(function=function, oversubscription=oversubscription, hit_rate=rate)
@@ -169,18 +176,6 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _read_point(row: Mapping[str, Any]) -> HitRatePoint:
-    function = str(row["function"])
-    if function not in FUNCTIONS:
-        msg = f"function {function!r} is none of {', '.join(FUNCTIONS)}"
-        raise InputError(msg)
-    over, rate = float(row["oversubscription"]), float(row["hit_rate"])
-    if not (over >= 0 and 0 <= rate <= 1):
-        msg = f"oversubscription {over} and hit rate {rate} are out of range"
-        raise InputError(msg)
-    return HitRatePoint(function=function, oversubscription=over, hit_rate=rate)
-
-
 def _read_launch(row: Mapping[str, Any]) -> MeasuredLaunch:
     size = row["local_size"]
     parts = size if isinstance(size, list) else str(size).replace("x", ",").split(",")
@@ -198,7 +193,6 @@ def _read_launch(row: Mapping[str, Any]) -> MeasuredLaunch:
 
 SCHEMA = "kernelcast-hit-rates-1"
 _LEAST_POINTS = 4
-_WIDEST_SCATTER = 0.25
 _NUMBERS = ("a", "b", "c")
 
 
@@ -214,7 +208,7 @@ def fit_all(points: Sequence[HitRatePoint]) -> dict[str, HitRateFit]:
                 [one.hit_rate for one in own],
                 form=shipped.form,
             )
-            if 0 < fit.c_error < math.inf and fit.rate.deviation < _WIDEST_SCATTER:
+            if 0 < fit.c_error < math.inf and fit.rate.deviation < 0.25:  # no wide scatter
                 found[function] = fit
     if not found:
         counts = {name: sum(one.function == name for one in points) for name in FUNCTIONS}

@@ -30,7 +30,6 @@ from kernelcast.records.software_counters import RequestPattern, SoftwareCounter
 _SECTOR_BYTES = 32
 _NANOSECONDS = 1e9
 _WIDE_BITS = 64
-_USUAL_BITS = 32
 _SLOWER: Mapping[str, float] = {"fp64": 2.0, "native_special": 4.0, "special": 4.0}
 """Times of an fp32 instruction, where the machine description does not tell."""
 
@@ -62,70 +61,62 @@ class Units:
 def read_units(launch: ModelledLaunch, machine: MachineDescription) -> Units:
     """Describe the compute units of a machine for a launch."""
     if machine.kind is DeviceKind.CPU:
-        return _read_cpu(launch, machine)
+        # A core counts as a multiprocessor, and the work-items in the lanes of a vector as a warp.
+        # Its vectors are independent: out-of-order execution and prefetching overlap their
+        # requests, and go on into the next work-group. So all work-groups of a core count as
+        # resident, unless barriers hold each together; then one does.
+        device = read_device(machine)
+        execution = find_execution(launch, device)
+        barriers = launch.executed.count(OperationKind.BARRIER)
+        notes = list(device.notes)
+        # Lanes that an instruction fills at least: a scalar one takes a whole slot.
+        lanes = {
+            "fp32": device.lanes_of(32),
+            "fp64": device.lanes_of(_WIDE_BITS),
+            "native_special": 1,
+            "special": 1,
+        }
+        memory = device.levels[-1]
+        memory_bytes_per_s = 1 / memory.load_s_per_byte
+        return Units(
+            count=device.cores,
+            warp_width=execution.width,
+            warps_per_group=ceil(launch.ndrange.work_group_size / execution.width),
+            resident_groups=1 if barriers else launch.ndrange.work_group_count,
+            clock_hz=machine.clock_hz.value if machine.clock_hz else _NANOSECONDS,
+            bandwidth_bytes_per_s=memory_bytes_per_s,
+            latency_s=_find_latency(machine),
+            path_bytes_per_s=_find_path(machine, memory_bytes_per_s, notes) / device.cores,
+            transaction_bytes=device.line_bytes,
+            instruction_s=_time_instructions(
+                machine, (device.cores, execution.width), lanes, notes
+            ),
+            notes=tuple(notes),
+        )
     if machine.kind is DeviceKind.GPU:
-        return _read_gpu(launch, machine)
+        gpu = read_machine(machine)
+        occupancy = compute_occupancy(launch, gpu)
+        width, count = gpu.warp_width, gpu.compute_units
+        notes = list(occupancy.notes)
+        bandwidth = gpu.dram_load_bytes_per_s or gpu.dram_copy_bytes_per_s
+        if not bandwidth:
+            refuse_missing(machine.id, "the bandwidth of global memory", "bandwidth")
+        lanes = dict.fromkeys(("fp32", *_SLOWER), 1)
+        return Units(
+            count=count,
+            warp_width=width,
+            warps_per_group=occupancy.warps_per_work_group,
+            resident_groups=occupancy.work_groups,
+            clock_hz=gpu.clock_hz or _NANOSECONDS,
+            bandwidth_bytes_per_s=bandwidth,
+            latency_s=_find_latency(machine),
+            path_bytes_per_s=_find_path(machine, bandwidth, notes) / count,
+            transaction_bytes=_SECTOR_BYTES,
+            instruction_s=_time_instructions(machine, (count, width), lanes, notes),
+            notes=tuple(notes),
+        )
     msg = f"{machine.id} is of kind {machine.kind}; MWP-CWP is for GPUs and CPUs"
     raise InputError(msg)
-
-
-def _read_gpu(launch: ModelledLaunch, machine: MachineDescription) -> Units:
-    gpu = read_machine(machine)
-    occupancy = compute_occupancy(launch, gpu)
-    width, count = gpu.warp_width, gpu.compute_units
-    notes = list(occupancy.notes)
-    bandwidth = gpu.dram_load_bytes_per_s or gpu.dram_copy_bytes_per_s
-    if not bandwidth:
-        refuse_missing(machine.id, "the bandwidth of global memory", "bandwidth")
-    lanes = dict.fromkeys(("fp32", *_SLOWER), 1)
-    return Units(
-        count=count,
-        warp_width=width,
-        warps_per_group=occupancy.warps_per_work_group,
-        resident_groups=occupancy.work_groups,
-        clock_hz=gpu.clock_hz or _NANOSECONDS,
-        bandwidth_bytes_per_s=bandwidth,
-        latency_s=_find_latency(machine),
-        path_bytes_per_s=_find_path(machine, bandwidth, notes) / count,
-        transaction_bytes=_SECTOR_BYTES,
-        instruction_s=_time_instructions(machine, (count, width), lanes, notes),
-        notes=tuple(notes),
-    )
-
-
-def _read_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Units:
-    """Take a core for a multiprocessor, and the work-items in the lanes of a vector for a warp.
-
-    A core runs one work-group after the other. Its vectors are independent: out-of-order execution
-    and prefetching overlap their requests, and go on into the next work-group. So all work-groups
-    of a core count as resident, unless barriers hold each together; then one does.
-    """
-    device = read_device(machine)
-    execution = find_execution(launch, device)
-    barriers = launch.executed.count(OperationKind.BARRIER)
-    notes = list(device.notes)
-    # Lanes that an instruction fills at least: a scalar one takes a whole slot.
-    lanes = {
-        "fp32": device.lanes_of(_USUAL_BITS),
-        "fp64": device.lanes_of(_WIDE_BITS),
-        "native_special": 1,
-        "special": 1,
-    }
-    memory = device.levels[-1]
-    bandwidth = 1 / memory.load_s_per_byte
-    return Units(
-        count=device.cores,
-        warp_width=execution.width,
-        warps_per_group=ceil(launch.ndrange.work_group_size / execution.width),
-        resident_groups=1 if barriers else launch.ndrange.work_group_count,
-        clock_hz=machine.clock_hz.value if machine.clock_hz else _NANOSECONDS,
-        bandwidth_bytes_per_s=bandwidth,
-        latency_s=_find_latency(machine),
-        path_bytes_per_s=_find_path(machine, bandwidth, notes) / device.cores,
-        transaction_bytes=device.line_bytes,
-        instruction_s=_time_instructions(machine, (device.cores, execution.width), lanes, notes),
-        notes=tuple(notes),
-    )
 
 
 def _find_latency(machine: MachineDescription) -> float:
@@ -195,7 +186,29 @@ def estimate_mwp_cwp(
     """Estimate the time of a launch by Hong and Kim's model."""
     modelled = model_launch(launch) if isinstance(launch, Problem) else launch
     units = read_units(modelled, machine)
-    memory = _count_memory(modelled, units)
+    patterns = [one for one in _find_patterns(modelled, units.warp_width) if one.space in _FAR]
+    coal = sum(one.requests for one in patterns if one.is_coalesced)
+    scattered = [one for one in patterns if not one.is_coalesced]
+    uncoal = sum(one.requests for one in scattered)
+    per_mw = _average(scattered) or 1.0
+    executed = sum(
+        modelled.executed.count_memory(space, is_store=is_store)
+        for space in _FAR
+        for is_store in (True, False)
+    )
+    known = coal + uncoal
+    if any(one.space in _FAR for one in find_unknown(modelled.accesses, modelled.recorded)):
+        # Nobody knows where they go: every work-item for itself.
+        unknown = max(0.0, executed - known)
+        if unknown:
+            per_mw = (per_mw * uncoal + units.warp_width * unknown) / (uncoal + unknown)
+            uncoal += unknown
+    elif executed and known:
+        # Conditions on data count as met in patterns, but not in what is executed.
+        coal, uncoal = (one * executed / known for one in (coal, uncoal))
+    memory = _Memory(
+        coal=coal, uncoal=uncoal, per_mw=per_mw, bytes=_count_bytes(modelled, units, patterns)
+    )
     issued, issue_s = _count_instructions(modelled, units, memory, counters)
     groups = modelled.ndrange.work_group_count
     resident = min(units.resident_groups, ceil(groups / units.count))
@@ -275,33 +288,6 @@ def add_mwp_cwp(
     except KernelcastError as error:
         return replace(estimate, notes=(*estimate.notes, f"no MWP-CWP estimate: {error}"))
     return replace(estimate, quantities={**estimate.quantities, "mwp_cwp_s": found.seconds})
-
-
-def _count_memory(launch: ModelledLaunch, units: Units) -> _Memory:
-    """Divide a thread's memory instructions into coalesced and uncoalesced ones."""
-    patterns = [one for one in _find_patterns(launch, units.warp_width) if one.space in _FAR]
-    coal = sum(one.requests for one in patterns if one.is_coalesced)
-    scattered = [one for one in patterns if not one.is_coalesced]
-    uncoal = sum(one.requests for one in scattered)
-    per_mw = _average(scattered) or 1.0
-    executed = sum(
-        launch.executed.count_memory(space, is_store=is_store)
-        for space in _FAR
-        for is_store in (True, False)
-    )
-    known = coal + uncoal
-    if any(one.space in _FAR for one in find_unknown(launch.accesses, launch.recorded)):
-        # Nobody knows where they go: every work-item for itself.
-        unknown = max(0.0, executed - known)
-        if unknown:
-            per_mw = (per_mw * uncoal + units.warp_width * unknown) / (uncoal + unknown)
-            uncoal += unknown
-    elif executed and known:
-        # Conditions on data count as met in patterns, but not in what is executed.
-        coal, uncoal = (one * executed / known for one in (coal, uncoal))
-    return _Memory(
-        coal=coal, uncoal=uncoal, per_mw=per_mw, bytes=_count_bytes(launch, units, patterns)
-    )
 
 
 def _find_patterns(launch: ModelledLaunch, width: int) -> list[RequestPattern]:

@@ -42,7 +42,6 @@ CPES = "active_cpes"
 SCHEMA = "kernelcast-scratchpad-1"
 """Of descriptions of processors."""
 _DMA_KEYS = ("name", "direction", "count", "bytes", "chunk_bytes", "copies")
-_USUAL_CPES = 64
 _COMMENT = re.compile(r"(^|\s)#.*")
 _WHOLE = ("transaction_bytes", "cpes_per_group", "core_groups", "spm_bytes", "gload_bytes")
 _REAL = ("clock_hz", "bandwidth_bytes_per_s", "delay_cycles", "base_latency_cycles")
@@ -90,7 +89,17 @@ def read_scratchpad_kernel(
     path = Path(path)
     what = "scratchpad kernel"
     bare = replace(load(path, read_text(path, what), ScratchpadEntry), key=what)
-    names = _read_names(bare, active_cpes, parameters or {})
+    given = parameters or {}
+    entries = bare.mapping(KEYS)
+    names: dict[str, Number] = {CPES: 64}
+    if CPES in entries:
+        names[CPES] = entries[CPES].integer(minimum=1)
+    if active_cpes is not None:
+        names[CPES] = active_cpes
+    found = pairs_of(entries.get("parameters"))
+    if CPES in found:
+        found[CPES].fail("is no parameter; write it as a key of the file")
+    names = read_numbers(bare, found, given, names)
     root = replace(bare, names=names)
     entries = root.mapping(KEYS)
     compute = pairs_of(entries.get("compute"))
@@ -109,21 +118,6 @@ def depends_on_cpes(path: Path) -> bool:
     """Tell whether a file's numbers change with the number of active CPEs."""
     text = _COMMENT.sub("", path.read_text(encoding="utf-8"))
     return "{" + CPES + "}" in text.replace(" ", "")
-
-
-def _read_names(
-    root: ScratchpadEntry, active_cpes: int | None, given: Mapping[str, Number]
-) -> dict[str, Number]:
-    entries = root.mapping(KEYS)
-    names: dict[str, Number] = {CPES: _USUAL_CPES}
-    if CPES in entries:
-        names[CPES] = entries[CPES].integer(minimum=1)
-    if active_cpes is not None:
-        names[CPES] = active_cpes
-    found = pairs_of(entries.get("parameters"))
-    if CPES in found:
-        found[CPES].fail("is no parameter; write it as a key of the file")
-    return read_numbers(root, found, given, names)
 
 
 def _read_dma(entry: ScratchpadEntry) -> DmaRequest:

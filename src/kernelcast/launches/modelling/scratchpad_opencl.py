@@ -29,13 +29,9 @@ from kernelcast.records.operations import (
     MemorySpace,
     NumberClass,
     Operation,
-    OperationCounts,
     OperationKind,
 )
 from kernelcast.records.problem import Problem
-
-BUDGET = 65_536
-"""Addresses evaluated per access, at most; beyond, some iterations stand for all."""
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -102,12 +98,23 @@ def derive_scratchpad_kernel(
         for one in model.facts.gaps
         if "async_work_group" not in one.reason  # has a note of its own
     ]
+    counts = {"floating": 0.0, "fixed": 0.0, "spm": 0.0, "div_sqrt": 0.0}
+    for operation, times in launch.executed.operations.items():
+        kind = _classify(operation)
+        if kind is not None:
+            counts[kind] += times * operation.lanes * work_items
+    near = sum(
+        launch.executed.count_memory(MemorySpace.LOCAL, is_store=is_store)
+        for is_store in (True, False)
+    )
+    by_dma = sum(one.executions for one in copies) * share
+    counts["spm"] = max(0.0, near * work_items - by_dma)
     return ScratchpadKernel(
         name=problem.name,
         active_cpes=cpes,
         dma=tuple(_make_dma(copies, share)),
         gloads=tuple(_make_gloads(loads, share, machine)),
-        compute=_count_compute(launch.executed, work_items, copies, share),
+        compute=counts,
         average_ilp=1.0 if average_ilp is None else average_ilp,
         notes=(*_note(launch, copies, loads, average_ilp), *gaps),
     )
@@ -182,23 +189,6 @@ def _make_gloads(
     return found
 
 
-def _count_compute(
-    executed: OperationCounts, work_items: int, copies: Iterable[GroupRequests], share: int
-) -> dict[str, float]:
-    """Count compute instructions of a CPE; lanes of vectors one by one."""
-    counts = {"floating": 0.0, "fixed": 0.0, "spm": 0.0, "div_sqrt": 0.0}
-    for operation, times in executed.operations.items():
-        kind = _classify(operation)
-        if kind is not None:
-            counts[kind] += times * operation.lanes * work_items
-    near = sum(
-        executed.count_memory(MemorySpace.LOCAL, is_store=is_store) for is_store in (True, False)
-    )
-    by_dma = sum(one.executions for one in copies) * share
-    counts["spm"] = max(0.0, near * work_items - by_dma)
-    return counts
-
-
 def _classify(operation: Operation) -> str | None:
     if operation.kind in _SLOW:
         return "div_sqrt"
@@ -257,7 +247,8 @@ def count_group_requests(access: MemoryAccess, launch: ModelledLaunch) -> GroupR
     wanted = access.guard.symbols() | (frozenset() if offset is None else offset.symbols())
     used = wanted.union(*(loop.symbols for loop in loops))
     # Iterations are rows, work-items columns.
-    points = run_loops(start.keep(used), loops, wanted, BUDGET)
+    # Of more addresses of an access, some iterations stand for all.
+    points = run_loops(start.keep(used), loops, wanted, 65_536)
     share = estimate_share(access.guard, points.bindings, points.is_active.shape) * points.is_active
     kept = np.flatnonzero(share.any(axis=1))
     points, share = points.take(kept), share[kept]

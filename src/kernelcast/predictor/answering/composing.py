@@ -32,7 +32,6 @@ _SAY: Mapping[Kind, str] = {
     Kind.OTHER_SIZES: "other sizes of the kernel say",
 }
 """Of what has run, in the order in which contradictions name it."""
-_CONTRADICT = 2.0
 _LEAST_CONTRADICTION = math.log(1.5)
 _UNLIKE = (
     "the launch is unlike those that the correction has learned from: it counts less, and the "
@@ -196,5 +195,5 @@ def list_contradictions(pieces: Sequence[Piece]) -> list[str]:
         f"{text}, but {other}"
         for (log_s, variance, text), (other_log_s, other_variance, other) in combinations(told, 2)
         if abs(log_s - other_log_s)
-        > max(_LEAST_CONTRADICTION, _CONTRADICT * math.sqrt(variance + other_variance))
+        > max(_LEAST_CONTRADICTION, 2 * math.sqrt(variance + other_variance))
     ]

@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import fmean
-from typing import Final
 
 from kernelcast.launches.estimation import MOMENTS_APART_S
 from kernelcast.launches.machines import find_sound_machine
@@ -56,12 +55,8 @@ from kernelcast.records.training_table import TrainingTable, make_table
 from kernelcast.training.registry import name_model
 from kernelcast.training.settings import STATIC_MODEL
 
-FEWEST_SIZES = 3
-"""Observed sizes without which a launch is always sampled: of fewer, none tells which is wrong."""
 USUAL_OVERHEAD_S = 0.05
 """Host time of a sampling beside its samples, in seconds, before one was seen on the device."""
-_FADED = 4.0  # of the variance: an interval twice as wide
-_JUST_NOW_S = 10.0
 
 Foretell = Callable[[Problem, DeviceDescription], float | None]
 """Gives the seconds of a launch by a model that needs no samples; None where it has no answer."""
@@ -110,7 +105,7 @@ class EvidenceMaker:
         model = self.trained_models.find_evidence(device).model
         past = self.sizes.judge_past(identity, model)
         told = fmean([one.log_seconds for one in moments]) if moments else None
-        fresh_s = time.time() - _JUST_NOW_S  # an answer takes its own samples meanwhile
+        fresh_s = time.time() - 10.0  # an answer takes its own samples meanwhile
         return [
             model.weigh_samples(
                 one,
@@ -199,7 +194,8 @@ class EvidenceMaker:
             )
             for one in pieces
         ]
-        have_faded = fuse(pieces).variance > _FADED * fuse(fresh).variance
+        # Four times the variance: an interval twice as wide.
+        have_faded = fuse(pieces).variance > 4.0 * fuse(fresh).variance
         if not settings.least_gain or have_faded:
             return settings.plan.moments
         # A process that has not sampled it yet has all to do that was done then.
@@ -219,9 +215,8 @@ class EvidenceMaker:
         pieces = self.ask_sizes(basis, identity, policy) if is_free else ()
         if not pieces:
             return most
-        is_strong = (
-            self.has_sizes(identity, policy) and self.sizes.count_observed(identity) >= FEWEST_SIZES
-        )
+        # Of fewer observed sizes, none tells which is wrong: the launch is sampled.
+        is_strong = self.has_sizes(identity, policy) and self.sizes.count_observed(identity) >= 3
         model = basis.evidence.model
         overhead_s = self._find_overhead(identity, USUAL_OVERHEAD_S)
         chosen = choose_moments(pieces, model, settings, overhead_s)
@@ -291,12 +286,6 @@ def choose_moments(
     return plan.moments
 
 
-_TIMEOUT_S: Final = 10.0
-# As `plausibility.expect` takes it for the interval that the model has where its errors are not
-# known: a factor of 3.
-_MODEL_FACTOR: Final = 9.0
-
-
 def check_history(
     history: LaunchHistory, problem: Problem, device: DeviceDescription, executor: Executor
 ) -> None:
@@ -311,11 +300,13 @@ def check_history(
     if least_s < suspect_s and not any(one.holds(least_s) for one in expected):
         task = ModelTask(problem=problem, device_id=device.id, wants_bytes=True)
         with suppress(KernelcastError):
-            found = executor.model(task, timeout_s=_TIMEOUT_S, report=lambda _: None)
+            found = executor.model(task, timeout_s=10.0, report=lambda _: None)
             floors.append(bound_traffic(found.touched_bytes, device, machine))
             if found.analytic is not None and not expected:
                 seconds = found.analytic.seconds
-                expected = (Expected(seconds=seconds, factor=_MODEL_FACTOR, source=MODEL),)
+                # As `plausibility.expect` takes it for the interval that the model has where its
+                # errors are not known: a factor of 3 either way.
+                expected = (Expected(seconds=seconds, factor=9.0, source=MODEL),)
     floor = max(floors, key=lambda one: one.seconds)
     known = Plausible(floor=floor, launch=doubt_launch(machine), expected=expected)
     history.hold_against(known)

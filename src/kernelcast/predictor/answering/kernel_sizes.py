@@ -20,12 +20,7 @@ from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 
 _ITEMS, _INSTRUCTIONS = MEASURES.index("work_items"), MEASURES.index("instructions")
-_MOST_KERNELS = 1000
 _MOST_SIZES = 64
-# Other processes observe too: the store is asked again after so long.
-_STANDS_S = 5.0
-# A size that moved by less changes no other's answer.
-_MOVED = 0.01
 
 KernelKey = tuple[str, str, str]
 SizeKey = tuple[NDRange | None, str]
@@ -99,7 +94,7 @@ class KernelSizes:
     ) -> None:
         self._read_stored = read_stored
         self._clock = clock
-        self._kernels: LRUCache[KernelKey, KnownKernel] = LRUCache(_MOST_KERNELS)
+        self._kernels: LRUCache[KernelKey, KnownKernel] = LRUCache(1000)
         self._lock = threading.RLock()
 
     def has_observed(self, launch: LaunchIdentity) -> bool:
@@ -138,7 +133,8 @@ class KernelSizes:
             kernel.own.pop(key, None)
             if known is not None:
                 _put(kernel.own, key, known)
-                if before is not None and abs(known.log_seconds - before.log_seconds) < _MOVED:
+                # A size that moved by less changes no other's answer.
+                if before is not None and abs(known.log_seconds - before.log_seconds) < 0.01:
                     return
             elif before is None:
                 return
@@ -205,7 +201,8 @@ class KernelSizes:
         """Take what other processes have observed of a kernel meanwhile."""
         now_s = self._clock()
         with self._lock:
-            if now_s < kernel.asked_s + _STANDS_S:
+            # Other processes observe too: the store is asked again after 5 s.
+            if now_s < kernel.asked_s + 5.0:
                 return
             kernel.asked_s = now_s
         try:

@@ -31,28 +31,14 @@ NO_HISTORY: Final = "this launch was not observed before"
 NOT_BELIEVED: Final = "what was observed of this launch is not believed"
 _REPEATS: Final = 3
 """Times that one which is set aside must be seen to be believed."""
-_APART_S: Final = 1.0
-_AGREEMENT: Final = 1.25
-"""Factor within which times repeat each other; whole runs differ by 3 to 10 %."""
-_FEWEST_TO_JUDGE: Final = 4
-# Deviations beyond which an observation sticks out (Iglewicz and Hoaglin, "How to Detect and
-# Handle Outliers", 1993).
-_STICKS_OUT: Final = 3.5
 _MAD_TO_DEVIATION: Final = 1.4826
 _LEAST_DEVIATION: Final = 0.01
 """Repeats on another day differ by at least so much, as a standard deviation of logarithms."""
-_USUAL_DEVIATION: Final = 0.05
-"""What single runs differ by where nothing is known of a launch: whole runs were found to differ by
-3 to 10 %, half their 10-90 % spread, which is 1.28 deviations."""
 _DEVIATION_TO_NOISE: Final = NormalDist().inv_cdf(0.9)
 """Half the 10-90 % spread of normal logarithms, in deviations."""
 _PRIOR_OBSERVATIONS: Final = 3
 """So many observations' worth is the prior knowledge of the deviation."""
 _MOST_NAMED: Final = 3
-_KEY_LETTERS: Final = 12
-_MOST_JUDGED: Final = 4096
-_STANDS_S: Final = 5.0
-"""Other processes observe the same launches, and estimate them."""
 _KEPT_APART: Final = frozenset({ObservationFlag.FIRST_LAUNCH, ObservationFlag.CONTAMINATED})
 
 
@@ -203,13 +189,19 @@ class LaunchHistory:
         )
 
     def _judge(self, one: Seen) -> Verdict:
-        reason = self._find_contradiction(one)
+        reason = self.known.contradict(one.seconds)
+        if self._believed:  # others that are believed count most
+            others = _quote(len(self._believed), self._middle_s)
+            reason = "" if self.agrees_with(one.seconds) else reason or others
+        elif one.is_doubted and not self.known.supports(one.seconds):
+            reason = reason or "it contradicted what was known of the launch when it came"
         if not reason and not self._sticks_out(one):
             return self._take(one)
         last = max((x.when for x in self._believed if x.when is not None), default=None)
+        # Times within this factor repeat each other; whole runs differ by 3 to 10 %.
         repeats = [
             x for x, why in (*self._aside, (one, reason))
-            if bool(why) == bool(reason) and _are_within(_AGREEMENT, x.seconds, one.seconds)
+            if bool(why) == bool(reason) and _are_within(1.25, x.seconds, one.seconds)
             and not self.known.exclude(x.seconds)
         ]  # fmt: skip
         since = [x for x in repeats if last is None or (x.when is not None and x.when > last)]
@@ -230,28 +222,17 @@ class LaunchHistory:
         self._aside.append((one, reason))
         return _doubt(reason) if reason else Verdict(frozenset({ObservationFlag.OUTLIER}))
 
-    def _find_contradiction(self, one: Seen) -> str:
-        """Say what an observation contradicts; others that are believed count most."""
-        if self._believed:
-            if self.agrees_with(one.seconds):
-                return ""
-            others = _quote(len(self._believed), self._middle_s)
-            return self.known.contradict(one.seconds) or others
-        if one.is_doubted and not self.known.supports(one.seconds):
-            return self.known.contradict(one.seconds) or (
-                "it contradicted what was known of the launch when it came"
-            )
-        return self.known.contradict(one.seconds)
-
     def _sticks_out(self, one: Seen) -> bool:
         """Tell whether one is far from those that are believed, by their median and spread."""
-        if len(self._believed) < _FEWEST_TO_JUDGE:
+        if len(self._believed) < 4:
             return False
         logs = [math.log(known.seconds) for known in self._believed]
         middle = median(logs)
         deviation = _MAD_TO_DEVIATION * median([abs(log - middle) for log in logs])
         # A deviation of fewer than five runs says little.
-        limit = _STICKS_OUT * max(deviation, 2 * _LEAST_DEVIATION)
+        # Deviations beyond which an observation sticks out (Iglewicz and Hoaglin, "How to Detect
+        # and Handle Outliers", 1993).
+        limit = 3.5 * max(deviation, 2 * _LEAST_DEVIATION)
         return abs(math.log(one.seconds) - middle) > limit
 
     def _take(self, one: Seen) -> Verdict:
@@ -282,7 +263,9 @@ class LaunchHistory:
         self._middle_s = math.sqrt(median_low(times_s) * median_high(times_s))
         logs = [math.log(seconds) for seconds in times_s]
         noises = [one.noise for one in self._believed if one.noise is not None]
-        prior = _USUAL_DEVIATION
+        # Nothing is known of the launch: whole runs were found to differ by 3 to 10 %, half their
+        # 10-90 % spread, which is 1.28 deviations.
+        prior = 0.05
         if noises:
             prior = max(median(noises) / _DEVIATION_TO_NOISE, _LEAST_DEVIATION)
         middle, free = median(logs), len(logs) - 1
@@ -305,7 +288,7 @@ def _count_moments(these: Collection[Seen]) -> int:
     """Count how many observations are apart from each other; unknown times are one moment."""
     count, last_s = 0, -math.inf
     for when_s in sorted(one.when.timestamp() for one in these if one.when is not None):
-        if when_s - last_s >= _APART_S:
+        if when_s - last_s >= 1.0:
             count, last_s = count + 1, when_s
     return count + any(one.when is None for one in these)
 
@@ -332,7 +315,8 @@ class Judge:
 
     def __init__(self, recall: Callable[[LaunchIdentity], LaunchHistory]) -> None:
         self._recall = recall
-        self._known: TTLCache[str, LaunchHistory] = TTLCache(_MOST_JUDGED, _STANDS_S)
+        # Other processes observe the same launches: what is known stands for 5 s.
+        self._known: TTLCache[str, LaunchHistory] = TTLCache(4096, 5.0)
 
     def judge(self, one: Observation) -> tuple[Observation, str]:
         if one.flags & _KEPT_APART:
@@ -366,7 +350,7 @@ def list_doubts(facts: HistoryFacts | None) -> tuple[str, ...]:
         named = []
         for one in facts.set_aside[-_MOST_NAMED:]:
             when = "" if one.when is None else f" of {one.when.isoformat(' ', 'seconds')}"
-            key = f" (key {one.key[:_KEY_LETTERS]})" if one.key else ""
+            key = f" (key {one.key[:12]})" if one.key else ""
             named.append(f"{one.seconds:.3g} s{when}{key}, but {one.reason}")
         more = [f"{count - _MOST_NAMED} more"] if count > _MOST_NAMED else []
         what = "observation is" if count == 1 else "observations are"

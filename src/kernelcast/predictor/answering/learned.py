@@ -21,8 +21,6 @@ _NO_MODEL = (
 )
 # Sizes, and whole numbers among the arguments, differ by this factor at most.
 _NEAR = 4.0
-# Smaller changes are rounding, or a gate that lets nothing through.
-_LEAST_EFFECT = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +76,11 @@ def _find_influences(
     corrections, _ = model.correction.predict(make_columns(repeated))
     effects = corrections[0] - corrections[1:]
     order = np.argsort(-np.abs(effects), kind="stable")[:most]
+    # Smaller changes are rounding, or a gate that lets nothing through.
     return tuple(
         Influence(feature=names[place], factor=math.exp(effects[place]))
         for place in order
-        if abs(effects[place]) > _LEAST_EFFECT
+        if abs(effects[place]) > 1e-4
     )
 
 

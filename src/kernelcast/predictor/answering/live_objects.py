@@ -32,8 +32,6 @@ from kernelcast.sampling.user_arguments import find_place, list_arguments, take_
 from kernelcast.sampling.user_objects import check_objects, read_kernel
 
 _WAITING = "waiting for the device; it is busy with other launches"
-# Threads that have just ended a launch may spin for a while.
-_LOOKS, _LOOK_S = 3, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,11 @@ class LiveObjects(Executor):
         assert self.launch is not None
         session = self.launch.session
         if task.waits_for_device:
-            _wait_for_device(session, report)
+            report(_WAITING)
+            while session.description.kind is DeviceKind.CPU and _are_drivers_busy():
+                report(_WAITING)
+            with session.lock:
+                session.run_trial(1)
         return run_estimate(
             session,
             task,
@@ -64,21 +66,13 @@ class LiveObjects(Executor):
         return model_alone(task, report)
 
 
-def _wait_for_device(session: DeviceSession, report: ReportProgress) -> None:
-    """Wait until the device is idle: some runtimes run launches of several queues at once."""
-    report(_WAITING)
-    while session.description.kind is DeviceKind.CPU and _are_drivers_busy():
-        report(_WAITING)
-    with session.lock:
-        session.run_trial(1)
-
-
 def _are_drivers_busy() -> bool:
     """Tell whether threads of drivers run for longer than one does that was just woken."""
-    for _ in range(_LOOKS):
+    # Threads that have just ended a launch may spin for a while.
+    for _ in range(3):
         if not runs_besides(thread.native_id for thread in threading.enumerate()):
             return False
-        time.sleep(_LOOK_S)
+        time.sleep(1e-3)
     return True
 
 

@@ -40,12 +40,6 @@ _COUNTING: Final[dict[str, Any]] = {
     "origins": (Origin.OBSERVED, Origin.COLLECTED),
     "without_flags": frozenset({ObservationFlag.CONTAMINATED}),
 }
-# Older observations of a launch say nothing more about it.
-_NEWEST = 200
-_NEWEST_OF_KERNEL = 400
-_MOST_ESTIMATES = 10_000
-# Estimates that came with observations: the last few.
-_MOST_STORED = 3
 
 _Launch = tuple[str, str, str, NDRange | None, str]
 
@@ -62,7 +56,7 @@ class Memory:
             self._store = place
         self._is_ours = self._store is None
         self._lock = threading.Lock()
-        self._expected: LRUCache[_Launch, Expected] = LRUCache(_MOST_ESTIMATES)
+        self._expected: LRUCache[_Launch, Expected] = LRUCache(10_000)
 
     def open(self, *, may_create: bool) -> "Store | None":
         """Give the store; None where there is none and none may be made."""
@@ -123,8 +117,10 @@ class Memory:
         if store is None or wanted is None:
             return history
         wanted = replace(wanted, **_COUNTING)
-        rows = store.read_newest(wanted, _COLUMNS, most=_NEWEST)
-        stored = list(dict.fromkeys(row.linear_s for row in rows if row.linear_s))[-_MOST_STORED:]
+        # Older observations of a launch say nothing more about it.
+        rows = store.read_newest(wanted, _COLUMNS, most=200)
+        # Estimates that came with observations: the last few.
+        stored = list(dict.fromkeys(row.linear_s for row in rows if row.linear_s))[-3:]
         expected += tuple(Expected(seconds=seconds) for seconds in stored)
         history.known = Plausible(expected=expected)
         for row in rows:
@@ -148,7 +144,7 @@ class Memory:
         )
         columns = (*_COLUMNS, "ndrange", "arguments_digest", "parameters")
         found: dict[SizeKey, LaunchHistory] = {}
-        for row in store.read_newest(wanted, columns, most=_NEWEST_OF_KERNEL):
+        for row in store.read_newest(wanted, columns, most=400):
             ndrange = load_ndrange(row.ndrange)
             if ndrange is not None and ndrange.local_size is not None:
                 key = (ndrange, row.arguments_digest)
@@ -180,10 +176,6 @@ def _name(identity: LaunchIdentity) -> _Launch:
             identity.arguments_digest)  # fmt: skip
 
 
-STANDS_S: Final = 3600.0
-"""Samples that are older say nothing: virtual machines get faster and slower."""
-_MOST_FILES: Final = 2
-"""In each of 256 folders: together some 10 MB."""
 _log = logging.getLogger(__name__)
 
 
@@ -202,9 +194,10 @@ class SamplesStore:
         except (OSError, NotDecodableError, KernelcastError):
             return None
         now_s = time.time()
+        # Samples of more than an hour ago say nothing: virtual machines get faster and slower.
         moments = tuple(
             one for one in found.moments
-            if one.at_s is not None and 0 <= now_s - one.at_s <= STANDS_S
+            if one.at_s is not None and 0 <= now_s - one.at_s <= 3600.0
         )  # fmt: skip
         if not moments or found.estimate.device_id != request.device.id:
             return None
@@ -218,7 +211,8 @@ class SamplesStore:
         try:
             path = _locate(request)
             if path is not None:
-                keep_among(path, encode(kept.without_launches()), most=_MOST_FILES)
+                # In each of 256 folders: together some 10 MB.
+                keep_among(path, encode(kept.without_launches()), most=2)
         except (OSError, KernelcastError) as error:
             if not self._has_failed:
                 self._has_failed = True

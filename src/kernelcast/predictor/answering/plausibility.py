@@ -28,18 +28,6 @@ _SOURCES: Final = {
     Tier.LEARNED: "a model of one's own says",
     Tier.SIZES: "other sizes of the kernel say",
 }
-_WIDTHS: Final = 2.0
-LEAST_S: Final = 1e-7
-"""No device starts and ends a kernel in less: the fastest need about a microsecond."""
-# A launch takes at least this share of one that does nothing: that was measured on another day. It
-# is a reason for doubt, no bound: one of PoCL's ends in 180 ns by its event where another that does
-# as little, and wakes a thread, takes 7 us.
-_LAUNCH_SHARE: Final = 0.25
-# Per compute unit. Beyond its nearest cache the best core of today moves 64 bytes a cycle at 6 GHz,
-# a GPU's unit 128 bytes at 2 GHz: below 0.4e12.
-_BYTES_PER_S: Final = 1e12
-# Three instructions a cycle on 64 lanes of a byte each, at 6 GHz: below 1.2e12.
-_ITEMS_PER_S: Final = 2e12
 # Measured peaks are beaten by faster clocks and by kernels that mix loads and stores.
 _PEAK_SLACK: Final = 2.0
 
@@ -48,7 +36,8 @@ _PEAK_SLACK: Final = 2.0
 class Floor:
     """A time that no run can be below, and why."""
 
-    seconds: float = LEAST_S
+    # No device starts and ends a kernel in less: the fastest need about a microsecond.
+    seconds: float = 1e-7
     reason: str = "no device runs a kernel in less than 100 ns"
 
 
@@ -112,7 +101,7 @@ def expect(estimate: Estimate, *, by_clock: bool = False) -> Expected:
                 math.log(interval.seconds / interval.low))  # fmt: skip
     return Expected(
         seconds=interval.seconds,
-        factor=max(FAR, math.exp(min(_WIDTHS * width, 50.0))),
+        factor=max(FAR, math.exp(min(2.0 * width, 50.0))),
         source=_SOURCES.get(estimate.tier, SAMPLES),
         by_clock=by_clock,
     )
@@ -121,8 +110,9 @@ def expect(estimate: Estimate, *, by_clock: bool = False) -> Expected:
 def bound_launch(device: DeviceDescription, ndrange: NDRange) -> Floor:
     """Give the time below which no launch of this size is, whatever it does."""
     units, items = _count_units(device), ndrange.work_item_count
+    # Three instructions a cycle on 64 lanes of a byte each, at 6 GHz: below 1.2e12.
     floor = Floor(
-        seconds=items / (_ITEMS_PER_S * units),
+        seconds=items / (2e12 * units),
         reason=f"{items:,} work-items on {units} compute units",
     )
     return max(Floor(), floor, key=lambda one: one.seconds)
@@ -134,7 +124,10 @@ def doubt_launch(machine: MachineDescription | None) -> Floor:
     if launch is None:
         return Floor()
     reason = f"a launch that does nothing takes {launch.value:.3g} s on this device"
-    return Floor(seconds=_LAUNCH_SHARE * launch.value, reason=reason)
+    # A launch takes a quarter of one that does nothing at least: that was measured on another day.
+    # It is a reason for doubt, no bound: one of PoCL's ends in 180 ns by its event where another
+    # that does as little, and wakes a thread, takes 7 us.
+    return Floor(seconds=0.25 * launch.value, reason=reason)
 
 
 def bound_traffic(
@@ -142,8 +135,10 @@ def bound_traffic(
 ) -> Floor:
     """Give the time in which a device cannot have moved so many different bytes."""
     units = _count_units(device)
+    # Beyond its nearest cache the best core of today moves 64 bytes a cycle at 6 GHz, a GPU's unit
+    # 128 bytes at 2 GHz: below 0.4e12 bytes/s.
     floor = Floor(
-        seconds=moved_bytes / (_BYTES_PER_S * units),
+        seconds=moved_bytes / (1e12 * units),
         reason=f"{moved_bytes / 1e6:,.3g} MB move, by {units} compute units",
     )
     memory = None if machine is None else machine.memory("global")
@@ -153,7 +148,12 @@ def bound_traffic(
     rates += [memory.copy_bytes_per_s.value] if memory.copy_bytes_per_s else []
     if not rates:
         return floor
-    rest = moved_bytes - _count_cached_bytes(device, machine)
+    cached_bytes = 0.0
+    for cache in machine.caches:
+        sizes = [one.value for one in (cache.size_bytes, cache.reported_size_bytes) if one]
+        shared = cache.shared_by.value if cache.shared_by else 1
+        cached_bytes += max(sizes, default=0) * max(1.0, _count_units(device) / max(shared, 1))
+    rest = moved_bytes - cached_bytes
     peak = max(rates)
     if rest <= 0 or rest / (_PEAK_SLACK * peak) < floor.seconds:
         return floor
@@ -167,13 +167,3 @@ def _count_units(device: DeviceDescription) -> int:
     """Count the compute units that may work: runtimes run parts of a CPU on all of its cores."""
     cores = os.cpu_count() or 1 if device.kind is DeviceKind.CPU else 1
     return max(device.compute_units, cores)
-
-
-def _count_cached_bytes(device: DeviceDescription, machine: MachineDescription) -> float:
-    """Give what all caches together can hold."""
-    total = 0.0
-    for cache in machine.caches:
-        sizes = [one.value for one in (cache.size_bytes, cache.reported_size_bytes) if one]
-        shared = cache.shared_by.value if cache.shared_by else 1
-        total += max(sizes, default=0) * max(1.0, _count_units(device) / max(shared, 1))
-    return total

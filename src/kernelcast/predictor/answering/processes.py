@@ -52,14 +52,8 @@ _COUNT: Final = Task(
 _TAKE_TURNS: Final = "kernelcast.sampling.cores:take_turns_by"
 _NO_DEVICE: Final = ""
 """Processes that only read sources count as a device's that is none."""
-_IDLE_S: Final = 30.0
-"""A caller's process that is not asked for so long gives its memory back."""
 _CALLERS_KEPT: Final = 2
 """Of each device, beside those at work."""
-_MOST_COUNTED: Final = 4096
-_COUNTING_TIMEOUT_S: Final = 5.0
-_MOST_INSTRUCTIONS: Final = 1e12
-"""Of a work-item: no launch of more would end. The count is the word of an unknown caller."""
 _caller: ContextVar[str] = ContextVar("caller", default="")
 
 
@@ -167,7 +161,7 @@ class CallerProcesses:
     _children: "OrderedDict[tuple[str, str], WarmChild]" = field(default_factory=OrderedDict)
     _at_work: Counter[tuple[str, str]] = field(default_factory=Counter)
     _counted: LRUCache[tuple[object, ...], float | None] = field(
-        default_factory=lambda: LRUCache(_MOST_COUNTED)
+        default_factory=lambda: LRUCache(4096)
     )
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _is_closed: bool = False
@@ -202,11 +196,11 @@ class CallerProcesses:
         subject, items = device_id or problem.kernel.name, problem.ndrange.work_item_count
         with suppress(KernelcastError):  # a request for the launch itself reports what is wrong
             with self._hold(device_id) as child:
-                messages = child.stream(
-                    _COUNT, problem, timeout_s=_COUNTING_TIMEOUT_S, subject=subject
-                )
+                messages = child.stream(_COUNT, problem, timeout_s=5.0, subject=subject)
                 told = take_result(_COUNT, messages, subject)
-            is_possible = len(told) == 1 and items <= told[0] <= _MOST_INSTRUCTIONS * items
+            # No launch of more instructions of a work-item would end: the count is the word of an
+            # unknown caller.
+            is_possible = len(told) == 1 and items <= told[0] <= 1e12 * items
             with self._lock:
                 found = self._counted[key] = told[0] if is_possible else None
             return found
@@ -247,7 +241,8 @@ class CallerProcesses:
 
     def _make(self) -> WarmChild:
         shared = None if self.turns is None else SharedFile(self.turns, _TAKE_TURNS)
-        return WarmChild(_IDLE_S, self.confinement, shared)
+        # A caller's process that is not asked for 30 s gives its memory back.
+        return WarmChild(30.0, self.confinement, shared)
 
     def _start_spares(self) -> None:
         """Start what is missing, unless a sampling is at work, which that would disturb."""

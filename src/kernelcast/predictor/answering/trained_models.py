@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from kernelcast.models.persistence import StoredModel
     from kernelcast.records.feature_vector import FeatureSchema
 
-_RECHECK_S = 5.0
 _POINTERS = "versions.json"
 _UNUSABLE = (InputError, OSError, ValueError, ImportError)
 """What a model that cannot be used raises."""
@@ -117,48 +116,48 @@ class TrainedModels:
 
     def find_evidence(self, device: DeviceDescription) -> FoundEvidence:
         """Find what weighs evidence on a device: its own, its runtime's, any CPU's, or built-in."""
-        with self._lock:
-            found = self._evidence.get(device.id)
-            if found is None:
-                found = self._evidence[device.id] = self._find_evidence(device)
-            return found
 
-    def _find_evidence(self, device: DeviceDescription) -> FoundEvidence:
         def load(place: str, name: str, version: str) -> EvidenceModel:
             return load_evidence(VersionedFiles(url=place), name, version, sampler=SAMPLER)
 
-        names = list_evidence_names(device.id, is_cpu=device.kind is DeviceKind.CPU)
-        candidates = [(place, name) for name in names for place in self._places]
-        found, failures = self._search(candidates, "", load)
-        if found is None:
-            return FoundEvidence(
-                model=_add_analytic(BUILT_IN, device),
-                origin="built in",
-                facts=ModelFacts(name="", version="", place="", schema_id="", data_digest=""),
-                failures=failures,
-            )
-        model: EvidenceModel = found.loaded[""]
-        rows = model.facts.get("rows")
-        origin = _ORIGINS[names.index(found.name)]
-        return FoundEvidence(
-            model=_add_analytic(model, device, is_own=found.name == names[0]),
-            origin=f"{origin} ({found.name} {found.version})",
-            facts=ModelFacts(
-                name=found.name,
-                version=str(found.version),
-                place=found.place,
-                schema_id="",
-                data_digest=str(model.facts.get("data_digest", "")),
-                rows=None if rows is None else int(rows),
-                error=None if model.correction is None else model.correction.inner_error,
-            ),
-            failures=failures,
-        )
+        with self._lock:
+            if device.id in self._evidence:
+                return self._evidence[device.id]
+            names = list_evidence_names(device.id, is_cpu=device.kind is DeviceKind.CPU)
+            candidates = [(place, name) for name in names for place in self._places]
+            held, failures = self._search(candidates, "", load)
+            if held is None:
+                found = FoundEvidence(
+                    model=_add_analytic(BUILT_IN, device),
+                    origin="built in",
+                    facts=ModelFacts(name="", version="", place="", schema_id="", data_digest=""),
+                    failures=failures,
+                )
+            else:
+                model: EvidenceModel = held.loaded[""]
+                rows = model.facts.get("rows")
+                origin = _ORIGINS[names.index(held.name)]
+                found = FoundEvidence(
+                    model=_add_analytic(model, device, is_own=held.name == names[0]),
+                    origin=f"{origin} ({held.name} {held.version})",
+                    facts=ModelFacts(
+                        name=held.name,
+                        version=str(held.version),
+                        place=held.place,
+                        schema_id="",
+                        data_digest=str(model.facts.get("data_digest", "")),
+                        rows=None if rows is None else int(rows),
+                        error=None if model.correction is None else model.correction.inner_error,
+                    ),
+                    failures=failures,
+                )
+            self._evidence[device.id] = found
+            return found
 
     def refresh(self) -> int:
         """Look for new versions of the models asked for, every few seconds; give the generation."""
         now_s = self._clock()
-        if now_s < self._checked_s + _RECHECK_S:
+        if now_s < self._checked_s + 5.0:
             return self.generation
         with self._lock:
             self._checked_s = now_s

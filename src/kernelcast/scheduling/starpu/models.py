@@ -28,7 +28,6 @@ LEAST_SAMPLES = 10
 _MOST_IMPLEMENTATIONS = 4
 """``STARPU_MAXIMPLEMENTATIONS`` of Debian's build."""
 _MICROSECONDS = 1e6
-_FEWEST_FOR_OFFSET = 3
 _NEAR = 0.9
 _LARGEST_EXPONENT = 700.0
 _LARGEST_FOOTPRINT = 2**32 - 1
@@ -172,7 +171,7 @@ def fit_offset_power_law(entries: Sequence[Entry]) -> tuple[float, float, float]
     """Fit ``time = a * size ** b + c`` in microseconds by the relative error of times; StarPU's own
     fit, by that of ``time - c``, weighs small sizes most."""
     points = sorted({one.size_bytes: one.seconds * _MICROSECONDS for one in entries}.items())
-    if len(points) < _FEWEST_FOR_OFFSET or points[0][0] >= _NEAR * points[-1][0]:
+    if len(points) < 3 or points[0][0] >= _NEAR * points[-1][0]:
         return None
     least = min(time for _, time in points)
 
