@@ -20,6 +20,8 @@ _STANDS: Final = timedelta(minutes=10)
 """After the first time; each further time four times as long."""
 _CONVERTER: Final = make_converter(detailed_validation=False)
 _LONGEST: Final = timedelta(days=1)
+_MOST: Final = 256
+"""Of each device; the oldest are forgotten."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +88,8 @@ class TimeoutMemory:
         return read[1]
 
     def _store(self, device_id: str, known: dict[str, TimedOut]) -> None:
-        """Write all or nothing: a process may end at any time; the oldest are forgotten."""
-        newest = sorted(known.items(), key=lambda one: one[1].at)[-256:]
+        """Write all or nothing: a process may end at any time."""
+        newest = sorted(known.items(), key=lambda one: one[1].at)[-_MOST:]
         with suppress(OSError):  # a full disk costs the memory, not the answer
             write_private(_path_of(device_id), _CONVERTER.dumps(dict(newest)).encode())
 
