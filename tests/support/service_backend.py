@@ -3,9 +3,16 @@
 import math
 import threading
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+with warnings.catch_warnings():
+    # It wants httpx2 by now; httpx still works, and our own client speaks it.
+    warnings.simplefilter("ignore")
+    from fastapi.testclient import TestClient
 
 from kernelcast.models.evidence.model import MOMENT_FORM
 from kernelcast.predictor.answering.launch_request import identify_launch
@@ -24,6 +31,7 @@ from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.explanation import Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.backend import Ask, Backend, Sampled
 from support.builders import make_description, make_estimate
 from support.evidence import make_moment
@@ -165,3 +173,14 @@ def failing(error: KernelcastError) -> Callable[[Ask], None]:
         raise error
 
     return fail
+
+
+def open_client(
+    settings: ServiceSettings,
+    backend: Backend | None = None,
+    **changes: Any,  # noqa: ANN401 - of settings
+) -> TestClient:
+    """Make a client of a service that starts with it, over fake devices unless told otherwise."""
+    backend = backend or FakeBackend(str(settings.database))
+    app = create_app(replace(settings, **changes), backend=backend)
+    return TestClient(app, base_url="http://127.0.0.1")

@@ -106,22 +106,17 @@ class SimulatedKernel:
         self, begin: int, end: int, warmed_by: tuple[int, int] | None = None
     ) -> SimulatedRun | None:
         """Give a run, or None where it was not simulated."""
-        for one in self.runs:
-            if (one.begin, one.end, one.warmed_by) == (begin, end, warmed_by):
-                return one
-        return None
+        wanted = (begin, end, warmed_by)
+        found = (one for one in self.runs if (one.begin, one.end, one.warmed_by) == wanted)
+        return next(found, None)
 
     def require(
         self, begin: int, end: int, warmed_by: tuple[int, int] | None = None
     ) -> SimulatedRun:
-        """Give a run."""
+        """Give a run that was simulated."""
         found = self.find(begin, end, warmed_by)
         if found is None:
-            known = ", ".join(_name_run(o.begin, o.end, o.warmed_by) for o in self.runs)
-            msg = (
-                f"{self.name} on {self.gpu.id}: {_name_run(begin, end, warmed_by)} was not "
-                f"simulated; ask for one of {known}"
-            )
+            msg = f"{self.name} on {self.gpu.id}: [{begin}, {end}) was not simulated"
             raise RecordingError(msg)
         return found
 
@@ -140,12 +135,6 @@ class SimulatedKernel:
                 key=lambda one: one.begin,
             )
         )
-
-
-def _name_run(begin: int, end: int, warmed_by: tuple[int, int] | None) -> str:
-    """Write a run as an interval of work-groups."""
-    behind = "" if warmed_by is None else f" after [{warmed_by[0]}, {warmed_by[1]})"
-    return f"[{begin}, {end}){behind}"
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What works without the packages that are extras, and what names the one that it needs."""
+"""What works without the packages that are extras, what names the one that it needs, what waits."""
 
 import subprocess
 import sys
@@ -73,3 +73,25 @@ def test_a_command_names_the_extra_that_it_needs(
     assert all(f"'kernelcast[{one}]'" in done.stderr for one in extras)
     assert "Traceback" not in done.stderr
     assert "internal error" not in done.stderr
+
+
+_LIGHT = "import kernelcast"
+_VERSION = """
+import contextlib
+from kernelcast.cli import app
+with contextlib.suppress(SystemExit):
+    app(["--version"])
+"""
+_HEAVY = {
+    "cattrs", "clang", "fastapi", "httpx", "islpy", "jinja2", "joblib", "matplotlib", "numba",
+    "numpy", "pandas", "pyarrow", "pydantic", "pyopencl", "scipy", "sklearn", "sqlalchemy", "yaml",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("code", [_LIGHT, _VERSION], ids=["import", "version"])
+def test_no_library_is_loaded_before_it_is_needed(code: str) -> None:
+    """`import kernelcast` and `kernelcast --version` load none of the large libraries."""
+    told = f"{code}\nimport sys\nprint('loaded:', *{_HEAVY} & {{*sys.modules}})"
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].strip() == "loaded:"

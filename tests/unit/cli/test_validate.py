@@ -38,19 +38,6 @@ def run(*words: str | Path) -> Result:
     return CliRunner().invoke(app, ["validate", "--jobs", "1", *map(str, words)])
 
 
-def test_the_filter_decides_what_counts() -> None:
-    """Launches below either limit are not judged."""
-    seconds = sorted(observe(number).seconds for number in range(ROWS))
-    report = report_from_json(run("--models", "linear", "--json", "--shortest", seconds[9]).stdout)
-    assert sorted(report.rows.measured_s) == seconds[9:]
-    few = run("--models", "linear", "--json", "--shortest", 0, "--least-work-groups", 1010)
-    assert len(report_from_json(few.stdout).rows.keys) == ROWS - 10
-    none = run("--models", "linear", "--shortest", 99)
-    assert none.exit_code == 2
-    assert "0 of at least 99 s and 256 work-groups" in none.stderr
-    assert "lower --shortest" in none.stderr
-
-
 def test_devices_that_lack_kernels_end_with_status_1(place: Path) -> None:
     """The others are shown."""
     with open_store(place) as store:

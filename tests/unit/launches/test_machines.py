@@ -11,7 +11,6 @@ from kernelcast.launches.features import read_source_features
 from kernelcast.launches.machine_file import read_machine, write_machine
 from kernelcast.launches.machines import (
     find_machine,
-    find_own_machine,
     find_stand_in,
     foretell_by,
     foretell_own,
@@ -156,16 +155,6 @@ def test_rows_have_hong_and_kims_time_too() -> None:
     assert both.seconds == plain.seconds
     assert combine(both).as_dict()["analytic.mwp_cwp_s"] == both.quantities["mwp_cwp_s"] > 0
     assert "analytic.mwp_cwp_s" in combine(plain).absent
-
-
-@pytest.mark.usefixtures("calibrated")
-def test_a_device_that_was_not_calibrated_has_none() -> None:
-    """Without a description of its own nothing is added; shipped ones are of other machines."""
-    problem = read_example("triad")
-    estimate = make_estimate(device_id="v100")
-    assert find_own_machine("v100") is None
-    assert model_own_launch(problem, problem.ndrange, "v100") is None
-    assert add_analytic(estimate, problem) is estimate
 
 
 @pytest.mark.usefixtures("calibrated")

@@ -13,7 +13,6 @@ from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp, estimate_mwp_cwp, read_units
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError
-from kernelcast.records.feature_vector import check_name
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.software_counters import SoftwareCounters, WarpCounters
@@ -103,17 +102,6 @@ def test_both_rules_are_told() -> None:
     triad = estimate_mwp_cwp(make_launch("triad"), V100)
     assert triad.quantities["published_rule_s"] == triad.quantities["by_parallelism_s"]
     assert not any("published rule" in note for note in triad.notes)
-
-
-@pytest.mark.parametrize("machine", [V100, CPU, INTEL], ids=lambda one: one.id)
-@pytest.mark.parametrize("name", ["triad", "matmul_tiled", "histogram", "spmv_csr", "reduction"])
-def test_every_kind_of_kernel_has_an_answer(name: str, machine: MachineDescription) -> None:
-    """Answers with limiters that are no times below zero, and names that end in units."""
-    found = estimate_mwp_cwp(make_launch(name), machine)
-    assert found.model == "mwp_cwp"
-    assert min(found.limiters.values()) >= 0
-    for quantity in found.quantities:
-        check_name(f"analytic.{quantity}")
 
 
 def test_a_cpu_runs_vectors_for_warps() -> None:

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -219,17 +218,6 @@ def test_a_launch_is_prepared_as_opencls(session: DeviceSession) -> None:
 
 
 @pytest.mark.device
-def test_rules_that_say_otherwise_are_told(session: DeviceSession) -> None:
-    """A driver that knows better than the tables is believed, and the difference named."""
-    problem = make_problem("kernel void k(global int *a) { a[get_global_id(0)] = 1; }",
-                           NDRange(global_size=(256,), local_size=(64,)),
-                           buffer("int32", 256))  # fmt: skip
-    with session.lock, prepared_problem(session, problem, OpenCLLaunch, seed=0) as launch:
-        point = replace(launch.saturation, computed=launch.saturation.p_sat.value + 1)
-    assert "33 by occupancy rules, the driver's 32 is used" in (point.disagreement or "")
-
-
-@pytest.mark.device
 def test_wrong_sources_and_arguments_are_refused(session: DeviceSession) -> None:
     """The compiler's words name the line, missing built-ins their names, images that they are."""
     ndrange = NDRange(global_size=(4,), local_size=(4,))
@@ -264,19 +252,6 @@ def test_ptx_that_the_driver_refuses_is_told_with_its_log(
     kernel = Kernel(name="k", source="kernel void k(global int *a) { a[0] = 7; }")
     with pytest.raises(CompileError, match=r"refused the program's PTX.*\n.*line 1"):
         session.whole_kernel(kernel)
-
-
-@pytest.mark.device
-def test_sources_may_include_files_of_their_folders(session: DeviceSession, tmp_path: Path) -> None:
-    """What -I names is read, as a device's own compiler reads it."""
-    (tmp_path / "seven.h").write_text("#define SEVEN 7\n")
-    source = '#include "seven.h"\nkernel void k(global int *a) { a[0] = SEVEN; }'
-    problem = make_problem(
-        source, NDRange(global_size=(1,), local_size=(1,)), buffer("int32", 1)
-    )  # fmt: skip
-    kernel = replace(problem.kernel, build_options=(f"-I{tmp_path}",))
-    after = run_whole(session, replace(problem, kernel=kernel), seed=0)[1]
-    assert np.asarray(after[0]).tolist() == [7]
 
 
 @pytest.mark.device

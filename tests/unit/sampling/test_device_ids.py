@@ -30,30 +30,24 @@ def test_lists_the_devices_there_are(wanted: str, what: str) -> None:
     assert all(one in str(caught.value) for one in IDS)
 
 
+def _make_device(
+    name: str, platform: str, kind: int = cl.device_type.GPU, **answers: object
+) -> SimpleNamespace:
+    """Make a device of which only what its id needs is known."""
+    numbers = dict.fromkeys(
+        ["max_compute_units", "local_mem_size", "global_mem_size", "max_mem_alloc_size",
+         "max_work_group_size", "double_fp_config"], 1,
+    )  # fmt: skip
+    return SimpleNamespace(
+        name=name, platform=SimpleNamespace(name=platform, vendor=platform), vendor=platform,
+        driver_version="1", version="OpenCL 3.0", type=kind,
+        max_work_item_sizes=(1, 1, 1), extensions="", **numbers, **answers,
+    )  # fmt: skip
+
+
 def _describe(monkeypatch: pytest.MonkeyPatch, name: str, processor: Processor) -> str:
     monkeypatch.setattr(discovery, "read_processor", lambda: processor)
-    numbers = dict.fromkeys(
-        [
-            "max_compute_units",
-            "local_mem_size",
-            "global_mem_size",
-            "max_mem_alloc_size",
-            "max_work_group_size",
-            "double_fp_config",
-        ],
-        1,
-    )
-    device = SimpleNamespace(
-        name=name,
-        platform=SimpleNamespace(name="rusticl", vendor="Mesa/X.org"),
-        vendor="Mesa/X.org",
-        driver_version="22.3.6",
-        version="OpenCL 3.0",
-        type=cl.device_type.CPU,
-        max_work_item_sizes=(1, 1, 1),
-        extensions="",
-        **numbers,
-    )
+    device = _make_device(name, "rusticl", cl.device_type.CPU)
     return discovery.describe_device(device).id  # type: ignore[arg-type]
 
 
@@ -71,24 +65,11 @@ def test_a_device_on_another_processor_is_another_device(monkeypatch: pytest.Mon
     assert mesa[0] == _describe(monkeypatch, "llvmpipe (LLVM 19.1.0)", milan)
 
 
-def _make_gpu(name: str, platform: str, **answers: object) -> SimpleNamespace:
-    """Make a GPU of which only what its id needs is known."""
-    numbers = dict.fromkeys(
-        ["max_compute_units", "local_mem_size", "global_mem_size", "max_mem_alloc_size",
-         "max_work_group_size", "double_fp_config"], 1,
-    )  # fmt: skip
-    return SimpleNamespace(
-        name=name, platform=SimpleNamespace(name=platform, vendor=platform), vendor=platform,
-        driver_version="1", version="OpenCL 3.0", type=cl.device_type.GPU,
-        max_work_item_sizes=(1, 1, 1), extensions="", **numbers, **answers,
-    )  # fmt: skip
-
-
 def test_boards_of_one_architecture_are_different_devices() -> None:
     """Tells AMD's boards apart by their own names: the driver's is the architecture's."""
     ids = [
         discovery.describe_device(
-            _make_gpu("gfx90a:sramecc+:xnack-", "AMD Accelerated Parallel Processing", **board)
+            _make_device("gfx90a:sramecc+:xnack-", "AMD Accelerated Parallel Processing", **board)
         )  # type: ignore[arg-type]
         for board in ({"board_name_amd": "AMD Instinct MI210"},
                       {"board_name_amd": "AMD Instinct MI250X"}, {})
@@ -101,7 +82,7 @@ def test_boards_of_one_architecture_are_different_devices() -> None:
 def test_equal_gpus_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers twins by domain, bus and slot, whatever order the driver lists them in."""
     nvidia = [
-        _make_gpu(
+        _make_device(
             "NVIDIA H100",
             "NVIDIA CUDA",
             pci_domain_id_nv=domain,
@@ -111,7 +92,7 @@ def test_equal_gpus_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
         for domain, bus in ((0, 9), (1, 9), (0, 10))
     ]
     amd = [
-        _make_gpu(
+        _make_device(
             "gfx942",
             "AMD Accelerated Parallel Processing",
             topology_amd=SimpleNamespace(bus=bus, device=0, function=0),

@@ -8,16 +8,10 @@ from hypothesis import strategies as st
 
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.device import DeviceKind
-from kernelcast.records.errors import RecordingError
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.warmed_windows import WarmedSampler, open_sampler
 from support.fakes import Disturbance, SyntheticLaunch
-from support.simulated_gpu import (
-    SimulatedKernel,
-    SimulatedLaunch,
-    load_simulated_kernels,
-)
 
 
 class Calls(SyntheticLaunch):
@@ -35,18 +29,6 @@ class Calls(SyntheticLaunch):
         """Note it, and time them."""
         self.calls.append(f"time {len(boxes)}")
         return super().time_boxes(boxes)
-
-
-def run_of(begin: int, end: int) -> GroupBox:
-    """Give consecutive work-groups."""
-    return GroupBox(start=(begin,), shape=(end - begin,))
-
-
-@pytest.fixture
-def scan() -> SimulatedKernel:
-    """Give a kernel of the corpus that was simulated."""
-    [kernel] = (one for one in load_simulated_kernels() if one.name == "scan/scan_bundles")
-    return kernel
 
 
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 8), st.integers(0, 9))
@@ -91,37 +73,6 @@ def test_idle_borders_weigh_on_the_others() -> None:
     assert run is not None
     assert {one.weight for one in run.launches} == {2.0}
     assert all(1024 <= one.box.start[0] < 3072 for one in run.launches)
-
-
-def test_a_simulated_gpu_answers_in_the_state_it_is_in(scan: SimulatedKernel) -> None:
-    """Replays warmed windows and first work-groups, each from the caches it was simulated with."""
-    launch = SimulatedLaunch(scan)
-    launch.settle()
-    _, window_s = launch.time_boxes([run_of(102, 142), run_of(142, 222)])
-    launch.settle()
-    [first_s] = launch.time_boxes([run_of(0, 80)])
-    assert 0 < first_s < window_s < launch.time_whole()
-    assert launch.saturation.concurrency == 40
-
-
-def test_what_was_not_simulated_is_an_error_that_says_what_was(scan: SimulatedKernel) -> None:
-    """Names the windows there are, and their warm-ups."""
-    launch = SimulatedLaunch(scan)
-    with pytest.raises(RecordingError, match=r"\[142, 222\) was not .* \[142, 222\) after \[102"):
-        launch.time_boxes([run_of(142, 222)])
-    with pytest.raises(RecordingError, match=r"\[1, 7\) was not simulated"):
-        launch.time_boxes([run_of(1, 7)])
-
-
-def test_timelines_lead_to_the_end_of_the_launch() -> None:
-    """Lets work-groups end in order, all but those of a last step that is not full."""
-    for kernel in load_simulated_kernels():
-        for run in kernel.runs:
-            groups, cycles = zip(*run.ends, strict=True)
-            assert 0 <= run.work_groups - groups[-1] < groups[0]
-            assert list(cycles) == sorted(cycles)
-            assert cycles[-1] <= run.cycles + 2
-            assert run.cycle_at(groups[0]) == cycles[0]
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 40), st.integers(1, 3))

@@ -12,9 +12,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from fastapi.testclient import TestClient
 
-from kernelcast.service import ServiceSettings, changes, create_app
-from kernelcast.service.service import Service
-from support.service_backend import FakeBackend
+from kernelcast.service import ServiceSettings, changes
+from support.service_backend import FakeBackend, open_client
 
 PROBLEM: dict[str, Any] = {
     "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",
@@ -68,15 +67,3 @@ def client(settings: ServiceSettings, backend: FakeBackend) -> Iterator[TestClie
     """Give a client of a running service."""
     with open_client(settings, backend) as found:
         yield found
-
-
-def open_client(settings: ServiceSettings, backend: FakeBackend) -> TestClient:
-    """Make a client of a service that starts with it."""
-    app = create_app(settings, backend=backend)
-    return TestClient(app, base_url="http://127.0.0.1")
-
-
-def service_of(client: TestClient) -> Service:
-    """Give the parts of the service behind a client."""
-    found: Service = client.app.state.service  # type: ignore[attr-defined]
-    return found

@@ -12,11 +12,11 @@ from fastapi.testclient import TestClient
 
 from kernelcast.launches.data_store import Selection, open_data_store
 from kernelcast.records.observation import Origin
-from kernelcast.service import ServiceSettings, answers, create_app
+from kernelcast.service import ServiceSettings, answers
 from kernelcast.service.pages.kernels import place_problems
 from kernelcast.service_state import AnswerFilter, AnswerRecord, ServiceState, make_id, open_state
 from support.observations import make_observation
-from support.service_backend import FakeBackend
+from support.service_backend import FakeBackend, open_client
 
 Plain = dict[str, Any]
 NOW = datetime(2026, 6, 10, 12, tzinfo=UTC)  # a Wednesday
@@ -139,8 +139,7 @@ def test_a_service_keeps_what_it_answers(
 ) -> None:
     """Over a restart; repeats are counted, and flagged observations compared with nothing."""
     # A refinement, which a slow machine has time for, would be an answer of its own.
-    app = create_app(replace(settings, refine_share=0.0), backend=backend)
-    with TestClient(app, base_url="http://127.0.0.1") as client:
+    with open_client(settings, backend, refine_share=0.0) as client:
         asked = {"problem": problem, "devices": ["fake"]}
         seconds = client.post("/v1/estimates", json=asked).json()["estimates"][0]["seconds"]
         client.post("/v1/estimates", json=asked)
@@ -152,8 +151,7 @@ def test_a_service_keeps_what_it_answers(
         text = client.get("/metrics").text
     line = 'kernelcast_predictions_total{device_id="fake-device-0000",inside="true",tier="linear"}'
     assert f"{line} 1.0" in text
-    again = create_app(settings, backend=FakeBackend(str(settings.database)))
-    with TestClient(again, base_url="http://127.0.0.1") as client:
+    with open_client(settings) as client:
         (kept,) = client.get("/v1/answers").json()["answers"]
         assert (kept["asked"], kept["observed"]) == (2, 1)
         assert kept["error"] == pytest.approx(1 / 6)

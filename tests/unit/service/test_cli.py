@@ -1,6 +1,5 @@
 """``kernelcast serve`` and its tokens."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,43 +8,12 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli import app
-from kernelcast.records.service_state import Scope
 from kernelcast.service import ServiceSettings, process
-from kernelcast.service.authentication import is_right, parse_token
 from kernelcast.service.settings import load_settings
-from kernelcast.service_state import open_state
 
 
 def _run(*words: str) -> Any:  # noqa: ANN401 - click's result
     return CliRunner().invoke(app, ["serve", *words])
-
-
-def test_a_token_is_made_listed_and_revoked(folder: Path) -> None:
-    """Its text is shown once, its hash is kept."""
-    made = _run("token", "create", "me", "--scope", "run", "--scope", "estimate", "--json")
-    assert made.exit_code == 0
-    told = json.loads(made.stdout)
-    assert told["scopes"] == ["estimate", "run"]
-    parsed = parse_token(told["token"])
-    assert parsed is not None
-    with open_state(folder / "observations.sqlite") as state:
-        record = state.tokens.find(parsed[0])
-        assert record is not None
-        assert is_right(parsed[1], record)
-        assert record.scopes == {Scope.RUN, Scope.ESTIMATE}
-    listed = _run("token", "list", "--json")
-    assert parsed[1] not in listed.stdout
-    assert [one["id"] for one in json.loads(listed.stdout)] == [parsed[0]]
-    assert _run("token", "revoke", parsed[0]).exit_code == 0
-    assert json.loads(_run("token", "list", "--json").stdout)[0]["revoked_at"] is not None
-
-
-def test_unknown_tokens_are_told(folder: Path) -> None:
-    """As bad input."""
-    del folder
-    result = _run("token", "revoke", "nobody")
-    assert result.exit_code == 2
-    assert "no token 'nobody'" in result.stderr
 
 
 @pytest.fixture

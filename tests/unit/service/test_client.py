@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,7 @@ from kernelcast.client import (
     read_problem_file,
 )
 from kernelcast.client.transport import Patience
-from kernelcast.records.errors import InputError, KernelRunError
-from support.service_backend import FakeBackend, failing
+from kernelcast.records.errors import InputError
 
 Plain = dict[str, Any]
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -31,23 +29,6 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 def ours(client: TestClient) -> Client:
     """Give a client whose requests go to the application."""
     return Client("http://127.0.0.1", transport=client._transport)
-
-
-def test_a_device_that_fails_says_so_in_its_answer(
-    ours: Client, backend: FakeBackend, problem: Plain
-) -> None:
-    """Where all fail, the request does."""
-    error = failing(KernelRunError("died"))
-    backend.before = lambda ask: error(ask) if ask.device.id.startswith("fake") else None
-    first, second = ours.estimate(problem)
-    assert first.error is not None
-    assert first.error.code == "kernel_crashed"
-    assert second.seconds is not None
-    with pytest.raises(ServiceError) as caught:
-        ours.estimate(problem, devices=["fake"])
-    assert caught.value.status == 422
-    assert caught.value.request_id
-    assert pickle.loads(pickle.dumps(caught.value)).code == "kernel_crashed"
 
 
 def _serve(*answers: httpx.Response | Exception) -> tuple[Client, list[float]]:

@@ -10,8 +10,7 @@ from fastapi.testclient import TestClient
 
 from kernelcast.collection.data_rows import remove_by_hand
 from kernelcast.launches.data_store import Selection, open_data_store
-from kernelcast.records.observation import ObservationFlag
-from kernelcast.service import ServiceSettings, create_app
+from kernelcast.service import ServiceSettings
 from support.service_backend import FakeBackend
 
 Plain = dict[str, Any]
@@ -69,45 +68,6 @@ def test_a_wrong_observation_changes_no_answer_and_is_told(
     assert [one["key"] for one in history["set_aside"]] == [doubt["observation"]]
     assert "not believed" in found["explanation"]["missing"]["history"]
     assert backend.calls["sample"] == 1
-
-
-def test_another_process_believes_it_no_more(
-    client: TestClient, settings: ServiceSettings, problem: Plain
-) -> None:
-    """What contradicted the samples of one process is no truth to one without samples."""
-    _ask(client, problem)
-    assert _send(client, problem, 1.0)["doubted"]
-    with open_data_store(settings.database) as store:
-        assert [one.flags for one in store.find()] == [{ObservationFlag.DOUBTED}]
-    other = create_app(settings, backend=FakeBackend(str(settings.database)))
-    with TestClient(other, base_url="http://127.0.0.1") as second:
-        assert _ask(second, problem)["tier"] == "linear"
-
-
-def test_what_repeats_is_believed_and_says_what_it_contradicts(
-    client: TestClient, problem: Plain
-) -> None:
-    """Three at a minute's distance are no accident."""
-    _ask(client, problem)
-    assert len(_send(client, problem, 1.0, 1.01, 1.0)["doubted"]) == 2
-    found = _wait(client, problem, lambda one: one["tier"] == "history")
-    assert found["seconds"] == pytest.approx(1.0)
-    assert "have repeated" in found["warnings"][0]
-
-
-def test_an_observation_can_be_corrected(client: TestClient, problem: Plain) -> None:
-    """Milliseconds that were taken for seconds; the audit log keeps what was there."""
-    _ask(client, problem)
-    key = _send(client, problem, 0.03)["doubted"][0]["observation"]
-    body = {"seconds": 3e-5, "is_doubted": False}
-    changed = client.patch(f"/v1/observations/{key}", json=body)
-    assert changed.status_code == 200, changed.text
-    assert (changed.json()["seconds"], changed.json()["flags"]) == (3e-5, [])
-    found = _wait(client, problem, lambda one: one["tier"] == "history")
-    assert (found["seconds"], found["warnings"]) == (pytest.approx(3e-5), [])
-    (entry,) = client.get("/v1/audit").json()["entries"]
-    assert entry["action"] == "correct_observation"
-    assert entry["detail"]["before"]["seconds"] == 0.03
 
 
 def test_what_is_removed_at_a_terminal_is_noticed(

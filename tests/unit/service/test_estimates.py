@@ -17,11 +17,11 @@ from kernelcast.records.errors import (
     KernelRunError,
 )
 from kernelcast.records.explanation import Explanation, ModelFacts
-from kernelcast.service import Limits, ServiceSettings, create_app
+from kernelcast.service import Limits, ServiceSettings
 from kernelcast.service.backend import Ask, Sampled
 from kernelcast.service.device_lock import DeviceLock
 from kernelcast.service.schemas.estimates import EstimateOut
-from support.service_backend import FakeBackend, failing
+from support.service_backend import FakeBackend, failing, open_client
 
 Plain = dict[str, Any]
 FIRST, SECOND = "fake-device-0000", "other-device-1111"
@@ -40,9 +40,7 @@ def test_samples_have_to_gain_what_request_or_service_ask(
     """A request's `least_gain` counts before the service's; below 0 is refused."""
     asked: list[float] = []
     backend.before = lambda ask: asked.append(ask.settings.least_gain)
-    with TestClient(
-        create_app(replace(settings, least_gain=3.0), backend=backend), base_url="http://127.0.0.1"
-    ) as client:
+    with open_client(settings, backend, least_gain=3.0) as client:
         _ask(client, problem, devices=["fake"])
         _ask(client, problem, devices=["fake"], least_gain=0.5)
         wrong = client.post("/v1/estimates", json={"problem": problem, "least_gain": -1})
@@ -95,7 +93,6 @@ def test_a_full_queue_says_when_to_come_again(
 ) -> None:
     """503 with Retry-After; what needs no sampling is answered meanwhile."""
     begun, go_on = threading.Event(), threading.Event()
-    full = replace(settings, limits=Limits(queue=1))
     sizes = [{**problem, "global_size": [64 * n]} for n in (2, 3, 4)]
     asked = [{"problem": one, "devices": [FIRST]} for one in sizes]
 
@@ -104,7 +101,7 @@ def test_a_full_queue_says_when_to_come_again(
         go_on.wait(240)
 
     with (
-        TestClient(create_app(full, backend=backend), base_url="http://localhost") as client,
+        open_client(settings, backend, limits=Limits(queue=1)) as client,
         ThreadPoolExecutor(2) as pool,
     ):
         kept = _ask(client, problem, devices=[FIRST])["estimates"][0]
@@ -128,9 +125,8 @@ def test_a_device_that_another_process_measures_is_waited_for(
     settings: ServiceSettings, backend: FakeBackend, problem: Plain
 ) -> None:
     """The lock of a device holds across processes; the wait has an end, and the answer a reason."""
-    short = replace(settings, limits=Limits(wait_seconds=0.1))
     lock = DeviceLock(FIRST)
-    with TestClient(create_app(short, backend=backend), base_url="http://localhost") as client:
+    with open_client(settings, backend, limits=Limits(wait_seconds=0.1)) as client:
         assert lock.acquire()
         asked = {"problem": problem, "devices": [FIRST]}
         refused = client.post("/v1/estimates", json=asked)
@@ -139,34 +135,6 @@ def test_a_device_that_another_process_measures_is_waited_for(
     assert refused.status_code == 503
     assert "a job or another process measures on it" in refused.json()["error"]["message"]
     assert later.status_code == 200
-
-
-def test_without_the_right_to_run_nothing_runs(
-    settings: ServiceSettings, backend: FakeBackend, problem: Plain
-) -> None:
-    """Off by default on loopback too: history and analytic models answer, or 403."""
-    careful = replace(settings, allow_run=False)
-    with TestClient(create_app(careful, backend=backend), base_url="http://localhost") as client:
-        refused = client.post("/v1/estimates", json={"problem": problem})
-        backend.is_calibrated = True
-        answer = _ask(client, problem)["estimates"][0]
-    assert refused.status_code == 403
-    assert refused.json()["error"]["code"] == "missing_scope"
-    assert answer["tier"] == "analytic"
-    assert backend.calls["sample"] == 0
-
-
-def test_limits_of_one_request(
-    settings: ServiceSettings, backend: FakeBackend, problem: Plain
-) -> None:
-    """Too many problems or too long sources are refused."""
-    small = replace(settings, limits=Limits(problems=1, source_bytes=100))
-    with TestClient(create_app(small, backend=backend), base_url="http://localhost") as client:
-        two = client.post("/v1/estimates", json={"problems": [{"problem": problem}] * 2})
-        long = {**problem, "code": problem["code"] + "//" + "x" * 100}
-        large = client.post("/v1/estimates", json={"problem": long})
-    assert two.status_code == 413
-    assert large.status_code == 422
 
 
 def test_answers_do_not_say_where_models_are(

@@ -2,33 +2,20 @@
 
 import logging
 import runpy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from fastapi.testclient import TestClient
+from pydantic import TypeAdapter
 
 from kernelcast.records import errors
 from kernelcast.records.errors import KernelcastError
-from kernelcast.service import Limits, ServiceSettings, create_app
+from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.errors import kind_of
+from kernelcast.service.schemas.jobs import CompareOptions, JobRequest
+from kernelcast.service.schemas.observations import CorrectionIn, ObservationsRequest
 from support.service_backend import FakeBackend, failing
-
-
-def _assert_shape(answer: httpx.Response) -> None:
-    """See problem details of RFC 9457, and what callers read before there were any."""
-    assert answer.headers["content-type"] == "application/problem+json"
-    content = answer.json()
-    error = content.pop("error")
-    assert set(error) == {"code", "message", "detail"}
-    assert content == {
-        "type": f"urn:kernelcast:error:{error['code']}",
-        "title": error["code"].replace("_", " ").capitalize(),
-        "status": answer.status_code,
-        "detail": error["message"],
-    }
 
 
 def test_every_kind_of_error_has_a_code_of_its_own() -> None:
@@ -36,26 +23,6 @@ def test_every_kind_of_error_has_a_code_of_its_own() -> None:
     kinds = [one for one in vars(errors).values() if isinstance(one, type)]
     codes = {kind_of(one("x")).code for one in kinds if issubclass(one, KernelcastError)}
     assert len(codes) == len(kinds)
-
-
-def test_a_large_body_is_refused(settings: ServiceSettings, backend: FakeBackend) -> None:
-    """The limit holds whether the length is told or not."""
-    small = replace(settings, limits=Limits(body_bytes=1000))
-    with TestClient(create_app(small, backend=backend), base_url="http://localhost") as client:
-        told = client.post("/v1/estimates", content=b"x" * 1001)
-        untold = client.post("/v1/estimates", content=iter([b"x" * 600, b"x" * 600]))
-    for answer in (told, untold):
-        assert answer.status_code == 413
-        _assert_shape(answer)
-
-
-@pytest.mark.parametrize("body", [b"{", b"\xff\xfe", b"[" * 100_000, b'{"a": NaN}', b"1" * 5000])
-def test_what_is_no_json_is_refused(client: TestClient, body: bytes) -> None:
-    """Broken, deep or odd bodies are the caller's mistake."""
-    headers = {"content-type": "application/json"}
-    answer = client.post("/v1/estimates", content=body, headers=headers)
-    assert answer.status_code in {400, 422}
-    _assert_shape(answer)
 
 
 def test_a_bug_tells_the_request_id_and_no_more(
@@ -98,3 +65,18 @@ def test_a_changed_description_needs_another_version() -> None:
     assert script["needs_new_version"](changed, known)
     changed["info"] = {**changed["info"], "version": "9.0.0"}
     assert not script["needs_new_version"](changed, known)
+
+
+def test_examples_of_the_description_are_taken(client: TestClient) -> None:
+    """Each is a request that the service understands."""
+    schemas = client.get("/v1/openapi.json").json()["components"]["schemas"]
+    for path, name in (("/v1/estimates", "EstimateRequest"), ("/v1/problems", "ProblemIn")):
+        asked = {**schemas[name]["example"]}
+        if "devices" in asked:
+            asked["devices"] = ["fake-device-0000"]
+        assert client.post(path, json=asked).status_code == 200
+    for name, kind in (
+        ("ObservationsRequest", ObservationsRequest), ("CorrectionIn", CorrectionIn),
+        ("CollectJob", JobRequest), ("CompareOptions", CompareOptions),
+    ):  # fmt: skip
+        TypeAdapter(kind).validate_python(schemas[name]["example"])

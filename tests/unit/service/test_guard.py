@@ -7,9 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.launches.problem_file.reader import read_inline_problem
 from kernelcast.records.errors import InputError
-from kernelcast.service.guard import check_options, check_problem, check_source
+from kernelcast.service.guard import check_options, check_source
 from kernelcast.service.settings import Limits
 
 _LIMITS = Limits()
@@ -130,27 +129,6 @@ def test_usual_build_options_pass(option: str) -> None:
     check_options([option])
 
 
-def test_definitions_and_source_are_checked_together() -> None:
-    """What is harmless alone may not be so together."""
-    check_source("#define J(a, b) a##b\nJ(A, m)", _LIMITS)
-    check_options(["-DA=as"])
-    with pytest.raises(InputError, match="asm"):
-        check_source("#define J(a, b) a##b\nJ(A, m)", _LIMITS, ["-DA=as"])
-
-
-@pytest.mark.parametrize(
-    "options",
-    [["-D", "-I/etc"], ["-D", ""], ["-D"], ["-DA=__asm__"], ["-DH=__has_include"],
-     ["-D__has_include=1"], ["-DA=/*"], ["-DA=//"], ["-DA=%:%:"], ["-DA(x)=x"], ["-D A=1 B=2"],
-     ["-cl-std=CL9.9"], ["-cl-unheard-of"], ["-cl-std=clc++ -I/etc"], ["-DA=\u00aa"],
-     ["-cl-nv-verbose"], ["-DN=4"] * 201, ["-D" + "N" * 1000]],
-)  # fmt: skip
-def test_only_options_of_the_standard_pass(options: list[str]) -> None:
-    """And definitions whose tokens are harmless."""
-    with pytest.raises(InputError):
-        check_options(options)
-
-
 @pytest.mark.parametrize("options", [["-D", "N=4"], ["-D N=4"], ["-D", "N", "-w"]])
 def test_definitions_may_stand_apart(options: list[str]) -> None:
     """As the OpenCL standard writes them."""
@@ -169,11 +147,3 @@ def test_options_of_corpus_examples_and_benchmarks_pass() -> None:
             check_options([options] if isinstance(options, str) else options)
             found += 1
     assert found > 20
-
-
-@pytest.mark.parametrize("name", ["k\n", "k;", "../k", "k k", "\u00e9", "k" * 256, "{N}"])
-def test_a_kernel_has_the_name_of_a_function(name: str) -> None:
-    """It is written into generated source."""
-    content = {"code": "kernel void k() {}", "kernel": name, "global_size": 1, "args": []}
-    with pytest.raises(InputError):
-        check_problem(read_inline_problem(content), _LIMITS)

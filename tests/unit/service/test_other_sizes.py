@@ -11,9 +11,9 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.processes import CallerProcesses
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.device import DeviceDescription
-from kernelcast.service import ServiceSettings, create_app
+from kernelcast.service import ServiceSettings
 from kernelcast.service.backend import Backend
-from support.service_backend import make_devices
+from support.service_backend import make_devices, open_client
 
 Plain = dict[str, Any]
 DEVICE = "fake-device-0000"
@@ -47,8 +47,7 @@ def backend(settings: ServiceSettings) -> Iterator[Backend]:
 @pytest.fixture
 def client(settings: ServiceSettings, backend: Backend) -> Iterator[TestClient]:
     """Give a client of a service over it."""
-    app = create_app(settings, backend=backend)
-    with TestClient(app, base_url="http://127.0.0.1") as found:
+    with open_client(settings, backend) as found:
         yield found
 
 

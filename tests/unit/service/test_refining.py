@@ -1,27 +1,17 @@
 import asyncio
-import warnings
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # as in conftest.py
-    from fastapi.testclient import TestClient
-
-from kernelcast.service import ServiceSettings, create_app, estimating
+from kernelcast.service import ServiceSettings, estimating
 from kernelcast.service.device_lock import DeviceLock
 from kernelcast.service.estimating import Wanted
 from kernelcast.service.service import Service
-from support.service_backend import FakeBackend
+from support.service_backend import FakeBackend, open_client
 
 DEVICE = "other-device-1111"
-
-
-def open_client(settings: ServiceSettings, backend: FakeBackend) -> TestClient:
-    """Make a client of a service that starts with it."""
-    return TestClient(create_app(settings, backend=backend), base_url="http://127.0.0.1")
 
 
 def service_of(client: TestClient) -> Service:
@@ -34,7 +24,7 @@ def service_of(client: TestClient) -> Service:
 @pytest.fixture
 def quiet_client(settings: ServiceSettings, backend: FakeBackend) -> Iterator[TestClient]:
     """Give a client of a service that refines nothing by itself."""
-    with open_client(replace(settings, refine_share=0.0), backend) as found:
+    with open_client(settings, backend, refine_share=0.0) as found:
         yield found
 
 
@@ -65,19 +55,6 @@ def test_another_moment_makes_the_kept_answer_better(
     assert len(second["explanation"]["pieces"]) > len(first["explanation"]["pieces"])
 
 
-def test_after_some_moments_there_is_no_more(
-    quiet_client: TestClient, problem: dict[str, Any]
-) -> None:
-    """Leaves alone what would hardly become better."""
-    ask(quiet_client, problem)
-    for _ in range(20):
-        if not refine(quiet_client):
-            break
-    else:
-        pytest.fail("it never ends")
-    assert not refine(quiet_client)
-
-
 def test_a_device_at_work_for_others_is_left_alone(
     quiet_client: TestClient, problem: dict[str, Any]
 ) -> None:
@@ -99,7 +76,7 @@ def test_the_service_refines_by_itself_and_counts_it(
 ) -> None:  # fmt: skip
     """Begins soon after an answer where a share of the time is allowed."""
     monkeypatch.setattr(estimating, "_APART_S", 0.01)
-    with open_client(replace(settings, refine_share=1.0), backend) as client:
+    with open_client(settings, backend, refine_share=1.0) as client:
         ask(client, problem)
         for _ in range(500):
             if f'kernelcast_refinements_total{{device_id="{DEVICE}"}}' in read_metrics(client):

@@ -1,17 +1,16 @@
 """Repeated requests are answered by their bytes, to nobody who may not ask."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
 from kernelcast.records.service_state import Scope
-from kernelcast.service import ServiceSettings, create_app
+from kernelcast.service import ServiceSettings
 from kernelcast.service.authentication import make_token
 from kernelcast.service.service import Service
 from kernelcast.service_state import open_state
-from support.service_backend import FakeBackend
+from support.service_backend import FakeBackend, open_client
 
 Plain = dict[str, Any]
 
@@ -50,7 +49,6 @@ def test_a_repeat_is_given_to_nobody_who_may_not_ask(
     settings: ServiceSettings, backend: FakeBackend, problem: Plain
 ) -> None:
     """The same bytes without the token, or with one of another scope, are refused."""
-    guarded = replace(settings, require_tokens=True)
     texts = {}
     with open_state(str(settings.database)) as state:
         for scopes in (frozenset({Scope.ESTIMATE, Scope.RUN}), frozenset({Scope.ESTIMATE}),
@@ -59,7 +57,7 @@ def test_a_repeat_is_given_to_nobody_who_may_not_ask(
             state.tokens.add(record)
             texts[scopes] = {"authorization": f"Bearer {text}"}
     runner, reader, observer = texts.values()
-    with TestClient(create_app(guarded, backend=backend), base_url="http://localhost") as client:
+    with open_client(settings, backend, require_tokens=True) as client:
         statuses = [
             client.post("/v1/estimates", json={"problem": problem}, headers=one).status_code
             for one in (runner, runner, reader, observer, {}, {"authorization": "Bearer no"})

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from kernelcast.records.service_state import AuditRecord, JobKind, JobRecord, Scope
+from kernelcast.records.service_state import JobKind, JobRecord, Scope
 from kernelcast.service.authentication import make_token
 from kernelcast.service_state import AnswerFilter, ServiceState, open_state
 from kernelcast.service_state.problems import ProblemTable
@@ -89,27 +89,6 @@ def test_several_processes_may_open_it_at_once(place: Path) -> None:
     with ThreadPoolExecutor(4) as pool:
         for one in pool.map(lambda _: open_state(place), range(4)):
             one.close()
-
-
-def test_tokens(state: ServiceState) -> None:
-    """Are found by their ids; a revoked one says so."""
-    _, record = make_token("somebody", frozenset({Scope.ESTIMATE, Scope.RUN}))
-    state.tokens.add(record)
-    assert state.tokens.find(record.id) == record
-    assert state.tokens.find("other") is None
-    before = state.changes.read()["tokens"]
-    assert state.tokens.revoke(record.id).revoked_at is not None
-    assert state.changes.read()["tokens"] > before
-    assert [one.id for one in state.tokens.list()] == [record.id]
-
-
-def test_the_audit_log_is_newest_first(state: ServiceState) -> None:
-    """And not longer than asked for."""
-    for number in range(3):
-        state.audit.add(
-            AuditRecord(at=datetime.now(UTC), actor="a", action=str(number), detail={"n": number})
-        )
-    assert [one.action for one in state.audit.list(most=2)] == ["2", "1"]
 
 
 def test_problems_are_forgotten_oldest_first(place: Path, state: ServiceState) -> None:

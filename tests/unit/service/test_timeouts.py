@@ -19,10 +19,10 @@ from kernelcast.records.errors import EstimateTimeoutError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.service import Limits, ServiceSettings, create_app, timeouts
+from kernelcast.service import Limits, ServiceSettings, timeouts
 from kernelcast.service.backend import Ask
 from kernelcast.service.timeouts import TimeoutMemory
-from support.service_backend import FakeBackend, failing, make_devices
+from support.service_backend import FakeBackend, failing, make_devices, open_client
 
 Plain = dict[str, Any]
 FIRST, SECOND = "fake-device-0000", "other-device-1111"
@@ -30,8 +30,7 @@ _WAIT_S = 1.5
 
 
 def _open(settings: ServiceSettings, backend: FakeBackend, **limits: float) -> TestClient:
-    chosen = replace(settings, limits=replace(Limits(), **limits))
-    return TestClient(create_app(chosen, backend=backend), base_url="http://localhost")
+    return open_client(settings, backend, limits=replace(Limits(), **limits))
 
 
 def _post(client: TestClient, problem: Plain, **more: object) -> httpx.Response:

@@ -53,20 +53,6 @@ def test_pictures_in_both_themes(client: TestClient) -> None:
     assert "<script" not in light.text
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/devices/no-such", "/devices/machines/no-such", "/devices/machines/..%2Fa100",
-        "/devices/machines/a100/figures/no-such.svg", f"{FIGURE}.exe",
-    ],
-)  # fmt: skip
-def test_what_is_not_there(client: TestClient, check_page: Check, path: str) -> None:
-    """Unknown names are told as a page."""
-    answer = client.get(path, headers={"accept": "text/html"})
-    assert answer.status_code == 404
-    check_page(answer)
-
-
 def test_the_button_starts_a_calibration(
     client: TestClient, post: Callable[..., httpx.Response], check_page: Check
 ) -> None:

@@ -1,6 +1,5 @@
 """The page Jobs: lists, forms, cancelling, results and the stream of one job."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -121,23 +120,3 @@ def test_the_log_keeps_stages() -> None:
     for number in range(100):
         died = log.note(str(number))
     assert len(died["log"]) == 60
-
-
-def test_rows_say_what_was_done_and_can_be_repeated(
-    client: TestClient, check_page: Callable[[Any], str]
-) -> None:
-    """Device, settings and outcome stand in the row; the same job is started by its button."""
-    options = {"devices": ["fake-device-0000"], "effort": "quick"}
-    result = {"devices": [{"device_id": "fake-device-0000", "durations_seconds": {"walk": 3.0},
-                           "resumed": [], "failed": {}}]}  # fmt: skip
-    job_id = add_job(state_of(client), JobKind.CALIBRATE, options=options, result=result)
-    page = check_page(client.get("/jobs"))
-    assert "effort quick" in page
-    assert "calibrated fake-device-0000" in page
-    assert "calibrated fake-device-0000" in check_page(client.get(f"/jobs/{job_id}"))
-    answer = _send(client, f"/jobs/{job_id}/rerun")
-    assert answer.status_code == 303
-    again = state_of(client).jobs.find(answer.headers["location"].rpartition("/")[2])
-    assert again is not None
-    assert again.kind is JobKind.CALIBRATE
-    assert again.options["effort"] == "quick"
