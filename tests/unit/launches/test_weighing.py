@@ -41,19 +41,26 @@ from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from support.fakes import Cost, SyntheticLaunch
 
-KERNEL = Kernel(
-    name="f",
-    source="""
+
+def make_kernel(guard: str, bound: str) -> Kernel:
+    """Make a kernel whose work-items add as many numbers as `bound` says, unless they return."""
+    source = f"""
 kernel void f(global float *a, int n)
-{
+{{
     const int row = get_global_id(0);
+    {guard}
     float sum = 0.0f;
-    for (int j = 0; j < row; ++j)
+    for (int j = 0; j < {bound}; ++j)
         sum += a[j];
     a[n + row] = sum;
-}
-""",
-)
+}}
+"""
+    return Kernel(name="f", source=source)
+
+
+KERNEL = make_kernel("", "row")
+LATE = make_kernel("if (row < n / 4 * 3) return;", "n")
+HALF = make_kernel("if (get_group_id(0) >= 500) return;", "n")
 GROUPS, LOCAL = 1000, 64
 ARGUMENTS = (
     LocalArgument(bytes=0),
@@ -90,38 +97,6 @@ def make_run(starts: list[int], cost_of: object = cost, *, is_even: bool = False
     )
 
 
-LATE = Kernel(
-    name="f",
-    source="""
-kernel void f(global float *a, int n)
-{
-    const int row = get_global_id(0);
-    if (row < n / 4 * 3)
-        return;
-    float sum = 0.0f;
-    for (int j = 0; j < n; ++j)
-        sum += a[j];
-    a[n + row] = sum;
-}
-""",
-)
-HALF = Kernel(
-    name="f",
-    source="""
-kernel void f(global float *a, int n)
-{
-    const int row = get_global_id(0);
-    if (get_group_id(0) >= 500)
-        return;
-    float sum = 0.0f;
-    for (int j = 0; j < n; ++j)
-        sum += a[j];
-    a[row] = sum;
-}
-""",
-)
-
-
 ROWS = Kernel(
     name="f",
     source="""
@@ -146,6 +121,11 @@ def write_rows(path: Path) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     return begin
 
 
+def point_to(path: Path, count: int) -> BufferArgument:
+    """Describe row pointers that a file holds."""
+    return BufferArgument(element=ElementType("int32"), count=count, init=Init.FILE, path=path)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_file_of_row_pointers_tells_the_work(seed: int, tmp_path: Path) -> None:
     """Rows of a sparse matrix are weighed by their lengths, wherever samples hit."""
@@ -156,9 +136,7 @@ def test_a_file_of_row_pointers_tells_the_work(seed: int, tmp_path: Path) -> Non
         lambda at: 1e-7 + 1e-9 * rows[at[0]],
     )
     buffer = BufferArgument(element=ElementType("float32"), count=int(begin[-1]))
-    pointers = BufferArgument(
-        element=ElementType("int32"), count=len(begin), init=Init.FILE, path=tmp_path / "begin.npy"
-    )
+    pointers = point_to(tmp_path / "begin.npy", len(begin))
     arguments = (pointers, buffer, buffer)
     run = sample_by_source(launch, SamplingPlan(seed=seed), ROWS, arguments)
     assert len({one.weight for one in run.launches}) >= 3
@@ -177,9 +155,7 @@ def test_samples_lie_where_contents_put_the_work(seed: int, tmp_path: Path) -> N
         lambda at: np.where((at[0] >= 600) & (at[0] < 650), 2e-4, 1e-8),
     )
     buffer = BufferArgument(element=ElementType("float32"), count=int(begin[-1]))
-    pointers = BufferArgument(
-        element=ElementType("int32"), count=len(begin), init=Init.FILE, path=tmp_path / "begin.npy"
-    )
+    pointers = point_to(tmp_path / "begin.npy", len(begin))
     run = sample_by_source(launch, SamplingPlan(seed=seed), ROWS, (pointers, buffer, buffer))
     assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.2)
     assert run.sampling_s < 0.6 * launch.true_s
@@ -187,9 +163,7 @@ def test_samples_lie_where_contents_put_the_work(seed: int, tmp_path: Path) -> N
 
 def test_a_file_that_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
     """Weights are a help: the launch itself will say what is wrong with the file."""
-    pointers = BufferArgument(
-        element=ElementType("int32"), count=10, init=Init.FILE, path=tmp_path / "none.npy"
-    )
+    pointers = point_to(tmp_path / "none.npy", 10)
     run = make_run([20, 300, 600, 900])
     assert weigh_run(run, ROWS, (pointers,)) is run
     plan = SamplingPlan()
@@ -339,9 +313,7 @@ def test_buffers_at_hand_tell_as_files_do(tmp_path: Path) -> None:
     )
     run = make_run([20, 300, 600, 900], lambda group: 1e-9 * float(np.diff(begin[::LOCAL])[group]))
     held = weigh_run(run, ROWS, at_hand)
-    pointers = BufferArgument(
-        element=ElementType("int32"), count=len(begin), init=Init.FILE, path=tmp_path / "begin.npy"
-    )
+    pointers = point_to(tmp_path / "begin.npy", len(begin))
     assert held == weigh_run(run, ROWS, (pointers,))
     assert held.launches[0].weight != 1
     assert asked == ["begin"]
