@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-pytest.register_assert_rewrite("support.conformance")
-
 # Shared machines stall for longer than any deadline; print_blob makes a failure repeatable. What
 # decides about a change draws the same examples each time; `--hypothesis-profile=thorough` draws
 # many more than anybody waits for.

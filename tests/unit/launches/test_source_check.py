@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import pytest
@@ -36,9 +36,6 @@ from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.training_data.applications import Application, find_applications
-
-if TYPE_CHECKING:
-    pass
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/*.yaml"))
 
