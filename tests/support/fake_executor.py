@@ -103,8 +103,7 @@ class FakeExecutor:
 
     def _sample(self, task: EstimateTask) -> EstimateOutcome:
         kernel = task.problem.kernel
-        work_group_s = self.work_group_s
-        launch = SyntheticLaunch(choose_local(task.problem.ndrange), lambda _: work_group_s)
+        launch = SyntheticLaunch(choose_local(task.problem.ndrange), self.work_group_s)
         launch.device = replace(launch.device, id=task.device_id, driver=self.driver)
         sampled = sample_launch(launch, kernel.name, task.settings, wait=lambda _: None)
         outcome = EstimateOutcome(

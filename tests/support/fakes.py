@@ -51,7 +51,7 @@ class SyntheticLaunch:
     def __init__(
         self,
         ndrange: NDRange,
-        cost: Cost,
+        cost: Cost | float,
         *,
         launch_overhead_s: float = 2e-6,
         disturbance: Disturbance | None = None,
@@ -108,11 +108,13 @@ class SyntheticLaunch:
         self.asked += boxes
 
     def _undisturbed_s(self, box: GroupBox) -> float:
+        fixed_s = self.launch_overhead_s + self._disturbance.hidden_overhead_s
+        if not callable(self._cost):  # whatever the size of the box
+            return fixed_s + self._cost * box.work_group_count
         inside = np.indices(box.shape, dtype=np.int64)
         at = tuple(axis + first for axis, first in zip(inside, box.start, strict=True))
         costs = np.broadcast_to(np.asarray(self._cost(at), dtype=float), box.shape)
-        hidden_s = self._disturbance.hidden_overhead_s
-        return self.launch_overhead_s + hidden_s + float(costs.sum())
+        return fixed_s + float(costs.sum())
 
     def _disturb(self, duration_s: float) -> float:
         spiked = self._rng.random() < self._disturbance.spike_share

@@ -114,7 +114,7 @@ class FakeDevices(Executor):
         device = next(one for one in make_devices() if one.id == task.device_id)
         ask = Ask(problem=task.problem, device=device, settings=task.settings, timeout_s=timeout_s)
         estimate = make_answer(ask, Tier.LINEAR)
-        launch = SyntheticLaunch(estimate.ndrange, lambda _: 1e-6)
+        launch = SyntheticLaunch(estimate.ndrange, 1e-6)
         recording = record(launch, estimate.kernel, [sample(launch, SamplingPlan())])
         return EstimateOutcome(
             estimate=estimate,
