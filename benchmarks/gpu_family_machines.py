@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from kernelcast.launches.machines import find_machine
+from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.machine import CacheFacts, Curve, MachineDescription
-from kernelcast.records.traits import Trait, TraitSource
 
 MIB = 2**20
 

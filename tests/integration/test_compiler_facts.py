@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from kernelcast.features.analysis import analyse
+from kernelcast.records.device import TraitSource
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.traits import TraitSource
 from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession

@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait
 from kernelcast.records.machine import CacheFacts
-from kernelcast.records.traits import Trait
 from kernelcast.sampling.microbenchmarks.bench import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.suite import MEMORY
 from kernelcast.sampling.session import DeviceSession

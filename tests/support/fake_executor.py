@@ -23,11 +23,11 @@ from kernelcast.predictor.answering.tasks import (
 )
 from kernelcast.predictor.known_launches import Answer
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
-from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.feature_vector import FeatureSchema, make_vector
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange

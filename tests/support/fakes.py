@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.records.contention import Contention
-from kernelcast.records.device import DeviceDescription, SaturationPoint
+from kernelcast.records.device import DeviceDescription, SaturationPoint, Trait, TraitSource
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import SampleRun
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import Sampler

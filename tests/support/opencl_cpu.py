@@ -6,7 +6,7 @@ from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.modelling.launches import model_written
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.machine import (
     CacheFacts,
     InstructionFacts,
@@ -14,7 +14,6 @@ from kernelcast.records.machine import (
     MemoryFacts,
 )
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.traits import Trait, TraitSource
 
 
 def _trait(value: float) -> Trait[float]:

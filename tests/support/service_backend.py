@@ -24,11 +24,10 @@ from kernelcast.predictor.answering.tasks import (
     ModelOutcome,
     ModelTask,
 )
-from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Interval
-from kernelcast.records.explanation import Tier
+from kernelcast.records.explanation import AnalyticEstimate, Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.service import ServiceSettings, create_app

@@ -15,12 +15,11 @@ from kernelcast.records.arguments import (
     ScalarArgument,
 )
 from kernelcast.records.contention import Contention
-from kernelcast.records.device import SaturationPoint
+from kernelcast.records.device import SaturationPoint, Trait, TraitSource
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import MAX_DIMENSIONS, GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun, TimedLaunch
-from kernelcast.records.traits import Trait, TraitSource
 from support.builders import make_description
 
 _LARGEST_OFFSET = 100

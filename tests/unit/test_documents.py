@@ -14,6 +14,7 @@ from kernelcast.cli import app
 from kernelcast.launches.machines import list_machines
 from kernelcast.launches.problem_file import arguments, reader
 from kernelcast.records.arguments import Access, ElementType, Init
+from kernelcast.records.device import Trait
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Measurement
 from kernelcast.records.machine import (
@@ -23,7 +24,6 @@ from kernelcast.records.machine import (
     MachineDescription,
     MemoryFacts,
 )
-from kernelcast.records.traits import Trait
 from support.builders import make_estimate
 
 ROOT = Path(__file__).resolve().parents[2]

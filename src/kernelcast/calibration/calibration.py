@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.machine_file import read_machine, write_machine
 from kernelcast.launches.machines import machine_path
-from kernelcast.records.device import DeviceDescription
+from kernelcast.records.device import DeviceDescription, Trait, TraitSource
 from kernelcast.records.errors import (
     BrokenDeviceError,
     InputError,
@@ -29,7 +29,6 @@ from kernelcast.records.machine import (
     MemoryFacts,
 )
 from kernelcast.records.private_files import write_private
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult, Effort
 from kernelcast.sampling.microbenchmarks.suite import suite

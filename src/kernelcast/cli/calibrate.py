@@ -19,10 +19,9 @@ from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar,
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.machine_file import machine_to_plain
 from kernelcast.launches.machines import find_machine
-from kernelcast.records.device import DeviceDescription
+from kernelcast.records.device import DeviceDescription, Trait
 from kernelcast.records.errors import InputError, KernelcastError, NoDeviceError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.traits import Trait
 from kernelcast.reports.drawing import require_matplotlib
 from kernelcast.reports.machine import (
     compare_machines,

@@ -11,8 +11,8 @@ from kernelcast.compiling.compilation import Compiled
 from kernelcast.compiling.ptxas import assemble_ptx, find_ptxas
 from kernelcast.compiling.signatures import read_amd_metadata
 from kernelcast.compiling.targets import CodeFormat
+from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.errors import InputError, KernelNotFoundError
-from kernelcast.records.traits import Trait, TraitSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

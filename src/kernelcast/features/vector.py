@@ -18,9 +18,9 @@ from kernelcast.features.counter_features import (
     compute_features,
     divide,
 )
-from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.device import CompilerFacts, SaturationPoint
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.feature_vector import FeatureSchema, FeatureVector, make_vector
 from kernelcast.records.operations import NumberClass, Operation
 from kernelcast.records.operations import OperationKind as Kind

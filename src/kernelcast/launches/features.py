@@ -36,9 +36,9 @@ from kernelcast.launches.settings import (
 )
 from kernelcast.launches.weighing import sample_by_source
 from kernelcast.models.linear import fit_linear
-from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import CompilerFacts, DeviceDescription, SaturationPoint
 from kernelcast.records.errors import KernelcastError
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem

@@ -17,6 +17,7 @@ import numpy as np
 import yaml
 
 from kernelcast.launches.problem_file.located import Located, load, read_text
+from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.errors import InputError, MachineFileError
 from kernelcast.records.machine import (
     SCHEMA,
@@ -27,7 +28,6 @@ from kernelcast.records.machine import (
     MemoryFacts,
 )
 from kernelcast.records.private_files import make_private_folder, write_output, writing
-from kernelcast.records.traits import Trait, TraitSource
 
 Record = TypeVar("Record")
 NAMED_BY: Mapping[type, str] = {

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.machine_file import read_machine
-from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import KernelcastError, UnknownMachineError
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem

@@ -39,16 +39,14 @@ from kernelcast.predictor.answering.tasks import (
 )
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.known_launches import Answer, KnownLaunch, KnownLaunches
-from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.contention import list_contention
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError, KernelcastError
-from kernelcast.records.estimates import Estimate, Interval
-from kernelcast.records.explanation import Explanation, Tier
+from kernelcast.records.estimates import Estimate, Interval, format_seconds
+from kernelcast.records.explanation import AnalyticEstimate, Explanation, Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.problem import Problem
-from kernelcast.records.readable_times import format_seconds
 from kernelcast.sampling.contention_meter import FRESH_S, ContentionMeter
 from kernelcast.training.settings import STATIC_MODEL
 

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait
 from kernelcast.records.errors import InputError
-from kernelcast.records.traits import Trait
 
 SCHEMA = "kernelcast-machine-1"
 

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any, Final
 
 from kernelcast.launches.machine_file import NAMED_BY
+from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.machine import (
     CacheFacts,
     Curve,
@@ -17,7 +18,6 @@ from kernelcast.records.machine import (
     MemoryFacts,
 )
 from kernelcast.records.plain import to_plain
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
 from kernelcast.reports.charts import Unit as AxisUnit
 from kernelcast.reports.presenter import Cell, Part, Section, Table, Unit, Value, save_page

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from kernelcast.records.readable_times import (
+from kernelcast.records.estimates import (
     NOTHING,
     format_digits,
     format_range,

@@ -14,10 +14,9 @@ from typing import Any, cast
 
 import msgpack
 
-from kernelcast.records.device import CompilerFacts
+from kernelcast.records.device import CompilerFacts, Trait, TraitSource
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.building import build_program, get_kernel, read_binary, read_build_log
 from kernelcast.sampling.launch_limits import choose_local_size
 from kernelcast.sampling.opencl import OtherDriver, cl

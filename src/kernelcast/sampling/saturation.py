@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from kernelcast.records.device import DeviceKind, SaturationPoint
+from kernelcast.records.device import DeviceKind, SaturationPoint, Trait, TraitSource
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.occupancy import Limiter, compute_p_sat, find_limits
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.compiler_facts import read_compiler_statistics
 from kernelcast.sampling.device_check import SETTLING, TRIAL_LOCAL_SIZE
 from kernelcast.sampling.opencl import OtherDriver, cl

@@ -3,8 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from kernelcast.records.device import MaybeKnown, Trait
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.traits import MaybeKnown, Trait
 
 _FLOATS = ("fp32_fma", "fp32_add", "fp32_mul")
 

@@ -14,7 +14,7 @@ from functools import cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NoReturn, Union, get_args, get_origin
 
-from kernelcast.records.traits import MaybeKnown
+from kernelcast.records.device import MaybeKnown
 
 if TYPE_CHECKING:
     import cattrs

@@ -18,7 +18,7 @@ from kernelcast.calibration.calibration import (
 )
 from kernelcast.launches.machine_file import read_machine, write_machine
 from kernelcast.launches.machines import machine_path
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import (
     BrokenDeviceError,
     EstimateTimeoutError,
@@ -33,7 +33,6 @@ from kernelcast.records.machine import (
     MachineDescription,
     MemoryFacts,
 )
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.microbenchmarks.bench import BenchmarkResult
 from kernelcast.sampling.microbenchmarks.suite import Benchmark
 from kernelcast.workers import Task

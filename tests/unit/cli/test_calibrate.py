@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from kernelcast.calibration.calibration import Calibration, CalibrationSettings, Progress
 from kernelcast.cli import app
 from kernelcast.launches.machines import find_machine, machine_path
-from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.device import DeviceDescription, DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import KernelRunError
 from kernelcast.records.machine import (
     CacheFacts,
@@ -19,7 +19,6 @@ from kernelcast.records.machine import (
     MachineDescription,
     MemoryFacts,
 )
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.reports.machine import plan_figures, save_machine_page
 from support.builders import make_description
 

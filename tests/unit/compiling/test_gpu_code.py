@@ -18,8 +18,8 @@ from kernelcast.compiling import (
     read_facts,
 )
 from kernelcast.compiling.targets import CodeFormat
+from kernelcast.records.device import TraitSource
 from kernelcast.records.errors import CompileError, InputError, KernelNotFoundError
-from kernelcast.records.traits import TraitSource
 from support.corpus_kernels import list_kernels
 
 KERNELS = list_kernels()

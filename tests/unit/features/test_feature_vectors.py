@@ -15,7 +15,7 @@ from kernelcast.features.vector import (
     make_schema,
 )
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.records.device import CompilerFacts, SaturationPoint
+from kernelcast.records.device import CompilerFacts, SaturationPoint, Trait, TraitSource
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import (
@@ -28,7 +28,6 @@ from kernelcast.records.operations import (
 )
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import RequestPattern, SoftwareCounters, WarpCounters
-from kernelcast.records.traits import Trait, TraitSource
 from support.builders import make_sample_run
 
 ROOT = Path(__file__).resolve().parents[3]

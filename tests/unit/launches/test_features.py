@@ -21,14 +21,13 @@ from kernelcast.launches.features import (
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor.answering import gathering
 from kernelcast.records.arguments import ElementType, ScalarArgument
-from kernelcast.records.device import CompilerFacts
+from kernelcast.records.device import CompilerFacts, Trait, TraitSource
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import SoftwareCounters
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.workers import Task
 from support.builders import make_description, make_sample_run
 

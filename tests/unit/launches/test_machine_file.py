@@ -17,7 +17,7 @@ from kernelcast.launches.machine_file import (
     write_machine,
 )
 from kernelcast.launches.machines import list_machines
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import InputError, MachineFileError
 from kernelcast.records.machine import (
     SCHEMA,
@@ -27,7 +27,6 @@ from kernelcast.records.machine import (
     MachineDescription,
     MemoryFacts,
 )
-from kernelcast.records.traits import Trait, TraitSource
 
 PATH = Path("m.yaml")
 HEAD = f"schema: {SCHEMA}\nid: a\nname: A\nkind: gpu\n"

@@ -23,13 +23,12 @@ from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.measuring import add_analytic
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.records.arguments import BufferArgument, ElementType
-from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.device import DeviceDescription, DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import MachineFileError, UnknownMachineError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import CacheFacts, MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.reports.machine import compare_machines
 from support.builders import make_description, make_estimate
 from support.fake_executor import FakeExecutor

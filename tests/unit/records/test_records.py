@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.records import errors
-from kernelcast.records.device import CompilerFacts, SaturationPoint
+from kernelcast.records.device import CompilerFacts, SaturationPoint, Trait, TraitSource
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Interval, Measurement
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.traits import Trait, TraitSource
 from support import strategies
 
 ERRORS = [

@@ -3,9 +3,8 @@
 from dataclasses import replace
 from datetime import date
 
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.machine import InstructionFacts, MachineDescription
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.reports.machine import find_age_days, list_doubts
 
 TODAY = date(2026, 6, 1)

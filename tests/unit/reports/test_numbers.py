@@ -2,8 +2,8 @@
 
 import pytest
 
+from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.reports import numbers
 from kernelcast.reports.charts import Axis, make_plain, make_series, shorten_names
 from kernelcast.reports.drawing import choose_limit, write_number

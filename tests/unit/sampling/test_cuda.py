@@ -18,7 +18,7 @@ from kernelcast.records.arguments import (
     LocalArgument,
     ScalarArgument,
 )
-from kernelcast.records.device import DeviceDescription
+from kernelcast.records.device import DeviceDescription, TraitSource
 from kernelcast.records.errors import (
     BrokenDeviceError,
     CompileError,
@@ -29,7 +29,6 @@ from kernelcast.records.errors import (
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.records.traits import TraitSource
 from kernelcast.sampling import cuda
 from kernelcast.sampling.cuda import adapt_ptx, choose_local_size
 from kernelcast.sampling.device_check import try_device

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import CacheFacts
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.microbenchmarks import caches
 from kernelcast.sampling.microbenchmarks.bench import Effort, read_host_caches, summarise
 from kernelcast.sampling.microbenchmarks.fits import CacheLevel

@@ -12,12 +12,11 @@ from click.testing import CliRunner, Result
 from kernelcast.cli import app
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import RecordedAnswer
-from kernelcast.records.device import DeviceDescription, SaturationPoint
+from kernelcast.records.device import DeviceDescription, SaturationPoint, Trait, TraitSource
 from kernelcast.records.errors import BrokenDeviceError, InputError
 from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Tier
 from kernelcast.records.launch_identity import digest_arguments
 from kernelcast.records.problem import Problem
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.scheduling.starpu import times as starpu_times
 from kernelcast.scheduling.starpu.codelets import footprint_of_size_base, read_codelets
 from kernelcast.scheduling.starpu.times import extrapolate

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kernelcast.collection.collection import Message, RowFailed, RowSkipped, SizesChosen
+from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.launch_identity import DeviceIdentity, KernelIdentity, LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import FailureRecord
@@ -18,7 +19,6 @@ from kernelcast.records.operations import (
     OperationKind,
 )
 from kernelcast.records.samples import SampleRun
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.training.peaks import DevicePeaks
 from kernelcast.workers.decoding import NotDecodableError, decode
 from kernelcast.workers.encoding import encode

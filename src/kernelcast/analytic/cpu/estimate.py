@@ -13,7 +13,7 @@ from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns
 from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, count_traffic
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
-from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.operations import OperationCounts, OperationKind
 

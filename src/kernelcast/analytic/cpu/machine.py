@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import inf
 
 from kernelcast.records.cache_volumes import MEMORY
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import (
     CacheFacts,
@@ -14,7 +14,6 @@ from kernelcast.records.machine import (
     MachineDescription,
     refuse_missing,
 )
-from kernelcast.records.traits import Trait, TraitSource
 
 LOADS_PER_STORE: Mapping[str, float] = {
     "copy": 2.0, "daxpy": 2.0, "load": inf, "triad": 4.0, "update": 1.0,

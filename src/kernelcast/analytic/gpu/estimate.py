@@ -8,7 +8,7 @@ from kernelcast.analytic.gpu.limiters.rates import FITTED, LimiterConstants, rea
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 
 MODEL = "gpu"

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import TypeVar
 
+from kernelcast.records.device import Trait
 from kernelcast.records.machine import CacheFacts, MachineDescription, refuse_missing
 from kernelcast.records.occupancy import UnitLimits
-from kernelcast.records.traits import Trait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

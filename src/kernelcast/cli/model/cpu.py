@@ -34,10 +34,10 @@ from kernelcast.launches.modelling.cpu_loops import (
 )
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
-from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.drawing import check_plot

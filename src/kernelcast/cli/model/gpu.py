@@ -41,9 +41,9 @@ from kernelcast.launches.modelling.sources import (
     record_accesses,
     use_written,
 )
-from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arithmetic import Number
 from kernelcast.records.errors import InputError
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series

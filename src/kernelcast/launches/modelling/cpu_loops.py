@@ -28,9 +28,9 @@ from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.simulated import SimulatedVolumes
 from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, list_outcomes, weigh
 from kernelcast.features.loop_nest import read_loop_nest
-from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.operations import NumberClass, OperationCounts, OperationKind
 
 PREDICTORS = ("lc", "sim")

@@ -14,10 +14,10 @@ from kernelcast.compiling.execution import Shape
 from kernelcast.compiling.options import read_options
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.launches import model_launch
-from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import ScalarArgument
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem

@@ -15,12 +15,11 @@ from kernelcast.launches.modelling.estimating import add_code
 from kernelcast.launches.modelling.folding import AXES
 from kernelcast.launches.modelling.launches import find_unknown
 from kernelcast.launches.modelling.sources import Folds, LaunchSource
-from kernelcast.records.analytic_estimate import AnalyticEstimate
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait
 from kernelcast.records.errors import InputError, NDRangeError
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.traits import Trait
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

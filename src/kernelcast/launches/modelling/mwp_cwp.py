@@ -19,9 +19,9 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.counting.requests import compute_requests, measure_requests
 from kernelcast.features.counting.summary import count_instructions
 from kernelcast.launches.modelling.launches import find_unknown, model_launch
-from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription, refuse_missing
 from kernelcast.records.operations import MemorySpace, NumberClass, OperationKind
 from kernelcast.records.problem import Problem

@@ -14,9 +14,8 @@ from kernelcast.predictor.answering.launch_history import NO_HISTORY, list_doubt
 from kernelcast.predictor.answering.learned import Learned
 from kernelcast.predictor.answering.policy import MethodChoice
 from kernelcast.predictor.answering.trained_models import FoundEvidence
-from kernelcast.records.estimates import Estimate, Interval, Tier
+from kernelcast.records.estimates import Estimate, Interval, Tier, format_seconds
 from kernelcast.records.explanation import Explanation, HistoryFacts, PieceFacts
-from kernelcast.records.readable_times import format_seconds
 
 _TIERS: Mapping[Kind, Tier] = {
     Kind.OBSERVED: Tier.HISTORY,

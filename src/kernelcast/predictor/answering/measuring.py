@@ -32,7 +32,6 @@ from kernelcast.predictor.answering.tasks import (
     ModelTask,
     read_moments,
 )
-from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.contention import Contention
 from kernelcast.records.errors import (
@@ -42,7 +41,7 @@ from kernelcast.records.errors import (
     NoAnswerYetError,
 )
 from kernelcast.records.estimates import Estimate
-from kernelcast.records.explanation import Explanation
+from kernelcast.records.explanation import AnalyticEstimate, Explanation
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange

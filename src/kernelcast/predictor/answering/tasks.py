@@ -10,9 +10,9 @@ from kernelcast.launches.recordings import Recording
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.fusion import Piece
 from kernelcast.models.evidence.model import MOMENT_FORM, SampledMoment, read_moment
-from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import Access
 from kernelcast.records.estimates import Estimate
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.feature_vector import FeatureVector
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem

@@ -19,10 +19,9 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import KernelcastError, MeasurementError
 from kernelcast.records.machine import CacheFacts, Curve, InstructionFacts, MemoryFacts
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.building import build_program
 from kernelcast.sampling.microbenchmarks.fits import LEAST_SPREAD
 from kernelcast.sampling.opencl import cl

@@ -11,9 +11,9 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import CacheFacts, MemoryFacts
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.microbenchmarks.bench import (
     MOST_ITERATIONS,
     Array,

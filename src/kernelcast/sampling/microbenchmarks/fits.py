@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.errors import InputError
-from kernelcast.records.traits import Trait, TraitSource
 
 Floats: TypeAlias = NDArray[np.float64]
 

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.device import DeviceDescription, DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import KernelcastError, MeasurementError
 from kernelcast.records.machine import InstructionFacts
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.microbenchmarks.bench import (
     Array,
     Bench,

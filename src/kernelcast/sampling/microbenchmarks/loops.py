@@ -8,9 +8,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import MeasurementError
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.sampling.microbenchmarks.bench import (
     Array,
     Bench,

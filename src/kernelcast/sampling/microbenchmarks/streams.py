@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from kernelcast.records.device import Trait
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import MemoryFacts
-from kernelcast.records.traits import Trait
 from kernelcast.sampling.microbenchmarks.bench import Array, Bench, BenchmarkResult, check_result
 from kernelcast.sampling.opencl import cl, map_memory, unmap_memory
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kernelcast.records.analytic_estimate import AnalyticEstimate
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.service.estimating import Outcome
 from kernelcast.service.pages.filters import write_digits, write_seconds, write_share
 

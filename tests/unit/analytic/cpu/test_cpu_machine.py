@@ -4,10 +4,9 @@ import pytest
 
 from kernelcast.analytic.cpu.machine import read_machine
 from kernelcast.launches.machines import find_machine
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription, MemoryFacts
-from kernelcast.records.traits import Trait, TraitSource
 from support.machines import IVY_BRIDGE
 
 IVY = find_machine("ivy-bridge-ep")

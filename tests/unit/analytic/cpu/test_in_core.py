@@ -11,10 +11,10 @@ from kernelcast.analytic.cpu.in_core import (
 from kernelcast.analytic.cpu.machine import CpuMachine, StreamRates, read_machine
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.launches.machines import find_machine
+from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import InstructionFacts
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
-from kernelcast.records.traits import Trait, TraitSource
 from support.reference_nests import make_nest
 
 TRIAD = make_nest(

@@ -3,9 +3,8 @@ from dataclasses import replace
 import pytest
 
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import InputError
-from kernelcast.records.traits import Trait, TraitSource
 from support.opencl_cpu import make_machine
 
 DEVICE = read_device(make_machine())

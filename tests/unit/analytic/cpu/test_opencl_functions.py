@@ -6,9 +6,9 @@ import pytest
 
 from kernelcast.analytic.cpu.estimate import estimate_cpu
 from kernelcast.analytic.cpu.opencl.device import INTEL, POCL, RUSTICL, read_device
+from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
-from kernelcast.records.traits import Trait, TraitSource
 from support.opencl_cpu import make_launch, make_machine
 
 TIMES = 1000.0

@@ -12,10 +12,9 @@ from kernelcast.analytic.gpu.limiters.assess import assess
 from kernelcast.analytic.gpu.limiters.demands import Demands
 from kernelcast.analytic.gpu.limiters.rates import FITTED, Saturation, read_rates
 from kernelcast.launches.machines import find_machine
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts
-from kernelcast.records.traits import Trait, TraitSource
 
 RECORDS = Path(__file__).parents[4] / "../shared/reference/warpspeed/measured_v100_3d25pt.json"
 V100 = find_machine("v100")

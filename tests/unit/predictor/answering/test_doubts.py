@@ -22,12 +22,11 @@ from kernelcast.predictor.answering.plausibility import (
 )
 from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import ModelOutcome, ModelTask
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import summarise_runs
-from kernelcast.records.traits import Trait, TraitSource
 from kernelcast.training_data.store import Selection, open_store
 from kernelcast.training_data.store.schema import SOUND
 from support.fake_executor import FakeExecutor, make_device, make_problem

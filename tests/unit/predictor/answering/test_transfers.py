@@ -4,9 +4,8 @@ import pytest
 
 from kernelcast.predictor.launch_estimates import estimate_transfers
 from kernelcast.records.arguments import Access
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.traits import Trait, TraitSource
 from support.fake_executor import make_problem
 
 

@@ -4,9 +4,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait
 from kernelcast.records.machine import InstructionFacts, MachineDescription, refuse_missing
-from kernelcast.records.traits import Trait
 
 _USUAL_LANES = 8
 """32-bit lanes of a 256-bit register, which all x86-64 cores of the last ten years have."""

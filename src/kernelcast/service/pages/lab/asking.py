@@ -17,9 +17,9 @@ from kernelcast.lab.local_sizes import (
 )
 from kernelcast.launches.machines import KnownMachine, list_machines
 from kernelcast.launches.modelling.launches import choose_local_size
-from kernelcast.records.analytic_estimate import AnalyticEstimate
 from kernelcast.records.arguments import LocalArgument
 from kernelcast.records.errors import CompileError, InputError
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_roofs
