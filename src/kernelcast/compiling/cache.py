@@ -10,8 +10,6 @@ from typing import Any
 
 from kernelcast.records.private_files import user_cache_folder, write_private
 
-_LIMIT_BYTES = 256 << 20
-
 
 def find_folder() -> Path | None:
     """Find the folder that holds them; None where the user has no home."""
@@ -50,7 +48,7 @@ def write(key: str, entry: dict[str, Any]) -> None:
     with contextlib.suppress(OSError):
         write_private(folder / f"{key}.json", json.dumps(entry).encode())
         if random.randrange(50) == 0:  # a look at 5,000 files takes 30 ms
-            trim(folder, _LIMIT_BYTES)
+            trim(folder, 256 << 20)
 
 
 def trim(folder: Path, limit_bytes: int) -> None:

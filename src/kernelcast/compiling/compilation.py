@@ -29,7 +29,6 @@ _ATTRIBUTES: Final = re.compile(r"^(attributes #\d+ = \{ )(.*)$", re.MULTILINE)
 _REFUSING: Final = re.compile(r"\b(?:alwaysinline|noinline|optnone) ")
 # Debug information names the kernels' calling convention otherwise before clang 20.
 _DEBUG_CONVENTION: Final = re.compile(r"\bcc: DW_CC_LLVM_OpenCLKernel, ")
-_LIMIT_S: Final = 60.0
 _WARNINGS: Final = (
     "-Wno-unknown-warning-option", "-Wno-linker-warnings", "-Wno-c23-extensions",
     # Errors since clang 15, remarks in the compilers that most public sources were written for.
@@ -108,7 +107,7 @@ class Compiled:
 def compile_kernel(
     source: str, options: Sequence[str] = (), target: Target | None = None, *,
     dialect: Dialect | None = None, include_folders: Sequence[Path | str] = (),
-    source_name: str = "<source>", limit_s: float = _LIMIT_S,
+    source_name: str = "<source>", limit_s: float = 60.0,
 ) -> Compiled:  # fmt: skip
     """Compile OpenCL C; it reads no file but those of its folders, and -I must lie within them."""
     target = target or Target.parse("ir")

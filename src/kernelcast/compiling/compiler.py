@@ -20,8 +20,6 @@ LEAST_VERSION = 15
 """Earlier ones lack built-in functions of OpenCL C 3.0 and files that only appear to be there."""
 _VERSION = re.compile(r"clang version (\d+)\.(\d+)\.(\d+)[^\n]*")
 _VERSION_LIMIT_S = 20
-_MEMORY_LIMIT_BYTES = 8 << 30  # address space: zig's binary and its reservations take 1 GB
-_OUTPUT_LIMIT_BYTES = 256 << 20
 _INSTALL = (
     "install it with `pip install 'kernelcast[compile]'`, install clang 15 or later on the path, "
     f"or set {VARIABLE} to such a clang"
@@ -125,7 +123,8 @@ def _limit(pid: int, limit_s: float) -> None:
     import resource
 
     for kind, most in (
-        (resource.RLIMIT_AS, _MEMORY_LIMIT_BYTES), (resource.RLIMIT_FSIZE, _OUTPUT_LIMIT_BYTES),
+        # Address space: zig's binary and its reservations take 1 GB.
+        (resource.RLIMIT_AS, 8 << 30), (resource.RLIMIT_FSIZE, 256 << 20),
         (resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, int(limit_s) + 1),
     ):  # fmt: skip
         with contextlib.suppress(OSError, ValueError):  # it has ended, or its limit is lower

@@ -18,7 +18,6 @@ from kernelcast.compiling.compilation import Compiled
 
 Value = Any
 """Of a register: an int that all work-items have, an array with one for each, None if not known."""
-_MOST_STEPS: Final = 30_000
 _MOST_TURNS: Final = 1 << 40
 _LABEL: Final = re.compile(r"^(\$[\w$]+):")
 _LINE: Final = re.compile(r"^\s+(?:@(!?)(%\w+)\s+)?([a-z][\w.:]*)\s*(.*?);")
@@ -215,7 +214,7 @@ class _WorkGroup:
             place for place, one in enumerate(self._blocks)
             if one.instructions and one.instructions[0].name in {"bar", "barrier"}
         }  # fmt: skip
-        for _ in range(_MOST_STEPS):
+        for _ in range(30_000):
             if not waiting:
                 return visits / self._warps
             place = min(waiting, key=lambda one: (one in barriers, one))

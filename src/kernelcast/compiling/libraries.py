@@ -36,7 +36,6 @@ _TOOLKITS: Final = ("CUDA_HOME", "CUDA_PATH")
 _LIBDEVICE: Final = "nvvm/libdevice/libdevice.10.bc"
 # Fences and shuffles that wait for a warp came with Volta; what is linked takes its caller's.
 _LEAST_PROCESSOR: Final = {CodeFormat.PTX: ("-target-cpu", "sm_70", "-target-feature", "+ptx60")}
-_LIMIT_S: Final = 120
 _DECIDING: Final = frozenset({".h", ".cl", ".py"})
 
 
@@ -125,7 +124,7 @@ def _run(name: str, code_format: CodeFormat, compiler: Compiler, folder: Path) -
             "-emit-llvm-bc", "-o", "library.bc",
             str(_SOURCES / f"{name}.cl"),
         ],
-        folder, _LIMIT_S,
+        folder, 120,
     )  # fmt: skip
     if status != 0:
         msg = f"{compiler.identity} cannot compile the built-in functions {name}.cl: {output}"

@@ -15,7 +15,6 @@ from kernelcast.compiling.libraries import list_cuda_folders
 from kernelcast.compiling.targets import choose_processor
 from kernelcast.records.errors import CompileError, MissingExtraError
 
-_LIMIT_S: Final = 120.0
 _ENTRY: Final = re.compile(r"Compiling entry function '([^']+)'")
 _NUMBERS: Final = {
     "registers": re.compile(r"Used (\d+) registers"),
@@ -53,7 +52,7 @@ def find_ptxas() -> Path | None:
 def _list_processors(ptxas: Path) -> tuple[str, ...]:
     """List the GPUs that it knows: that of CUDA 13 knows none before sm_75."""
     with tempfile.TemporaryDirectory(prefix="kernelcast-ptxas-") as made:
-        _, text = run_limited([str(ptxas), "--help"], Path(made), _LIMIT_S)
+        _, text = run_limited([str(ptxas), "--help"], Path(made), 120.0)
     return tuple(dict.fromkeys(_SUPPORTED.findall(text)))
 
 
@@ -71,7 +70,7 @@ def assemble_ptx(text: str, processor: str) -> dict[str, PtxasFacts]:
         with tempfile.TemporaryDirectory(prefix="kernelcast-ptxas-") as made:
             Path(made, "code.ptx").write_text(text, encoding="utf-8")
             command = [str(ptxas), "-arch", architecture, "-v", "code.ptx", "-o", "code.cubin"]
-            code, output = run_limited(command, Path(made), _LIMIT_S)
+            code, output = run_limited(command, Path(made), 120.0)
         if code != 0:
             raise CompileError(output.strip() or f"ptxas ended with status {code}")
         entry = {name: asdict(facts) for name, facts in _read(output).items()}

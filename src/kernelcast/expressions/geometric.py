@@ -21,9 +21,6 @@ from kernelcast.expressions.polynomials import (
 from kernelcast.expressions.symbols import Symbol
 from kernelcast.records.errors import InputError
 
-_LARGEST = 2**63 - 1
-_LONGEST = 2**32
-
 
 @dataclass(frozen=True, slots=True)
 class Geometric(Composite):
@@ -105,9 +102,9 @@ def geometric(start: Operand, factor: int, iteration: Operand, *, is_division: b
 def _count_powers(factor: int) -> int:
     """Give the largest exponent whose power fits 64 bits."""
     if abs(factor) < 2:
-        return _LONGEST
+        return 2**32
     exponent, power = 0, abs(factor)
-    while power <= _LARGEST:
+    while power <= 2**63 - 1:
         exponent, power = exponent + 1, power * abs(factor)
     return exponent
 

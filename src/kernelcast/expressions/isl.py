@@ -37,8 +37,6 @@ from kernelcast.expressions.symbols import Symbol
 
 _IN, _DIV = islpy.dim_type.in_, islpy.dim_type.div
 _LARGEST = 2**62
-_MOST_OPERATIONS = 10_000
-"""Steps of isl's solver for one question; they take 2 ms, or 0.15 s where numbers grow large."""
 
 
 class NotKnownError(Exception):
@@ -52,8 +50,11 @@ class TooHardError(NotKnownError):
     """A question took too many steps: more of that kind would cost more than the answers say."""
 
 
-def make_context(most_operations: int = _MOST_OPERATIONS) -> islpy.Context:
-    """Make what sets that meet have in common, and what bounds the work for a question."""
+def make_context(most_operations: int = 10_000) -> islpy.Context:
+    """Make what sets that meet have in common, and what bounds the work for a question.
+
+    The solver's usual steps take 2 ms, or 0.15 s where numbers grow large.
+    """
     context = islpy.Context()
     context.set_max_operations(most_operations)
     return context

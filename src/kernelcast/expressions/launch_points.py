@@ -22,7 +22,6 @@ SLAB: Final = Symbol(SymbolKind.LOOP, "slab of the index space")
 """Stands for the number of a slab."""
 _PARTS: Final = {SymbolKind.GROUP_ID, SymbolKind.LOCAL_ID, SymbolKind.LOCAL_SIZE}
 _IDS: Final = (SymbolKind.GROUP_ID, SymbolKind.LOCAL_ID, SymbolKind.GLOBAL_ID)
-_LARGEST: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ class LaunchPoints:
         self, access: MemoryAccess, split: frozenset[int], *, is_exact: bool
     ) -> "_Reach | None":
         """Say which points reach an access; None if that is not known as exactly as it must be."""
-        small = {name: value for name, value in self.scalars.items() if abs(value) < _LARGEST}
+        small = {name: value for name, value in self.scalars.items() if abs(value) < 2**62}
         replaced: dict[Symbol, Operand] = {**bind_names(small)}
         for axis in list_axes(self.ndrange):
             group_id, local_id, global_id = (Symbol(kind, axis=axis.number) for kind in _IDS)

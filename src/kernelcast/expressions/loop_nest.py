@@ -154,10 +154,6 @@ class LoopNest:
         return replace(self, accesses=accesses, branches=(), decisions=())
 
 
-_MOST_OPERATIONS = 20_000_000
-"""Steps of the solver for one count; it takes some 3 ms for the rows of a square of 4000."""
-
-
 class IterationSpace:
     """Iterations of a nest of one size; decisions on data hold for a share `taken` of them."""
 
@@ -169,7 +165,8 @@ class IterationSpace:
     ) -> None:
         self._values = values
         self._taken = taken
-        self._context = make_context(_MOST_OPERATIONS)
+        # Steps of the solver for one count; it takes some 3 ms for the rows of a square of 4000.
+        self._context = make_context(20_000_000)
         self._shares: dict[tuple[Condition, tuple[int, int] | None], float] = {}
         self._own = [Symbol(SymbolKind.LOOP, loop.name) for loop in loops]
         # Sets have a point per iteration, whatever a loop starts from and steps by.
@@ -312,15 +309,12 @@ def _size(points: islpy.Set) -> int:
     return size
 
 
-_MOST_DECISIONS = 4
-"""Of which all outcomes are tried; of more, that all hold and that none does."""
-
-
 def list_outcomes(nest: LoopNest) -> Iterator[LoopNest]:
     """Give the nest as it is if each condition on data always holds, or never: all ways."""
     count = len(nest.decisions)
     every = (
-        product((0, 1), repeat=count) if count <= _MOST_DECISIONS else ((0,) * count, (1,) * count)
+        # All outcomes of a few are tried; of more, that all hold and that none does.
+        product((0, 1), repeat=count) if count <= 4 else ((0,) * count, (1,) * count)
     )
     for sides in every:
         yield decide(nest, dict(zip(nest.decisions, sides, strict=True)))

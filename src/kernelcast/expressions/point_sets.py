@@ -26,9 +26,6 @@ from kernelcast.expressions.isl import (
 from kernelcast.expressions.polynomials import Expr
 from kernelcast.expressions.symbols import Symbol
 
-_MOST_PIECES = 4
-"""Of which bounds are taken piece by piece; of more, they are those of the hull."""
-_MOST_BASIC_SETS = 32
 _IN, _SET = islpy.dim_type.in_, islpy.dim_type.set
 
 
@@ -64,14 +61,15 @@ class PointSet:
                     with answering(self.context):
                         met = self._space.to_isl_set(part, approximates=approximates)
                         left = points.intersect(met).coalesce()
-                    if left.n_basic_set() > _MOST_BASIC_SETS:
+                    if left.n_basic_set() > 32:
                         raise TooHardError
                     points = left
                 except TooHardError:
                     if not approximates:
                         raise
         self._points = self._hull = points
-        if approximates and points.n_basic_set() > _MOST_PIECES:
+        # Bounds of few pieces are taken piece by piece; of more, they are those of the hull.
+        if approximates and points.n_basic_set() > 4:
             with answering(context):
                 self._hull = islpy.Set.from_basic_set(points.simple_hull())
 

@@ -23,8 +23,6 @@ from kernelcast.expressions.launch_points import LaunchPoints, PlacedAccesses
 from kernelcast.features.touched_ranges import bind_launch, bind_loops
 from kernelcast.records.ndrange import NDRange
 
-_MOST_VALUES = 1 << 17
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overrun:
@@ -158,7 +156,7 @@ def _find_curve(placed: PlacedAccesses, before: int, behind: int) -> dict[Symbol
     if not symbols:
         return {}
     ranges = [placed.points.list_values(one) for one in symbols]
-    if math.prod(map(len, ranges)) > _MOST_VALUES:
+    if math.prod(map(len, ranges)) > 1 << 17:
         raise NotKnownError
     values = [np.arange(one.start, one.stop, dtype=np.int64) for one in ranges]
     bounds = placed.points.bound(placed.offset_bytes, symbols)

@@ -17,9 +17,6 @@ _KINDS = (
     SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID, SymbolKind.LOCAL_SIZE,
     SymbolKind.GLOBAL_SIZE, SymbolKind.GROUP_COUNT, SymbolKind.GLOBAL_OFFSET,
 )  # fmt: skip
-# To copy so many bytes takes about as long as to begin a copy anew.
-_LEAST_GAP_BYTES = 32 << 10
-_MOST_PIECES = 2048
 _LOCAL = frozenset({MemorySpace.LOCAL, MemorySpace.PRIVATE})
 
 
@@ -100,7 +97,8 @@ def _list_pieces(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> lis
     known = bind_loops(access, ranges)
     if known is None or access.offset_bytes is None:
         return []
-    pieces = bound_pieces(access.offset_bytes, known, least_gap=_LEAST_GAP_BYTES, most=_MOST_PIECES)
+    # To copy 32 KiB takes about as long as to begin a copy anew.
+    pieces = bound_pieces(access.offset_bytes, known, least_gap=32 << 10, most=2048)
     return [(low, high + access.bytes) for low, high in pieces]
 
 

@@ -28,7 +28,6 @@ _COUNTING = re.compile(r"atom(?:ic)?_(?:fetch_)?(inc|dec|add|sub)(?:_explicit)?"
 _DOWN = ("dec", "sub")
 _SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
 _OWN = frozenset((SymbolKind.GLOBAL_ID, SymbolKind.CONTENT))
-_GROUPS_TRIED_EACH = 64  # in each dimension
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,7 +96,7 @@ def _is_shared(offset: object, code: Code, loop: Loop) -> bool:
     if not groups:
         return True
     # Queues that some work-groups share, as by `get_group_id(0) % queues`.
-    places = np.indices((_GROUPS_TRIED_EACH,) * len(groups)).reshape(len(groups), -1)
+    places = np.indices((64,) * len(groups)).reshape(len(groups), -1)
     bindings: dict[Symbol, np.ndarray] = dict(zip(groups, places, strict=True))
     try:
         values = offset.evaluate(bindings)

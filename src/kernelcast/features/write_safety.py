@@ -172,7 +172,6 @@ def _unite(starts: IntArray, stops: IntArray, slabs: IntArray) -> tuple[IntArray
 
 
 _SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
-_MOST_DETAIL = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -272,7 +271,7 @@ def _find_disjoint(
     size_bytes: int,
 ) -> WrittenRanges | None:
     """Find what each slab writes, if that is provably nobody else's."""
-    for detail in range(_MOST_DETAIL + 1):
+    for detail in range(3):
         try:
             written = find_footprint(stores, launch, size_bytes, detail=detail)
             if not written.is_disjoint:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -121,9 +120,6 @@ def find_index_buffers(facts: KernelFacts) -> frozenset[str]:
     return read_only if decide & read_only else frozenset()
 
 
-_BITS: Final = 32
-
-
 def choose_work_groups(ndrange: NDRange, count: int = 8, seed: int = 0) -> tuple[int, ...]:
     """Choose work-groups spread over the index space at random steps, first and last among them."""
     total = ndrange.work_group_count
@@ -136,7 +132,7 @@ def choose_work_groups(ndrange: NDRange, count: int = 8, seed: int = 0) -> tuple
     found, low = [0], 1
     for place in range(1, strata + 1):
         high = 1 + (total - 2) * place // strata
-        found.append(low if high == low + 1 else low + (next(draws) * (high - low) >> _BITS))
+        found.append(low if high == low + 1 else low + (next(draws) * (high - low) >> 32))
         low = high
     return (*found, total - 1)
 
@@ -144,4 +140,4 @@ def choose_work_groups(ndrange: NDRange, count: int = 8, seed: int = 0) -> tuple
 @lru_cache(maxsize=64)
 def _draw(count: int, seed: int) -> tuple[int, ...]:
     """Draw numbers of 32 bits: a generator takes longer to make than all else here."""
-    return tuple(np.random.default_rng(seed).integers(1 << _BITS, size=count).tolist())
+    return tuple(np.random.default_rng(seed).integers(1 << 32, size=count).tolist())

@@ -122,9 +122,6 @@ WARP_WIDTH = 32
 BUDGET = 65_536
 """Addresses evaluated per access, at most: about 10 ms. Beyond, some iterations stand for all."""
 
-_BUFFER_STRIDE = 1 << 44
-"""Keeps recorded buffers apart, as far as sectors and banks go."""
-
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -247,7 +244,8 @@ def _gather(recorded: RecordedAddresses, width: int) -> tuple[IntArray, IntArray
     lane = (recorded.local_ids % width)[order]
     offsets = np.zeros((int(is_first.sum()), width), dtype=np.int64)
     is_active = np.zeros(offsets.shape, dtype=np.bool_)
-    apart = recorded.offsets_bytes + np.maximum(recorded.buffers, 0) * _BUFFER_STRIDE
+    # The stride keeps recorded buffers apart, as far as sectors and banks go.
+    apart = recorded.offsets_bytes + np.maximum(recorded.buffers, 0) * (1 << 44)
     offsets[row, lane] = apart[order]
     is_active[row, lane] = True
     return ordered[0][is_first], offsets, is_active

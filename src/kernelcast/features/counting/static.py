@@ -31,9 +31,6 @@ BUDGET = 400_000
 """Iterations enumerated per way on which a counter is reached, at most: about 20 ms."""
 
 NOTHING_KNOWN: Mapping[str, Numbers] = {}
-_WIDEST_KEY = 2**62
-# Work-items are put into classes by a table where it has at most so many entries for each.
-_MOST_TABULATED = 8
 
 Counts = tuple[npt.NDArray[np.float64], bool]
 
@@ -120,11 +117,12 @@ def _classify(
         low = int(value.min())
         extent = int(value.max()) - low + 1
         width *= extent
-        if width > _WIDEST_KEY:
+        if width > 2**62:
             everything = np.arange(key.size)
             return everything, everything
         key = key * extent + (value - low)
-    if width > _MOST_TABULATED * key.size:
+    # A table pays where it has at most so many entries for each work-item.
+    if width > 8 * key.size:
         _, chosen, place = np.unique(key, return_index=True, return_inverse=True)
         return chosen.astype(np.int64), place.reshape(-1).astype(np.int64)
     # The same without sorting.

@@ -15,9 +15,6 @@ from kernelcast.features.counting.bindings import bind_ids
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.operations import MemorySpace
 
-_MOST_ITEMS: Final = 1 << 16
-_MOST_GROUPS: Final = 64
-_MOST_COMPARED: Final = 1 << 17  # work-items: a few milliseconds for each access
 _UNITS_BYTES: Final = (64, 4096)
 _SPACES: Final = frozenset({MemorySpace.GLOBAL, MemorySpace.CONSTANT})
 
@@ -27,7 +24,7 @@ def count_touched_bytes(
 ) -> float:
     """Estimate bytes that a launch touches by each buffer's widest access on some groups."""
     total = ndrange.work_group_count
-    count = max(1, min(total, _MOST_GROUPS, _MOST_ITEMS // ndrange.work_group_size))
+    count = max(1, min(total, 64, (1 << 16) // ndrange.work_group_size))
     items = bind_ids(ndrange, sorted({total * place // count for place in range(count)}))
     known = items.bindings | bind_names(scalars)
     most: dict[str, float] = {}
@@ -50,7 +47,8 @@ def compare_touched(
     if not accesses or not all(one.is_exact and one.buffer for one in accesses):
         return None
     total, counts = ndrange.work_group_count, ndrange.group_counts
-    most = max(1, _MOST_COMPARED // ndrange.work_group_size)
+    # So many work-items take a few milliseconds for each access.
+    most = max(1, (1 << 17) // ndrange.work_group_size)
     strides = np.cumprod([1, *counts[:-1]])
     places = np.indices(box.shape).reshape(len(counts), -1).T + np.array(box.start)
     own = np.sort(places @ strides)[:most]

@@ -32,15 +32,6 @@ _MOST_ITEMS_WITH_CONTENTS, _MOST_IN_ALL_WITH_CONTENTS = 400_000, 4096
 _MOST_PER_BOX_WITH_CONTENTS = 2048
 # To choose places a tenth of that is enough.
 _MOST_ITEMS_FOR_PLACES, _MOST_IN_ALL_FOR_PLACES = 100_000, 1024
-_PLACES_BY_WORK = 64
-# A work-group with more than such a share of the work is a sample's usual budget by itself.
-_LARGEST_SHARE = 0.02
-_BUDGET = 50_000
-# Of the work-groups that are counted, so many nearest to the mean stand for all.
-_TYPICAL_SHARE = 0.25
-_FEWEST_TYPICAL = 16
-# None of them is further from it than the nearest one, times this.
-_ALIKE = 2.0
 # Work-items that a CPU runtime's vectors and a GPU's warps take in step, mostly.
 _IN_STEP = (8, 32)
 # Multiples of the golden ratio's fraction keep step with no row length.
@@ -112,7 +103,7 @@ def profile_work(
     )
     inside = [_choose_inside(box, ndrange.group_counts, per_box) for box in boxes]
     numbers = sorted({*everywhere, *(one for chosen in inside for one in chosen)})
-    sample = count_statically(facts, ndrange, scalars, numbers, budget=_BUDGET, contents=contents)
+    sample = count_statically(facts, ndrange, scalars, numbers, budget=50_000, contents=contents)
     by_count: dict[tuple[tuple[int, int], ...], float] = defaultdict(float)
     for block in facts.blocks:
         by_count[block.count] += count_instructions(block.operations)
@@ -129,9 +120,10 @@ def profile_work(
     # Typical work-groups do most nearly the mean work. Those that do next to nothing are never
     # near: what a launch pays beside them hides it.
     apart = np.abs(np.log(np.maximum(weights, np.finfo(np.float64).tiny)))
-    count = max(int(_TYPICAL_SHARE * len(weights)), min(_FEWEST_TYPICAL, len(weights)))
+    count = max(int(0.25 * len(weights)), min(16, len(weights)))
     nearest = np.argsort(apart, kind="stable")[:count]
-    typical = np.sort(nearest[apart[nearest] <= apart.min() + math.log(_ALIKE)])
+    # None is further from the mean than the nearest one, times two.
+    typical = np.sort(nearest[apart[nearest] <= apart.min() + math.log(2.0)])
     by_work = _choose_by_work(weights, total)
     return WorkProfile(
         weights=_weigh(work, in_boxes, in_all),
@@ -163,8 +155,9 @@ def _weigh(work: FloatArray, in_boxes: Sequence[list[int]], in_all: list[int]) -
 
 def _choose_by_work(weights: FloatArray, total: int) -> npt.NDArray[np.intp]:
     """Choose the work-groups in the middles of equal shares of the work; heavy ones repeat."""
-    shares = (np.arange(_PLACES_BY_WORK) + 0.5) / _PLACES_BY_WORK
-    reached = np.cumsum(np.minimum(weights, max(_LARGEST_SHARE * total, 1.0)))
+    shares = (np.arange(64) + 0.5) / 64
+    # A work-group with more than a fiftieth of the work is a sample's usual budget by itself.
+    reached = np.cumsum(np.minimum(weights, max(0.02 * total, 1.0)))
     found: npt.NDArray[np.intp] = np.searchsorted(reached, shares * reached[-1])
     return found
 

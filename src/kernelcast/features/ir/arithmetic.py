@@ -31,17 +31,9 @@ from kernelcast.expressions import (
 )
 from kernelcast.features.ir.values import is_non_negative, range_of
 
-_LONGEST_SHIFT: Final = 62
 _TOO_LARGE: Final = 400
 """Terms beyond which an expression is given up: multiplied out, it would grow without end."""
-_WRAPPING: Final = 1 << 16
-"""A factor from which on products of indices are taken to wrap: hashes, random numbers."""
 _UINT_BITS: Final = 32
-_FARTHEST: Final = 1 << 40
-_NARROW_BITS: Final = 16
-_MOST_RUNS: Final = 4
-"""Runs of ones, or single ones, beyond which a mask is given up: each adds a remainder."""
-_LARGEST_LOCAL_ID: Final = (1 << 15) - 1
 
 
 class Arithmetic:
@@ -60,9 +52,10 @@ class Arithmetic:
         if is_signed or result.constant_value is not None or not result.products:
             return result
         largest = max(abs(factor) for _, factor in result.products)
-        if bits == _UINT_BITS and largest >= _WRAPPING:
+        # Products of indices with factors so large are taken to wrap: hashes, random numbers.
+        if bits == _UINT_BITS and largest >= 1 << 16:
             return floor_mod(result, 1 << _UINT_BITS)
-        return None if largest >= _FARTHEST else result
+        return None if largest >= 1 << 40 else result
 
     def is_non_negative(self, expr: Expr) -> bool:
         """Tell whether an expression is known not to be negative."""
@@ -80,7 +73,7 @@ class Arithmetic:
         if opcode in ("shl", "lshr", "ashr"):
             places = two.constant_value
             if places is not None:
-                if not 0 <= places <= _LONGEST_SHIFT:
+                if not 0 <= places <= 62:
                     return None
                 power = 1 << places
                 if opcode == "shl":
@@ -148,7 +141,7 @@ class Arithmetic:
         value = number.constant_value
         if value is not None:
             return Expr.constant(value if is_signed else value % (1 << bits))
-        if bits > _NARROW_BITS:
+        if bits > 16:
             return number
         size = 1 << bits
         start = -(size // 2) if is_signed else 0
@@ -165,7 +158,7 @@ def _unsigned_constant(expr: Expr, bits: int) -> Expr:
 def _fits(expr: Expr, least: int, most: int, unsigned: Mapping[str, int]) -> bool:
     atom = expr.sole_atom
     if getattr(atom, "kind", None) is SymbolKind.LOCAL_ID:
-        return most >= _LARGEST_LOCAL_ID
+        return most >= (1 << 15) - 1
     low, high = range_of(expr, unsigned)
     return least <= low and high <= most
 
@@ -217,7 +210,8 @@ def _mask(expr: Expr, number: int) -> Expr | None:
         rest = _mask(expr, ~number)
         return None if rest is None else expr - rest
     total = Expr.constant(0)
-    for _ in range(_MOST_RUNS):
+    # Each run of ones adds a remainder: a mask of more is given up.
+    for _ in range(4):
         if not number:
             return total
         low = number & -number

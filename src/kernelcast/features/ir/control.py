@@ -6,10 +6,6 @@ from typing import Final, TypeAlias
 
 from kernelcast.features.ir.module import Function, Instruction
 
-_MOST_TERMS: Final = 32
-_MOST_CHOICES: Final = 100
-"""In a term; conditions that are nested more deeply are not followed."""
-
 Choice: TypeAlias = tuple[str, int]
 """Terminator of a block and the number of the edge that is taken; for a loop that may be left to
 several places, its header with `_LEFT` before it and the number of the place."""
@@ -197,7 +193,7 @@ class ControlFlow:
             if more is None:
                 return None
             found = self._simplify([*found, *more])
-            if len(found) > _MOST_TERMS:
+            if len(found) > 32:
                 return None
         return found or None
 
@@ -224,7 +220,8 @@ class ControlFlow:
         labels = self.successors[label]
         if terms is None or len(set(labels)) == 1 or (loop is not None and loop.test == label):
             return terms
-        if any(len(term) >= _MOST_CHOICES for term in terms):
+        # Conditions that are nested more deeply are not followed.
+        if any(len(term) >= 100 for term in terms):
             return None
         edges = frozenset(number for number, one in enumerate(labels) if one == labels[edge])
         return [{**term, label: edges} for term in terms]

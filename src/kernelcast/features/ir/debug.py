@@ -15,7 +15,6 @@ _LOCATION: Final = re.compile(
 _REFERENCE: Final = re.compile(r"!(\d+)")
 _UNSIGNED: Final = frozenset(("DW_ATE_unsigned", "DW_ATE_unsigned_char", "DW_ATE_boolean"))
 _SIGNED: Final = frozenset(("DW_ATE_signed", "DW_ATE_signed_char"))
-_LONGEST_TEXT: Final = 80
 _EXPRESSION: Final = re.compile(r"[\w.]+|->|\s+(?=\[|->|\.\w)")
 
 
@@ -270,7 +269,7 @@ def read_expression(lines: list[str], line: int, column: int) -> str:
             break
         place = match.end()
     shown = " ".join(text[start:place].split())
-    return shown if len(shown) <= _LONGEST_TEXT else shown[: _LONGEST_TEXT - 3] + "..."
+    return shown if len(shown) <= 80 else shown[:77] + "..."
 
 
 def read_operand_before(line: str) -> str:

@@ -22,7 +22,6 @@ from kernelcast.features.ir.slices import Code
 _IDS: Final = frozenset(("get_global_id", "get_local_id"))
 _ORDERS: Final = ("slt", "sgt", "sle", "sge", "ult", "ugt", "ule", "uge")
 _SUMS: Final = ("add", "sub")
-_INT_BITS: Final = 32
 
 
 class _Way(IntEnum):
@@ -173,7 +172,7 @@ class Forms:
         both = replace(_add(left, right), is_plain=False)
         if both.way is _Way.NONE and not is_sum and _is_power(one):
             return replace(both, has_number=True)  # what is shifted does not meet what is added
-        if bits_of(one.type) != _INT_BITS or both.way in (_Way.NONE, _Way.LOST):
+        if bits_of(one.type) != 32 or both.way in (_Way.NONE, _Way.LOST):
             return both
         if "nsw" not in one.flags and one.opcode in (*_SUMS, "mul"):
             return replace(both, way=_Way.LOST)

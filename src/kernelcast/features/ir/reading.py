@@ -22,9 +22,6 @@ from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 
-_STACK_BYTES = 512 << 20
-"""Address space; memory is taken only as far as the stack grows."""
-_MOST_FRAMES = 60_000
 _LOCK = threading.Lock()
 
 Result = TypeVar("Result")
@@ -42,9 +39,10 @@ def run_deep(function: Callable[[], Result]) -> Result:
             errors.append(error)
 
     with _LOCK:  # both settings are the whole process's
-        frames, stack_bytes = sys.getrecursionlimit(), threading.stack_size(_STACK_BYTES)
+        # Address space; memory is taken only as far as the stack grows.
+        frames, stack_bytes = sys.getrecursionlimit(), threading.stack_size(512 << 20)
         try:
-            sys.setrecursionlimit(max(frames, _MOST_FRAMES))
+            sys.setrecursionlimit(max(frames, 60_000))
             thread = threading.Thread(target=run, name="kernelcast deep stack")
             thread.start()
             thread.join()
@@ -60,8 +58,6 @@ def run_deep(function: Callable[[], Result]) -> Result:
 _TYPE = re.compile(r"unknown type name '(\w+)'")
 _VALUE = re.compile(r"use of undeclared identifier '(\w+)'")
 _VECTOR = re.compile(r"vec|(?<!\d)[234]$", re.IGNORECASE)
-_NUMBER = 16
-"""What a number is taken as where one is needed: a size that is not small or odd."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +77,8 @@ class Placeholder:
         if self.type_name:
             return f"typedef {self.type_name} {self.name};"
         if is_constant:
-            return f"enum {{ {self.name} = {_NUMBER} }};"
+            # A size that is neither small nor odd.
+            return f"enum {{ {self.name} = 16 }};"
         return f"extern constant int {self.name};"
 
     @property
@@ -98,8 +95,6 @@ _ERROR: Final = re.compile(r"^(\S*:\d+:\d+): (?:fatal )?error: (.*)$", re.MULTIL
 _LANGUAGE: Final = re.compile(r"-cl-std=", re.IGNORECASE)
 # What is tried: 1.2, which has fewer words that a source can collide with, and all that came later.
 _LANGUAGES: Final = ((), ("-cl-std=CL3.0",), ("-cl-std=CL2.0",))
-_ROUNDS: Final = 6
-_SHOWN_ERRORS: Final = 20
 _EXTENSIONS: Final = Dialect().extensions | {
     "cl_khr_subgroups", "cl_khr_subgroup_shuffle", "cl_khr_gl_msaa_sharing", "cl_khr_depth_images",
     "cl_khr_mipmap_image",
@@ -216,7 +211,7 @@ def _fill_in(
     placeholders: list[Placeholder] = []
     messages = errors = read_errors(first)
     are_constants = False
-    for _ in range(_ROUNDS):
+    for _ in range(6):
         have = {one.name for one in placeholders}
         types, values = (
             [
@@ -240,7 +235,7 @@ def _fill_in(
         placeholders += more
         lines = [one.declare(is_constant=are_constants) for one in placeholders]
         gaps = [Gap(line=0, reason=one.advice) for one in placeholders] + [
-            Gap(line=0, reason=f"error in the source: {one}") for one in errors[:_SHOWN_ERRORS]
+            Gap(line=0, reason=f"error in the source: {one}") for one in errors[:20]
         ]
         try:
             text = "\n".join([*lines, f'#line 1 "{_NAME}"', source])

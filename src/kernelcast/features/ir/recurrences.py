@@ -28,7 +28,6 @@ from kernelcast.features.ir.values import (
 )
 
 REASON: Final = "changes from iteration to iteration in a way that is not followed"
-_LARGEST_FACTOR: Final = 1 << 31
 
 
 @dataclass(slots=True)
@@ -88,7 +87,7 @@ def _find_geometric(start: Expr, after: Expr, before: Symbol, symbol: Symbol) ->
     split = after.split(before)
     if split is not None and split[0].is_zero:
         factor = split[1].constant_value
-        if factor is None or abs(factor) >= _LARGEST_FACTOR:
+        if factor is None or abs(factor) >= 1 << 31:
             return None
         return geometric(start, factor, symbol, is_division=False)
     atom = after.sole_atom

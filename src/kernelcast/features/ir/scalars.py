@@ -103,8 +103,6 @@ _IDS: Final = {
 _CONVERSION: Final = re.compile(r"convert_(u?)(char|short|int|long)\d*(_sat)?(_rt\w)?")
 _CONVERTED_BITS: Final = {"char": 8, "short": 16, "int": 32, "long": 64}
 _PRODUCTS: Final = frozenset(("mul24", "mad24", "mad", "fma"))
-_MOST_LANES: Final = 16
-_LARGEST_NAMED: Final = (1 << 31) - 1
 
 
 def name_called(instruction: Instruction) -> str:
@@ -752,7 +750,7 @@ class Evaluator:
         constant = offset.constant_value if isinstance(offset, Expr) else None
         if memory.role is Role.ARGUMENT and memory.space is MemorySpace.CONSTANT:
             # A name that the source does not define.
-            self.largest_unsigned[memory.name] = _LARGEST_NAMED
+            self.largest_unsigned[memory.name] = (1 << 31) - 1
             return Expr.symbol(Symbol(SymbolKind.SCALAR, memory.name))
         if memory.role is Role.ARGUMENT:
             if constant is None:
@@ -1078,7 +1076,7 @@ def _move_lanes(opcode: str, values: list[Value], one: Instruction) -> Value:
         vector, lane, index = values
         place = index.constant_value if isinstance(index, Expr) else None
         count = lanes_of(one.type)
-        if isinstance(vector, Opaque) and count <= _MOST_LANES:
+        if isinstance(vector, Opaque) and count <= 16:
             vector = Lanes((vector,) * count)
         if isinstance(vector, Lanes) and place is not None and 0 <= place < count:
             lanes = list(vector.lanes)

@@ -21,8 +21,6 @@ from kernelcast.expressions.intervals import Range, find_range
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
 
-_MOST_PLACES = 4
-
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
@@ -208,7 +206,7 @@ def merge(condition: Condition, then: Value, otherwise: Value) -> Value:
                     then.memory, as_number(merge(condition, then.offset, otherwise.offset))
                 )
         chosen = Choice(condition, then, otherwise)
-        if sum(1 for _ in places_of(chosen)) > _MOST_PLACES:
+        if sum(1 for _ in places_of(chosen)) > 4:
             return blur(chosen, reason="the pointer is one of many")
         return chosen
     if isinstance(then, Lanes) and isinstance(otherwise, Lanes):
