@@ -17,8 +17,6 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.workers import Task
 
-_MOST_SIDES = 9
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSizeTask:
@@ -85,10 +83,9 @@ def _list_sides(size: int, most: int) -> list[int]:
     if len(powers) > 4 or limit <= 1:
         return powers
     divisors = [one for one in range(1, limit + 1) if size % one == 0]
-    if len(divisors) <= _MOST_SIDES:
+    if len(divisors) <= 9:
         return divisors
-    step = (len(divisors) - 1) / (_MOST_SIDES - 1)
-    return sorted({divisors[round(step * place)] for place in range(_MOST_SIDES)})
+    return sorted({divisors[round((len(divisors) - 1) * place / 8)] for place in range(9)})
 
 
 def _ask(

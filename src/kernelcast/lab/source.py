@@ -1,7 +1,7 @@
 """Reads a source that somebody typed: kernels, errors, and what each line executes."""
 
 import re
-from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from kernelcast.expressions.kernel_facts import ParameterFacts
@@ -79,7 +79,13 @@ def read_lab_source(task: SourceTask, report: ReportProgress) -> SourceReport:
         compiled = compile_source(task.source, task.build_options, "<source>")
     except CompileError as error:
         return SourceReport(kernels=(), errors=tuple(map(_read_error, read_errors(error))))
-    kernels = tuple(_list_kernels(compiled.kernels, task))
+    found = []
+    for name in compiled.kernels:
+        kernel = Kernel(name=name, source=task.source, build_options=task.build_options)
+        # What is wrong with it is told where it is asked about.
+        with suppress(KernelcastError):
+            found.append(SourceKernel(name=name, parameters=read_facts(kernel).parameters))
+    kernels = tuple(found)
     errors = tuple(map(_read_error, compiled.errors))
     if errors or task.problem is None:
         return SourceReport(kernels=kernels, errors=errors)
@@ -89,16 +95,6 @@ def read_lab_source(task: SourceTask, report: ReportProgress) -> SourceReport:
     except KernelcastError as error:
         return SourceReport(kernels=kernels, failure=str(error))
     return _annotate(features, kernels)
-
-
-def _list_kernels(names: Sequence[str], task: SourceTask) -> Iterator[SourceKernel]:
-    for name in names:
-        kernel = Kernel(name=name, source=task.source, build_options=task.build_options)
-        try:
-            facts = read_facts(kernel)
-        except KernelcastError:  # what is wrong with it is told where it is asked about
-            continue
-        yield SourceKernel(name=name, parameters=facts.parameters)
 
 
 def _read_error(text: str) -> SourceError:

@@ -398,9 +398,15 @@ def list_doubts(machine: MachineDescription, today: date | None = None) -> list[
         doubts.append(
             "it was disturbed: double precision is faster than single precision, which cannot be"
         )
+    judged: list[Trait[Any] | None] = [one.peak_per_s for one in machine.instructions]
+    for cache in machine.caches:
+        judged += (cache.latency_s, cache.load_bytes_per_s, cache.copy_bytes_per_s)
+    for memory in machine.memories:
+        judged += (*memory.load_bytes_per_s.values(), memory.copy_bytes_per_s, memory.latency_s)
+    judged += machine.costs.values()
     widths = [
         (one.high - one.low) / 2 / abs(one.value)
-        for one in _list_judged(machine)
+        for one in judged
         if one is not None and one.source is TraitSource.MEASURED
         and one.low is not None and one.high is not None and one.value
     ]  # fmt: skip
@@ -423,16 +429,6 @@ def find_age_days(machine: MachineDescription, today: date | None = None) -> int
     except ValueError:
         return None
     return ((today or datetime.now(UTC).date()) - day).days
-
-
-def _list_judged(machine: MachineDescription) -> Iterator[Trait[Any] | None]:
-    """List the numbers whose intervals tell whether a calibration was disturbed."""
-    yield from (instruction.peak_per_s for instruction in machine.instructions)
-    for cache in machine.caches:
-        yield from (cache.latency_s, cache.load_bytes_per_s, cache.copy_bytes_per_s)
-    for memory in machine.memories:
-        yield from (*memory.load_bytes_per_s.values(), memory.copy_bytes_per_s, memory.latency_s)
-    yield from machine.costs.values()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

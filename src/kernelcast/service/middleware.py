@@ -173,7 +173,9 @@ class Frame:
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         """Refuse what a page of another site has sent."""
-        host = _strip_port(headers.get("host", ""))
+        host = headers.get("host", "")
+        # The name without its port; brackets hold an IPv6 address.
+        host = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
         if self._hosts is not None and host not in self._hosts:
             names = ", ".join(sorted(self._hosts))
             raise ApiError(
@@ -264,10 +266,3 @@ def _bad_text() -> ApiError:
 
 async def _refuse(error: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
     await ErrorResponse(error.status, error.code, error.message)(scope, receive, send)
-
-
-def _strip_port(host: str) -> str:
-    """Give the name without its port."""
-    if host.startswith("["):
-        return host[: host.find("]") + 1]
-    return host.partition(":")[0]

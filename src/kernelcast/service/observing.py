@@ -28,7 +28,6 @@ from kernelcast.records.launch_identity import (
     LaunchIdentity,
     digest_arguments,
 )
-from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import RunTimes, summarise_runs
 from kernelcast.records.problem import Problem
@@ -170,7 +169,17 @@ class Observing:
             known = self._identities.get(key)
         if known is not None:
             return known
-        problem = replace(one.problem, ndrange=_choose_range(one))
+        ndrange, used = one.problem.ndrange, tuple(asked.local_size or ())
+        if used and used != ndrange.local_size:
+            if ndrange.local_size is not None:
+                msg = (
+                    f"observation {asked.key!r}: ran with local size {list(used)}, the problem "
+                    f"says {list(ndrange.local_size)}; leave it out, or send the problem that was "
+                    "run"
+                )
+                raise InputError(msg)
+            ndrange = replace(ndrange, local_size=used)
+        problem = replace(one.problem, ndrange=ndrange)
         is_late = time.monotonic() > ends_s
         counted = None if is_late else self._count_work(problem, one.caller)
         found = LaunchIdentity(
@@ -225,20 +234,6 @@ def identity_of(device: DeviceDescription) -> DeviceIdentity:
     return DeviceIdentity(
         id=device.id, name=device.name, platform=device.platform, driver=device.driver
     )
-
-
-def _choose_range(one: Reported) -> NDRange:
-    """Give the index space with the local size that was used."""
-    known, used = one.problem.ndrange, tuple(one.asked.local_size or ())
-    if not used or used == known.local_size:
-        return known
-    if known.local_size is not None:
-        msg = (
-            f"observation {one.asked.key!r}: ran with local size {list(used)}, the problem says "
-            f"{list(known.local_size)}; leave it out, or send the problem that was run"
-        )
-        raise InputError(msg)
-    return replace(known, local_size=used)
 
 
 @cache

@@ -97,8 +97,15 @@ def _choose_lines(log: Sequence[str], kernel: Kernel) -> list[str]:
         if found is not None:
             is_ours = found["file"].strip() in {kernel.source_name, ""}
             is_ours = is_ours and 1 <= int(found["line"]) <= len(lines)
-        is_told = is_ours if found else _is_sentence(line.strip(), words)
-        if is_told or (is_ours and _is_quotation(line, quotable)):
+        absent, quoted = _ABSENT.fullmatch(line.strip()), _QUOTED.fullmatch(line)
+        if found:
+            is_told = is_ours
+        elif absent:  # or a sentence without content
+            is_told = absent[absent.lastindex or 0] in words
+        else:
+            is_told = _SENTENCE.fullmatch(line.strip()) is not None
+        is_quotation = _bare(quoted["text"] if quoted else line) in quotable
+        if is_told or (is_ours and (is_quotation or _MARKS.fullmatch(line))):
             told.append(line)
         else:
             withheld += 1
@@ -108,19 +115,6 @@ def _choose_lines(log: Sequence[str], kernel: Kernel) -> list[str]:
         verb = "it does" if withheld == 1 else "they do"
         told.append(f"({what} withheld: {verb} not speak of the submitted source)")
     return told
-
-
-def _is_sentence(line: str, words: frozenset[str]) -> bool:
-    """Tell a sentence without content, or one that names a word of the source."""
-    absent = _ABSENT.fullmatch(line)
-    return absent[absent.lastindex or 0] in words if absent else bool(_SENTENCE.fullmatch(line))
-
-
-def _is_quotation(line: str, quotable: set[str]) -> bool:
-    quoted = _QUOTED.fullmatch(line)
-    if _bare(quoted["text"] if quoted else line) in quotable:
-        return True
-    return _MARKS.fullmatch(line) is not None
 
 
 def _bare(line: str) -> str:

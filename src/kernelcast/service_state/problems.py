@@ -26,8 +26,17 @@ class ProblemTable:
         """Keep a problem."""
         row = {"digest": digest, "content": content, "created_at": datetime.now(UTC)}
         with self._database.write() as connection:
-            if insert_once(connection, PROBLEMS, row, "digest"):
-                self._prune(connection)
+            if not insert_once(connection, PROBLEMS, row, "digest"):
+                return
+            count = connection.scalar(sa.select(sa.func.count()).select_from(PROBLEMS)) or 0
+            if count > self._most:
+                oldest = (
+                    sa.select(PROBLEMS.c.digest)
+                    .order_by(PROBLEMS.c.created_at)
+                    .limit(min(1000, count - self._most + self._most // 20))
+                )
+                digests = list(connection.scalars(oldest))
+                connection.execute(sa.delete(PROBLEMS).where(PROBLEMS.c.digest.in_(digests)))
 
     def find(self, digest: str) -> str | None:
         """Give a problem's text; None if it was never submitted, or so long ago."""
@@ -35,18 +44,6 @@ class ProblemTable:
         with self._database.read() as connection:
             found: str | None = connection.execute(wanted).scalar_one_or_none()
         return found
-
-    def _prune(self, connection: sa.Connection) -> None:
-        count = connection.scalar(sa.select(sa.func.count()).select_from(PROBLEMS)) or 0
-        if count <= self._most:
-            return
-        oldest = (
-            sa.select(PROBLEMS.c.digest)
-            .order_by(PROBLEMS.c.created_at)
-            .limit(min(1000, count - self._most + self._most // 20))
-        )
-        digests = list(connection.scalars(oldest))
-        connection.execute(sa.delete(PROBLEMS).where(PROBLEMS.c.digest.in_(digests)))
 
 
 class ChangeTable:

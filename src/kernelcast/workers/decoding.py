@@ -77,7 +77,7 @@ def _converter() -> "cattrs.Converter":
     made.register_structure_hook_func(
         lambda kind: kind == MaybeKnown, lambda value, _: _take_number(value, may_be_nan=True)
     )
-    made.register_structure_hook(datetime, lambda value, _: _take_moment(value))
+    made.register_structure_hook(datetime, _take_moment)
     configure_union_passthrough(Union[int, float, str, bool, None], made)  # noqa: UP007 - as asked
     made.register_structure_hook_factory(_is_sequence, lambda t: _make_sequence_hook(t, made))
     made.register_structure_hook_factory(_is_mapping, lambda t: _make_mapping_hook(t, made))
@@ -102,7 +102,7 @@ def _take_number(value: object, *, may_be_nan: bool = False) -> float:
     return number
 
 
-def _take_moment(value: object) -> datetime:
+def _take_moment(value: object, _: object) -> datetime:
     if type(value) is not str:
         _refuse("a moment", value)
     return datetime.fromisoformat(value)

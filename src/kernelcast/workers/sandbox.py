@@ -78,16 +78,31 @@ def confine(
     command: Sequence[str], environment: Mapping[str, str], confinement: Confinement
 ) -> tuple[list[str], dict[str, str]]:
     """Make the command line that runs a command of this Python confined, and its environment."""
-    seen = [one for one in (*_list_system(environment), *_list_python()) if one.exists()]
+    prefixes = map(Path, (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix))
+    python = [one for one in (*dict.fromkeys(prefixes), _PACKAGE) if one != Path("/")]
+    seen = [one for one in (*_list_system(environment), *python) if one.exists()]
     options = ["--die-with-parent", "--unshare-pid", "--unshare-ipc", "--unshare-net",
                "--unshare-uts", "--unshare-cgroup-try", "--hostname", "sandbox"]  # fmt: skip
     options += ["--perms", "1777", "--tmpfs", _OWN, "--chdir", _OWN]
-    options += _link_root_folders()
+    # Make /bin, /lib and the like what they are outside: links into /usr, or folders.
+    for name in _ROOT_FOLDERS:
+        path = Path("/", name)
+        if path.is_symlink():
+            options += ["--symlink", str(path.readlink()), str(path)]
+        elif path.is_dir():
+            options += ["--ro-bind", str(path), str(path)]
     options += _bind((one, str(one)) for one in seen)
     options += ["--proc", "/proc", "--dev", "/dev"]
     for device in _list_devices():
         options += ["--dev-bind-try", str(device), str(device)]
-    options += _hide(confinement.hidden, seen)
+    # Cover what would be seen although it must not.
+    resolved = [one.resolve() for one in seen]
+    for path in (one.resolve() for one in confinement.hidden):
+        if any(path.is_relative_to(folder) for folder in resolved):
+            if path.is_dir():
+                options += ["--tmpfs", str(path)]
+            elif path.exists():
+                options += ["--ro-bind", "/dev/null", str(path)]
     options += _bind(confinement.readable)
     started = [*command]
     if os.geteuid() == 0:
@@ -129,16 +144,6 @@ def _bind(places: Iterable[tuple[Path, str]]) -> Iterator[str]:
         yield from ("--ro-bind-try", str(outside), inside)
 
 
-def _link_root_folders() -> Iterator[str]:
-    """Make /bin, /lib and the like what they are outside: links into /usr, or folders."""
-    for name in _ROOT_FOLDERS:
-        path = Path("/", name)
-        if path.is_symlink():
-            yield from ("--symlink", str(path.readlink()), str(path))
-        elif path.is_dir():
-            yield from ("--ro-bind", str(path), str(path))
-
-
 def _list_system(environment: Mapping[str, str]) -> Iterator[Path]:
     """List the system's libraries and those that the OpenCL loader is told of."""
     yield from map(Path, _SYSTEM)
@@ -147,20 +152,17 @@ def _list_system(environment: Mapping[str, str]) -> Iterator[Path]:
     if chosen:
         folders.append(Path(chosen))
         yield Path(chosen)
-    for one in (path for folder in folders for path in _list_icds(folder)):
-        library = Path(_read(one))
-        if library.is_absolute() and library.parent != Path("/"):
-            yield library.parent
+    for folder in folders:
+        for one in sorted(folder.glob("*.icd")) if folder.is_dir() else [folder]:
+            library = Path(_read(one))
+            if library.is_absolute() and library.parent != Path("/"):
+                yield library.parent
     compiler = shutil.which(environment.get("KERNELCAST_CLANG", ""))
     if compiler:  # with the libraries beside it, as bin/clang has them in lib
         yield from (Path(compiler).parent, Path(compiler).parent.parent / "lib")
-    for folder in environment.get("LD_LIBRARY_PATH", "").split(os.pathsep):
-        if Path(folder).is_absolute():
-            yield Path(folder)
-
-
-def _list_icds(place: Path) -> list[Path]:
-    return sorted(place.glob("*.icd")) if place.is_dir() else [place]
+    for name in environment.get("LD_LIBRARY_PATH", "").split(os.pathsep):
+        if Path(name).is_absolute():
+            yield Path(name)
 
 
 def _read(path: Path) -> str:
@@ -170,28 +172,8 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _list_python() -> list[Path]:
-    """List what Python and this package lie in."""
-    prefixes = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)
-    found = [*dict.fromkeys(map(Path, prefixes)), _PACKAGE]
-    return [one for one in found if one != Path("/")]
-
-
 def _list_devices() -> list[Path]:
     found = [Path(one) for one in _DEVICES]
     for pattern in _DEVICE_PATTERNS:
         found += sorted(Path("/dev").glob(pattern))
     return [one for one in found if one.exists()]
-
-
-def _hide(hidden: Iterable[Path], seen: Sequence[Path]) -> Iterator[str]:
-    """Cover what would be seen although it must not."""
-    resolved = [one.resolve() for one in seen]
-    for one in hidden:
-        path = one.resolve()
-        if not any(path.is_relative_to(folder) for folder in resolved):
-            continue
-        if path.is_dir():
-            yield from ("--tmpfs", str(path))
-        elif path.exists():
-            yield from ("--ro-bind", "/dev/null", str(path))

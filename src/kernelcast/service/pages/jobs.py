@@ -127,14 +127,14 @@ async def _list_jobs(service: Service) -> list[Any]:
     look = partial(service.state.jobs.list, most=100, with_results=False)
     jobs = await asyncio.to_thread(look)
     return [
-        {**make_view(one), "outcome": await asyncio.to_thread(_find_outcome, service, one)}
+        {
+            **make_view(one),
+            "outcome": await asyncio.to_thread(_read_outcome, service, one)
+            if one.state is JobState.DONE
+            else tell_outcome(one),
+        }
         for one in jobs
     ]
-
-
-def _find_outcome(service: Service, job: JobRecord) -> str:
-    """Say what a job did."""
-    return _read_outcome(service, job) if job.state is JobState.DONE else tell_outcome(job)
 
 
 @cached(LRUCache(1000), key=lambda _, job: job.id, lock=Lock())
