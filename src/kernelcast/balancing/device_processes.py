@@ -130,7 +130,19 @@ class DeviceProcesses:
         self.memory = SharedMemory.make()
         try:
             for place in places:
-                self._devices.append(self._start(place))
+                memory = self.memory.descriptor
+                child = ChildProcess.start(
+                    idle_s=1e9, variables=place.environment, descriptors=(memory,)
+                )
+                device = _Device(device_id=place.device_id, child=child)
+                order = OpenDevice(
+                    device_id=place.device_id,
+                    cores=place.cores,
+                    compute_units=place.compute_units,
+                    memory=memory,
+                )
+                device.order(_OPEN, order, within_s=self._timeout_s)
+                self._devices.append(device)
         except BaseException:
             self.close()
             raise
@@ -183,19 +195,6 @@ class DeviceProcesses:
             one.child.end()
         self._devices = []
         self.memory.close()
-
-    def _start(self, place: DevicePlace) -> _Device:
-        memory = self.memory.descriptor
-        child = ChildProcess.start(idle_s=1e9, variables=place.environment, descriptors=(memory,))
-        device = _Device(device_id=place.device_id, child=child)
-        order = OpenDevice(
-            device_id=place.device_id,
-            cores=place.cores,
-            compute_units=place.compute_units,
-            memory=memory,
-        )
-        device.order(_OPEN, order, within_s=self._timeout_s)
-        return device
 
 
 class DeviceWorker:

@@ -131,6 +131,25 @@ def estimate_runs(
     methods_s = {"linear": fit.seconds, "pooled_rate": fit.pooled_s}
     if fit.two_point_s is not None and fit.two_point_s > 0:
         methods_s["two_point"] = fit.two_point_s
+    warnings = []
+    if sampled.saturation.disagreement:
+        warnings.append(sampled.saturation.disagreement)
+    if _is_too_small(sampled, fit):
+        warnings.append(
+            f"the launch is small: sampling was made for at least {_FEW_WORK_GROUPS} work-groups "
+            f"and {_SHORT_KERNEL_S * 1e3:.0f} ms"
+        )
+    if fit.lifted_s > 0.05 * fit.seconds:
+        warnings.append(
+            f"{fit.lifted_s / fit.seconds:.0%} of the time are not from samples: they found room "
+            "in the L2 cache for what they stored; the whole launch waits for DRAM to take it"
+        )
+    share = sampling_s / fit.seconds
+    if share > _COSTLY_SHARE and sampling_s > _UNNOTICED_S:
+        warnings.append(
+            f"sampling took more than {_COSTLY_SHARE:.0%} of the predicted time: there are too few "
+            "work-groups, or too short ones, for less"
+        )
     estimate = Estimate(
         device=sampled.device.name,
         device_id=sampled.device.id,
@@ -145,7 +164,7 @@ def estimate_runs(
         estimates_s=methods_s,
         sampling_seconds=sampling_s,
         overhead_seconds=0.0,
-        warnings=(*list_contention(contention), *_warn(sampled, sampling_s, fit)),
+        warnings=(*list_contention(contention), *warnings),
         in_domain=not _is_too_small(sampled, fit),
         launch_seconds=sampled.launch_overhead_s,
         explanation=Explanation(
@@ -196,26 +215,3 @@ def measure(
 
 def _is_too_small(sampled: Sampled, fit: LinearFit) -> bool:
     return fit.seconds < _SHORT_KERNEL_S or sampled.ndrange.work_group_count < _FEW_WORK_GROUPS
-
-
-def _warn(sampled: Sampled, sampling_s: float, fit: LinearFit) -> list[str]:
-    warnings = []
-    if sampled.saturation.disagreement:
-        warnings.append(sampled.saturation.disagreement)
-    if _is_too_small(sampled, fit):
-        warnings.append(
-            f"the launch is small: sampling was made for at least {_FEW_WORK_GROUPS} work-groups "
-            f"and {_SHORT_KERNEL_S * 1e3:.0f} ms"
-        )
-    if fit.lifted_s > 0.05 * fit.seconds:
-        warnings.append(
-            f"{fit.lifted_s / fit.seconds:.0%} of the time are not from samples: they found room "
-            "in the L2 cache for what they stored; the whole launch waits for DRAM to take it"
-        )
-    share = sampling_s / fit.seconds
-    if share > _COSTLY_SHARE and sampling_s > _UNNOTICED_S:
-        warnings.append(
-            f"sampling took more than {_COSTLY_SHARE:.0%} of the predicted time: there are too few "
-            "work-groups, or too short ones, for less"
-        )
-    return warnings

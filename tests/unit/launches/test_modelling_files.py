@@ -225,7 +225,7 @@ def test_reads_measurements_as_csv_and_json(tmp_path: Path) -> None:
     listed = tmp_path / "m.json"
     listed.write_text(json.dumps(rows))
     assert read_measurements(table) == read_measurements(listed)
-    [launch] = read_measurements(table).launches
+    _, [launch] = read_measurements(table)
     assert (launch.local_size, launch.folds) == ((32, 4, 8), ((2, 2),))
 
 

@@ -49,14 +49,13 @@ def fit(
     --problem and --machine. Hit rates whose points tell too little keep the shipped constants.
     """
     check_plot(plot_file)
-    read = read_measurements(measurements)
-    points = list(read.points)
-    if read.launches:  # hit rates follow from volumes
+    points, launches = read_measurements(measurements)
+    if launches:  # hit rates follow from volumes
         if problem_file is None or machine is None:
             msg = "measured volumes need --problem and --machine: what was run, and where"
             raise click.UsageError(msg)
         source = read_launch_source(problem_file, parameters=parameters)
-        points += derive_points(source, find_machine(machine), read.launches)
+        points += derive_points(source, find_machine(machine), launches)
     fits = fit_all(points)
     of = f" of {problem_file.stem}" if problem_file else ""
     on = f" on {machine}" if machine else ""

@@ -216,7 +216,7 @@ def gpu(options: GpuOptions) -> None:
         if options.sweeps_local or options.sweeps_fold:
             content, parts, figure = _sweep_local_sizes(options, source, machines)
         elif options.measured_file is not None:
-            launches = read_measurements(options.measured_file).launches
+            _, launches = read_measurements(options.measured_file)
             comparisons = compare_with_measured(source, machines[0], launches)
             title = f"{source.name} on {machines[0].id}: predicted against measured"
             content, parts, figure = _present_comparisons(title, comparisons)

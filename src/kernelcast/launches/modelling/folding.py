@@ -63,11 +63,20 @@ def fold(launch: ModelledLaunch, axis: int, times: int) -> ModelledLaunch:
     sizes[axis] = -(-size // times)
     is_known = all(one.offset_bytes is not None for one in launch.accesses)
     note = f"folded {times}{AXES[axis]}: accesses that depend on data are left out of the volumes"
+    # Loads that updates share count once.
+    before, after = _count_kinds(launch.accesses), _count_kinds(found)
+    executed = launch.executed
     return replace(
         launch,
         ndrange=replace(ndrange, global_size=tuple(sizes)),
         accesses=found,
-        executed=_multiply(launch, found, times),
+        executed=OperationCounts(
+            operations={one: count * times for one, count in executed.operations.items()},
+            memory={
+                one: count * (after[one] / before[one] if before[one] else times)
+                for one, count in executed.memory.items()
+            },
+        ),
         updates_per_work_item=launch.updates_per_work_item * times,
         recorded=None,
         notes=launch.notes if is_known else (*launch.notes, note),
@@ -183,21 +192,6 @@ def _number(accesses: Sequence[MemoryAccess]) -> tuple[MemoryAccess, ...]:
         used[one.site] += 1
         numbered.append(replace(one, site=site))
     return tuple(numbered)
-
-
-def _multiply(
-    launch: ModelledLaunch, accesses: tuple[MemoryAccess, ...], times: int
-) -> OperationCounts:
-    """Multiply what is executed; loads that updates share count once."""
-    before, after = _count_kinds(launch.accesses), _count_kinds(accesses)
-    executed = launch.executed
-    return OperationCounts(
-        operations={one: count * times for one, count in executed.operations.items()},
-        memory={
-            one: count * (after[one] / before[one] if before[one] else times)
-            for one, count in executed.memory.items()
-        },
-    )
 
 
 def _count_kinds(accesses: tuple[MemoryAccess, ...]) -> Counter[MemoryOperation]:

@@ -15,7 +15,7 @@ from kernelcast.launches.modelling.estimating import add_code
 from kernelcast.launches.modelling.folding import AXES
 from kernelcast.launches.modelling.launches import find_unknown
 from kernelcast.launches.modelling.sources import Folds, LaunchSource
-from kernelcast.records.device import DeviceKind, Trait
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
@@ -106,7 +106,13 @@ class Sweep:
 
 def list_local_sizes(ndrange: NDRange, machine: MachineDescription) -> list[tuple[int, ...]]:
     """List local sizes worth trying: powers of two per dimension, at least a warp of work-items."""
-    most = _require(machine, machine.max_work_group_size, "max_work_group_size")
+    if machine.max_work_group_size is None:
+        msg = (
+            f"machine {machine.id}: max_work_group_size is missing; `kernelcast calibrate` finds "
+            "it on the device itself, or add it to the description"
+        )
+        raise InputError(msg)
+    most = machine.max_work_group_size.value
     warp = machine.warp_width.value if machine.warp_width else 32
     least = min(warp, ndrange.work_item_count)
     # NVIDIA's devices take 64 work-items of a work-group along dimension 2.
@@ -168,16 +174,6 @@ def sweep_sizes(
             except NDRangeError:
                 found = None
             yield value, found
-
-
-def _require(machine: MachineDescription, trait: Trait[int] | None, name: str) -> int:
-    if trait is None:
-        msg = (
-            f"machine {machine.id}: {name} is missing; `kernelcast calibrate` finds it on the "
-            "device itself, or add it to the description"
-        )
-        raise InputError(msg)
-    return trait.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,6 @@ from kernelcast.analytic.gpu.hit_rates import (
     find_hit_rates,
     fit_hit_rate,
 )
-from kernelcast.analytic.gpu.volumes import GpuVolumes
 from kernelcast.launches.modelling.folding import parse_fold
 from kernelcast.launches.modelling.gpu_estimates import Configuration, configure, model_volumes
 from kernelcast.launches.modelling.sources import Folds, LaunchSource
@@ -61,16 +60,8 @@ class MeasuredLaunch:
     volumes: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measurements:
-    """What a file of measurements holds."""
-
-    points: tuple[HitRatePoint, ...] = ()
-    launches: tuple[MeasuredLaunch, ...] = ()
-
-
-def read_measurements(path: Path) -> Measurements:
-    """Read measurements from CSV or JSON."""
+def read_measurements(path: Path) -> tuple[list[HitRatePoint], list[MeasuredLaunch]]:
+    """Read points and launches from CSV or JSON."""
     points, launches = [], []
     for number, row in enumerate(_read_rows(path), start=1):
         try:
@@ -96,7 +87,7 @@ def read_measurements(path: Path) -> Measurements:
     if not points and not launches:
         msg = f"{path}: holds no measurement"
         raise InputError(msg)
-    return Measurements(points=tuple(points), launches=tuple(launches))
+    return points, launches
 
 
 def derive_points(
@@ -122,8 +113,14 @@ def derive_points(
                 for each in (few, many)
             )
             found.append(_point("l1_load", few.l1.oversubscription, (least, most), own))
-        if from_dram is not None:
-            found.append(_derive_overlap(usual, from_dram * updates))
+        if from_dram is not None and usual.wave.overlaps:
+            wave = usual.wave
+            largest = max(wave.overlaps, key=lambda one: one.shared_bytes)
+            shared = largest.shared_bytes * wave.waves
+            least = usual.dram_load_bytes - shared * (1 - largest.hit_rate)
+            between = least, least + shared
+            over = largest.oversubscription
+            found.append(_point("l2_overlap", over, between, from_dram * updates))
         if stored is not None:
             few, many = always["l2_store"], never["l2_store"]
             between = few.dram_store_bytes, many.dram_store_bytes
@@ -136,17 +133,6 @@ def _fix_rates(rate: HitRate) -> dict[str, HitRates]:
     """Give sets of hit rates in which one function each is constant."""
     usual = find_hit_rates()
     return {"l1_load": replace(usual, l1_load=rate), "l2_store": replace(usual, l2_store=rate)}
-
-
-def _derive_overlap(volumes: GpuVolumes, measured: float) -> HitRatePoint | None:
-    wave = volumes.wave
-    if not wave.overlaps:
-        return None
-    largest = max(wave.overlaps, key=lambda one: one.shared_bytes)
-    shared = largest.shared_bytes * wave.waves
-    least = volumes.dram_load_bytes - shared * (1 - largest.hit_rate)
-    between = least, least + shared
-    return _point("l2_overlap", largest.oversubscription, between, measured)
 
 
 def _point(

@@ -164,18 +164,6 @@ MODEL = "mwp_cwp"
 _FAR = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Memory:
-    """Memory instructions of a thread, by how its warp touches memory."""
-
-    coal: float
-    uncoal: float
-    per_mw: float
-    """Transactions of an uncoalesced one."""
-    bytes: float
-    """Bytes that a warp asks for in one, mean of both."""
-
-
 def estimate_mwp_cwp(
     launch: Problem | ModelledLaunch,
     machine: MachineDescription,
@@ -186,40 +174,18 @@ def estimate_mwp_cwp(
     """Estimate the time of a launch by Hong and Kim's model."""
     modelled = model_launch(launch) if isinstance(launch, Problem) else launch
     units = read_units(modelled, machine)
-    patterns = [one for one in _find_patterns(modelled, units.warp_width) if one.space in _FAR]
-    coal = sum(one.requests for one in patterns if one.is_coalesced)
-    scattered = [one for one in patterns if not one.is_coalesced]
-    uncoal = sum(one.requests for one in scattered)
-    per_mw = _average(scattered) or 1.0
-    executed = sum(
-        modelled.executed.count_memory(space, is_store=is_store)
-        for space in _FAR
-        for is_store in (True, False)
-    )
-    known = coal + uncoal
-    if any(one.space in _FAR for one in find_unknown(modelled.accesses, modelled.recorded)):
-        # Nobody knows where they go: every work-item for itself.
-        unknown = max(0.0, executed - known)
-        if unknown:
-            per_mw = (per_mw * uncoal + units.warp_width * unknown) / (uncoal + unknown)
-            uncoal += unknown
-    elif executed and known:
-        # Conditions on data count as met in patterns, but not in what is executed.
-        coal, uncoal = (one * executed / known for one in (coal, uncoal))
-    memory = _Memory(
-        coal=coal, uncoal=uncoal, per_mw=per_mw, bytes=_count_bytes(modelled, units, patterns)
-    )
-    issued, issue_s = _count_instructions(modelled, units, memory, counters)
+    coal, uncoal, per_mw, bytes_per_warp = _count_memory(modelled, units)
+    issued, issue_s = _count_instructions(modelled, units, coal + uncoal, counters)
     groups = modelled.ndrange.work_group_count
     resident = min(units.resident_groups, ceil(groups / units.count))
     active = min(units.count, groups)
     inputs = MwpCwpLaunch(
-        comp_insts=max(0.0, issued - memory.coal - memory.uncoal),
-        coal_mem_insts=memory.coal,
-        uncoal_mem_insts=memory.uncoal,
+        comp_insts=max(0.0, issued - coal - uncoal),
+        coal_mem_insts=coal,
+        uncoal_mem_insts=uncoal,
         synch_insts=modelled.executed.count(OperationKind.BARRIER),
-        uncoal_per_mw=memory.per_mw,
-        load_bytes_per_warp=memory.bytes,
+        uncoal_per_mw=per_mw,
+        load_bytes_per_warp=bytes_per_warp,
         active_warps_per_sm=resident * units.warps_per_group,
         active_blocks_per_sm=resident,
         active_sms=active,
@@ -231,7 +197,7 @@ def estimate_mwp_cwp(
         freq_hz=units.clock_hz,
         mem_bandwidth_bytes_per_s=units.bandwidth_bytes_per_s,
         mem_ld_cycles=units.latency_s * units.clock_hz,
-        departure_del_coal_cycles=memory.bytes / units.path_bytes_per_s * units.clock_hz,
+        departure_del_coal_cycles=bytes_per_warp / units.path_bytes_per_s * units.clock_hz,
         departure_del_uncoal_cycles=(
             units.transaction_bytes / units.path_bytes_per_s * units.clock_hz
         ),
@@ -290,6 +256,41 @@ def add_mwp_cwp(
     return replace(estimate, quantities={**estimate.quantities, "mwp_cwp_s": found.seconds})
 
 
+def _count_memory(launch: ModelledLaunch, units: Units) -> tuple[float, float, float, float]:
+    """Count a thread's coalesced and uncoalesced memory instructions, the transactions of one of
+    the latter, and the bytes that a warp asks for in one, mean of both."""
+    patterns = [one for one in _find_patterns(launch, units.warp_width) if one.space in _FAR]
+    coal = sum(one.requests for one in patterns if one.is_coalesced)
+    scattered = [one for one in patterns if not one.is_coalesced]
+    uncoal = sum(one.requests for one in scattered)
+    per_mw = _average(scattered) or 1.0
+    executed = sum(
+        launch.executed.count_memory(space, is_store=is_store)
+        for space in _FAR
+        for is_store in (True, False)
+    )
+    known = coal + uncoal
+    if any(one.space in _FAR for one in find_unknown(launch.accesses, launch.recorded)):
+        # Nobody knows where they go: every work-item for itself.
+        unknown = max(0.0, executed - known)
+        if unknown:
+            per_mw = (per_mw * uncoal + units.warp_width * unknown) / (uncoal + unknown)
+            uncoal += unknown
+    elif executed and known:
+        # Conditions on data count as met in patterns, but not in what is executed.
+        coal, uncoal = (one * executed / known for one in (coal, uncoal))
+    # The bytes that a warp asks for at once; work-items at one address ask together.
+    moved = sum(
+        launch.executed.memory_bytes(space, is_store=is_store)
+        for space in _FAR
+        for is_store in (True, False)
+    )
+    touched = _average(patterns) * _SECTOR_BYTES
+    asked = moved / executed * units.warp_width if executed else touched
+    at_once = min(asked, touched) if asked and touched else max(asked, touched, 1.0)
+    return coal, uncoal, per_mw, at_once
+
+
 def _find_patterns(launch: ModelledLaunch, width: int) -> list[RequestPattern]:
     """Give how warps touch memory: by addresses where they are known, as recorded elsewhere."""
     facts = KernelFacts(
@@ -312,25 +313,12 @@ def _average(patterns: Sequence[RequestPattern]) -> float:
     return sum(one.requests * one.sectors_per_request for one in patterns) / requests
 
 
-def _count_bytes(launch: ModelledLaunch, units: Units, patterns: Sequence[RequestPattern]) -> float:
-    """Give the bytes that a warp asks for at once; work-items at one address ask together."""
-    counts = launch.executed
-    moved = times = 0.0
-    for space in _FAR:
-        for is_store in (True, False):
-            moved += counts.memory_bytes(space, is_store=is_store)
-            times += counts.count_memory(space, is_store=is_store)
-    touched = _average(patterns) * _SECTOR_BYTES
-    asked = moved / times * units.warp_width if times else touched
-    return min(asked, touched) if asked and touched else max(asked, touched, 1.0)
-
-
 def _count_instructions(
-    launch: ModelledLaunch, units: Units, memory: _Memory, counters: SoftwareCounters | None
+    launch: ModelledLaunch, units: Units, memory_count: float, counters: SoftwareCounters | None
 ) -> tuple[float, float]:
     """Give a warp's issued instructions, and the mean seconds that one occupies a unit."""
     counts = launch.executed
-    executed = max(count_instructions(counts), memory.coal + memory.uncoal)
+    executed = max(count_instructions(counts), memory_count)
     issued = executed
     if counters is not None:
         own = next((one for one in counters.warps if one.width == units.warp_width), None)

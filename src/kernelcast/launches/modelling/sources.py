@@ -107,7 +107,20 @@ class LaunchSource:
     ) -> ModelledLaunch:
         """Give the launch with a local size and a folding; the source's own when left out."""
         given, _ = choose_local_size(self.ndrange)
-        ndrange = self.ndrange if local_size is None else self._reshape(local_size)
+        ndrange = self.ndrange
+        if local_size is not None:
+            own, sizes = ndrange.local_size, ndrange.global_size
+            if self.kernel.is_cooperative and own is not None and local_size != own:
+                msg = (
+                    f"{self.name}: the kernel shares local memory that is laid out for local size "
+                    f"{own}, not for {local_size}; change the problem's parameters instead"
+                )
+                raise InputError(msg)
+            fitting = local_size
+            if self.problem is None and len(local_size) == len(sizes):
+                # A written kernel may take a larger one than the index space has.
+                fitting = tuple(min(pair) for pair in zip(local_size, sizes, strict=True))
+            ndrange = replace(ndrange, local_size=fitting)
         is_own = ndrange.local_size in {None, given.local_size}
         launch = self.kernel.launch(
             ndrange,
@@ -121,19 +134,6 @@ class LaunchSource:
         for axis, times in self.folds if folds is None else folds:
             launch = fold(launch, axis, times)
         return launch
-
-    def _reshape(self, local_size: tuple[int, ...]) -> NDRange:
-        """Give the index space another local size; a written kernel may take a larger one."""
-        own, sizes = self.ndrange.local_size, self.ndrange.global_size
-        if self.kernel.is_cooperative and own is not None and local_size != own:
-            msg = (
-                f"{self.name}: the kernel shares local memory that is laid out for local size "
-                f"{own}, not for {local_size}; change the problem's parameters instead"
-            )
-            raise InputError(msg)
-        if self.problem is None and len(local_size) == len(sizes):
-            local_size = tuple(min(pair) for pair in zip(local_size, sizes, strict=True))
-        return replace(self.ndrange, local_size=local_size)
 
     def _count(self, ndrange: NDRange) -> OperationCounts:
         """Count what is executed, once for all local sizes where they do not matter."""
