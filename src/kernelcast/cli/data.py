@@ -47,17 +47,11 @@ _REPLACE: Any = option.given("--replace", "Replace observations that have the sa
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoreOptions:
-    """Options of every command."""
+class SelectionOptions:
+    """Options that choose rows; fields are those of `Selection`."""
 
     as_json: bool = _AS_JSON
     place: str | None = STORE
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectionOptions(StoreOptions):
-    """Options that choose rows; fields are those of `Selection`."""
-
     kernels: tuple[str, ...] = option.given("--kernel NAME", "Only this kernel; may be repeated.")
     applications: tuple[str, ...] = option.given(
         "--application NAME", "Only this application; may be repeated."

@@ -13,7 +13,7 @@ from kernelcast.workers import Confinement, Task, run_isolated
 from kernelcast.workers.sandbox import PROGRAM
 
 _TRIAL: Task[tuple[str, ...]] = Task(
-    entry="kernelcast.workers.view:list_view", returns=tuple[str, ...]
+    entry="kernelcast.workers.sandbox:list_view", returns=tuple[str, ...]
 )
 _MACHINES = "/tmp/data/kernelcast/machines"
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from cachetools import FIFOCache
 
-from kernelcast.lab.signature import check_signature
+from kernelcast.lab.source import check_signature
 from kernelcast.predictor.answering.composing import explain_unsampled
 from kernelcast.records.contention import HOLDS_S
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError

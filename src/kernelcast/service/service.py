@@ -2,28 +2,90 @@
 
 import asyncio
 import contextlib
+import hashlib
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Self, TypeVar
+from http import HTTPStatus
+from typing import Any, Self, TypeVar
+
+from cachetools import FIFOCache
 
 from kernelcast.launches.data_store import choose_store
+from kernelcast.launches.problem_file.reader import read_inline_problem
 from kernelcast.predictor.answering.processes import CallerProcesses
 from kernelcast.predictor.confinement import Protection
-from kernelcast.records.errors import KernelcastError
+from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.problem import Problem
 from kernelcast.service.answers import Answers
 from kernelcast.service.authentication import Authenticator
 from kernelcast.service.backend import Backend, DeviceDirectory
 from kernelcast.service.changes import ChangeWatcher, Versions
 from kernelcast.service.device_lock import turns_file
+from kernelcast.service.errors import ApiError
 from kernelcast.service.estimating import Estimating, Refining, Repeats
+from kernelcast.service.guard import check_content, check_problem
 from kernelcast.service.jobs import JobRunner
 from kernelcast.service.observing import Observing
-from kernelcast.service.problems import ProblemCache
 from kernelcast.service.queues import BoundedPool
-from kernelcast.service.settings import ServiceSettings
+from kernelcast.service.settings import Limits, ServiceSettings
 from kernelcast.service.telemetry import Metrics
 from kernelcast.service_state import ServiceState, open_state
 from kernelcast.workers import Task, run_isolated
+
+
+class ProblemCache:
+    """Problems by their digests: a process reads each once, the database has them all."""
+
+    def __init__(self, state: ServiceState, limits: Limits) -> None:
+        self._state = state
+        self._limits = limits
+        self._known: FIFOCache[str, Problem] = FIFOCache(4096)
+
+    async def take(self, content: Mapping[str, Any]) -> tuple[str, Problem]:
+        """Take a problem as it came."""
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        known = self._known.get(digest)
+        if known is not None:
+            return digest, known
+        problem = self._read(content)
+        await asyncio.to_thread(self._state.problems.add, digest, text)
+        self._known[digest] = problem
+        return digest, problem
+
+    async def find(self, digest: str) -> Problem:
+        """Find a problem that was sent before."""
+        known = self._known.get(digest)
+        if known is None:
+            known = self._known[digest] = self._read(await self.read(digest))
+        return known
+
+    async def read(self, digest: str) -> Mapping[str, Any]:
+        """Read what was sent as a problem."""
+        text = await asyncio.to_thread(self._state.problems.find, digest)
+        if text is None:
+            raise ApiError(
+                HTTPStatus.NOT_FOUND,
+                "unknown_problem",
+                f"there is no problem {digest!r}; send it as `problem` once",
+            )
+        found: Mapping[str, Any] = json.loads(text)
+        return found
+
+    def _read(self, content: Mapping[str, Any]) -> Problem:
+        given = dict(content)
+        name = given.pop("name", None)
+        check_content(given, self._limits)
+        try:
+            problem = read_inline_problem(given, name=name)
+        except (ValueError, OverflowError, RecursionError) as error:
+            msg = f"problem: holds what cannot be read as a number or text ({error})"
+            raise InputError(msg) from error
+        check_problem(problem, self._limits)
+        return problem
+
 
 R = TypeVar("R")
 

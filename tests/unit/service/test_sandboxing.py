@@ -13,7 +13,7 @@ from kernelcast.service.telemetry import Metrics
 from kernelcast.workers import Confinement, Task, run_isolated
 
 VIEW: Task[tuple[str, ...]] = Task(
-    entry="kernelcast.workers.view:list_view", returns=tuple[str, ...]
+    entry="kernelcast.workers.sandbox:list_view", returns=tuple[str, ...]
 )
 
 

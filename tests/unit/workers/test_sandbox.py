@@ -14,7 +14,7 @@ from kernelcast.workers import Confinement, Task, run_isolated
 from kernelcast.workers.sandbox import confine
 
 VIEW: Task[tuple[str, ...]] = Task(
-    entry="kernelcast.workers.view:list_view", returns=tuple[str, ...]
+    entry="kernelcast.workers.sandbox:list_view", returns=tuple[str, ...]
 )
 CRASHING = Path(__file__).parents[2] / "support" / "crashing.py"
 PACKAGES = Path(kernelcast.__file__).parents[1]

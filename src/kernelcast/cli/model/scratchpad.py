@@ -1,7 +1,7 @@
 """``kernelcast model scratchpad``."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -103,12 +103,8 @@ class ScratchpadOptions:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Answer:
-    content: object
-    parts: Sequence[Part]
-    notes: Sequence[str]
-    figure: Figure = field(repr=False)
+_Answer = tuple[object, Sequence[Part], Sequence[str], Figure]
+"""Content of JSON, parts to show, notes and a figure."""
 
 
 @option.command(short="Time of a kernel on a processor with scratchpads (SW26010).")
@@ -152,19 +148,17 @@ def scratchpad(options: ScratchpadOptions) -> None:
             labels = [f"1/{step.parts}\n{step.smallest_bytes:,.0f} B" for step in steps]
             title = "size of the DMA requests, and bytes of the smallest copy"
             chart = _chart_times([step.terms for step in steps], labels, title)
-            answer = _Answer(
-                content={"kernel": kernel.name, "granularity": granularity_to_json(steps)},
-                parts=parts, notes=kernel.notes,
-                figure=Figure(charts=(chart,), title=f"{kernel.name}: smaller DMA requests"),
-            )  # fmt: skip
+            content = {"kernel": kernel.name, "granularity": granularity_to_json(steps)}
+            figure = Figure(charts=(chart,), title=f"{kernel.name}: smaller DMA requests")
+            answer = content, parts, kernel.notes, figure
         elif options.what_if == "double-buffer":
             answer = _buffer_doubly(buffer_doubly(kernels[0], processor), processor)
         else:
             answer = _model([model_kernel(kernel, processor) for kernel in kernels], processor)
-    notes = (f"note: {note}" for note in dict.fromkeys(answer.notes))
+    told, shown, notes, drawn = answer
     present(
-        answer.content, *answer.parts, *notes, as_json=options.as_json, figure=answer.figure,
-        plot_file=options.plot_file,
+        told, *shown, *(f"note: {note}" for note in dict.fromkeys(notes)), as_json=options.as_json,
+        figure=drawn, plot_file=options.plot_file,
     )  # fmt: skip
 
 
@@ -176,10 +170,9 @@ def _model(terms: Sequence[ScratchpadTerms], processor: ScratchpadMachine) -> _A
             (term.kernel.name, term.kernel.active_cpes, *_list_times(term)) for term in terms
         ]
         parts = [Table(columns={"kernel": "text", "CPEs": "whole", **_TIMES}, rows=rows)]
-    return _Answer(
-        content=[terms_to_json(term, processor) for term in terms], parts=parts,
-        notes=[note for term in terms for note in term.kernel.notes], figure=_chart_kernels(terms),
-    )  # fmt: skip
+    content = [terms_to_json(term, processor) for term in terms]
+    notes = [note for term in terms for note in term.kernel.notes]
+    return content, parts, notes, _chart_kernels(terms)
 
 
 def _describe_terms(terms: ScratchpadTerms, processor: ScratchpadMachine) -> Iterator[Part]:
@@ -245,9 +238,7 @@ def _buffer_doubly(saving: DoubleBuffering, processor: ScratchpadMachine) -> _An
             f"{processor.spm_bytes:,}: requests must be made smaller first"
         )
     content = {"kernel": terms.kernel.name, "double_buffering": double_buffering_to_json(saving)}
-    return _Answer(
-        content=content, parts=parts, notes=terms.kernel.notes, figure=_chart_kernels([terms])
-    )
+    return content, parts, terms.kernel.notes, _chart_kernels([terms])
 
 
 def _vary_cpes(options: ScratchpadOptions, processor: ScratchpadMachine) -> _Answer:
@@ -300,13 +291,10 @@ def _vary_cpes(options: ScratchpadOptions, processor: ScratchpadMachine) -> _Ans
         ),
     )  # fmt: skip
     terms = [point.terms for point in sweep.points]
-    parts = _chart_times(terms, list(map(str, counts)), "active CPEs")
-    title = f"{sweep.best.terms.kernel.name}: number of active CPEs"
-    return _Answer(
-        content={"kernel": kernel.name, **cpes_to_json(sweep)},
-        parts=[f"{kernel.name} on {processor.name}: active CPEs", table, best], notes=notes,
-        figure=Figure(charts=(times, parts), title=title, columns=1),
-    )  # fmt: skip
+    charts = (times, _chart_times(terms, list(map(str, counts)), "active CPEs"))
+    figure = Figure(charts=charts, title=f"{kernel.name}: number of active CPEs", columns=1)
+    parts: list[Part] = [f"{kernel.name} on {processor.name}: active CPEs", table, best]
+    return {"kernel": kernel.name, **cpes_to_json(sweep)}, parts, notes, figure
 
 
 def _name_scenario(terms: ScratchpadTerms) -> str:
