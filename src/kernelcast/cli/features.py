@@ -37,7 +37,7 @@ from kernelcast.records.errors import KernelcastError, NoDeviceError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.operations import MemorySpace, NumberClass, OperationCounts, OperationKind
 from kernelcast.records.plain import CONVERTER, to_plain
-from kernelcast.records.software_counters import RequestPattern, SoftwareCounters
+from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.reports.numbers import format_bytes, format_count, format_seconds, format_share
 from kernelcast.reports.presenter import Part, Section, Table, Unit, Value
 from kernelcast.reports.source import shorten, write_address, write_guard
@@ -303,10 +303,19 @@ def list_accesses(answer: KernelFeatures) -> Table:
     requests = {pattern.site: pattern for pattern in answer.best_counters.patterns}
     rows: dict[tuple[Value, ...], None] = {}
     for access in answer.facts.accesses:
+        request = requests.get(access.site)
+        counted: tuple[Value, ...] = ("", "", "")
+        if request is not None:
+            counted = (
+                request.requests, request.sectors_per_request, request.ideal_sectors_per_request
+            )  # fmt: skip
+            if request.space is MemorySpace.LOCAL:
+                conflicts = format_count(request.bank_conflicts_per_request)
+                counted = (request.requests, f"{conflicts} conflicts", "")
         rows[(
             str(access.line), access.text, str(access.kind), str(access.space),
             write_address(access, answer.facts), write_guard(access), str(access.pattern),
-            *_list_requests(requests.get(access.site)),
+            *counted,
         )] = None  # fmt: skip
     return Table(
         columns={
@@ -320,15 +329,6 @@ def list_accesses(answer: KernelFeatures) -> Table:
             ("requests\nper warp", "sectors\n/request", "ideal"),
         ),
     )  # fmt: skip
-
-
-def _list_requests(request: RequestPattern | None) -> tuple[Value, Value, Value]:
-    if request is None:
-        return "", "", ""
-    if request.space is MemorySpace.LOCAL:
-        conflicts = format_count(request.bank_conflicts_per_request)
-        return request.requests, f"{conflicts} conflicts", ""
-    return request.requests, request.sectors_per_request, request.ideal_sectors_per_request
 
 
 def _describe_gaps(answer: KernelFeatures) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Reads a source that somebody typed: kernels, errors, what each line executes; checks arguments."""
+"""Reads a source that somebody typed: kernels, errors, what each line executes, what fits it."""
 
 import re
 from contextlib import suppress

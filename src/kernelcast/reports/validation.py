@@ -203,9 +203,12 @@ def _tabulate_classes(report: ValidationReport, device: str) -> Table:
     rows: list[list[Value]] = []
     for place, ours in enumerate(scores[0].classes if scores else ()):
         cells: list[Value] = [format_class(ours.low, ours.high), ours.groups]
-        cells += [
-            _gain(one.classes[place].error, one.classes[place].linear_error) for one in scores
-        ]
+        for score in scores:
+            error, plain = score.classes[place].error, score.classes[place].linear_error
+            if error is None or plain is None or math.isnan(error):
+                cells.append(NOTHING)
+            else:
+                cells.append(f"{format_error(error)} ({format_points(plain - error)})")
         for one in published:
             linear, learned, gain = one.classes[place]
             cells += [format_error(linear), format_error(learned), f"{gain * 100:+.2f}"]
@@ -326,9 +329,3 @@ def _mean(score: DeviceScore) -> str:
 def _published(share: float | None) -> str:
     """Write a figure with no more digits than the paper has."""
     return format_error(share).replace(".00 %", " %")
-
-
-def _gain(error: float | None, linear: float | None) -> str:
-    if error is None or linear is None or math.isnan(error):
-        return NOTHING
-    return f"{format_error(error)} ({format_points(linear - error)})"

@@ -166,7 +166,21 @@ class AnswerTable:
         query = query.order_by(*(key.desc() if key.key == "week" else key for key in keys))
         with self._database.read() as connection:
             rows = connection.execute(query).mappings().all()
-        return [_describe_sums({name: row[name] for name in by}, dict(row)) for row in rows]
+        found = []
+        for row in rows:
+            observed, made = row["observed"], row["made"]
+            found.append({
+                **{name: row[name] for name in by},
+                "asked": int(row["asked"]),
+                "made": int(made),
+                "observed": int(observed),
+                "error": row["error"] / observed if observed else None,
+                "ratio": math.exp(row["log_ratio"] / observed) if observed else None,
+                "coverage": row["inside"] / observed if observed else None,
+                "cost_s": row["cost_s"] / made if made else None,
+                "cost_share": row["cost_s"] / row["predicted_s"] if row["predicted_s"] else None,
+            })  # fmt: skip
+        return found
 
     def prune(self, *, most: int, before: datetime) -> int:
         """Forget answers that are too old or too many; give how many there were."""
@@ -284,18 +298,3 @@ def _sum_weeks(
         found["error"] += each.error
         found["log_ratio"] += math.log(each.predicted_s / each.measured_s)
     return list(sums.values())
-
-
-def _describe_sums(keys: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
-    observed, made = row["observed"], row["made"]
-    return {
-        **keys,
-        "asked": int(row["asked"]),
-        "made": int(made),
-        "observed": int(observed),
-        "error": row["error"] / observed if observed else None,
-        "ratio": math.exp(row["log_ratio"] / observed) if observed else None,
-        "coverage": row["inside"] / observed if observed else None,
-        "cost_s": row["cost_s"] / made if made else None,
-        "cost_share": row["cost_s"] / row["predicted_s"] if row["predicted_s"] else None,
-    }
