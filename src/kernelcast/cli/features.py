@@ -305,13 +305,13 @@ def list_accesses(answer: KernelFeatures) -> Table:
     for access in answer.facts.accesses:
         request = requests.get(access.site)
         counted: tuple[Value, ...] = ("", "", "")
-        if request is not None:
+        if request is not None and request.space is MemorySpace.LOCAL:
+            conflicts = format_count(request.bank_conflicts_per_request)
+            counted = (request.requests, f"{conflicts} conflicts", "")
+        elif request is not None:
             counted = (
                 request.requests, request.sectors_per_request, request.ideal_sectors_per_request
             )  # fmt: skip
-            if request.space is MemorySpace.LOCAL:
-                conflicts = format_count(request.bank_conflicts_per_request)
-                counted = (request.requests, f"{conflicts} conflicts", "")
         rows[(
             str(access.line), access.text, str(access.kind), str(access.space),
             write_address(access, answer.facts), write_guard(access), str(access.pattern),
