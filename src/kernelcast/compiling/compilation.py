@@ -261,12 +261,36 @@ class _Job:
             **{path.name: path for path in libraries}, BASE_HEADER.name: BASE_HEADER,
             self.source_name: folder / "source",
         }  # fmt: skip
-        (folder / "files.json").write_text(_list_visible(folder, files, self.folders), "utf-8")
+        # The overlay lists the only files and folders that the compiler can see.
+        roots = [
+            {"type": "file", "name": os.path.normpath(folder / name),
+             "external-contents": str(path)} for name, path in files.items()
+        ] + [
+            {"type": "directory-remap", "name": str(path), "external-contents": str(path)}
+            for path in self.folders
+        ]  # fmt: skip
+        overlay = json.dumps({
+            "version": 0, "case-sensitive": "true", "redirecting-with": "redirect-only",
+            "use-external-names": "false", "roots": roots,
+        })  # fmt: skip
+        (folder / "files.json").write_text(overlay, "utf-8")
         included = [word for path in self.folders for word in ("-I", str(path))]
         flags = _list_flags(self.target, self.dialect, self.given)
         command = [*compiler.command, "-cc1", *flags, *included, *written, self.source_name]
         status, output = run_limited(command, folder, self.limit_s)
-        self._check_included(Path(folder, "included"))
+        listing = folder / "included"
+        names = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else ()
+        listing.unlink(missing_ok=True)
+        for path in map(Path, names):
+            if not path.is_absolute():
+                continue  # the header and the source themselves
+            real = path.resolve()
+            if not any(real.is_relative_to(one.resolve()) for one in self.folders):
+                msg = (
+                    f"{self.source_name}: the included file {path} is a link out of the include "
+                    "folders; copy what it needs into one of them"
+                )
+                raise CompileError(msg)
         if status != 0:
             raise CompileError(_shorten(output) or f"the compiler ended with status {status}")
         return output.strip()
@@ -285,21 +309,6 @@ class _Job:
         if status != 0:
             raise CompileError(_shorten(output) or f"the compiler ended with status {status}")
         return Path(folder, "code").read_text(encoding="utf-8", errors="replace")
-
-    def _check_included(self, listing: Path) -> None:
-        """Refuse a file that a link in one of the folders leads out of them to."""
-        names = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else ()
-        listing.unlink(missing_ok=True)
-        for path in map(Path, names):
-            if not path.is_absolute():
-                continue  # the header and the source themselves
-            real = path.resolve()
-            if not any(real.is_relative_to(folder.resolve()) for folder in self.folders):
-                msg = (
-                    f"{self.source_name}: the included file {path} is a link out of the include "
-                    "folders; copy what it needs into one of them"
-                )
-                raise CompileError(msg)
 
 
 def _require_sizes(ptx: str, kernels: Sequence[CompiledKernel]) -> str:
@@ -370,21 +379,6 @@ def _resolve_folders(
             msg = f"include folder {folder}: there is no such folder below the root; give another"
             raise InputError(msg)
     return tuple(dict.fromkeys([*chosen, *given]))
-
-
-def _list_visible(folder: Path, files: Mapping[str, Path], include_folders: Sequence[Path]) -> str:
-    """List the only files and folders that the compiler can see, as an overlay of clang's."""
-    roots = [
-        {"type": "file", "name": os.path.normpath(folder / name), "external-contents": str(path)}
-        for name, path in files.items()
-    ] + [
-        {"type": "directory-remap", "name": str(path), "external-contents": str(path)}
-        for path in include_folders
-    ]  # fmt: skip
-    return json.dumps({
-        "version": 0, "case-sensitive": "true", "redirecting-with": "redirect-only",
-        "use-external-names": "false", "roots": roots,
-    })  # fmt: skip
 
 
 def _shorten(output: str) -> str:

@@ -142,7 +142,17 @@ def _parse(text: str, kernel: str) -> tuple[list[_Block], dict[str, int]]:
             blocks.append(_Block())
             is_open = True
         blocks[-1].instructions.append(_read(match))
-    _find_slices(blocks)
+    # What conditions depend on is executed, and nothing else.
+    needed = {one.condition[0] for one in blocks if one.condition}
+    before = -1
+    while before != len(needed):
+        before = len(needed)
+        for block in blocks:
+            for one in block.instructions:
+                if one.name not in {"ld", "atom"} and needed.intersection(one.written):
+                    needed.update(one.read)
+    for block in blocks:
+        block.slice = [one for one in block.instructions if needed.intersection(one.written)]
     return blocks, labels
 
 
@@ -158,19 +168,6 @@ def _read(match: re.Match[str]) -> Instruction:
     if match[2]:
         read = (*read, match[2], *written)
     return Instruction(parts=parts, written=written, read=read, operands=operands)
-
-
-def _find_slices(blocks: Sequence[_Block]) -> None:
-    needed = {one.condition[0] for one in blocks if one.condition}
-    before = -1
-    while before != len(needed):
-        before = len(needed)
-        for block in blocks:
-            for one in block.instructions:
-                if one.name not in {"ld", "atom"} and needed.intersection(one.written):
-                    needed.update(one.read)
-    for block in blocks:
-        block.slice = [one for one in block.instructions if needed.intersection(one.written)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import ClassVar, cast
 import numpy as np
 
 from kernelcast.expressions.evaluation import Bindings, Truth, evaluate_where
-from kernelcast.expressions.polynomials import Expr, Monomial, Operand, Replacements
+from kernelcast.expressions.polynomials import Expr, Operand, Replacements
 from kernelcast.expressions.symbols import Symbol
 
 
@@ -163,7 +163,9 @@ class Comparison(Condition):
         return Comparison(self.expr, Relation.NOT_ZERO if is_equality else Relation.ZERO)
 
     def __str__(self) -> str:
-        added, taken = _split_by_sign(self.expr)
+        terms = [(monomial, factor) for monomial, factor in self.expr.products if monomial]
+        added = Expr({monomial: factor for monomial, factor in terms if factor > 0})
+        taken = Expr({monomial: -factor for monomial, factor in terms if factor < 0})
         constant = self.expr.constant_term
         if self.relation is not Relation.NOT_NEGATIVE:
             return f"{added} {self.relation} {taken - constant}"
@@ -209,16 +211,6 @@ def equal(left: Operand, right: Operand) -> Condition:
 
 def not_equal(left: Operand, right: Operand) -> Condition:
     return compare(Expr.of(left) - right, Relation.NOT_ZERO)
-
-
-def _split_by_sign(expr: Expr) -> tuple[Expr, Expr]:
-    """Give the terms that are added and those that are taken away, without the constant."""
-    added: dict[Monomial, int] = {}
-    taken: dict[Monomial, int] = {}
-    for monomial, coefficient in expr.products:
-        if monomial:
-            (added if coefficient > 0 else taken)[monomial] = abs(coefficient)
-    return Expr(added), Expr(taken)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -190,8 +190,10 @@ def _split(top: Expr, bottom: Expr) -> tuple[Expr, Expr]:
     The rest is zero where the division is exact as far as this sees.
     """
     [(product, divisor), *others] = bottom.products
-    if others:
-        return _split_by_sum(top, bottom)
+    if others:  # split only where the numerator is a multiple of the denominator
+        (term, factor), *_ = bottom.terms
+        times = dict(top.products).get(term, 0) // factor
+        return (Expr.constant(times), Expr({})) if top == bottom * times else (Expr({}), top)
     quotient: dict[Monomial, int] = {}
     rest: dict[Monomial, int] = {}
     for monomial, coefficient in top.products:
@@ -210,16 +212,6 @@ def _divide_coefficient(monomial: Monomial, coefficient: int, divisor: int) -> i
         return coefficient // divisor
     whole = abs(coefficient) // abs(divisor)
     return whole if (coefficient < 0) == (divisor < 0) else -whole
-
-
-def _split_by_sum(top: Expr, bottom: Expr) -> tuple[Expr, Expr]:
-    """Split only where the numerator is a multiple of the denominator."""
-    (monomial, divisor), *_ = bottom.terms
-    coefficient = dict(top.products).get(monomial, 0)
-    whole = coefficient // divisor
-    if top == bottom * whole:
-        return Expr.constant(whole), Expr({})
-    return Expr({}), top
 
 
 def _take_out(monomial: Monomial, product: Monomial) -> Monomial | None:

@@ -151,9 +151,13 @@ class _Writer:
             self._note(len(self._places) + number, address)
             for number, address in enumerate(self._bases.values() if records else ())
         ]
+        noted = self._module.arguments[self._function.name].get("reqd_work_group_size", -1)
+        sizes = re.findall(r"i32 (\d+)", self._module.notes.get(noted, ""))
+        required = f"__attribute__((reqd_work_group_size({', '.join(sizes)}))) "
+        before = f"__kernel {required if len(sizes) == 3 else ''}void"
         source = "\n".join((
             _EXTENSIONS, *self._program,
-            f"__kernel {self._require_size()}void {self._kernel.name}({', '.join(parameters)})",
+            f"{before} {self._kernel.name}({', '.join(parameters)})",
             "{", *counters, "const size_t kc_at = kc_row();", *self._declared, *bases, *self._body,
             "kc_end: ;", "const size_t kc_apart = kc_rows();",
             *(f"kc_counts[{word} * kc_apart + kc_at] = kc_n{word};" for word in range(words)), "}",
@@ -171,13 +175,6 @@ class _Writer:
 
     def _note(self, place: int, address: str) -> str:
         return f"kc_note(kc_at, kc_n{self._log}++, kc_log, kc_capacity, {place}, {address});"
-
-    def _require_size(self) -> str:
-        noted = self._module.arguments[self._function.name].get("reqd_work_group_size", -1)
-        sizes = re.findall(r"i32 (\d+)", self._module.notes.get(noted, ""))
-        if len(sizes) != 3:
-            return ""
-        return f"__attribute__((reqd_work_group_size({', '.join(sizes)}))) "
 
     # Declarations
 
@@ -451,7 +448,17 @@ class _Writer:
             found = self._element(texts[0], operands[0][0], operands[1])
             return f"({found} & 1)" if one.type == "i1" else found
         if opcode == "shufflevector":
-            return self._shuffle(one, texts)
+            sequence = split_sequence(operands[0][0])
+            count, lanes, mask = sequence[0] if sequence else 1, lanes_of(one.type), operands[2][1]
+            if mask in ("zeroinitializer", "poison", "undef"):
+                chosen = ["0"] * lanes
+            elif mask.startswith("splat ("):
+                chosen = [read_operand(mask[7:-1])[1]] * lanes
+            else:
+                chosen = [read_operand(part)[1] for part in split_list(mask[1:-1])]
+            numbers = [int(each) if each.isdigit() else 0 for each in chosen]
+            parts = (f"{texts[each >= count]}.s{each % count:x}" for each in numbers)
+            return f"({self._type(one.type)})({', '.join(parts)})"
         return self._cast(one, texts[0])
 
     def _compare(self, one: Instruction, texts: list[str]) -> str:
@@ -481,21 +488,6 @@ class _Writer:
         width = 8 * self._module.size_of(element)
         whole = {8: "char", 16: "short", 32: "int", 64: "long"}[width]
         return f"select({otherwise}, {then}, convert_{whole}{lanes}({chosen}))"
-
-    def _shuffle(self, one: Instruction, texts: list[str]) -> str:
-        sequence = split_sequence(one.operands[0][0])
-        count = sequence[0] if sequence else 1
-        mask = one.operands[2][1]
-        lanes = lanes_of(one.type)
-        if mask in ("zeroinitializer", "poison", "undef"):
-            chosen = ["0"] * lanes
-        elif mask.startswith("splat ("):
-            chosen = [read_operand(mask[7:-1])[1]] * lanes
-        else:
-            chosen = [read_operand(part)[1] for part in split_list(mask[1:-1])]
-        numbers = [int(each) if each.isdigit() else 0 for each in chosen]
-        parts = (f"{texts[each >= count]}.s{each % count:x}" for each in numbers)
-        return f"({self._type(one.type)})({', '.join(parts)})"
 
     def _cast(self, one: Instruction, text: str) -> str:
         opcode, before = one.opcode, one.operands[0][0]

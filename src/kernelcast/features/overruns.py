@@ -93,32 +93,25 @@ class OverrunCheck:
             and not one.stays_inside(size, ranges)
             for access in one.members
         ]
-        return _look_closer(judged, ndrange, sizes, scalars) if judged else []
-
-
-def _look_closer(
-    judged: Sequence[MemoryAccess],
-    ndrange: NDRange,
-    sizes: Mapping[str, int],
-    scalars: Mapping[str, int],
-) -> list[Overrun]:
-    """Find the first work-item of each access that leaves its buffer."""
-    launch = LaunchPoints(ndrange=ndrange, scalars=scalars)
-    found: dict[int, Overrun] = {}
-    for placed in launch.place(judged, make_context(), is_exact=True):
-        try:
-            for access, point, offset in _list_outside(placed, sizes):
-                found.setdefault(access.site, Overrun(
-                    access=access,
-                    work_item=launch.find_global_id(point),
-                    offset_bytes=offset,
-                    size_bytes=sizes[access.buffer or ""],
-                ))  # fmt: skip
-        except TooHardError:
-            break
-        except (NotKnownError, EvaluationError):
-            continue
-    return list(found.values())
+        if not judged:
+            return []
+        # These are looked at closely, for the first work-item of each that leaves its buffer.
+        launch = LaunchPoints(ndrange=ndrange, scalars=scalars)
+        found: dict[int, Overrun] = {}
+        for placed in launch.place(judged, make_context(), is_exact=True):
+            try:
+                for access, point, offset in _list_outside(placed, sizes):
+                    found.setdefault(access.site, Overrun(
+                        access=access,
+                        work_item=launch.find_global_id(point),
+                        offset_bytes=offset,
+                        size_bytes=sizes[access.buffer or ""],
+                    ))  # fmt: skip
+            except TooHardError:
+                break
+            except (NotKnownError, EvaluationError):
+                continue
+        return list(found.values())
 
 
 def _list_outside(

@@ -43,7 +43,11 @@ class TouchedRanges:
         ranges = {**self._fixed, **_bind_box(self._axes, box)}
         found: dict[int, list[Interval]] = {place: [] for place in self.places}
         for place, access in self._accesses:
-            found[place] += _list_pieces(access, ranges)
+            known = bind_loops(access, ranges)
+            if known is not None and access.offset_bytes is not None:
+                # To copy 32 KiB takes about as long as to begin a copy anew.
+                pieces = bound_pieces(access.offset_bytes, known, least_gap=32 << 10, most=2048)
+                found[place] += [(low, high + access.bytes) for low, high in pieces]
         return found
 
 
@@ -90,16 +94,6 @@ def _is_bounded(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> bool
     except EvaluationError:
         return False
     return access.offset_bytes is not None
-
-
-def _list_pieces(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> list[Interval]:
-    """Give the range of an access in pieces, where there are gaps between them."""
-    known = bind_loops(access, ranges)
-    if known is None or access.offset_bytes is None:
-        return []
-    # To copy 32 KiB takes about as long as to begin a copy anew.
-    pieces = bound_pieces(access.offset_bytes, known, least_gap=32 << 10, most=2048)
-    return [(low, high + access.bytes) for low, high in pieces]
 
 
 def bind_loops(

@@ -58,27 +58,20 @@ def find_touches(
     moved = offsets_bytes - offsets_bytes[:, :1] // ROW_BYTES * ROW_BYTES
     is_alike = (is_active == is_active[0]).all() and (moved == moved[0])[is_active].all()
     shown, times = (1, len(offsets_bytes)) if is_alike else (len(offsets_bytes), 1)
-    sectors = _count_sectors(offsets_bytes[:shown], is_active[:shown], size_bytes)
+    offsets = offsets_bytes[:shown]
+    first, last = offsets // SECTOR_BYTES, (offsets + size_bytes - 1) // SECTOR_BYTES
+    touched = first[..., None] + np.arange(int((last - first)[is_active[:shown]].max()) + 1)
+    is_touched = is_active[:shown, :, None] & (touched <= last[..., None])
+    _, is_new = _mark_distinct(touched.reshape(shown, -1), is_touched.reshape(shown, -1))
+    sectors: IntArray = is_new.sum(axis=1)
     conflicts = np.zeros_like(sectors)
     if is_local:
-        conflicts = _count_conflicts(offsets_bytes[:shown], is_active[:shown], size_bytes)
+        conflicts = _count_conflicts(offsets, is_active[:shown], size_bytes)
     return Touches(
         sectors=np.repeat(sectors, times),
         ideal_sectors=-(-active * size_bytes // SECTOR_BYTES),
         conflicts=np.repeat(conflicts, times),
     )
-
-
-def _count_sectors(offsets: IntArray, is_active: BoolArray, size_bytes: int) -> IntArray:
-    first = offsets // SECTOR_BYTES
-    last = (offsets + size_bytes - 1) // SECTOR_BYTES
-    span = int((last - first)[is_active].max()) + 1
-    touched = first[..., None] + np.arange(span)
-    is_touched = is_active[..., None] & (touched <= last[..., None])
-    rows = offsets.shape[0]
-    _, is_new = _mark_distinct(touched.reshape(rows, -1), is_touched.reshape(rows, -1))
-    sectors: IntArray = is_new.sum(axis=1)
-    return sectors
 
 
 def _count_conflicts(offsets: IntArray, is_active: BoolArray, size_bytes: int) -> IntArray:
@@ -94,19 +87,12 @@ def _count_conflicts(offsets: IntArray, is_active: BoolArray, size_bytes: int) -
         word = (starts + begin)[..., None] // BANK_BYTES + np.arange(words)
         is_used = np.broadcast_to(active[..., None], word.shape)
         rows = starts.shape[0]
-        passes = _count_passes(word.reshape(rows, -1), is_used.reshape(rows, -1))
+        ordered, is_new = _mark_distinct(word.reshape(rows, -1), is_used.reshape(rows, -1))
+        place = np.arange(rows)[:, None] * BANKS + ordered % BANKS
+        counts = np.bincount(place[is_new], minlength=rows * BANKS).reshape(rows, BANKS)
+        passes = counts.max(axis=1, initial=0)
         total += np.maximum(passes - 1, 0).reshape(offsets.shape[0], -1).sum(axis=1)
     return total
-
-
-def _count_passes(words: IntArray, is_used: BoolArray) -> IntArray:
-    """Count the distinct words of the bank that has most."""
-    ordered, is_new = _mark_distinct(words, is_used)
-    rows = words.shape[0]
-    place = np.arange(rows)[:, None] * BANKS + ordered % BANKS
-    counts = np.bincount(place[is_new], minlength=rows * BANKS).reshape(rows, BANKS)
-    most: IntArray = counts.max(axis=1, initial=0)
-    return most
 
 
 def _mark_distinct(values: IntArray, is_used: BoolArray) -> tuple[IntArray, BoolArray]:
@@ -139,9 +125,21 @@ def compute_requests(
 ) -> tuple[RequestPattern, ...]:
     """Compute patterns of warps' requests from addresses; conditions on data count as met."""
     groups = work_groups or choose_work_groups(ndrange)
-    bindings, is_present = _bind_warps(ndrange, groups, warp_width)
-    bindings |= bind_names(scalars)
-    follower = _Follower(facts, Points.start(bindings, is_present))
+    items = bind_ids(ndrange, groups)
+    # Ids by warp and lane; missing lanes repeat some other's.
+    missing = -items.is_present.shape[1] % warp_width
+    is_present = np.pad(items.is_present, ((0, 0), (0, missing))).reshape(-1, warp_width)
+    kept = np.asarray(is_present.any(axis=1))
+    is_present = is_present[kept]
+    bindings: dict[Symbol, Value] = {}
+    for symbol, value in items.bindings.items():
+        if isinstance(value, np.ndarray):
+            if missing:
+                value = np.concatenate([value, np.repeat(value[:, -1:], missing, axis=1)], axis=1)
+            bindings[symbol] = value.reshape(-1, warp_width)[kept]
+        else:
+            bindings[symbol] = value
+    follower = _Follower(facts, Points.start(bindings | bind_names(scalars), is_present))
     found = (follower.follow(access) for access in facts.accesses)
     return _merge((one for one in found if one is not None), warps=len(is_present))
 
@@ -150,7 +148,21 @@ def measure_requests(
     facts: KernelFacts, recorded: RecordedAddresses, *, warp_width: int = WARP_WIDTH
 ) -> tuple[RequestPattern, ...]:
     """Measure patterns from recordings: n-th executions of a warp's lanes are one request."""
-    rows, offsets, is_active = _gather(recorded, warp_width)
+    # Accesses that make up one request go into one row.
+    warp = recorded.local_ids // warp_width
+    keys = np.stack([recorded.sites, recorded.groups, warp, recorded.sequences])
+    order = np.lexsort(keys[::-1])
+    ordered = keys[:, order]
+    is_first = np.ones(order.size, dtype=np.bool_)
+    is_first[1:] = np.any(ordered[:, 1:] != ordered[:, :-1], axis=0)
+    row, lane = np.cumsum(is_first) - 1, (recorded.local_ids % warp_width)[order]
+    offsets = np.zeros((int(is_first.sum()), warp_width), dtype=np.int64)
+    is_active = np.zeros(offsets.shape, dtype=np.bool_)
+    # The stride keeps recorded buffers apart, as far as sectors and banks go.
+    apart = recorded.offsets_bytes + np.maximum(recorded.buffers, 0) * (1 << 44)
+    offsets[row, lane] = apart[order]
+    is_active[row, lane] = True
+    rows = ordered[0][is_first]
     accesses = {access.site: access for access in reversed(facts.accesses)}
     warps = sum(-(-size // warp_width) for size in recorded.work_items)
     found = []
@@ -163,25 +175,6 @@ def measure_requests(
         touches = find_touches(offsets[mine], is_active[mine], access.bytes, is_local=is_local)
         found.append((access, np.ones(int(mine.sum())), touches))
     return _merge(found, warps=warps, is_measured=True)
-
-
-def _bind_warps(
-    ndrange: NDRange, groups: Sequence[int], width: int
-) -> tuple[dict[Symbol, Value], BoolArray]:
-    """Give ids by warp and lane; missing lanes repeat some other's."""
-    items = bind_ids(ndrange, groups)
-    missing = -items.is_present.shape[1] % width
-    is_present = np.pad(items.is_present, ((0, 0), (0, missing))).reshape(-1, width)
-    kept = np.asarray(is_present.any(axis=1))
-    bindings: dict[Symbol, Value] = {}
-    for symbol, value in items.bindings.items():
-        if isinstance(value, np.ndarray):
-            if missing:
-                value = np.concatenate([value, np.repeat(value[:, -1:], missing, axis=1)], axis=1)
-            bindings[symbol] = value.reshape(-1, width)[kept]
-        else:
-            bindings[symbol] = value
-    return bindings, is_present[kept]
 
 
 class _Follower:
@@ -230,25 +223,6 @@ class _Follower:
             some = np.flatnonzero(is_active.any(axis=1))
             self._runs[key] = replace(points, is_active=is_active).take(some)
         return self._runs[key]
-
-
-def _gather(recorded: RecordedAddresses, width: int) -> tuple[IntArray, IntArray, BoolArray]:
-    """Put accesses that make up one request into one row: sites, addresses and lanes."""
-    warp = recorded.local_ids // width
-    keys = np.stack([recorded.sites, recorded.groups, warp, recorded.sequences])
-    order = np.lexsort(keys[::-1])
-    ordered = keys[:, order]
-    is_first = np.ones(order.size, dtype=np.bool_)
-    is_first[1:] = np.any(ordered[:, 1:] != ordered[:, :-1], axis=0)
-    row = np.cumsum(is_first) - 1
-    lane = (recorded.local_ids % width)[order]
-    offsets = np.zeros((int(is_first.sum()), width), dtype=np.int64)
-    is_active = np.zeros(offsets.shape, dtype=np.bool_)
-    # The stride keeps recorded buffers apart, as far as sectors and banks go.
-    apart = recorded.offsets_bytes + np.maximum(recorded.buffers, 0) * (1 << 44)
-    offsets[row, lane] = apart[order]
-    is_active[row, lane] = True
-    return ordered[0][is_first], offsets, is_active
 
 
 def _merge(

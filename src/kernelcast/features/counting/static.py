@@ -146,22 +146,13 @@ def _count_points(points: Points, guard: Condition, loops: tuple[Loop, ...], bud
         # Loops whose iterations nothing depends on may stand in any order.
         others = loops[:last] + loops[last + 1 :]
         ahead = run_loops(points, others, needed | loops[last].symbols, budget)
-        solved = _count_solved(ahead, guard, loops[last], (total, budget))
-        if solved is not None:
-            return solved
+        shape = ahead.is_active.shape
+        trips, is_exact = count_trips(loops[last], ahead.bindings, shape, budget)
+        found = count_solutions(guard, loops[last].symbol, ahead.bindings, trips)
+        if found is not None:
+            counts = np.bincount(ahead.owners, ahead.weights * found[0], total).astype(np.float64)
+            return counts, ahead.is_exact and found[1] and (is_exact or not trips.size)
     ahead = run_loops(points, loops, needed, budget)
     share = estimate_share(guard, ahead.bindings, ahead.is_active.shape)[:, 0]
     counts = np.bincount(ahead.owners, ahead.weights * share, total).astype(np.float64)
     return counts, ahead.is_exact and not np.any((share > 0) & (share < 1))
-
-
-def _count_solved(
-    points: Points, guard: Condition, loop: Loop, limits: tuple[int, int]
-) -> Counts | None:
-    total, budget = limits
-    trips, is_exact = count_trips(loop, points.bindings, points.is_active.shape, budget)
-    found = count_solutions(guard, loop.symbol, points.bindings, trips)
-    if found is None:
-        return None
-    counts = np.bincount(points.owners, points.weights * found[0], total).astype(np.float64)
-    return counts, points.is_exact and found[1] and (is_exact or not trips.size)

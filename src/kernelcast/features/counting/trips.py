@@ -168,8 +168,19 @@ def count_trips(
     known = known_part(facts.condition)
     if known == TRUE or not known.symbols() - {loop.symbol} <= bindings.keys():
         return np.full(shape, ASSUMED_TRIPS + loop.extra, dtype=np.int64), False
-    trips, is_finished = _simulate(known, loop.symbol, bindings, shape, budget)
-    return trips + loop.extra, is_finished and facts.is_exact
+    used = known.symbols() - {loop.symbol}
+    if not any(isinstance(bindings[one], np.ndarray) for one in used):
+        fixed = {one: bindings[one] for one in used}
+        trips, is_finished = _try_all(known, loop.symbol, fixed, (1, budget))
+        return np.full(shape, trips[0] + loop.extra), is_finished and facts.is_exact
+    flat = {
+        one: widen(bindings[one], shape).reshape(-1, 1)
+        if isinstance(bindings[one], np.ndarray)
+        else bindings[one]
+        for one in used
+    }
+    trips, is_finished = _try_all(known, loop.symbol, flat, (math.prod(shape), budget))
+    return trips.reshape(shape) + loop.extra, is_finished and facts.is_exact
 
 
 def has_bound(loop: LoopFacts) -> bool:
@@ -184,29 +195,6 @@ def known_part(condition: Condition) -> Condition:
     if isinstance(condition, And):
         return conjunction(*(part for part in condition.parts if part.is_exact))
     return TRUE
-
-
-def _simulate(
-    condition: Condition,
-    symbol: Symbol,
-    bindings: Mapping[Symbol, Value],
-    shape: tuple[int, ...],
-    budget: int,
-) -> tuple[npt.NDArray[np.int64], bool]:
-    """Try iterations until the condition fails, more and more of them at once."""
-    used = condition.symbols() - {symbol}
-    if not any(isinstance(bindings[one], np.ndarray) for one in used):
-        fixed = {one: bindings[one] for one in used}
-        trips, is_finished = _try_all(condition, symbol, fixed, (1, budget))
-        return np.full(shape, trips[0]), is_finished
-    flat = {
-        one: widen(bindings[one], shape).reshape(-1, 1)
-        if isinstance(bindings[one], np.ndarray)
-        else bindings[one]
-        for one in used
-    }
-    trips, is_finished = _try_all(condition, symbol, flat, (math.prod(shape), budget))
-    return trips.reshape(shape), is_finished
 
 
 def _try_all(
@@ -333,7 +321,15 @@ def _is_uniform(trips: IntArray, is_active: BoolArray) -> bool:
 
 def _enumerate(points: Points, loop: Loop, trips: IntArray, limit: tuple[int, int]) -> Points:
     most = trips.max(axis=1)
-    chosen = _choose_counts(most, trips.shape, limit)
+    budget, loops_ahead = limit
+    count, lanes = trips.shape
+    if loops_ahead:
+        room = max(1.0, budget / max(1, count * lanes)) ** (1 / loops_ahead)
+        chosen: IntArray = np.minimum(most, max(1, int(room)))
+    elif float(most.astype(np.float64).sum()) * lanes > budget:
+        raise OverBudgetError
+    else:
+        chosen = most
     index = np.repeat(np.arange(most.size), chosen)
     within = np.arange(index.size) - np.repeat(np.cumsum(chosen) - chosen, chosen)
     iteration = _spread(within, index, most, chosen)
@@ -345,18 +341,6 @@ def _enumerate(points: Points, loop: Loop, trips: IntArray, limit: tuple[int, in
         is_active=inner.is_active & (iteration[:, None] < trips[index]),
         is_exact=points.is_exact and bool(np.all(chosen == most)),
     )
-
-
-def _choose_counts(most: IntArray, shape: tuple[int, ...], limit: tuple[int, int]) -> IntArray:
-    """Say how many iterations of each point to look at."""
-    budget, loops_ahead = limit
-    points, lanes = shape
-    if not loops_ahead:
-        if float(most.astype(np.float64).sum()) * lanes > budget:
-            raise OverBudgetError
-        return most
-    room = max(1.0, budget / max(1, points * lanes)) ** (1 / loops_ahead)
-    return np.minimum(most, max(1, int(room)))
 
 
 def _spread(within: IntArray, index: IntArray, most: IntArray, chosen: IntArray) -> IntArray:

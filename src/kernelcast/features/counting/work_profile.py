@@ -124,7 +124,10 @@ def profile_work(
     nearest = np.argsort(apart, kind="stable")[:count]
     # None is further from the mean than the nearest one, times two.
     typical = np.sort(nearest[apart[nearest] <= apart.min() + math.log(2.0)])
-    by_work = _choose_by_work(weights, total)
+    # Places by work are in the middles of equal shares of it; heavy work-groups repeat. One with
+    # more than a fiftieth of the work is a sample's usual budget by itself.
+    reached = np.cumsum(np.minimum(weights, max(0.02 * total, 1.0)))
+    by_work = np.searchsorted(reached, (np.arange(64) + 0.5) / 64 * reached[-1])
     return WorkProfile(
         weights=_weigh(work, in_boxes, in_all),
         weights_in_step=tuple(_weigh(one, in_boxes, in_all) for one in in_step),
@@ -151,15 +154,6 @@ def _weigh(work: FloatArray, in_boxes: Sequence[list[int]], in_all: list[int]) -
     """Give the mean work in each box over that of all."""
     mean = float(work[in_all].mean())
     return tuple(float(work[chosen].mean()) / mean for chosen in in_boxes)
-
-
-def _choose_by_work(weights: FloatArray, total: int) -> npt.NDArray[np.intp]:
-    """Choose the work-groups in the middles of equal shares of the work; heavy ones repeat."""
-    shares = (np.arange(64) + 0.5) / 64
-    # A work-group with more than a fiftieth of the work is a sample's usual budget by itself.
-    reached = np.cumsum(np.minimum(weights, max(0.02 * total, 1.0)))
-    found: npt.NDArray[np.intp] = np.searchsorted(reached, shares * reached[-1])
-    return found
 
 
 def _choose_everywhere(total: int, count: int) -> list[int]:

@@ -150,24 +150,32 @@ class DebugNotes:
         if tag == "DW_TAG_pointer_type" and (opaque := self._name_opaque(base)):
             return TypeNote(name=opaque, bits=64)
         if tag == "DW_TAG_pointer_type":
-            return TypeNote(bits=64, target=base, name=f"{self._spell(base)} *")
+            note = self.type_of(base) if base >= 0 else TypeNote(name="void")
+            before = ("const " if note.is_const else "") + ("volatile " if note.is_volatile else "")
+            return TypeNote(bits=64, target=base, name=f"{before}{note.name or 'struct'} *")
         if kind == "!DICompositeType" and tag == "DW_TAG_array_type":
             return self._find_array(number, base)
         if kind == "!DICompositeType":
+            members = {one: self.fields(one)
+                       for one in self.numbers(self.reference(number, "elements"))}  # fmt: skip
             return TypeNote(
-                name=name, bits=int(fields.get("size", 0)), members=self._find_members(number)
-            )
+                name=name, bits=int(fields.get("size", 0)), members=tuple(
+                    (own.get("name", ""), int(own.get("offset", 0)) // 8,
+                     self.reference(one, "baseType"))
+                    for one, own in members.items() if own.get("tag") == "DW_TAG_member"
+                ),
+            )  # fmt: skip
         if tag == "DW_TAG_enumeration_type":
             return TypeNote(name=name, bits=32, is_unsigned=True)
         if base < 0:
             return TypeNote(name=name)
         inner = self.type_of(base)
-        own = {one: getattr(inner, one) for one in TypeNote.__dataclass_fields__}
+        changed = {one: getattr(inner, one) for one in TypeNote.__dataclass_fields__}
         if tag == "DW_TAG_typedef":
-            own["name"] = name
+            changed["name"] = name
         elif tag in ("DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type"):
-            own[f"is_{tag[7:-5]}"] = True
-        return TypeNote(**own)
+            changed[f"is_{tag[7:-5]}"] = True
+        return TypeNote(**changed)
 
     def _name_opaque(self, number: int) -> str:
         """Name an image, a sampler or an event as the source does."""
@@ -175,12 +183,6 @@ class DebugNotes:
         if not name.startswith("opencl_"):
             return ""
         return f"{re.sub('_(?:ro|wo|rw)_t$', '_t', name[len('opencl_') :]).removesuffix('_t')}_t"
-
-    def _spell(self, number: int) -> str:
-        note = self.type_of(number) if number >= 0 else TypeNote(name="void")
-        return f"{'const ' if note.is_const else ''}{'volatile ' if note.is_volatile else ''}" + (
-            note.name or "struct"
-        )
 
     def _find_array(self, number: int, base: int) -> TypeNote:
         fields, element = self.fields(number), self.type_of(base)
@@ -197,15 +199,6 @@ class DebugNotes:
             name=f"{element.name}[]", bits=bits, element=base,
             count=bits // element.bits if element.bits else 0,
         )  # fmt: skip
-
-    def _find_members(self, number: int) -> tuple[tuple[str, int, int], ...]:
-        found = []
-        for one in self.numbers(self.reference(number, "elements")):
-            fields = self.fields(one)
-            if fields.get("tag") == "DW_TAG_member":
-                offset = int(fields.get("offset", 0)) // 8
-                found.append((fields.get("name", ""), offset, self.reference(one, "baseType")))
-        return tuple(found)
 
     def name_part(self, number: int, offset: int, bits: int) -> tuple[str, TypeNote] | None:
         """Name the part of a type that lies at an offset: ``.size.x``, ``[2]``, ``.s1``."""

@@ -270,12 +270,36 @@ def read_module(text: str) -> Module:
     lines = iter(text.split("\n"))
     for line in lines:
         if line.startswith("define "):
-            function, notes = _read_header(line)
+            defined = _DEFINE.match(line)
+            if defined is None:
+                msg = f"no definition of a function: {line}"
+                raise ValueError(msg)
+            begin = defined.end() - 1
+            end = read_type(line, begin)
+            parts = split_list(line[begin + 1 : end - 1])
+            notes = {
+                key: int(number) for key, number in re.findall(r"!([\w.]+) !(\d+)", line[end:])
+            }
+            function = Function(
+                name=defined[2].strip('"'), parameters=tuple(read_operand(one) for one in parts),
+                by_value=tuple(bool(_BYVAL.search(one)) for one in parts),
+                note=notes.get("dbg", -1),
+            )  # fmt: skip
             functions[function.name] = function
             arguments[function.name] = notes
             function.lines = list(takewhile(lambda one: not one.startswith("}"), lines))
         elif line.startswith("@") and (match := _GLOBAL.match(line)):
-            variables[match[1]] = _read_global(match)
+            space = _SPACE.search(match[2])
+            end = read_type(match[4])
+            value = match[4][end:].strip()
+            is_external = " external " in f" {match[2]}"
+            note = re.search(r"!dbg !(\d+)", value)
+            variables[match[1]] = Global(
+                name=match[1], space=int(space[1]) if space else 0, type=match[4][:end],
+                is_constant=match[3] == "constant",
+                value="" if is_external else next(iter(split_list(value)), ""),
+                note=int(note[1]) if note else -1,
+            )  # fmt: skip
         elif line.startswith("%") and " = type " in line:
             name, _, body = line.partition(" = type ")
             types[name] = body
@@ -285,36 +309,6 @@ def read_module(text: str) -> Module:
     bodies = _NOTE.findall(text[start:]) if start >= 0 else []
     noted = {int(number): body for number, body in bodies}
     return Module(functions, variables, types, noted, arguments)
-
-
-def _read_global(match: re.Match[str]) -> Global:
-    space = _SPACE.search(match[2])
-    end = read_type(match[4])
-    value = match[4][end:].strip()
-    depth_free = split_list(value)
-    return Global(
-        name=match[1], space=int(space[1]) if space else 0, type=match[4][:end],
-        is_constant=match[3] == "constant",
-        value="" if " external " in f" {match[2]}" else depth_free[0] if depth_free else "",
-        note=int(noted[1]) if (noted := re.search(r"!dbg !(\d+)", value)) else -1,
-    )  # fmt: skip
-
-
-def _read_header(line: str) -> tuple[Function, dict[str, int]]:
-    match = _DEFINE.match(line)
-    if match is None:
-        msg = f"no definition of a function: {line}"
-        raise ValueError(msg)
-    start = match.end() - 1
-    end = read_type(line, start)
-    parts = split_list(line[start + 1 : end - 1])
-    parameters = tuple(read_operand(one) for one in parts)
-    notes = {name: int(number) for name, number in re.findall(r"!([\w.]+) !(\d+)", line[end:])}
-    function = Function(
-        name=match[2].strip('"'), parameters=parameters,
-        by_value=tuple(bool(_BYVAL.search(one)) for one in parts), note=notes.get("dbg", -1),
-    )  # fmt: skip
-    return function, notes
 
 
 def _read_instruction(name: str, opcode: str, rest: str) -> Instruction:

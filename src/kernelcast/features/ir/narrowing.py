@@ -170,7 +170,11 @@ class Forms:
         if is_sum and right == _CONSTANT:
             return left
         both = replace(_add(left, right), is_plain=False)
-        if both.way is _Way.NONE and not is_sum and _is_power(one):
+        numbers = [int(value) for _, value in one.operands if value.lstrip("-").isdigit()]
+        is_shift = one.opcode == "shl" or (
+            one.opcode == "mul" and any(each > 0 and not each & (each - 1) for each in numbers)
+        )
+        if both.way is _Way.NONE and not is_sum and is_shift:
             return replace(both, has_number=True)  # what is shifted does not meet what is added
         if bits_of(one.type) != 32 or both.way in (_Way.NONE, _Way.LOST):
             return both
@@ -192,14 +196,6 @@ class Forms:
             return replace(found, has_counter=not is_written_out)
         is_number = bool(bits_of(phi.type))
         return replace(found, way=_Way.SUM) if found.way is _Way.CUT and is_number else found
-
-
-def _is_power(one: Instruction) -> bool:
-    """Tell whether a number is multiplied by a power of two."""
-    numbers = [int(value) for _, value in one.operands if value.lstrip("-").isdigit()]
-    return one.opcode == "shl" or (
-        one.opcode == "mul" and any(each > 0 and not each & (each - 1) for each in numbers)
-    )
 
 
 def _add(one: Form, two: Form) -> Form:

@@ -68,7 +68,10 @@ def count_instruction(one: Instruction, module: Module, counts: Counter[Operatio
     elif one.opcode in _CONVERSIONS:
         _count_conversion(one, counts)
     elif one.opcode == "getelementptr":
-        if not _names_member(one, module):
+        # An address of a structure's member costs nothing.
+        pointed = module.types.get(one.detail, one.detail)
+        is_byte = one.detail == "i8" and not one.operands[1][1].startswith("%")
+        if "{" not in pointed.partition("[")[0] and not is_byte:
             counts[make_operation(Kind.ADDRESS, NumberClass.NONE, 0, 1)] += 1
     elif one.opcode in ("br", "switch"):
         kind = Kind.BRANCH if one.operands else Kind.JUMP
@@ -88,14 +91,6 @@ def _count_conversion(one: Instruction, counts: Counter[Operation]) -> None:
     number = NumberClass.FLOAT if is_floating else NumberClass.INTEGER
     bits = max(before[1], after[1])
     counts[make_operation(Kind.CONVERT, number, bits, after[2])] += 1
-
-
-def _names_member(one: Instruction, module: Module) -> bool:
-    """Tell whether an address is that of a member of a structure, which costs nothing."""
-    kind = module.types.get(one.detail, one.detail)
-    return "{" in kind.partition("[")[0] or (
-        one.detail == "i8" and not one.operands[1][1].startswith("%")
-    )
 
 
 def _count_call(one: Instruction, counts: Counter[Operation]) -> None:

@@ -53,7 +53,22 @@ def solve_slots(slots: list[Slot], symbol: Symbol) -> None:
                     solved[slot.before] = slot.at_start
         if len(solved) == known:
             break
-    _spread_sources([slot for slot in slots if slot.at_start is None])
+    # What is not solved has the buffers that it depends on, by way of others too.
+    open_slots = [slot for slot in slots if slot.at_start is None]
+    sources = {slot.before: sources_of(slot.start, slot.after) for slot in open_slots}
+    for _ in open_slots:
+        changed = False
+        for slot in open_slots:
+            if isinstance(slot.after, Expr):
+                own = sources[slot.before]
+                more = own.union(*(sources[each] for each in slot.after.symbols() & sources.keys()))
+                changed |= more != own
+                sources[slot.before] = more
+        if not changed:
+            break
+    for slot in open_slots:
+        found = sources[slot.before]
+        slot.at_start = Opaque(found, "" if found else REASON)
 
 
 def _solve_slot(
@@ -110,21 +125,3 @@ def _set_anew(start: Leaf, after: Expr, symbol: Symbol) -> Leaf:
     if isinstance(start, Expr):
         return select(is_first, start, earlier)
     return select(is_first, 0, earlier) if start.is_unset else blur(start, reason=REASON)
-
-
-def _spread_sources(slots: list[Slot]) -> None:
-    """Give what is not solved the buffers that it depends on, by way of others too."""
-    sources = {slot.before: sources_of(slot.start, slot.after) for slot in slots}
-    for _ in slots:
-        changed = False
-        for slot in slots:
-            if isinstance(slot.after, Expr):
-                own = sources[slot.before]
-                more = own.union(*(sources[each] for each in slot.after.symbols() & sources.keys()))
-                changed |= more != own
-                sources[slot.before] = more
-        if not changed:
-            break
-    for slot in slots:
-        found = sources[slot.before]
-        slot.at_start = Opaque(found, "" if found else REASON)
