@@ -413,6 +413,11 @@ class WrittenKernel:
         counters = {one.site: number for number, one in enumerate(guarded)}
         loops = {loop.name: loop for one in self.accesses for loop in one.loops}
         local = [one for one in self.arrays if one.space is MemorySpace.LOCAL]
+        # One block per access, for each may have a guard and loops of its own.
+        written = {OPERATIONS[name]: count for name, count in self.operations.items() if count}
+        counts = [OperationCounts(operations=written, memory={})]
+        counts += [_count(one) for one in self.accesses]
+        keys = [ONCE, *(counters.get(one.site, ONCE) for one in self.accesses)]
         return KernelFacts(
             kernel=self.name,
             line=0,
@@ -420,7 +425,19 @@ class WrittenKernel:
             local_arrays=tuple(
                 LocalArray(name=one.name, bytes=one.count_bytes(self.scalars) or 0) for one in local
             ),
-            blocks=tuple(self._make_blocks(counters)),
+            blocks=tuple(
+                BlockFacts(
+                    id=number,
+                    function=self.name,
+                    line=0,
+                    kind=BlockKind.ENTRY if key == ONCE else BlockKind.ACCESS,
+                    last_line=0,
+                    parent=0 if number else None,
+                    count=((key, 1),),
+                    operations=operations,
+                )
+                for number, (key, operations) in enumerate(zip(keys, counts, strict=True))
+            ),
             counter_count=len(counters),
             reaches=tuple(
                 CounterReach(counter=counters[one.site], guard=one.guard, loops=one.loops)
@@ -439,22 +456,6 @@ class WrittenKernel:
             element_bytes=array.element.bytes,
             is_read=bool(kinds - {AccessKind.STORE}), is_written=bool(kinds - {AccessKind.LOAD}),
         )  # fmt: skip
-
-    def _make_blocks(self, counters: Mapping[int, int]) -> list[BlockFacts]:
-        """Make one block per access, for each may have a guard and loops of its own."""
-        written = {OPERATIONS[name]: count for name, count in self.operations.items() if count}
-        counts = [OperationCounts(operations=written, memory={})]
-        counts += [_count(one) for one in self.accesses]
-        keys = [ONCE, *(counters.get(one.site, ONCE) for one in self.accesses)]
-        return [
-            BlockFacts(
-                id=number, function=self.name, line=0,
-                kind=BlockKind.ENTRY if key == ONCE else BlockKind.ACCESS,
-                last_line=0, parent=0 if number else None, count=((key, 1),),
-                operations=operations,
-            )
-            for number, (key, operations) in enumerate(zip(keys, counts, strict=True))
-        ]  # fmt: skip
 
 
 def _count(access: MemoryAccess) -> OperationCounts:

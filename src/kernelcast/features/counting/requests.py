@@ -66,33 +66,27 @@ def find_touches(
     sectors: IntArray = is_new.sum(axis=1)
     conflicts = np.zeros_like(sectors)
     if is_local:
-        conflicts = _count_conflicts(offsets, is_active[:shown], size_bytes)
+        piece = next((one for one in _PIECES if size_bytes % one == 0), size_bytes)
+        piece = min(piece, BANK_BYTES) if size_bytes < BANK_BYTES else piece
+        words = -(-piece // BANK_BYTES)
+        at_once = BANKS // words
+        missing = ((0, 0), (0, -offsets.shape[1] % at_once))
+        starts = np.pad(offsets, missing).reshape(-1, at_once)
+        takes_part = np.pad(is_active[:shown], missing).reshape(-1, at_once)
+        rows = starts.shape[0]
+        for begin in range(0, size_bytes, piece):
+            word = (starts + begin)[..., None] // BANK_BYTES + np.arange(words)
+            is_used = np.broadcast_to(takes_part[..., None], word.shape)
+            ordered, is_new = _mark_distinct(word.reshape(rows, -1), is_used.reshape(rows, -1))
+            place = np.arange(rows)[:, None] * BANKS + ordered % BANKS
+            counts = np.bincount(place[is_new], minlength=rows * BANKS).reshape(rows, BANKS)
+            passes = counts.max(axis=1, initial=0)
+            conflicts += np.maximum(passes - 1, 0).reshape(shown, -1).sum(axis=1)
     return Touches(
         sectors=np.repeat(sectors, times),
         ideal_sectors=-(-active * size_bytes // SECTOR_BYTES),
         conflicts=np.repeat(conflicts, times),
     )
-
-
-def _count_conflicts(offsets: IntArray, is_active: BoolArray, size_bytes: int) -> IntArray:
-    piece = next((one for one in _PIECES if size_bytes % one == 0), size_bytes)
-    piece = min(piece, BANK_BYTES) if size_bytes < BANK_BYTES else piece
-    words = -(-piece // BANK_BYTES)
-    at_once = BANKS // words
-    missing = -offsets.shape[1] % at_once
-    starts = np.pad(offsets, ((0, 0), (0, missing))).reshape(-1, at_once)
-    active = np.pad(is_active, ((0, 0), (0, missing))).reshape(-1, at_once)
-    total = np.zeros(offsets.shape[0], dtype=np.int64)
-    for begin in range(0, size_bytes, piece):
-        word = (starts + begin)[..., None] // BANK_BYTES + np.arange(words)
-        is_used = np.broadcast_to(active[..., None], word.shape)
-        rows = starts.shape[0]
-        ordered, is_new = _mark_distinct(word.reshape(rows, -1), is_used.reshape(rows, -1))
-        place = np.arange(rows)[:, None] * BANKS + ordered % BANKS
-        counts = np.bincount(place[is_new], minlength=rows * BANKS).reshape(rows, BANKS)
-        passes = counts.max(axis=1, initial=0)
-        total += np.maximum(passes - 1, 0).reshape(offsets.shape[0], -1).sum(axis=1)
-    return total
 
 
 def _mark_distinct(values: IntArray, is_used: BoolArray) -> tuple[IntArray, BoolArray]:

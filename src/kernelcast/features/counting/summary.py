@@ -92,7 +92,8 @@ def summarise(
     """Summarise counts as counters per work-item and per warp of each width."""
     is_present = sample.is_present
     counts = count_blocks(facts, sample)
-    means = counts[is_present].mean(axis=0) if is_present.any() else np.zeros(len(facts.blocks))
+    present = counts[is_present]
+    means = present.mean(axis=0) if is_present.any() else np.zeros(len(facts.blocks))
     block_counts = tuple(float(mean) for mean in means)
     executed = add_weighted(
         (block.operations, count)
@@ -100,6 +101,19 @@ def summarise(
         if count
     )
     sizes = np.array([count_instructions(block.operations) for block in facts.blocks])
+    loops = []
+    for block in facts.blocks:
+        if block.kind != BlockKind.LOOP_BODY or block.parent is None:
+            continue
+        entries = present[:, block.parent]
+        inside = entries > 0
+        trips = np.zeros(1)  # per entry
+        if inside.any():
+            trips = present[inside, block.id] / entries[inside]
+        loops.append(LoopTrips(
+            line=block.line, function=block.function, mean=float(trips.mean()),
+            least=float(trips.min()), median=float(np.median(trips)), most=float(trips.max()),
+        ))  # fmt: skip
     return SoftwareCounters(
         work_groups=len(sample.work_groups),
         work_items=int(is_present.sum()),
@@ -108,7 +122,7 @@ def summarise(
         warps=tuple(
             _count_warps(facts, counts, is_present, (sizes, width)) for width in warp_widths
         ),
-        loops=_count_loops(facts, counts[is_present]),
+        loops=tuple(loops),
         patterns=tuple(patterns),
         is_exact=all(sample.is_exact),
     )
@@ -172,28 +186,6 @@ def _count_warps(
 
 def _mean(values: FloatArray) -> float:
     return float(values.mean()) if values.size else 0.0
-
-
-def _count_loops(facts: KernelFacts, counts: FloatArray) -> tuple[LoopTrips, ...]:
-    """Give iterations per entry; `counts` has one row per work-item."""
-    found = []
-    for block in facts.blocks:
-        if block.kind != BlockKind.LOOP_BODY or block.parent is None:
-            continue
-        entries = counts[:, block.parent]
-        inside = entries > 0
-        trips = counts[inside, block.id] / entries[inside] if inside.any() else np.zeros(1)
-        found.append(
-            LoopTrips(
-                line=block.line,
-                function=block.function,
-                mean=float(trips.mean()),
-                least=float(trips.min()),
-                median=float(np.median(trips)),
-                most=float(trips.max()),
-            )
-        )
-    return tuple(found)
 
 
 _REPEATED = (BlockKind.LOOP_BODY, BlockKind.LOOP_STEP, BlockKind.LOOP_CONDITION)

@@ -1,5 +1,6 @@
 """What the compiler notes of a source: lines, types of parameters, names of members."""
 
+import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
@@ -147,14 +148,29 @@ class DebugNotes:
                 name=name, bits=int(fields.get("size", 0)),
                 is_unsigned=encoding in _UNSIGNED, is_signed=encoding in _SIGNED,
             )  # fmt: skip
-        if tag == "DW_TAG_pointer_type" and (opaque := self._name_opaque(base)):
-            return TypeNote(name=opaque, bits=64)
         if tag == "DW_TAG_pointer_type":
+            target = self.fields(base).get("name", "")
+            if target.startswith("opencl_"):  # an image, a sampler or an event
+                plain = re.sub("_(?:ro|wo|rw)_t$", "_t", target[len("opencl_") :])
+                return TypeNote(name=f"{plain.removesuffix('_t')}_t", bits=64)
             note = self.type_of(base) if base >= 0 else TypeNote(name="void")
             before = ("const " if note.is_const else "") + ("volatile " if note.is_volatile else "")
             return TypeNote(bits=64, target=base, name=f"{before}{note.name or 'struct'} *")
         if kind == "!DICompositeType" and tag == "DW_TAG_array_type":
-            return self._find_array(number, base)
+            element, bits = self.type_of(base), int(fields.get("size", 0))
+            if "DIFlagVector" not in fields.get("flags", ""):
+                return TypeNote(
+                    name=f"{element.name}[]", bits=bits, element=base,
+                    count=bits // element.bits if element.bits else 0,
+                )  # fmt: skip
+            lanes = math.prod(
+                int(self.fields(one).get("count", 1))
+                for one in self.numbers(self.reference(number, "elements"))
+            )
+            return TypeNote(
+                name=f"{element.name}{lanes}", bits=bits, lanes=lanes,
+                is_unsigned=element.is_unsigned, is_signed=element.is_signed, element=base,
+            )  # fmt: skip
         if kind == "!DICompositeType":
             members = {one: self.fields(one)
                        for one in self.numbers(self.reference(number, "elements"))}  # fmt: skip
@@ -176,29 +192,6 @@ class DebugNotes:
         elif tag in ("DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type"):
             changed[f"is_{tag[7:-5]}"] = True
         return TypeNote(**changed)
-
-    def _name_opaque(self, number: int) -> str:
-        """Name an image, a sampler or an event as the source does."""
-        name = self.fields(number).get("name", "")
-        if not name.startswith("opencl_"):
-            return ""
-        return f"{re.sub('_(?:ro|wo|rw)_t$', '_t', name[len('opencl_') :]).removesuffix('_t')}_t"
-
-    def _find_array(self, number: int, base: int) -> TypeNote:
-        fields, element = self.fields(number), self.type_of(base)
-        bits = int(fields.get("size", 0))
-        if "DIFlagVector" in fields.get("flags", ""):
-            lanes = 1
-            for one in self.numbers(self.reference(number, "elements")):
-                lanes *= int(self.fields(one).get("count", 1))
-            return TypeNote(
-                name=f"{element.name}{lanes}", bits=bits, lanes=lanes,
-                is_unsigned=element.is_unsigned, is_signed=element.is_signed, element=base,
-            )  # fmt: skip
-        return TypeNote(
-            name=f"{element.name}[]", bits=bits, element=base,
-            count=bits // element.bits if element.bits else 0,
-        )  # fmt: skip
 
     def name_part(self, number: int, offset: int, bits: int) -> tuple[str, TypeNote] | None:
         """Name the part of a type that lies at an offset: ``.size.x``, ``[2]``, ``.s1``."""

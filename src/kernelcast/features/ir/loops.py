@@ -96,9 +96,16 @@ def count_iterations(
 ) -> tuple[Expr | None, bool]:
     """Count iterations that meet a condition, or bound them, and tell if it is the count."""
     if condition.is_exact and condition.symbols() == {symbol}:
-        number = _try_out(condition, symbol)
-        if number is not None:
-            return Expr.constant(number), True
+        # Nothing but the iteration matters: the loop is run.
+        linear = condition.expr.as_linear() if isinstance(condition, Comparison) else None
+        tried: Iterable[int] = range(_MOST_TRIED)
+        if linear is not None:
+            # The answer changes where the sum passes zero: at most three places are in question.
+            turn = max(0, -linear[1] // linear[0][symbol])
+            tried = (0, turn, turn + 1)
+        for number in tried:
+            if number < _MOST_TRIED and not condition.evaluate({symbol: number}):
+                return Expr.constant(number), True
     if isinstance(condition, Comparison):
         count = _count_comparison(condition, symbol) or _count_narrow(condition, symbol, limits)
         return count, count is not None
@@ -145,21 +152,6 @@ def _never_grows(monomial: Monomial, factor: int, symbol: Symbol) -> bool:
         return False
     is_known = is_non_negative(atom.start) or atom.start.is_parameter
     return is_known and (factor > 0) == atom.is_division
-
-
-def _try_out(condition: Condition, symbol: Symbol) -> int | None:
-    """Run a loop whose condition depends on nothing but the iteration."""
-    linear = condition.expr.as_linear() if isinstance(condition, Comparison) else None
-    if linear is not None:
-        # The answer changes where the sum passes zero: no more than three places are in question.
-        turn = max(0, -linear[1] // linear[0][symbol])
-        tried: Iterable[int] = (0, turn, turn + 1)
-    else:
-        tried = range(_MOST_TRIED)
-    for number in tried:
-        if number < _MOST_TRIED and not condition.evaluate({symbol: number}):
-            return number
-    return None
 
 
 def _count_comparison(condition: Comparison, symbol: Symbol) -> Expr | None:
