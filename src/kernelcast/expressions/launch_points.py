@@ -57,7 +57,27 @@ class LaunchPoints:
         """Place accesses: only those of known points if exact, else unknown guards count as met."""
         for (offset, reach), members in self._group(accesses, is_exact=is_exact).items():
             try:
-                yield self._place(offset, reach, members, context, is_exact=is_exact)
+                used = offset.symbols() | reach.symbols()
+                if is_exact and not all(one.kind in _IDS or one in reach.loops for one in used):
+                    raise NotKnownError
+                ids = {one for one in used if one.kind in _IDS}
+                others = sorted(used - ids, key=lambda one: one.sort_key)
+                for one in [one for one in ids if one.kind is not SymbolKind.GLOBAL_ID]:
+                    ids |= {Symbol(kind, axis=one.axis) for kind in _IDS[:2]}
+                slabs = self.slabs
+                if slabs is not None and not any(one.axis == slabs.axis for one in ids):
+                    ids.add(Symbol(SymbolKind.GLOBAL_ID, axis=slabs.axis))
+                ordered = sorted(ids, key=lambda one: (-one.axis, _IDS.index(one.kind)))
+                symbols = (*([SLAB] if slabs is not None else []), *ordered, *others)
+                limits = self._limit(symbols, reach)
+                points = PointSet(symbols, limits, context, approximates=not is_exact)
+                curved = Expr({
+                    monomial: factor
+                    for monomial, factor in offset.products
+                    if not (len(monomial) == 1 and isinstance(monomial[0], Symbol))
+                    and not points.takes(Expr({monomial: factor}))
+                })  # fmt: skip
+                yield PlacedAccesses(points, symbols, offset - curved, curved, tuple(members))
             except NotKnownError:
                 if not is_exact:
                     raise
@@ -85,37 +105,6 @@ class LaunchPoints:
             elif not is_exact:
                 raise NotKnownError
         return groups
-
-    def _place(
-        self,
-        offset: Expr,
-        reach: "_Reach",
-        members: Sequence[tuple[int, MemoryAccess]],
-        context: islpy.Context,
-        *,
-        is_exact: bool,
-    ) -> PlacedAccesses:
-        used = offset.symbols() | reach.symbols()
-        if is_exact and not all(one.kind in _IDS or one in reach.loops for one in used):
-            raise NotKnownError
-        ids = {one for one in used if one.kind in _IDS}
-        others = sorted(used - ids, key=lambda one: one.sort_key)
-        for one in [one for one in ids if one.kind is not SymbolKind.GLOBAL_ID]:
-            ids |= {Symbol(kind, axis=one.axis) for kind in _IDS[:2]}
-        slabs = self.slabs
-        if slabs is not None and not any(one.axis == slabs.axis for one in ids):
-            ids.add(Symbol(SymbolKind.GLOBAL_ID, axis=slabs.axis))
-        ordered = sorted(ids, key=lambda one: (-one.axis, _IDS.index(one.kind)))
-        symbols = (*([SLAB] if slabs is not None else []), *ordered, *others)
-        limits = self._limit(symbols, reach)
-        points = PointSet(symbols, limits, context, approximates=not is_exact)
-        curved = Expr({
-            monomial: factor
-            for monomial, factor in offset.products
-            if not (len(monomial) == 1 and isinstance(monomial[0], Symbol))
-            and not points.takes(Expr({monomial: factor}))
-        })  # fmt: skip
-        return PlacedAccesses(points, symbols, offset - curved, curved, tuple(members))
 
     def find_global_id(self, point: Mapping[Symbol, int]) -> tuple[int, ...]:
         """Give a work-item's global id, the least in dimensions that the point does not name."""
