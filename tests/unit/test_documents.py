@@ -12,7 +12,7 @@ import pytest
 import kernelcast
 from kernelcast.cli import app
 from kernelcast.launches.machines import list_machines
-from kernelcast.launches.problem_file import arguments, reader
+from kernelcast.launches.problem_file import reader
 from kernelcast.records.arguments import Access, ElementType, Init
 from kernelcast.records.device import Trait
 from kernelcast.records.errors import KernelcastError
@@ -36,7 +36,7 @@ COMMANDS = {
     for name in app.list_commands(click.Context(app))
     if (command := app.get_command(click.Context(app), name)) is not None
 }
-PROBLEM_KEYS = {*reader.KEYS, *arguments.ALL_KEYS}
+PROBLEM_KEYS = {*reader.KEYS, *reader.ALL_KEYS}
 
 _CODE = re.compile(r"```.*?```", re.DOTALL)
 _COMMAND = re.compile(r"^kernelcast (?P<name>[a-z]+)(?P<words>.*)")

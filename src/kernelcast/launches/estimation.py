@@ -25,8 +25,8 @@ ReportProgress = Callable[[str], None]
 
 _SHORT_KERNEL_S = 0.01
 _FEW_WORK_GROUPS = 64
-# Slabs of the usual budget take up to a tenth; what is shorter than this nobody notices.
-_COSTLY_SHARE, _UNNOTICED_S = 0.12, 4e-3
+# Slabs of the usual budget take up to a tenth.
+_COSTLY_SHARE = 0.12
 
 
 MOMENTS_APART_S = 0.05
@@ -145,7 +145,7 @@ def estimate_runs(
             "in the L2 cache for what they stored; the whole launch waits for DRAM to take it"
         )
     share = sampling_s / fit.seconds
-    if share > _COSTLY_SHARE and sampling_s > _UNNOTICED_S:
+    if share > _COSTLY_SHARE and sampling_s > 4e-3:  # nothing shorter is noticed
         warnings.append(
             f"sampling took more than {_COSTLY_SHARE:.0%} of the predicted time: there are too few "
             "work-groups, or too short ones, for less"

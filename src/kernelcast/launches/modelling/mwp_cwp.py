@@ -29,7 +29,6 @@ from kernelcast.records.software_counters import RequestPattern, SoftwareCounter
 
 _SECTOR_BYTES = 32
 _NANOSECONDS = 1e9
-_WIDE_BITS = 64
 _SLOWER: Mapping[str, float] = {"fp64": 2.0, "native_special": 4.0, "special": 4.0}
 """Times of an fp32 instruction, where the machine description does not tell."""
 
@@ -72,7 +71,7 @@ def read_units(launch: ModelledLaunch, machine: MachineDescription) -> Units:
         # Lanes that an instruction fills at least: a scalar one takes a whole slot.
         lanes = {
             "fp32": device.lanes_of(32),
-            "fp64": device.lanes_of(_WIDE_BITS),
+            "fp64": device.lanes_of(64),
             "native_special": 1,
             "special": 1,
         }
@@ -330,7 +329,7 @@ def _count_instructions(
         times * operation.lanes
         for operation, times in counts.operations.items()
         if operation.number is NumberClass.FLOAT
-        and operation.bits == _WIDE_BITS
+        and operation.bits == 64
         and operation.kind not in {OperationKind.SPECIAL, OperationKind.SPECIAL_NATIVE}
     )
     costs = units.instruction_s
