@@ -29,7 +29,6 @@ from kernelcast.training_data.store import Store
 
 MEASUREMENT = "kernelcast-measurement"
 """Resource of which every worker has one: two measurements at once would time each other."""
-_POLL_S = 0.5
 
 
 def find_cluster_devices(client: Any, wanted: tuple[str, ...]) -> tuple[DeviceDescription, ...]:  # noqa: ANN401
@@ -98,7 +97,7 @@ def collect_on_cluster(
                     done=len(jobs) - len(waiting), total=len(jobs),
                     rows=sum(one.measured for one in outcome.devices),
                 ))  # fmt: skip
-            time.sleep(_POLL_S if waiting else 0)
+            time.sleep(0.5 if waiting else 0)
     except KeyboardInterrupt:
         client.cancel(list(waiting), force=True)
         outcome.is_interrupted = True

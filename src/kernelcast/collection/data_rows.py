@@ -108,7 +108,6 @@ def _plain(value: object) -> object:
 
 
 Report = Callable[[str], None]
-_REPORT_EVERY = 1000
 _JSON = ".json"
 
 
@@ -198,6 +197,6 @@ def _import_tuning(store: Store, request: ImportRequest) -> ImportOutcome:
 
 def _count(observations: Iterable[Observation], report: Report) -> Iterator[Observation]:
     for number, one in enumerate(observations, start=1):
-        if number % _REPORT_EVERY == 0:
+        if number % 1000 == 0:
             report(f"{number:,} rows")
         yield one

@@ -16,7 +16,6 @@ from kernelcast.training_data.applications import (
 _ENDINGS = frozenset({".yaml", ".yml"})
 # How far sizes are searched beyond the file's own; what no device can hold ends it before.
 _FARTHEST = 4096
-_COARSEST = 1 << 20
 
 
 def find_problems(
@@ -84,7 +83,7 @@ def guess_size(path: Path, name: str | None = None) -> SizeRange:
             continue
         # Kernels often assume sizes that are multiples of the work-group's.
         step = math.gcd(value, ndrange.work_group_size)
-        while step < _COARSEST and not _has_whole_groups(path, key, value + step):
+        while step < 1 << 20 and not _has_whole_groups(path, key, value + step):
             step *= 2
         return SizeRange(
             parameter=key,

@@ -69,15 +69,10 @@ def _digest(device: DeviceDescription, kernel: CorpusKernel, settings: Collectio
     return told.hexdigest()
 
 
-_MOST_TRIALS = 6
-# A size whose time is predicted this near to the goal needs no other trial.
-_NEAR_ENOUGH = 1.3
 # One trial changes the size by this factor in time at most: growth may differ from its exponent.
 _LARGEST_STEP = 64.0
 # Where too few allowed sizes lie in the range of times, it is widened by these factors.
 _WIDER = (1.0, 2.0, 4.0, 8.0)
-# Of launches with fewer units, a pair of samples takes most.
-_FEWEST_FILLS = 16
 
 
 def find_anchor(
@@ -89,7 +84,7 @@ def find_anchor(
     known: tuple[int, float] | None = None
     tried: set[int] = set()
     largest = size.most
-    for _ in range(_MOST_TRIALS):
+    for _ in range(6):
         if value in tried:
             break
         tried.add(value)
@@ -105,7 +100,8 @@ def find_anchor(
         known = (value, seconds)
         if best is None or _distance(seconds, goal_s) < _distance(best[1], goal_s):
             best = (value, seconds)
-        if _distance(seconds, goal_s) < math.log(_NEAR_ENOUGH):
+        # A size whose time is predicted this near to the goal needs no other trial.
+        if _distance(seconds, goal_s) < math.log(1.3):
             break
         step = min(max(goal_s / seconds, 1 / _LARGEST_STEP), _LARGEST_STEP)
         value = min(size.fit(value * step ** (1 / exponent)), largest)
@@ -136,7 +132,8 @@ def choose_sizes(
 
 def lengthen_times(times_s: tuple[float, float], fill_s: float) -> tuple[float, float]:
     """Lengthen times until launches fill the device sixteen times, of which each takes `fill_s`."""
-    factor = max(1.0, _FEWEST_FILLS * fill_s / times_s[0])
+    # Of launches with fewer units, a pair of samples takes most.
+    factor = max(1.0, 16 * fill_s / times_s[0])
     return times_s[0] * factor, times_s[1] * factor
 
 

@@ -23,8 +23,6 @@ from kernelcast.records.feature_vector import group_of
 from kernelcast.records.training_table import Numbers, TrainingTable
 
 TOP = 5
-# Below it an effect is rounding.
-_LEAST_EFFECT = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +98,7 @@ def attribute(fitted: FittedModel, table: TrainingTable) -> Attribution:
     medians = np.copysign(np.expm1(np.abs(learned.fill)), learned.fill)
     by_name = dict(zip(learned.names, medians.tolist(), strict=True))
     largest = sorted(effects, key=lambda name: -abs(effects[name]))[:TOP]
+    # Below it an effect is rounding.
     return Attribution(
         model=fitted.name,
         rows=len(table),
@@ -115,7 +114,7 @@ def attribute(fitted: FittedModel, table: TrainingTable) -> Attribution:
                 effect=effects[name],
             )
             for name in largest
-            if abs(effects[name]) > _LEAST_EFFECT
+            if abs(effects[name]) > 1e-9
         ),
     )  # fmt: skip
 

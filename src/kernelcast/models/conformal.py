@@ -16,13 +16,8 @@ import numpy.typing as npt
 
 from kernelcast.records.training_table import Numbers
 
-_PENALTY = 0.1
-_SMALLEST_RESIDUAL = 0.003
 # A difficulty differs from the usual one at most by this factor, before the domain widens it.
-LARGEST_RATIO = 4.0
-_LIMIT = math.log(LARGEST_RATIO)
-# exp of it still is a number that can be multiplied.
-WIDEST = 20.0
+_LIMIT = math.log(4.0)
 MOST_SCORES = 200
 """Scores of an interval that are kept in a file: quantiles of all."""
 
@@ -51,7 +46,8 @@ class Calibration:
         """Give the logarithm of the factor between prediction and ends of the interval."""
         place = int(self.shares.searchsorted(coverage - 1e-12))
         score = float(self.scores[min(place, len(self.scores) - 1)])
-        found: Numbers = np.minimum(score * self.widen(signs, domain_distance), WIDEST)
+        # The exponential of 20 still is a number that can be multiplied.
+        found: Numbers = np.minimum(score * self.widen(signs, domain_distance), 20.0)
         return found
 
     def half_width_alone(self, signs: Sequence[float], coverage: float, distance: float) -> float:
@@ -86,7 +82,8 @@ def _fit_difficulty(
     residuals: Numbers, signs: Numbers, weights: Numbers
 ) -> tuple[Numbers, Numbers, float]:
     """Fit the logarithm of residuals' sizes by ridge; signs never make a launch seem easier."""
-    sizes = np.log(np.abs(residuals) + _SMALLEST_RESIDUAL)
+    # Residuals below 0.3 % are as good as none.
+    sizes = np.log(np.abs(residuals) + 0.003)
     shares = weights / weights.sum()
     level = float(shares @ sizes)
     finite = np.isfinite(signs)
@@ -99,7 +96,7 @@ def _fit_difficulty(
     while kept.size:
         part = moved[:, kept]
         normal = part.T @ (shares[:, None] * part)
-        penalty = _PENALTY * max(float(np.trace(normal)) / len(kept), 1e-12)
+        penalty = 0.1 * max(float(np.trace(normal)) / len(kept), 1e-12)
         found = np.linalg.solve(
             normal + penalty * np.eye(len(kept)), part.T @ (shares * (sizes - level))
         )

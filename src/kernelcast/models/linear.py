@@ -30,28 +30,10 @@ from kernelcast.records.samples import (
 )
 
 FloatArray = npt.NDArray[np.float64]
-# A window of four rows of work-groups in three parts: two rows, one, and one.
-_LARGEST_PART = 2.0
 # Prior scale of the intercept, in units of a shorter launch's time.
 _SCALE = 0.25
 # Largest share of a shorter launch's time that the intercept may be.
 _LARGEST_SHARE = 0.9
-# The same where the shortest launch may be of the pilot, which begins with next to no work.
-_LARGEST_OF_PILOT = 0.9
-# Launches worth timing are made to last about five times what they pay once.
-_LIKELY_SHARE = 0.2
-# Relative noise of a launch while there are too few to tell.
-_NOISE = 0.1
-# A median's standard error over a mean's, for normal noise.
-_MEDIAN_FACTOR = 1.25
-_MAD_TO_DEVIATION = 1.4826
-# Launches that can stand for the whole without the pilot's.
-_FEWEST_LAUNCHES = 3
-# Launches of even work this much above the lower quartile of the longer ones were disturbed: the
-# machine only ever lengthens a launch.
-_DISTURBED = 1.1
-# Beyond this, in units of the middle rate, a disturbance tells nothing of the others' spread.
-_FAR_OFF = 1.5
 # What noise of whole runs and the line's own error add to the samples' spread: the least with which
 # 90 % intervals hold 90 % of the shipped rows of each device, those of today's sampler
 # (measured with version 0.2, also on devices that it was not set on).
@@ -70,7 +52,8 @@ class LaunchArrays:
     @property
     def is_long(self) -> npt.NDArray[np.bool_]:
         """Which launches belong to the second sampling point: those near the largest size."""
-        if self.is_one_window and self.counts.max() <= _LARGEST_PART * self.counts.min():
+        # A window of four rows of work-groups in three parts: two rows, one, and one.
+        if self.is_one_window and self.counts.max() <= 2.0 * self.counts.min():
             return np.ones(len(self.counts), dtype=np.bool_)
         return np.asarray(self.counts * TWO_SIZES > self.counts.max())
 
@@ -145,10 +128,12 @@ def fit_intercept(launches: LaunchArrays, run: SampleRun) -> tuple[float, float]
 def fit_intercept_of_few(launches: LaunchArrays, overhead_s: float) -> tuple[float, float]:
     """Fit the intercept to a handful of launches of any sizes, the pilot's among them."""
     shortest_s = float(launches.times.min())
-    expected = min(overhead_s, _LIKELY_SHARE * shortest_s)
+    # Launches worth timing are made to last about five times what they pay once.
+    expected = min(overhead_s, 0.2 * shortest_s)
     # Of seconds in units of the shortest launch, so that sums neither overflow nor vanish.
     times = launches.times / shortest_s
-    weights = (_NOISE * times) ** -2
+    # Relative noise of a launch while there are too few to tell.
+    weights = (0.1 * times) ** -2
     columns = np.column_stack([np.ones_like(times), launches.counts / launches.counts.mean()])
     precision = columns.T @ (weights[:, None] * columns)
     told = columns.T @ (weights * times)
@@ -157,16 +142,18 @@ def fit_intercept_of_few(launches: LaunchArrays, overhead_s: float) -> tuple[flo
     covariance = np.linalg.inv(precision)
     found = float((covariance @ told)[0])
     error = shortest_s * math.sqrt(covariance[0, 0])
-    return shortest_s * float(np.clip(found, 0.0, _LARGEST_OF_PILOT)), error
+    # The shortest launch may be of the pilot, which begins with next to no work.
+    return shortest_s * float(np.clip(found, 0.0, 0.9)), error
 
 
 def _middle(values: FloatArray) -> tuple[float, float]:
     """Give the median and its standard error."""
     middle = float(median(values))
-    deviation = _MAD_TO_DEVIATION * float(median(np.abs(values - middle)))
+    deviation = 1.4826 * float(median(np.abs(values - middle)))
     if len(values) < 3:  # too few to tell: the whole spread, at least a tenth
         deviation = max(float(np.ptp(values)), 0.1 * abs(middle))
-    return middle, _MEDIAN_FACTOR * deviation / math.sqrt(len(values))
+    # A median's standard error over a mean's, for normal noise.
+    return middle, 1.25 * deviation / math.sqrt(len(values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,7 +218,8 @@ def fit_moments(runs: Sequence[SampleRun]) -> LinearFit:
 def _has_seen_little(run: SampleRun, windows: LaunchArrays) -> bool:
     """Tell whether the pilot has seen more than the few windows there are."""
     pilot = sum(one.mean_work_groups for one in run.launches if one.window == PILOT_WINDOW)
-    return len(windows.counts) < _FEWEST_LAUNCHES and pilot > 0 and 2 * pilot > windows.counts.sum()
+    # Launches that can stand for the whole without the pilot's.
+    return len(windows.counts) < 3 and pilot > 0 and 2 * pilot > windows.counts.sum()
 
 
 def _fit_every_launch(run: SampleRun, windows: LaunchArrays) -> LinearFit:
@@ -281,9 +269,12 @@ def _draw_line(
 def _rate_of_even_work(net: FloatArray, launches: LaunchArrays) -> tuple[float, float, int]:
     """Pool all launches but those that were disturbed; long ones weigh more."""
     rates = net / launches.counts
-    calm = rates <= _DISTURBED * np.quantile(rates[launches.is_long], 0.25)
+    # Launches of even work this much above the lower quartile of the longer ones were disturbed:
+    # the machine only ever lengthens a launch.
+    calm = rates <= 1.1 * np.quantile(rates[launches.is_long], 0.25)
     rate = float(np.average(rates[calm], weights=launches.counts[calm]))
-    near = rates <= _FAR_OFF * _weighted_median(rates, launches.counts)
+    # Beyond this, in units of the middle rate, a disturbance tells nothing of the others' spread.
+    near = rates <= 1.5 * _weighted_median(rates, launches.counts)
     error = _spread(rates[near], launches.counts[near], rate)
     return (rate, 0.1 * rate, 1) if error is None else (rate, error, int(near.sum()) - 1)
 

@@ -30,7 +30,6 @@ __all__ = ["ModelFileError", "ModelRegistry", "StoredModel", "load_model", "save
 
 FORMAT: Final = "kernelcast model 2"
 _ENDING = ".json"
-_LARGEST_BYTES = 2**30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +75,7 @@ def read_model(
 ) -> StoredModel:
     """Turn bytes into a model."""
     try:
-        if len(content) > _LARGEST_BYTES:
+        if len(content) > 2**30:
             msg = f"{len(content)} bytes; models are smaller"
             raise ValueError(msg)
         held = json.loads(content)

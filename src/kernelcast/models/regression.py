@@ -35,11 +35,8 @@ EXACT_ROWS: Final = 1000
 LANDMARKS: Final = 512
 EVIDENCE_ROWS: Final = 5000
 """Of more rows, a random choice of them serves to choose settings, gate and intervals."""
-_FEWEST_GROUPS: Final = 20
 _FARTHEST: Final = 5.0  # standard deviations beyond which a column says no more
 _TINY: Final = 1e-9
-_DIGITS: Final = 4  # of coordinates: files hold thousands of them
-_REACH_QUANTILE: Final = 0.95
 _EPSILON: Final = 0.02  # below what repeated runs differ by, there is nothing to learn
 _SHARES: Final = (1.0, 0.7, 0.5, 0.3)
 _THRESHOLDS: Final = (0.0, 0.02, 0.05)
@@ -227,7 +224,8 @@ def fit_regression(
         raise InputError("model: no columns to learn from; give rows with features")
     values = np.column_stack([columns[name] for name in names])
     scaling = _fit_scale(names, values)
-    place = np.round(_standardise(values, *scaling), _DIGITS)
+    # Files hold thousands of coordinates: four digits do.
+    place = np.round(_standardise(values, *scaling), 4)
     points = _choose(len(place), EXACT_ROWS, LANDMARKS)
     squares = _square_distances(place, place[points])
     foreign = np.where(groups[:, None] == groups[points], np.inf, squares).min(axis=1)
@@ -235,7 +233,7 @@ def fit_regression(
     # Where launches of other groups coincide, the domain still holds what lies between launches.
     apart = np.sqrt(np.where(squares > _TINY, squares, np.inf).min(axis=1))
     reach = max(
-        (float(np.quantile(one, _REACH_QUANTILE)) for one in (nearest, apart[apart < np.inf])
+        (float(np.quantile(one, 0.95)) for one in (nearest, apart[apart < np.inf])
          if len(one)), default=0.0,
     ) or 1.0  # fmt: skip
     rough = FittedRegression(
@@ -415,7 +413,7 @@ def divide_groups(groups: Groups, count: int) -> list[tuple[Groups, Groups]]:
 
 def refine_groups(groups: Groups, kernels: Texts) -> Groups:
     """Split groups by kernel where they are too few: of K, the unseen one weighs 1 / (K + 1)."""
-    if len(np.unique(groups)) >= _FEWEST_GROUPS:
+    if len(np.unique(groups)) >= 20:
         return groups
     labels = np.array([f"{one}/{name}" for one, name in zip(groups, kernels, strict=True)])
     return np.unique(labels, return_inverse=True)[1].astype(np.intp)

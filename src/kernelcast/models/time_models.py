@@ -26,11 +26,6 @@ from kernelcast.records.feature_vector import FeatureGroup, FeatureSchema
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
 SPREAD: Final = "sampled.spread_ratio"
-SMALLEST_CORRECTION: Final = 0.01
-NEAREST: Final = 0.1
-"""Smaller corrections and distances make no launch easier."""
-# Repeats of a launch on another day differ by at least so much.
-_LEAST_NOISE = 0.02
 _NOISE_TO_DEVIATION = 1.0 / 1.2815515655446004  # half the 10-90 % spread of normal noise
 
 REFERENCES: Final[Mapping[str, Callable[[TrainingTable], Numbers]]] = {
@@ -258,16 +253,18 @@ def _remember(table: TrainingTable) -> dict[tuple[str, str], tuple[float, float]
     for launch, some in table.frame[measured].groupby(["problems", "devices"]):
         within = float(some["noise"].median())
         between = float(np.log(some["seconds"]).std(ddof=0)) / _NOISE_TO_DEVIATION
-        noise = max(within if np.isfinite(within) else 0.0, between, _LEAST_NOISE)
+        # Repeats of a launch on another day differ by at least so much.
+        noise = max(within if np.isfinite(within) else 0.0, between, 0.02)
         found[launch] = float(some["seconds"].median()), noise
     return found
 
 
 def _list_signs(table: TrainingTable, corrections: Numbers, distances: Numbers) -> Numbers:
     """Give what an error's size may depend on, as logarithms of shape (n, signs)."""
+    # Corrections and distances smaller than these make no launch easier.
     found = np.column_stack([
-        table.linear_error, table.column(SPREAD), np.abs(corrections) + SMALLEST_CORRECTION,
-        np.maximum(distances, NEAREST),
+        table.linear_error, table.column(SPREAD), np.abs(corrections) + 0.01,
+        np.maximum(distances, 0.1),
     ])  # fmt: skip
     with np.errstate(divide="ignore", invalid="ignore"):
         signs: Numbers = np.log(found)

@@ -21,7 +21,6 @@ _Record = TypeVar("_Record")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 _VERSION = re.compile(r"\d{4,}-[0-9a-f]{12}")
 _POINTERS = "versions.json"
-_DIGEST_LETTERS = 12
 _COMPUTING = ("kernelcast", "numpy", "scipy", "scikit-learn")
 
 
@@ -126,7 +125,7 @@ class VersionedFiles:
 
 
 def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:_DIGEST_LETTERS]
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 def _exists(url: str) -> bool:

@@ -26,23 +26,12 @@ from kernelcast.records.device import DeviceDescription, DeviceKind
 
 FRESH_S: Final = 2.0
 """So long a factor holds, in seconds: many launches are compared by one, and a trial takes 0.1."""
-_COUNT_HOLDS_S: Final = 0.1
-"""So long holds how many others want to run, in seconds: to see that takes some milliseconds."""
 _WORK_S: Final = 40e-3
-_HASH_ROUNDS: Final = 20_000
-"""Some milliseconds, without Python's lock."""
-_PAUSE_S: Final = 1e-3
 _PROCESSES = Path("/proc")
 _KERNEL = 2
 """The process whose children are threads of the kernel; a container does not see it."""
-# A child process so young, in seconds, is a runtime's linker or has not kept anybody waiting yet.
-_YOUNG_S = 1.0
 # Columns of /proc/PID/stat behind the name: state, parent, and the start in ticks after the boot.
 _STATE, _PARENT, _STARTED = 0, 1, 19
-# Threads that did less than this share of what the busiest did have only looked on: what those
-# waited that wake at the end of a launch made no launch longer.
-_WORKS = 0.2
-_OWN_SHARE = 0.5
 
 
 class Waiting(NamedTuple):
@@ -73,10 +62,12 @@ def find_waiting(before: ThreadsWaiting, after: ThreadsWaiting, seconds: float) 
         Waiting(*(b - a for a, b in zip(before.get(name, none), one, strict=True)))
         for name, one in after.items()
     ]
-    least_s = _WORKS * max((one.worked_s for one in spent), default=0.0)
+    # Threads that did less than this share of what the busiest did have only looked on: what those
+    # waited that wake at the end of a launch made no launch longer.
+    least_s = 0.2 * max((one.worked_s for one in spent), default=0.0)
     workers = [one for one in spent if one.worked_s > least_s]
     worked_s, waited_s = (sum(column) for column in zip(none, *workers, strict=True))
-    is_own = worked_s > 0 and worked_s + waited_s >= _OWN_SHARE * seconds
+    is_own = worked_s > 0 and worked_s + waited_s >= 0.5 * seconds
     return Waiting(worked_s, waited_s) if is_own else None
 
 
@@ -128,7 +119,8 @@ class ContentionMeter:
     def _count_others(self) -> int:
         if time.monotonic() > self._counted_until_s:
             self._others = count_others()
-            self._counted_until_s = time.monotonic() + _COUNT_HOLDS_S
+            # A count holds so long: to make one takes some milliseconds.
+            self._counted_until_s = time.monotonic() + 0.1
         return self._others
 
 
@@ -163,7 +155,9 @@ def _list_running() -> Iterator[bool]:
     """Tell of processes of other programs whether a thread runs; of each that can be read."""
     own = os.getpid()
     with suppress(OSError, ValueError, IndexError):
-        youngest_s = float(_read("uptime").split()[0]) - _YOUNG_S
+        # A child process so young, in seconds, is a runtime's linker or has not kept anybody
+        # waiting yet.
+        youngest_s = float(_read("uptime").split()[0]) - 1.0
         for name in os.listdir(_PROCESSES):  # noqa: PTH208 - names
             if not name.isdigit() or int(name) in {own, _KERNEL}:
                 continue
@@ -205,7 +199,7 @@ def _read(name: str) -> bytes:
 
 
 def _try_threads(threads: int) -> Contention | None:
-    time.sleep(_PAUSE_S)  # who was only woken has done what it had to
+    time.sleep(1e-3)  # who was only woken has done what it had to
     others = count_others()
     if not others:
         return None
@@ -219,7 +213,8 @@ def _work(number: int) -> Waiting:
     before = _read_thread("thread-self")
     ends_s = time.thread_time() + _WORK_S
     while time.thread_time() < ends_s:
-        hashlib.pbkdf2_hmac("sha256", b"work", str(number).encode(), _HASH_ROUNDS)
+        # Some milliseconds, without Python's lock.
+        hashlib.pbkdf2_hmac("sha256", b"work", str(number).encode(), 20_000)
     after = _read_thread("thread-self")
     return Waiting(after.worked_s - before.worked_s, after.waited_s - before.waited_s)
 

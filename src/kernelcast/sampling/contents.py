@@ -21,14 +21,13 @@ Array = npt.NDArray[Any]
 RANDOM_PERIOD = 16_777_213
 """Random contents repeat after so many numbers: to draw 500 million takes longer than all launches
 on them. A prime, so that no stride of a kernel meets the same values again."""
-_KEPT_BYTES = 256 << 20
 # Whole numbers in a row are made in pieces that stay in a core's cache until they are converted.
 _PIECE = 1 << 16
 # What one thread fills before it takes another piece, in base types.
 _FILLED_AT_ONCE = 1 << 20
 _RANDOM = frozenset({Init.UNIFORM, Init.NORMAL})
 
-_drawn: LRUCache[tuple[object, ...], Array] = LRUCache(_KEPT_BYTES, getsizeof=lambda a: a.nbytes)
+_drawn: LRUCache[tuple[object, ...], Array] = LRUCache(256 << 20, getsizeof=lambda a: a.nbytes)
 _drawn_lock = threading.Lock()
 _drawing: defaultdict[tuple[object, ...], threading.Lock] = defaultdict(threading.Lock)
 """Who wants the same numbers waits for them."""

@@ -307,7 +307,6 @@ def enqueue_fill_buffer(
 
 _LOG_BYTES = 16384
 _LOCAL_ALIGNMENT = 16
-_MOST_CHOSEN_LOCAL_SIZE = 256
 _MOST_GROUPS_BEYOND_AXIS_0: Final = 65_535
 _LAUNCH_ARRAY: Final = "kernelcast_launch"
 """Of a module, for its work-item functions (`compiling/builtins/nvptx.cl`): per dimension the
@@ -551,7 +550,7 @@ def enqueue_nd_range_kernel(
 
 def choose_local_size(global_size: Sequence[int]) -> tuple[int, ...]:
     """Choose a local size that divides a global one, full warps along the first dimension."""
-    chosen, left = [], _MOST_CHOSEN_LOCAL_SIZE
+    chosen, left = [], 256
     for size in global_size:
         chosen.append(max(one for one in range(1, left + 1) if size % one == 0))
         left //= chosen[-1]

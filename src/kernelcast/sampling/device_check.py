@@ -28,16 +28,7 @@ from kernelcast.sampling.contention_meter import count_others, read_waiting
 from kernelcast.sampling.opencl import cl
 
 _WORK_ITEMS, TRIAL_LOCAL_SIZE = 4096, 64
-_FIRST_STEPS = 64
 _LONG_ENOUGH_S = 5e-3
-_MOST_STEPS = 2**24
-# The host clock also sees the launch itself: up to a third of a short kernel on slow drivers.
-_TOLERANCE = 0.35
-# It sees other programs too, which keep the waiting thread from the processor; a timer that is
-# wrong agrees in no trial.
-_TRIALS = 8
-# An event's time that is less than this share of the host's is none: llvmpipe gives 1 ns.
-_NOT_A_TIME = 0.05
 _EMPTY_LAUNCHES = 9
 # Share of a launch for which its cores work, or for which threads wait for them: less is done
 # elsewhere, more by others too.
@@ -47,7 +38,6 @@ SETTLING = 16
 _SETTLED, _SETTLED_IN_A_ROW, _MOST_PROBES = 1.25, 2, 20
 # So long a CPU takes to run at it again; a GPU raises its clock in steps of at most the third.
 _LONGEST_SETTLING_S, _LONGEST_WAKING_S, _WAKING_STEP_S = 0.03, 0.5, 0.06
-_BETTER = 0.97
 _FORMAT = "kernelcast device trial 1"
 _STANDS_S = 3600.0
 # Of a kernel that tells how much local memory a driver reports; places that a work-item reads.
@@ -208,7 +198,7 @@ def find_settled(run: Callable[[], float], kind: DeviceKind) -> float:
         now_s := time.perf_counter()
     ) - last_s < wait_s and now_s - begin_s < wait_s + _LONGEST_WAKING_S:
         duration_s = run()
-        if duration_s < _BETTER * best_s:
+        if duration_s < 0.97 * best_s:
             last_s = now_s
         best_s = min(best_s, duration_s)
     return best_s
@@ -224,11 +214,11 @@ def _try(
     buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size=out.nbytes)
     run = prepare_trial(queue, program, buffer)
 
-    steps = _FIRST_STEPS
+    steps = 64
     run(steps)  # the first launch compiles
     empty = [run(0) for _ in range(_EMPTY_LAUNCHES)]
     last = run(steps)
-    while last.host_s < _LONG_ENOUGH_S and steps < _MOST_STEPS:
+    while last.host_s < _LONG_ENOUGH_S and steps < 2**24:
         # What others disturbed may have been shorter than it seemed: at least twice as many.
         steps = int(steps * min(max(1.2 * _LONG_ENOUGH_S / last.host_s, 2.0), 16.0))
         last = run(steps)
@@ -240,9 +230,14 @@ def _try(
     if description.kind is DeviceKind.CPU and hasattr(os, "sched_getaffinity"):  # Linux
         cores = min(description.compute_units, len(os.sched_getaffinity(0)))
     worked = busy = waited_s = 0.0
-    for _ in range(_TRIALS):
-        agrees = abs(last.event_s - last.host_s) <= _TOLERANCE * last.host_s
-        is_decided = agrees or last.event_s < _NOT_A_TIME * last.host_s
+    # It sees other programs too, which keep the waiting thread from the processor; a timer that is
+    # wrong agrees in no trial.
+    for _ in range(8):
+        # The host clock also sees the launch itself: up to a third of a short kernel on slow
+        # drivers.
+        agrees = abs(last.event_s - last.host_s) <= 0.35 * last.host_s
+        # An event's time that is less than this share of the host's is none: llvmpipe gives 1 ns.
+        is_decided = agrees or last.event_s < 0.05 * last.host_s
         if cores is not None:
             worked = max(worked, last.worked_s / (cores * last.host_s))
             busy = max(busy, (last.worked_s + waited_s) / (cores * last.host_s))

@@ -24,7 +24,6 @@ from kernelcast.sampling.session import DeviceSession
 
 # What lies in the last cache of a CPU: reading it takes 0.3 to 1.2 ms.
 _MOST_CACHED_BYTES = 16 << 20
-_LINE_BYTES = 64
 
 
 class OpenCLLaunch:
@@ -98,7 +97,7 @@ class OpenCLLaunch:
         if self._session.works_in_host_memory:
             buffers = self._scratch.whole_buffers
             if sum(size for _, size in buffers) <= _MOST_CACHED_BYTES:
-                self._session.probe.touch(buffers, _LINE_BYTES)
+                self._session.probe.touch(buffers, 64)
 
     def _refresh(self) -> None:
         self._scratch.refresh()

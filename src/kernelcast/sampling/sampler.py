@@ -40,38 +40,21 @@ from kernelcast.sampling.windows import (
 _SLABS = 2
 # A slab is this share of a moment's budget; half as much runs before it.
 _SLAB_SHARE = 1 / 3
-# Where two slabs differ by more, one of them was disturbed; time until the third, in seconds.
-_DISAGREE = 1.15
-# A warm-up so much slower than the slab behind it says that what caches hold matters.
-_COLD = 1.2
-# No disturbance makes so much of two places of even work.
-_CONTRADICTS = 3.0
 _LATER_S = 0.05
-# A launch is worth timing from so many times what it pays once.
-_TIMES_PAID_ONCE = 5.0
 # A slab of a short launch lasts so long, in seconds, or what is worth timing; at most this share,
 # as a pair of `sample_pairs` has of the index space.
 _SHORT_SLAB_S, _LARGEST_SHARE = 0.7e-3, 1 / 8
-_SURVEYED = 10
 # A place so much slower than the others is looked at again.
 _STICKS_OUT = 1.5
 _MOST_PLACES = 48
-# So many launches say more without the survey's, which are shorter and pieces of rows.
-_FEWEST_PLACES = 8
 _PILOT_GROWTH, _MOST_PILOTS = 4, 12
 # Where work may differ, a pilot is at most this part of the launch: it may meet most of the work.
 _SMALL_PILOT = 64
 # A launch of which more than this share is paid once says little of work-groups; one that lasts
 # longer than this, in seconds, is no mere start.
 _MOSTLY_PAID, _SURELY_WORK_S = 0.5, 0.5e-3
-# Growth of the time, over that of the work-groups, that only what is paid once explains.
-_HARDLY_GROWS = 0.4
 # In smaller index spaces the work-group that warmed up must be timed too.
 _FEWEST_TO_SPARE_ONE = 8
-# Work-groups per thread that balance a launch of uneven work.
-_BALANCED = 4
-_EVEN_SPREAD = 0.25
-"""Robust relative spread of rates below which work counts as even."""
 _EVEN_RANGE, _FEW_RATES = 0.75, 5
 
 
@@ -91,7 +74,8 @@ def is_even(rates: npt.NDArray[np.float64]) -> bool:
         return bool(np.ptp(rates) < _EVEN_RANGE * middle)
     if middle - rates.min() >= _EVEN_RANGE * middle:
         return False
-    return bool(1.4826 * median(np.abs(rates - middle)) < _EVEN_SPREAD * middle)
+    # Work counts as even below this robust relative spread of its rates.
+    return bool(1.4826 * median(np.abs(rates - middle)) < 0.25 * middle)
 
 
 class Sampler:
@@ -162,7 +146,8 @@ class Sampler:
 
     @property
     def _worth_s(self) -> float:
-        return max(self._plan.min_launch_s, _TIMES_PAID_ONCE * self._paid_s)
+        # A launch is worth timing from so many times what it pays once.
+        return max(self._plan.min_launch_s, 5.0 * self._paid_s)
 
     @property
     def _slab_s(self) -> float:
@@ -210,7 +195,8 @@ class Sampler:
         n1, n2 = smaller.box.work_group_count, larger.box.work_group_count
         grown = larger.duration_s / smaller.duration_s
         self._paid_s = self._launch.launch_overhead_s
-        if n2 > n1 and (grown < _HARDLY_GROWS * n2 / n1 or self._is_slow):
+        # Time that grows less than by 0.4 of the work-groups: only what is paid once explains it.
+        if n2 > n1 and (grown < 0.4 * n2 / n1 or self._is_slow):
             slope_s = max((larger.duration_s - smaller.duration_s) / (n2 - n1), 0.0)
             self._paid_s = max(self._paid_s, smaller.duration_s - n1 * slope_s)
 
@@ -219,7 +205,7 @@ class Sampler:
         size = self._size_of(min(self._worth_s, self._slab_s))
         affordable = int(self._slab_s / (size * self._rate_s))
         places = spread_positions(
-            max(3, min(_SURVEYED, affordable)),
+            max(3, min(10, affordable)),
             self._launch.ndrange.group_counts,
             shift=self._places,
         )
@@ -250,12 +236,14 @@ class Sampler:
         while len(slabs) <= wanted:
             if len(slabs) == wanted:
                 rates = rates_of(slabs)
-                if rates.max() > _CONTRADICTS * rates.min():
+                # No disturbance makes so much of two places of even work.
+                if rates.max() > 3.0 * rates.min():
                     self._is_even = False
                     self._discard(slabs)
                     self._take_places()
                     return
-                if rates.max() <= _DISAGREE * rates.min() or self._whole_s < _LATER_S:
+                # Where two slabs differ by more, one of them was disturbed.
+                if rates.max() <= 1.15 * rates.min() or self._whole_s < _LATER_S:
                     return
                 time.sleep(_LATER_S)
                 self._launch.settle(keeps_contents=True)
@@ -273,7 +261,8 @@ class Sampler:
     def _follow_up(self, slab: list[TimedLaunch], size: int) -> list[TimedLaunch]:
         """Go on right behind a slab whose warm-up was much slower: it may not be warm itself."""
         [timed] = slab
-        if self._warm_up is None or np.divide(*rates_of([self._warm_up, timed])) < _COLD:
+        # A warm-up so much slower than the slab behind it says that what caches hold matters.
+        if self._warm_up is None or np.divide(*rates_of([self._warm_up, timed])) < 1.2:
             return slab
         counts = self._launch.ndrange.group_counts
         behind = position_of(timed.box, counts) + timed.box.work_group_count
@@ -286,7 +275,8 @@ class Sampler:
         """Time launches at as many places as the budget reaches for, in two rounds: a small survey
         may be far off the mean rate that the budget follows from."""
         survey = self._windows
-        size = max(self._size_of(self._worth_s), min(_BALANCED * self._unit, self._total // 64))
+        # Four work-groups per thread balance a launch of uneven work.
+        size = max(self._size_of(self._worth_s), min(4 * self._unit, self._total // 64))
         row = self._launch.ndrange.group_counts[0]
         if row // 8 < size < self._total // _SMALL_PILOT and not self._plan.places:
             # Pieces of rows would leave out the ends of rows, where there may be less to do.
@@ -303,7 +293,8 @@ class Sampler:
                 )
                 self._run_at(places, size)
                 self._note_rate(self._windows)
-        if len(self._windows) >= len(survey) + _FEWEST_PLACES:
+        # Eight launches say more without the survey's, which are shorter and pieces of rows.
+        if len(self._windows) >= len(survey) + 8:
             self._discard(survey)
 
     def _size_of(self, seconds: float) -> int:
@@ -375,14 +366,11 @@ class Sampler:
         return box
 
 
-# A launch of the least multiple lasts about this long, in seconds; below, noise is all there is.
-_LEAST_LAUNCH_S = 300e-6
-
-
 def choose_unit(launch: PreparedLaunch, rate_s: float) -> int:
     """Give the work-groups of one multiple: the paper's P_sat x compute units, or more."""
     concurrency = launch.saturation.concurrency
-    return concurrency * max(1, math.ceil(_LEAST_LAUNCH_S / (rate_s * concurrency)))
+    # A launch of the least multiple lasts about so long; below, noise is all there is.
+    return concurrency * max(1, math.ceil(300e-6 / (rate_s * concurrency)))
 
 
 def sample_pairs(

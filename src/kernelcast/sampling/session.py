@@ -53,9 +53,6 @@ from kernelcast.sampling.prelude import (
 from kernelcast.sampling.signature import Parameter
 
 _KERNELS_KEPT = 64
-_PROGRAMS_KEPT = 32
-# A device that was busy so recently has not fallen asleep, in seconds.
-_STILL_AWAKE_S = 0.02
 _WHOLE = "as it is"
 
 
@@ -90,7 +87,7 @@ class DeviceSession:
         """Device time of kernels' launches so far that are no samples: they warm up, or compare."""
         self._folder = folder
         self._kernels: LRUCache[tuple[str, str], BuiltKernel] = LRUCache(_KERNELS_KEPT)
-        self._programs: LRUCache[Any, BuiltProgram] = LRUCache(_PROGRAMS_KEPT)
+        self._programs: LRUCache[Any, BuiltProgram] = LRUCache(32)
         self._refused: set[str] = set()
         """Kernels that cannot be told of the whole launch by arguments, by their digests."""
         self._limits: LRUCache[Any, tuple[tuple[int, ...], int]] = LRUCache(_KERNELS_KEPT)
@@ -152,7 +149,8 @@ class DeviceSession:
 
     def settle(self) -> None:
         """Keep the device busy until it runs at its usual rate, unless it just was."""
-        if time.perf_counter() - self._last_busy_s <= _STILL_AWAKE_S:
+        # A device that was busy so recently has not fallen asleep, in seconds.
+        if time.perf_counter() - self._last_busy_s <= 0.02:
             return
         # All threads of a CPU device have to be awake, each on its processor.
         with kept_apart(self.timer.workers):

@@ -330,11 +330,10 @@ MOST_HELD_BYTES: Final = 2**26
 """Of larger buffers, pieces all over tell contents apart: to read all might take longer than to
 sample."""
 _PIECE_BYTES = 2**20
-_SMALL_BYTES = 2**20
 
 
 def digest_buffer(session: DeviceSession, buffer: cl.Buffer) -> str:
-    found = hashlib.sha256() if buffer.size <= _SMALL_BYTES else xxhash.xxh3_128()
+    found = hashlib.sha256() if buffer.size <= 2**20 else xxhash.xxh3_128()
     for part in _read_pieces(session, buffer):
         found.update(part)
     return found.hexdigest()

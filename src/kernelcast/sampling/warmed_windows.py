@@ -31,7 +31,6 @@ from kernelcast.sampling.windows import find_free_box, position_of, spread_posit
 
 MULTIPLES = (2, 4)
 """Of the unit: lengths of the two launches of a pair."""
-MOST_PLACES = 4
 _UNITS_PER_PAIR = sum(MULTIPLES) + len(MULTIPLES)
 # A pair takes half of the index space at most, unless its shorter launch would not fill the device.
 _LEAST_UNITS = 2 * _UNITS_PER_PAIR
@@ -105,7 +104,7 @@ class WarmedSampler:
     def _affordable(self) -> int:
         if not self._unit:
             return 0
-        return min(MOST_PLACES, int(self._share / (_UNITS_PER_PAIR * self._unit)))
+        return min(4, int(self._share / (_UNITS_PER_PAIR * self._unit)))
 
     @property
     def _share(self) -> float:

@@ -10,8 +10,6 @@ from kernelcast.records.ndrange import GroupBox
 
 GOLDEN = (math.sqrt(5) - 1) / 2
 """The golden ratio's fraction: multiples of it fall nowhere twice near the same place."""
-# Inverse of the plastic number: the golden ratio's relative for two dimensions.
-_PLASTIC = 0.7548776662466927
 
 
 def box_near(position: int, work_groups: int, group_counts: Sequence[int]) -> GroupBox:
@@ -77,7 +75,8 @@ def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -
     coordinates = [np.zeros(windows, dtype=int) for _ in counts]
     coordinates[last] = ((np.arange(windows) + places) / windows * counts[last]).astype(int)
     for axis in range(last):
-        alpha = GOLDEN if last == 1 else _PLASTIC ** (axis + 1)
+        # Inverse of the plastic number: the golden ratio's relative for two dimensions.
+        alpha = GOLDEN if last == 1 else 0.7548776662466927 ** (axis + 1)
         coordinates[axis] = ((0.5 + steps * alpha) % 1.0 * counts[axis]).astype(int)
     return [int(one) for one in np.ravel_multi_index(coordinates, counts, order="F")]
 

@@ -40,7 +40,6 @@ SetKey = tuple[int, int]
 """Multiple and window set of a set of samples; the sampler's own have multiple 0."""
 SAMPLER_OF_MOMENTS = 4
 """The first revision whose sets are moments as an estimate takes them."""
-_MOST_MOMENTS = 2
 _TAKEN = {
     0: ("before any run", "after two runs", "after four runs"),
     1: ("after one run", "after three runs"),
@@ -109,7 +108,7 @@ def choose_moments(row: StoredLaunch) -> tuple[SetKey, ...]:
             key for key, place in row.places.items()
             if key[0] == 0 and (one.samples[place].at_s or 0.0) < first_run_s
         )  # fmt: skip
-        return tuple(own[:_MOST_MOMENTS])
+        return tuple(own[:2])
     wanted = _EVEN_PAIRS if row.is_even else _OWN_SETS
     for keys in (wanted, _OWN_SETS):
         if all(one in row.places for one in keys):
@@ -172,8 +171,6 @@ def make_size(row: StoredLaunch) -> KnownSize:
 
 FindMachine = Callable[[str], MachineDescription | None]
 _ROWS = RowFilter()
-_FEWEST_KERNELS = 10
-_FEWEST_ROWS = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +220,7 @@ class EvidenceRows:
         newest = max(one.observation.sampler for _, one in launches)
         kept = [pair for pair in launches if pair[1].observation.sampler == newest]
         kernels = {one.kernel for _, one in kept}
-        if len(kept) < _FEWEST_ROWS or len(kernels) < _FEWEST_KERNELS:
+        if len(kept) < 30 or len(kernels) < 10:
             return None
         machines = {device: find_machine(device) for device in devices}
         peaks = {

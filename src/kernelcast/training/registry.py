@@ -18,7 +18,6 @@ EVIDENCE = "evidence"
 """Evidence models are published under names that begin so."""
 _POINTERS = "/versions.json"
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
-_DIGEST_LETTERS = 8
 
 
 def choose_registry(url: str | None = None) -> str:
@@ -39,7 +38,7 @@ def name_model(model: str, device: str | None = None) -> str:
         return model
     plain = _UNFIT.sub("-", device).strip("-._")
     if plain != device or not plain:  # two devices must not share a name
-        digest = sha256(device.encode()).hexdigest()[:_DIGEST_LETTERS]
+        digest = sha256(device.encode()).hexdigest()[:8]
         plain = f"{plain}-{digest}".lstrip("-")
     return f"{model}/{plain}"
 

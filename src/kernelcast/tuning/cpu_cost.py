@@ -39,18 +39,9 @@ from kernelcast.records.operations import (
 )
 from kernelcast.tuning.footprints import Axis, Box, CacheFootprint
 
-_WAYS = 12
-# Costs that no microbenchmark measures, chosen with `benchmarks/tuning_kernels`.
-_ADDRESS_OPERATIONS = 5.0
-"""Integer operations per access that compilers turn into steps of a pointer."""
-_MISSES_AT_ONCE = 4.0
-"""Cache misses that a core waits for at once."""
-_OVERLAP = 0.3
-"""Share of the shorter of computing and moving data that adds to the longer."""
 _AXES = MAX_DIMENSIONS
 _GROUP_STEPS = [f"{what} {at}" for what in ("local", "group") for at in range(_AXES)]
 _LOOP_BODY = "loop body"
-_WORK_GROUPS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +88,7 @@ class Nest:
 def read_nest(kernel: ModelledKernel, ndrange: NDRange) -> Nest:
     """Count a launch's blocks and find its loops."""
     facts = kernel.facts
-    groups = choose_work_groups(ndrange, _WORK_GROUPS)
+    groups = choose_work_groups(ndrange, 3)
     sample = count_statically(facts, ndrange, kernel.scalars, groups)
     means = count_blocks(facts, sample)[sample.is_present].mean(axis=0)
     counts = tuple(float(mean) for mean in means)
@@ -288,11 +279,12 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
     footprint = CacheFootprint(join_boxes(strided), axes, device.line_bytes)
     far = {}
     for nearer, farther in pairwise(device.levels):
-        moved = footprint.count_moved(nearer.size_bytes, _WAYS)
+        moved = footprint.count_moved(nearer.size_bytes, 12)
         seconds = device.line_bytes * (
             moved.loaded * farther.load_s_per_byte + moved.stored * farther.store_s_per_byte
         )
-        waiting = moved.unforeseen * farther.latency_s / _MISSES_AT_ONCE / device.cores
+        # Cache misses that a core waits for at once.
+        waiting = moved.unforeseen * farther.latency_s / 4.0 / device.cores
         far[farther.name] = seconds + waiting
     parts = {name: seconds * items for name, seconds in core.items()} | far
     ends = max(core.values()) * items, max(far.values(), default=0.0)
@@ -301,8 +293,9 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
         "launch": device.costs.get("launch_s", 0.0),
     }
     parts |= rest
+    # Three tenths of the shorter of computing and moving data add to the longer.
     return Cost(
-        seconds=max(ends) + _OVERLAP * min(ends) + sum(rest.values()),
+        seconds=max(ends) + 0.3 * min(ends) + sum(rest.values()),
         limiter=max(parts, key=lambda one: parts[one]),
         parts=parts,
         width=width,
@@ -356,7 +349,8 @@ def _compile(nest: Nest, pairs: Mapping[int, float]) -> OperationCounts:
     spared: dict[int, float] = defaultdict(float)
     for access in nest.facts.accesses:
         if access.offset_bytes is not None:
-            spared[access.block] += _ADDRESS_OPERATIONS
+            # Operations per access that become steps of a pointer: benchmarks/tuning_kernels.
+            spared[access.block] += 5.0
     for block, count in zip(nest.facts.blocks, nest.counts, strict=True):
         if not count:
             continue

@@ -9,15 +9,6 @@ from dataclasses import dataclass
 from math import ceil, gcd, prod
 from typing import NamedTuple
 
-_STREAM_BYTES = 2048
-"""Steps up to which prefetchers follow a walk: half a page."""
-_LONG_WALK = 16
-"""Steps of a walk from which on it is followed."""
-_FOLLOWED_LINES = 8
-"""Neighbouring lines after which a prefetcher is ahead."""
-_STREAMS = 64
-"""Streams beside each other of which half are late, as measured with columns of 8 to 512 rows."""
-
 Step = tuple[int, int]
 """Bytes that an iteration of an axis moves an address, and iterations; neither sign nor zeros."""
 
@@ -76,14 +67,16 @@ class Box:
                 continue
             apart.append((step, axis.extent))
             if step > max(line, chunk):
-                is_followed = step < _STREAM_BYTES and axis.extent > _LONG_WALK
+                # Prefetchers follow a walk of more than 16 steps, each of up to half a page.
+                is_followed = step < 2048 and axis.extent > 16
                 streams *= 1 if is_followed else axis.extent
                 continue
             # What lay apart may now be side by side.
             while near := [one for one in apart if one[0] <= max(line, chunk)]:
                 chunk += sum(one * (extent - 1) for one, extent in near)
                 apart = [one for one in apart if one not in near]
-            if chunk >= _FOLLOWED_LINES * line:
+            # Neighbouring lines after which a prefetcher is ahead.
+            if chunk >= 8 * line:
                 break
         return streams
 
@@ -177,5 +170,7 @@ class CacheFootprint:
             loaded += lines
             stored += lines if box.is_store else 0.0
             if streams > 1:
-                unforeseen += lines * beside / (beside + _STREAMS)
+                # Streams beside each other of which half are late, as measured with columns of 8 to
+                # 512 rows.
+                unforeseen += lines * beside / (beside + 64)
         return Moved(loaded, stored, unforeseen)

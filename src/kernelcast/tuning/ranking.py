@@ -70,8 +70,6 @@ def _check_memory(problem: Problem, device: DeviceDescription, local_bytes: int)
 
 
 _WORTH_PROCESSES = 32
-_MOST_PROCESSES = 8
-_CHUNK = 4
 Progress = Callable[[int, int], None]
 
 
@@ -142,7 +140,7 @@ def several_processes(space: SearchSpace) -> Iterator[Executor | None]:
         return
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(
-        max_workers=min(cores, _MOST_PROCESSES),
+        max_workers=min(cores, 8),
         mp_context=context,
         initializer=_leave_interrupts,
     ) as one:
@@ -168,7 +166,7 @@ def rank(
     answers = (
         map(model.predict, space.configurations)
         if executor is None
-        else executor.map(model.predict, space.configurations, chunksize=_CHUNK)
+        else executor.map(model.predict, space.configurations, chunksize=4)
     )
     for one in answers:
         found[one.number] = one

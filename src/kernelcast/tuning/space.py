@@ -17,7 +17,6 @@ from kernelcast.records.problem import Problem
 MOST_CONFIGURATIONS = 100_000
 _LOCAL_NAMES = ("local_x", "local_y", "local_z")
 _OF_GROUPS = re.compile(r"\breqd_work_group_size\b|\bwork_group_(?:all|any|broadcast|reduce|scan)")
-_SMALLEST_GROUP = 4
 _LARGEST_GROUP = 1024
 
 
@@ -127,7 +126,7 @@ def _list_local_sizes(ndrange: NDRange) -> Iterator[tuple[int, ...]]:
         for size in ndrange.global_size
     ]  # fmt: skip
     for local in product(*axes):
-        if not _SMALLEST_GROUP <= math.prod(local) <= _LARGEST_GROUP:
+        if not 4 <= math.prod(local) <= _LARGEST_GROUP:
             continue
         try:
             replace(ndrange, local_size=local)

@@ -18,9 +18,6 @@ from kernelcast.records.machine import refuse_missing
 
 CORE = "CPU"
 """The ceiling that is the core itself."""
-_PENALTY = 0.5
-"""What a core waits for each other core on a busy memory bus, over its own transfer time:
-Kerncraft's value, after Hofmann, Hager and Fey (ISC 2018)."""
 
 
 class Unit(StrEnum):
@@ -161,7 +158,9 @@ class EcmPrediction:
         for others in count(1):
             yield time
             used = memory / time if time else 0.0
-            time = max(memory, (self.cycles + _PENALTY * others * used * memory) / (others + 1))
+            # What a core waits for each other core on a busy memory bus, over its own transfer
+            # time: Kerncraft's value, after Hofmann, Hager and Fey (ISC 2018).
+            time = max(memory, (self.cycles + 0.5 * others * used * memory) / (others + 1))
 
     def notation(self) -> str:
         """Write it as the paper does: ``{T_OL || T_nOL | T_L1L2 | T_L2L3 | T_L3Mem}``.

@@ -20,8 +20,6 @@ from kernelcast.records.operations import OperationCounts, OperationKind
 MODEL = "cpu"
 REVISION = 12
 """Grows when estimates change, so that stored ones tell which model they are of."""
-_MISSES_AT_ONCE = 12.0
-"""Cache misses that a core waits for at once, of independent loads."""
 
 
 def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> AnalyticEstimate:
@@ -99,7 +97,8 @@ def _wait(launch: ModelledLaunch, device: CpuDevice, pattern: AccessPattern) -> 
         reach = min(1.0, level.reach_bytes / size) if size else 1.0
         latency += max(0.0, reach - held) * level.latency_s
         held = max(held, reach)
-    return jumps * latency / _MISSES_AT_ONCE
+    # Cache misses that a core waits for at once, of independent loads.
+    return jumps * latency / 12.0
 
 
 def _time_atomics(

@@ -27,7 +27,6 @@ _AS_FLOAT = {
     OperationKind.DIVIDE: "native_special", OperationKind.SPECIAL: "special",
     OperationKind.SPECIAL_NATIVE: "native_special",
 }  # fmt: skip
-_CHAIN_LIMIT_S = 10
 _SHOWN = 4
 
 
@@ -261,6 +260,6 @@ def _analyse(assembly: str, architecture: str) -> tuple[Any, list[Any], float]:
     # Its schedule gets better when it runs a second time, as the tool itself does.
     meaning.assign_optimal_throughput(lines)
     meaning.assign_optimal_throughput(lines)
-    graph = semantics.KernelDG(lines, parser, model, meaning, _CHAIN_LIMIT_S, False)
+    graph = semantics.KernelDG(lines, parser, model, meaning, 10, False)
     chains = graph.get_loopcarried_dependencies().values()
     return model, instructions, max((float(one["latency"]) for one in chains), default=0.0)

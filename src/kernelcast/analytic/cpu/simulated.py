@@ -26,10 +26,7 @@ more or less is 0.01 % of them. More where conditions on loop variables hold for
 _WARM_UP, _CHECKS = 2, 50
 """Iterations at most before counting, per element that the caches have room for, and how often it
 is asked meanwhile whether these are full."""
-_CHUNK_ACCESSES = 1 << 16
 _PIECE = 1 << 14
-_SEED = 1
-"""Which iterations a condition on data holds in is drawn anew for each nest, the same each time."""
 
 
 class SimulatedVolumes:
@@ -85,7 +82,7 @@ def simulate_nest(
     per_line = line_bytes / run.find_work_bytes(line_bytes)
     window = min(_UNEVEN_WINDOW if run.is_uneven else _WINDOW, run.total)
     capacity = sum(one.size_bytes for one in caches) // int(run.kinds[:, 1].min())
-    chunk = max(1, _CHUNK_ACCESSES // len(run.kinds))
+    chunk = max(1, (1 << 16) // len(run.kinds))
 
     def advance(iterations: int) -> int:
         done = 0
@@ -182,7 +179,8 @@ class NestAddresses:
 
     def rewind(self) -> None:
         """Go back to the first iteration."""
-        self._chance = np.random.default_rng(_SEED)
+        # Where a condition on data holds is drawn anew for each nest, alike each time.
+        self._chance = np.random.default_rng(1)
         self._points = self._walk(len(self._loops), {}, 1)
         self._held: dict[Symbol, Integers] = {}
         self._left = 0

@@ -36,14 +36,11 @@ FOLDS = 5
 """Parts of the kernels; each part's intervals rest on what the others teach."""
 ANSWERING = tuple(LEARNERS)
 """Regressors that may correct answers: the one is taken that errs least within the training."""
-_FEWEST_FAMILIES = 10
 _CLIP = 3.0
 # Two of these leave a piece an error of its own.
 _LARGEST_SHARE = 0.4
 _LEAST_SHARE = 0.01
 _LEAST_ROWS = 30
-_MAD = 1.4826
-_LEAST_VARIANCE = 1e-4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +169,7 @@ def fit_correction(
     """Learn what fused samples get wrong; None where that gains no more than by chance."""
     known = [one for one in rows if one.moments and one.values]
     families = {one.family for one in known}
-    if len(families) < _FEWEST_FAMILIES or not learners:
+    if len(families) < 10 or not learners:
         return None
     groups = number_groups(np.array([one.family for one in known], dtype=np.object_))
     kernels = np.unique([one.kernel for one in known], return_inverse=True)[1].astype(np.intp)
@@ -251,8 +248,9 @@ def _fit_plain(rows: Sequence[EvidenceRow]) -> dict[Kind, PlainVariance]:
         told = told[np.isfinite(told)]
         if len(told) >= _LEAST_ROWS:
             bias = float(np.median(told))
-            deviation = _MAD * float(np.median(np.abs(told - bias)))
-            found[kind] = PlainVariance(bias=bias, variance=max(deviation**2, _LEAST_VARIANCE))
+            # The median absolute deviation of normal noise, as a standard deviation.
+            deviation = 1.4826 * float(np.median(np.abs(told - bias)))
+            found[kind] = PlainVariance(bias=bias, variance=max(deviation**2, 1e-4))
     return found
 
 

@@ -106,24 +106,13 @@ CORE = 2.0
 poisoned observations: with 3 a factor of 2 makes 7.9 % of an error of 5.7 %, with 2 7.1 %, and no
 factor more; below 2 samples alone err by more (9.6 % at 1.5, 9.1 % at 2). Student's t of 2 to 8
 degrees of freedom comes out alike, but needs all steps where pieces agree."""
-TRUST_OF_SLOW = 0.5
-"""What samples count that say more than the rest. Chosen on the rows of PoCL a2d1: first answers
-err by 9.1 / 5.1 % with 1 (mean / median), 8.9 / 5.0 % with 0.5 and 8.9 / 5.2 % with 0.25."""
 _SQUARE = CORE * CORE
 # A piece that has lost its weight must not widen the interval without end.
 _MOST = 4.0 * _SQUARE
-# Beyond so many standard deviations a piece is wrong, however much: a factor of a million is no
-# reason to believe the sharper one of two. With 50 a single observation that is wrong by 10 makes
-# 28.5 % of an error of 10.4 % on Intel's runtime, with 15 10.9 %; on PoCL a2d1 all are alike.
-_FARTHEST = 15.0**2
-_MOST_STEPS = 6
 _SAMPLES = Kind.SAMPLES
 _RAN = frozenset({Kind.OBSERVED, Kind.SAMPLES, Kind.OTHER_SIZES})
-_SETTLED = 0.02
 # Of a shared error that nothing shares.
 _NOTHING = 1e-12
-_TIE = 1e-12
-_ROUNDING = 1e-9
 
 
 @dataclass(slots=True)
@@ -167,7 +156,7 @@ class _Part:
         """Trust its own error by its sign and size; gives the change of the trust."""
         square, limit = error * error, _SQUARE * self.spread
         # Of equal times, rounding calls none the slower one.
-        is_slow = error > 0 and square > _TIE * self.spread
+        is_slow = error > 0 and square > 1e-12 * self.spread
         trust = self.trust_of_more if is_slow else 1.0
         if square > limit:
             trust *= limit / square
@@ -205,8 +194,8 @@ def fuse(pieces: Sequence[Piece]) -> FusedEstimate:
         _distrust(pieces, leaves, _choose_start(pieces))
         root.combine()
     if is_contradicted or any(one.kind is _SAMPLES for one in pieces):
-        for _ in range(_MOST_STEPS):
-            if root.judge(root.mean) < _SETTLED:
+        for _ in range(6):
+            if root.judge(root.mean) < 0.02:
                 break
             root.combine()
         distances = _measure(pieces, root.mean)
@@ -226,7 +215,10 @@ def _nest(pieces: Sequence[Piece]) -> tuple[list[_Part], _Part]:
     outer: list[_Part] = []
     bases: dict[str, dict[str, list[tuple[Piece, _Part]]]] = {}
     for place, one in enumerate(pieces):
-        slow = TRUST_OF_SLOW if one.kind is _SAMPLES else 1.0
+        # What samples count that say more than the rest. Chosen on the rows of PoCL a2d1: first
+        # answers err by 9.1 / 5.1 % with 1 (mean / median), 8.9 / 5.0 % with 0.5 and 8.9 / 5.2 %
+        # with 0.25.
+        slow = 0.5 if one.kind is _SAMPLES else 1.0
         leaf = _Part(one.variance, (), 1.0, slow, one.log_seconds)
         leaves.append(leaf)
         if one.basis:
@@ -282,14 +274,19 @@ def _choose_start(pieces: Sequence[Piece]) -> float:
         for told, precision, weight in weighed:
             square = (told - centre) ** 2 * precision
             if square > _SQUARE:
-                square = _SQUARE * (1.0 + log(min(square, _FARTHEST) / _SQUARE))
+                # Beyond so many standard deviations a piece is wrong, however much: a factor of a
+                # million is no reason to believe the sharper one of two. With 50 a single
+                # observation that is wrong by 10 makes 28.5 % of an error of 10.4 % on Intel's
+                # runtime, with 15 10.9 %; on PoCL a2d1 all are alike.
+                square = _SQUARE * (1.0 + log(min(square, 15.0**2) / _SQUARE))
             # Between those that are all wrong, the one that is the least far from the others.
             cost += weight * (square + abs(told - centre))
             if cost >= least:
                 break
         else:
             # Rounding chooses nobody.
-            best, least = centre, cost * (1.0 - _ROUNDING)
+            # Ties that rounding decides go to the first.
+            best, least = centre, cost * (1.0 - 1e-9)
     return best
 
 

@@ -37,16 +37,10 @@ SIGNS = (
 """What the variance of a moment's samples depends on, see `read_moment`."""
 MOMENT_FORM = "moment"
 """Of samples as an estimate takes them."""
-_PENALTY = 0.1
-_SMALLEST = 0.01
 # A bias is halved where so few kernels tell it.
 _KERNELS_OF_DOUBT = 10
 # ln of the least and greatest standard deviation: 1 % and e.
 _NARROWEST, _WIDEST = -4.5, 1.0
-# Median of a squared standard normal variable.
-_MEDIAN_SQUARE = 0.455
-# An imbalance of source counts beyond this foretells no more.
-_LARGEST_IMBALANCE = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +77,7 @@ def read_moment(
     rates = [one.duration_s / one.mean_work_groups for one in run.launches]
     is_unknown = math.isnan(imbalance)
     shortest_s = min(one.duration_s for one in run.launches)
+    # An imbalance of source counts beyond this foretells no more.
     return SampledMoment(
         moment=moment,
         form=form,
@@ -93,7 +88,7 @@ def read_moment(
             math.log(fit.standard_error_s / fit.seconds + 0.005),
             math.log(float(np.std(np.log(rates))) + 0.01),
             0.0 if run.is_even else 1.0,
-            0.0 if is_unknown else math.log(min(max(imbalance, 1.0), _LARGEST_IMBALANCE)),
+            0.0 if is_unknown else math.log(min(max(imbalance, 1.0), 8.0)),
             1.0 if is_unknown else 0.0,
             indirect,
             math.log(run.sampling_s),
@@ -128,18 +123,19 @@ def fit_form(residuals: Numbers, signs: Numbers, groups: npt.NDArray[np.intp]) -
     bias = float(np.median(residuals)) * kernels / (kernels + _KERNELS_OF_DOUBT)
     shares = 1.0 / np.bincount(groups)[groups]
     shares /= shares.sum()
-    sizes = np.log(np.abs(residuals - bias) + _SMALLEST)
+    sizes = np.log(np.abs(residuals - bias) + 0.01)
     level = float(shares @ sizes)
     centre = shares @ signs
     moved = signs - centre
     spread = np.sqrt(shares @ moved**2)
     spread[spread == 0] = 1.0
     moved /= spread
-    penalty = _PENALTY * (1.0 + _KERNELS_OF_DOUBT / kernels)
+    penalty = 0.1 * (1.0 + _KERNELS_OF_DOUBT / kernels)
     normal = moved.T @ (shares[:, None] * moved) + penalty * np.eye(signs.shape[1])
     slopes = np.linalg.solve(normal, moved.T @ (shares * (sizes - level)))
     usual = np.exp(np.clip(level + moved @ slopes, _NARROWEST, _WIDEST))
-    level += 0.5 * math.log(np.median(((residuals - bias) / usual) ** 2) / _MEDIAN_SQUARE + 1e-12)
+    # Median of a squared standard normal variable.
+    level += 0.5 * math.log(np.median(((residuals - bias) / usual) ** 2) / 0.455 + 1e-12)
     return FormVariance(
         bias=bias,
         level=level,
@@ -152,8 +148,6 @@ SAMPLER = "sampler"
 """Basis of all pieces that rest on samples of the kernel."""
 ANY_FORM = ""
 """Stands for forms that were too rare to calibrate on their own."""
-BUSY_DEVIATION = 0.2
-"""Deviation of what samples say beside other programs, which take caches between launches."""
 SHORT_DEVIATION = 0.6
 """Deviation of what samples say of launches that are much shorter than `SHORT_S`."""
 SHORT_S = 10e-3
@@ -164,8 +158,6 @@ USUAL_COVERAGE = 0.9
 """Where an interval that is known makes the deviation of a normal error."""
 # Standardised errors beyond this count as this much: one kernel must not decide for the others.
 _CLIP = 3.0
-_LEAST_SHARE = 1e-3
-_LEAST_VARIANCE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,7 +278,7 @@ class EvidenceModel:
 
     def know_estimate(self, size: KnownSize, fused: FusedEstimate) -> KnownSize:
         """Give a size with its estimate in the place of its measured time."""
-        noise = math.sqrt(fused.variance) / max(self.sizes.noise_share, _LEAST_SHARE)
+        noise = math.sqrt(fused.variance) / max(self.sizes.noise_share, 1e-3)
         return replace(size, log_seconds=fused.log_seconds, noise=noise)
 
     def weigh_sizes(self, answer: SizeAnswer, *, is_observed: bool = True) -> Piece:
@@ -346,7 +338,7 @@ class EvidenceModel:
         """Put an interval around an estimate: conformal, calibrated on unseen kernels."""
         pairs = zip(fused.pieces, fused.weights, strict=True)
         unseen = sum(weight * math.sqrt(one.uncalibrated_variance) for one, weight in pairs) ** 2
-        variance = max(fused.variance - unseen, _LEAST_VARIANCE)
+        variance = max(fused.variance - unseen, 1e-6)
         situation, normal = name_situation(fused.pieces), find_normal_quantile(coverage)
         calibration = self.intervals.get(situation)
         if calibration is None:
@@ -375,11 +367,6 @@ CORRECTED = frozenset({Kind.SAMPLES, Kind.LEARNED, Kind.ANALYTIC})
 _LEADING = (Kind.OBSERVED, Kind.OTHER_SIZES, Kind.SAMPLES, Kind.OTHER_ESTIMATES)
 
 
-MOST_WIDENED = 1.5
-"""Factor of an interval of launches far from those that were learned from: a correction has faded
-there, and the samples are what they are."""
-
-
 def list_answer_values(said: FusedEstimate, values: Mapping[str, float]) -> dict[str, float]:
     """Put a fused time and its deviation in the place of the linear model's."""
     return {**values, "linear_s": said.seconds, "linear_error": math.sqrt(said.variance)}
@@ -389,12 +376,14 @@ def move(fused: FusedEstimate, factor: float, distance: float) -> FusedEstimate:
     """Move an estimate by a correction, as far as it rests on what that has learned of."""
     share = fused.share_of(CORRECTED)
     moved = share * factor
+    # Factor of an interval of launches far from those that were learned from: a correction has
+    # faded there, and the samples are what they are.
     return replace(
         fused,
         log_seconds=fused.log_seconds + moved,
         correction=moved,
         # Of an answer that rests on other things, strangeness of its samples counts less.
-        distance=min(distance, MOST_WIDENED) ** share if distance > 1.0 else distance,
+        distance=min(distance, 1.5) ** share if distance > 1.0 else distance,
     )
 
 
@@ -429,7 +418,8 @@ def _clip(value: float) -> float:
 
 def find_uncalibrated(log_seconds: float, *, is_busy: bool = False) -> float:
     """Give the variance of samples that no calibration has seen: short launches, busy machines."""
-    busy = BUSY_DEVIATION if is_busy else 0.0
+    # Deviation of what samples say beside other programs, which take caches between launches.
+    busy = 0.2 if is_busy else 0.0
     seconds = math.exp(log_seconds)
     short = SHORT_DEVIATION / (1.0 + (seconds / SHORT_S) ** 2) if seconds < CALIBRATED_S else 0.0
     return busy**2 + short**2

@@ -24,35 +24,14 @@ MEASURES = ("work_items", "instructions", "bytes", "analytic_s")
 whichever foretells a kernel's own sizes better; of few sizes instructions. Others have to foretell
 them much better."""
 _ITEMS, _INSTRUCTIONS = 0, 1
-MOST_SIZES = 16
-"""Of more known sizes the latest count: more bring no accuracy, and cost time."""
 # What the level of a kernel's times may differ by from the median of its sizes.
 _LEVEL = 1.0
-# What rounding may leave nothing of: 0.1 % is nobody's error.
-_LEAST_VARIANCE = 1e-6
-# Sizes farther off than so many standard deviations lose their weight.
-_CORE = 3.0
-_FEWEST_TO_CHOOSE = 3
-# What a launch may take beside its work: 3 us on Intel's runtime, 8 us on PoCL, 230 us on rusticl.
-_BESIDE_WORK_S = 100e-6
-_MOST_BESIDE = 0.99
-# A measure is better from such a share of the other one's error on.
-_BETTER = 0.9
-# Votes of a size on the rate of a kernel; fewer, down to none, the less of its time is work.
-_MOST_VOTES = 4.0
-# How far time may stray from instructions, where work-items execute e times as many as any known.
-_OF_MIX = 0.15
 _FREE = (
     "size_sd", "size_reach", "time_sd", "time_reach_s", "slope_sd", "noise_sd", "noise_share",
 )  # fmt: skip
-_MOST_TRIES = 250
 _LEAST_SETTING = 1e-4
 # Student's t of so many degrees of freedom: sizes that fit nothing must not decide.
 _DEGREES = 3.0
-# |z| of a normal variable that three quarters stay below.
-_QUARTILE = 0.75
-_QUARTILE_SD = 1.15
-_LEAST_SIZES = 30
 # Sizes that were all measured within minutes do not tell how machines differ between sessions:
 # how far, in logarithms, what is learned of time may leave what is assumed for want of rows.
 _LEANINGS = {"time_sd": 0.5, "time_reach_s": 1.0}
@@ -149,7 +128,8 @@ class SizeTable:
             + noise_variance(settings, settings.usual_noise)
         )  # fmt: skip
         left = own - float(shared @ self.inverse @ shared)
-        variance = settings.scale * max(left, _LEAST_VARIANCE)
+        # What rounding may leave nothing of: 0.1 % is nobody's error.
+        variance = settings.scale * max(left, 1e-6)
         # How far off work alone foretells if a part of a known time does not grow with it.
         variance += float(np.abs(np.log1p(self.beside * np.expm1(apart))).min()) ** 2
         mixes = [one.mix for one in self.known]
@@ -157,7 +137,9 @@ class SizeTable:
         if math.isfinite(mix) and all(map(math.isfinite, mixes)):
             # Work-items that do more or less than those of known sizes.
             beyond = max(0.0, mix - max(mixes), min(mixes) - mix)
-            variance += (beyond * (_OF_MIX if self.measure != _ITEMS else 1.0)) ** 2
+            # How far time may stray from instructions, where work-items execute e times as many as
+            # any known.
+            variance += (beyond * (0.15 if self.measure != _ITEMS else 1.0)) ** 2
         known_bytes = [one.working_set_bytes for one in self.known]
         boundary = find_boundary(working_set_bytes, known_bytes, self.caches)
         return SizeAnswer(
@@ -176,17 +158,19 @@ def tabulate_sizes(
     if not known:
         msg = "other sizes: none are known; give at least one"
         raise InputError(msg)
-    latest = tuple(sorted(known, key=lambda one: one.at_s)[-MOST_SIZES:])
+    # Of more known sizes the latest count: more bring no accuracy, and cost time.
+    latest = tuple(sorted(known, key=lambda one: one.at_s)[-16:])
 
     def tabulate(measure: int) -> SizeTable:
         return _tabulate_by(measure, latest, settings, caches or {})
 
     is_counted = all(math.isfinite(one.mix) for one in latest)
     best = tabulate(_INSTRUCTIONS if is_counted else _ITEMS)
-    if len(latest) >= _FEWEST_TO_CHOOSE:
+    if len(latest) >= 3:
         items = tabulate(_ITEMS)
         # Where known work-items all do as much, the two differ by rounding alone.
-        if items.left_out < _BETTER * best.left_out:
+        # A measure is better from such a share of the other one's error on.
+        if items.left_out < 0.9 * best.left_out:
             best = items
         least = settings.gain * best.left_out
         for measure in {*range(len(MEASURES))} - {best.measure}:
@@ -203,15 +187,19 @@ def _tabulate_by(
     work = np.array([one.log_work[measure] for one in known])
     at_s = np.array([one.at_s for one in known])
     log_seconds = np.array([one.log_seconds for one in known])
-    beside = np.minimum(_BESIDE_WORK_S * np.exp(-log_seconds), _MOST_BESIDE)
+    # What a launch may take beside its work: 3 us on Intel's runtime, 8 us on PoCL, 230 us on
+    # rusticl.
+    beside = np.minimum(100e-6 * np.exp(-log_seconds), 0.99)
     doubt = (np.log1p(-beside) - np.log1p(-beside.min())) ** 2
     rates = log_seconds - work
-    votes = np.rint(_MOST_VOTES / (1.0 + doubt)).astype(np.int64)
+    # Votes of a size on the rate of a kernel; fewer, down to none, the less of its time is work.
+    votes = np.rint(4.0 / (1.0 + doubt)).astype(np.int64)
     level = float(np.median(np.repeat(rates, votes)))
     rates -= level
     noise = np.array([noise_variance(settings, one.noise) for one in known]) + doubt
     usual = settings.size_sd**2 + settings.time_sd**2 + noise
-    trust = np.minimum(1.0, _CORE**2 * usual / np.maximum(rates**2, 1e-300))
+    # Sizes farther off than so many standard deviations lose their weight.
+    trust = np.minimum(1.0, 3.0**2 * usual / np.maximum(rates**2, 1e-300))
     noise += usual * (1.0 / trust - 1.0)
     covariance = relate_sizes(settings, work, at_s) + np.diag(noise)
     inverse = np.linalg.inv(covariance).astype(np.float64, copy=False)
@@ -267,7 +255,7 @@ def find_boundary(
 def fit_sizes(kernels: Iterable[Sequence[KnownSize]], start: SizeSettings) -> SizeSettings:
     """Learn the settings that foretell sizes of kernels from their other sizes."""
     several = [list(one) for one in kernels if len(one) > 1]
-    if sum(map(len, several)) < _LEAST_SIZES:
+    if sum(map(len, several)) < 30:
         return start
     from scipy.optimize import minimize
 
@@ -286,12 +274,13 @@ def fit_sizes(kernels: Iterable[Sequence[KnownSize]], start: SizeSettings) -> Si
 
     found = minimize(
         cost, begin, method="Nelder-Mead",
-        options={"maxfev": _MOST_TRIES, "xatol": 0.05, "fatol": 2e-4},
+        options={"maxfev": 250, "xatol": 0.05, "fatol": 2e-4},
     )  # fmt: skip
     settings = _set(start, found.x)
     residuals, variances = leave_out(settings)
-    quartile = float(np.quantile(np.abs(residuals) / np.sqrt(variances), _QUARTILE))
-    return replace(settings, scale=(quartile / _QUARTILE_SD) ** 2)
+    # |z| of a normal variable that three quarters stay below.
+    quartile = float(np.quantile(np.abs(residuals) / np.sqrt(variances), 0.75))
+    return replace(settings, scale=(quartile / 1.15) ** 2)
 
 
 def _set(start: SizeSettings, logs: Numbers) -> SizeSettings:

@@ -36,8 +36,6 @@ from kernelcast.records.training_table import Numbers
 
 VERSION = 2
 _ENDING = ".json"
-# Significant digits: more would tell processors apart, on which sums are rounded differently.
-_DIGITS = 7
 _EXPECTED: Mapping[str, object] = {
     "evidence_model": VERSION, "signs": list(SIGNS), "measures": list(MEASURES)
 }  # fmt: skip
@@ -45,7 +43,8 @@ _EXPECTED: Mapping[str, object] = {
 
 def model_to_json(model: EvidenceModel) -> str:
     """Write a model."""
-    return json.dumps({**_EXPECTED, **to_plain(model, digits=_DIGITS)}, sort_keys=True)
+    # Significant digits: more would tell processors apart, on which sums are rounded differently.
+    return json.dumps({**_EXPECTED, **to_plain(model, digits=7)}, sort_keys=True)
 
 
 def model_from_json(text: str) -> EvidenceModel:

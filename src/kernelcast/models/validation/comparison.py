@@ -43,10 +43,6 @@ if TYPE_CHECKING:  # slow to load
     from sklearn.tree import DecisionTreeClassifier
 
 
-# Drawn at once: memory stays small where there are thousands of clusters.
-_BLOCK = 1000
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bootstrap:
     """How to resample."""
@@ -80,10 +76,11 @@ def find_interval(
         if not np.isfinite(found).all():
             with warnings.catch_warnings(), np.errstate(invalid="ignore"):
                 warnings.simplefilter("ignore", DegenerateDataWarning)
+                # Drawn at once: memory stays small where there are thousands of clusters.
                 ends = bootstrap(
                     (sums, counts),
                     lambda some, sizes, axis: some.sum(axis=axis) / sizes.sum(axis=axis),
-                    n_resamples=plan.resamples, batch=_BLOCK, vectorized=True, paired=True,
+                    n_resamples=plan.resamples, batch=1000, vectorized=True, paired=True,
                     confidence_level=plan.confidence, method=method,
                     rng=np.random.default_rng(plan.seed),
                 ).confidence_interval  # fmt: skip
@@ -324,8 +321,6 @@ ALL_DEVICES: Final = "all devices"
 CLASSES: Final = ("work", "size", "evenness", "limiter")
 """Columns of `MethodComparison.launches` that launches are classed by."""
 _REQUIRED: Final = ("kernel", "device", "measured_s")
-_LEAVES: Final = 4
-_FOLDS: Final = 10
 # Of fewer families no median has an interval, and no test can be significant.
 _FEWEST_FAMILIES: Final = 6
 _CONFIDENCE: Final = 0.95
@@ -544,7 +539,7 @@ def _grow_rules(
     if not weights[target].any() or not weights[~target].any():
         return None
     chosen = np.zeros(len(known), dtype=np.bool_)
-    folds = GroupKFold(min(_FOLDS, families)).split(signs, groups=known["family"])
+    folds = GroupKFold(min(10, families)).split(signs, groups=known["family"])
     for train, test in folds:
         tree = _grow(signs.iloc[train], target[train], weights[train])
         chosen[test] = tree.predict(signs.iloc[test].to_numpy())
@@ -582,9 +577,7 @@ def _list_signs(rows: pd.DataFrame, pair: tuple[str, str], methods: Sequence[str
 def _grow(signs: pd.DataFrame, target: np.ndarray, weights: np.ndarray) -> "DecisionTreeClassifier":
     from sklearn.tree import DecisionTreeClassifier
 
-    tree = DecisionTreeClassifier(
-        max_leaf_nodes=_LEAVES, min_weight_fraction_leaf=0.05, random_state=0
-    )
+    tree = DecisionTreeClassifier(max_leaf_nodes=4, min_weight_fraction_leaf=0.05, random_state=0)
     return cast("DecisionTreeClassifier", tree.fit(signs.to_numpy(), target, weights))
 
 

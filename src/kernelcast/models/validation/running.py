@@ -29,8 +29,6 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
 Progress = Callable[[int, int], None]
-# Fewer groups of the outer kind than this cannot show how a model does on unseen ones.
-_LEAST_INNER_GROUPS = 3
 
 
 class Fitted(Protocol):
@@ -193,7 +191,8 @@ def _run(rows: _SharedRows, task: _Task, coverage: float) -> _Outcome:
 
 def _choose_inner(table: TrainingTable, groups: Texts) -> Texts:
     """Hold out inside what is held out outside, where there is enough of it."""
-    enough = len(set(groups.tolist())) >= _LEAST_INNER_GROUPS
+    # Fewer groups of the outer kind than this cannot show how a model does on unseen ones.
+    enough = len(set(groups.tolist())) >= 3
     return groups if enough else table.kernels
 
 
@@ -225,7 +224,6 @@ def _list_rows(
 
 CLASSES = ((0.0, 0.05), (0.05, 0.1), (0.1, None))
 """The error classes of the paper's Table 3."""
-_DIFFERING = 1.1
 
 Scores = tuple[tuple[DeviceScore, ...], tuple[RankingScore, ...]]
 
@@ -323,7 +321,7 @@ def _score_ranking(model: str, rows: pd.DataFrame) -> RankingScore | None:
         "second": second.set_axis(known.loc[second.index, "problem"]),
     })  # fmt: skip
     regret = by_problem["chosen"] / by_problem["best"]
-    differing = by_problem[by_problem["second"] > _DIFFERING * by_problem["best"]]
+    differing = by_problem[by_problem["second"] > 1.1 * by_problem["best"]]
     return RankingScore(
         model=model,
         problems=len(by_problem),

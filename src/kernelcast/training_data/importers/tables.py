@@ -42,7 +42,6 @@ GRID_FEATURES = (
     "static.work_items_count", "static.work_groups_count", "static.work_items_per_work_group",
     "static.dimensions_count",
 )  # fmt: skip
-_BATCH_ROWS = 5000
 _GRID = tuple(f"{kind}_{axis}" for kind in ("grid", "block") for axis in "xyz")
 _OF_RUNS = ("driver", "durations_s", "noise", "run_count")
 # What nvprof gives as a share, a mean or a percentage; everything else counts events.
@@ -267,7 +266,7 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[Row]
             if missing:
                 msg = f"{path}: has no column {', '.join(missing)}; is it the right data set?"
                 raise ImportFileError(msg)
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS, columns=columns):
+            for batch in file.iter_batches(batch_size=5000, columns=columns):
                 yield from batch.to_pylist()
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         said = " ".join(str(error).split())

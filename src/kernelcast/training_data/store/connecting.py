@@ -68,13 +68,10 @@ def describe(where: str, error: BaseException) -> str:
     return f"{where}: {advice} ({said})" if advice else f"{where}: the store failed: {said}"
 
 
-_PRIMARY_CODE = 0xFF
-
-
 def read_sqlite_code(error: BaseException | None) -> int | None:
     """Give SQLite's primary result code, the last byte of an extended one; None if it has none."""
     code: int | None = getattr(error, "sqlite_errorcode", None)
-    return None if code is None else code & _PRIMARY_CODE
+    return None if code is None else code & 0xFF
 
 
 def is_database(path: Path) -> bool:
@@ -110,8 +107,6 @@ def refuse_database(path: Path, error: type[InputError] = InputError) -> None:
     raise error(msg)
 
 
-_BUSY_TIMEOUT_S = 120
-"""How long a writer waits for another: an import of a whole data set is one transaction."""
 _IS_WRITER = "kernelcast_is_writer"
 WRITER = {_IS_WRITER: True}
 _SQLITE_ENGINES: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
@@ -139,7 +134,8 @@ def parse_url(place: str | Path) -> sa.URL:
 def connect(url: sa.URL) -> sa.Engine:
     """Make the engine of a store; nothing is opened yet."""
     if url.get_backend_name() == "sqlite":
-        engine = sa.create_engine(url, connect_args={"timeout": _BUSY_TIMEOUT_S})
+        # How long a writer waits for another: an import of a whole data set is one transaction.
+        engine = sa.create_engine(url, connect_args={"timeout": 120})
         sa.event.listen(engine, "connect", _set_up_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
         _SQLITE_ENGINES.add(engine)

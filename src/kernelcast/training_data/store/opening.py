@@ -70,11 +70,6 @@ def _prepare_file(path: Path, *, must_exist: bool) -> None:
         close_to_others(path.with_name(path.name + suffix))
 
 
-# "kcst" as a number: any constant will do that no other program takes.
-_PG_LOCK = 0x6B637374
-_WAL_PATIENCE_S = 30.0
-# A row with 200 features has 3 kB: one to a page of SQLite's usual 4 kB would waste a quarter.
-_PAGE_BYTES = 16384
 _LABELS = ("kernel", "application", "suite", "device_id")
 
 # What was observed 100,000 times is asked for by its newest rows: an index has them in this order,
@@ -164,7 +159,8 @@ def migrate(engine: sa.Engine, where: str) -> Path | None:
     if found is None:
         _make_concurrent(engine)
     with engine.connect().execution_options(**WRITER) as connection, connection.begin():
-        lock_versions(connection, _PG_LOCK)
+        # "kcst" as a number: any constant will do that no other program takes.
+        lock_versions(connection, 0x6B637374)
         found = _read_version(connection, where)  # another process may have been first
         if found == HEAD:
             return None
@@ -218,14 +214,16 @@ def _make_concurrent(engine: sa.Engine) -> None:
     """Let readers go on while another connection writes: the file remembers it."""
     if engine.dialect.name != "sqlite":
         return
-    deadline_s = time.monotonic() + _WAL_PATIENCE_S
+    deadline_s = time.monotonic() + 30.0
     with engine.connect() as connection:
         raw = connection.connection.dbapi_connection
         if raw is None:
             return
         while True:
             try:
-                _execute(raw, f"PRAGMA page_size={_PAGE_BYTES}")
+                # A row with 200 features has 3 kB: one to a page of SQLite's usual 4 kB would waste
+                # a quarter.
+                _execute(raw, "PRAGMA page_size=16384")
                 _execute(raw, "PRAGMA journal_mode=WAL")
             except sqlite3.OperationalError as error:
                 # SQLite does not wait here while another process does the same.

@@ -37,10 +37,8 @@ from kernelcast.training_data.store.schema import (
 )
 
 T = TypeVar("T")
-
 # "kcsw" as a number: not the lock of migrations.
 PG_WRITER_LOCK = 0x6B637377
-_WRITTEN_ROWS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +70,7 @@ def add_observations(
 ) -> AddedRows:
     """Add observations whose keys are not there; see `Store.add_many`."""
     total = AddedRows()
-    for batch in split(observations, _WRITTEN_ROWS):
+    for batch in split(observations, 500):
         add_schemas(connection, {one.features.schema for one in batch if one.features})
         rows = [observation_to_row(one) for one in batch]
         total += add_rows(connection, OBSERVATIONS, rows, replace=replace)
@@ -132,8 +130,6 @@ def _find_seconds(
     return {row[0]: row[1] for row in found}
 
 
-_BATCH_ROWS = 1000
-_KEY_LETTERS = 64
 _SQLITE_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
@@ -221,7 +217,7 @@ class Store:
     def get(self, key: str) -> Observation:
         """Give the observation of a key or of its unique beginning."""
         column = OBSERVATIONS.c.key
-        is_whole = len(key) == _KEY_LETTERS  # found by the index; a beginning is looked for
+        is_whole = len(key) == 64  # found by the index; a beginning is looked for
         begins = column == key if is_whole else sa.func.substr(column, 1, len(key)) == key
         with self._read() as connection:
             found = connection.execute(
@@ -301,7 +297,7 @@ class Store:
         *,
         columns: Sequence[str] | None = None,
         ordered: bool = False,
-        batch_rows: int = _BATCH_ROWS,
+        batch_rows: int = 1000,
     ) -> Iterator[Sequence[sa.Row[Any]]]:
         """Give rows of the observations' table in batches."""
         names = OBSERVATIONS.c.keys() if columns is None else columns

@@ -12,9 +12,6 @@ from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
 
-_WORTHWHILE = 0.99
-"""Advice saves at least one line in a hundred."""
-
 
 class LayerConditions:
     """Predicts cache traffic without simulating it (paper, section 2.4.2).
@@ -167,7 +164,8 @@ def advise_blocking(
             while high - low > 1:
                 middle = (low + high) // 2
                 low, high = (middle, high) if count_misses(middle) <= best else (low, middle)
-            if best < _WORTHWHILE * level.misses and smallest < low < trip:
+            # Advice saves at least one line in a hundred.
+            if best < 0.99 * level.misses and smallest < low < trip:
                 found.append(
                     BlockingAdvice(
                         level=level.name, loop=nest.loops[place].name, block=low, trip=trip,

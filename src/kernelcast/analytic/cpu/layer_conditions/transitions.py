@@ -14,9 +14,6 @@ from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.loop_nest import LoopNest, NestLoop
 from kernelcast.records.errors import InputError
 
-_LARGE = 100_003
-"""A size at which reuse distances stand in the order that they have for all large sizes."""
-
 ALL_ARRAYS = "oo"
 """Stands for the distance beyond all: the cache holds all arrays."""
 
@@ -73,7 +70,8 @@ class _Solver:
     """Reuse distances as polynomials, in the order that they have for all large sizes."""
 
     def __init__(self, nest: LoopNest, line_bytes: int) -> None:
-        sample = {name: _LARGE + at for at, name in enumerate(sorted(nest.name_constants()))}
+        # A size at which reuse distances stand in the order that they have for all large sizes.
+        sample = {name: 100_003 + at for at, name in enumerate(sorted(nest.name_constants()))}
         accesses = read_accesses(nest)
         self._profile = profile_nest(bind(nest, accesses, sample), line_bytes)
         self._total_bytes = _add_arrays(nest)

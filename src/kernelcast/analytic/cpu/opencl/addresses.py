@@ -20,9 +20,6 @@ ABSENT = np.iinfo(np.int64).min
 Place = tuple[int, int, int]
 _PLACES = (0.2, 0.5, 0.8)
 """Where in the index space work-groups are looked at, as shares of each dimension."""
-_MOST_ADDRESSES = 1 << 14
-"""Addresses of one access and work-group; of longer loops the first iterations stand for all."""
-_FIRST_ITERATIONS = 16
 _FEW, _DENSE = 512, 32
 """So few values are sorted, and others where they lie further apart than that, in the mean."""
 
@@ -210,10 +207,11 @@ class GroupEvaluator:
         active: BoolArray = np.ones((sum(self._sizes), 1), dtype=np.bool_)
         repeats = np.ones(len(self._sizes))
         for loop in loops:
-            most = max(1, _MOST_ADDRESSES // (max(self._sizes) * active.shape[1]))
+            # Of an access and work-group; of longer loops the first iterations stand for all.
+            most = max(1, (1 << 14) // (max(self._sizes) * active.shape[1]))
             if loop.trip_count is None:
                 # Look further and further, until the condition ends the loop everywhere.
-                listed = min(_FIRST_ITERATIONS, most)
+                listed = min(16, most)
                 wide, runs = _widen(loop, bound, active, listed)
                 while listed < most and runs[:, listed - 1 :: listed].any():
                     listed = min(2 * listed, most)

@@ -23,9 +23,6 @@ GATHER_ADDS = 2.5
 """Time per lane of a vector load or store whose lanes do not lie side by side."""
 _DIVIDER_ADDS, _DIVIDER_ADDS_PER_LANE = 4.0, 2.0
 """Time of a scalar division or square root, and per lane of a vector: they take turns."""
-_MASKED_GATHER = 3.0
-"""How many times as long accesses take, lane by lane, that some lanes may leave out, on vectors
-without mask registers: one lane after the other is asked."""
 _FUNCTIONS: Mapping[str, float] = MappingProxyType({
     "exp": 0.5, "exp2": 0.5, "exp10": 0.5, "log": 0.8, "log2": 0.8, "log10": 0.8,
     "cospi": 0.8, "sinpi": 0.8, "tanpi": 1.2,
@@ -48,7 +45,6 @@ _INTEGER = frozenset({
 })  # fmt: skip
 _FLOAT = _INTEGER - {OperationKind.DIVIDE}
 _ELEMENT_BYTES, _SCALAR_BYTES = 4, 8
-_OWN_LANES = 8
 _CHAINED = (OperationKind.ADD, OperationKind.FUSED)
 """A product that is added to a sum does not wait for the sum before it."""
 
@@ -212,7 +208,7 @@ class _Adder:
             # long as for one number (`benchmarks/operation_costs.py`).
             alone = measured.weigh(name, is_scalar=True)
             if alone is not None:
-                return -(-operation.lanes // _OWN_LANES) * alone * scalar_s
+                return -(-operation.lanes // 8) * alone * scalar_s
             measured = None
         by_lane = _BY_LANE if measured is None else measured.by_lane
         is_scalar = operation.lanes * self._width == 1 or name in by_lane
@@ -239,7 +235,9 @@ def _time_accesses(device: CpuDevice, width: int, patterns: Sequence[AccessPatte
     for one in own:
         if width > 1 and one.lanes is LanePattern.SCATTERED:
             own_s = max(1.0, one.access.bytes / _SCALAR_BYTES) * gather_s
-            own_s *= _MASKED_GATHER if one.is_masked and not device.has_masks else 1.0
+            # How many times as long accesses take, lane by lane, that some lanes may leave out, on
+            # vectors without mask registers: one lane after the other is asked.
+            own_s *= 3.0 if one.is_masked and not device.has_masks else 1.0
         else:
             together = 1 if one.lanes is LanePattern.UNIFORM else width
             own_s = -(-one.access.bytes * together // register_bytes) / width * instruction_s
