@@ -123,17 +123,14 @@ class InputCache:
                         raise
             finally:
                 shutil.rmtree(making, ignore_errors=True)
-            self._make_room()
+            # Drop what was used longest ago until the rest is small enough, and unfinished folders.
+            total = 0
+            for used_s, folder, size in sorted(_list_entries(self.folder), reverse=True):
+                total += size
+                is_surplus = total > self.most_bytes or folder.name.startswith(_MAKING)
+                if is_surplus and time.time() - used_s > self.in_use_s:
+                    shutil.rmtree(folder, ignore_errors=True)
         return kept, json.loads((kept / _MADE).read_text(encoding="utf-8"))
-
-    def _make_room(self) -> None:
-        """Drop what was used longest ago until the rest is small enough, and unfinished folders."""
-        total = 0
-        for used_s, folder, size in sorted(_list_entries(self.folder), reverse=True):
-            total += size
-            is_surplus = total > self.most_bytes or folder.name.startswith(_MAKING)
-            if is_surplus and time.time() - used_s > self.in_use_s:
-                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _list_entries(folder: Path) -> list[tuple[float, Path, int]]:

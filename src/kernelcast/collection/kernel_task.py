@@ -36,7 +36,7 @@ from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.problem_file import read_parameters
 from kernelcast.launches.weighing import SourceSampler, sample_by_source, weigh_run
 from kernelcast.models.linear import fit_linear, fit_moments
-from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.launch_identity import (
@@ -47,8 +47,6 @@ from kernelcast.records.launch_identity import (
 )
 from kernelcast.records.observation import Observation, ObservationFlag
 from kernelcast.records.observed_times import (
-    MachineState,
-    RunTimes,
     SampleSet,
     summarise_runs,
 )
@@ -150,7 +148,18 @@ def observe_launch(
         features = read_source_features(problem, FeatureSettings(groups=_EVERYTHING))
         compiler = read_compiler_facts(session, kernel, problem.ndrange)
         first = tuple(row.moments)
-        _measure(row, report)
+        # Time whole runs with further samples between them; twice as many where they disagree.
+        report("whole runs")
+        row.launch.time_whole()  # not counted: it warms up what sampling does not reach
+        others = _other_samples(row)
+        for _ in range(row.settings.runs):
+            row.time_whole()
+            next(others, None)
+        for _ in others:
+            pass
+        if row.noise > row.settings.most_noise:
+            for _ in range(row.settings.runs):
+                row.time_whole()
         is_gpu = session.description.kind is DeviceKind.GPU
         state = read_state_since(before, gpu=session.description.name if is_gpu else "")
         found = DeviceFindings(
@@ -167,12 +176,15 @@ def observe_launch(
             recorded = add_counts(found, problem, launch)
     add_analytic_findings(found, problem, session.description.id, recorded)
     times = summarise_runs(row.durations_s, row.started_s)
+    # Flag a row whose whole runs disagree, or beside which others were at work all the time.
+    is_noisy = (times.noise or 0.0) > settings.worst_noise
+    is_shared = (state.others_busy or 0.0) > settings.most_others
     return Observation(
         launch=identity,
         runs=times,
         features=compose_vector(features, found),
         samples=tuple(row.samples),
-        flags=_flag(times, state, settings),
+        flags=frozenset({ObservationFlag.CONTAMINATED}) if is_noisy or is_shared else frozenset(),
         machine_state=state,
         versions=read_versions(session),
         measured_at=datetime.now(UTC),
@@ -198,21 +210,6 @@ def _check_time(run: SampleRun, settings: CollectionSettings) -> None:
         raise TooLongError(msg)
 
 
-def _measure(row: _Row, report: Callable[[str], None]) -> None:
-    """Time whole runs with further samples between them; twice as many where they disagree."""
-    report("whole runs")
-    row.launch.time_whole()  # not counted: it warms up what sampling does not reach
-    others = _other_samples(row)
-    for _ in range(row.settings.runs):
-        row.time_whole()
-        next(others, None)
-    for _ in others:
-        pass
-    if row.noise > row.settings.most_noise:
-        for _ in range(row.settings.runs):
-            row.time_whole()
-
-
 def _other_samples(row: _Row) -> Iterator[None]:
     """Sample at other moments and other points, a set at each step."""
     unit = choose_unit(row.launch, fit_linear(row.moments[0]).rate_s)
@@ -222,15 +219,6 @@ def _other_samples(row: _Row) -> Iterator[None]:
         if row.settings.multiples:
             row.sample_pairs(window_set, unit)
             yield
-
-
-def _flag(
-    times: RunTimes, state: MachineState, settings: CollectionSettings
-) -> frozenset[ObservationFlag]:
-    """Flag a row whose whole runs disagree, or beside which others were at work all the time."""
-    is_noisy = (times.noise or 0.0) > settings.worst_noise
-    is_shared = (state.others_busy or 0.0) > settings.most_others
-    return frozenset({ObservationFlag.CONTAMINATED}) if is_noisy or is_shared else frozenset()
 
 
 def collect_kernel(task: KernelTask, report: Reporter) -> None:
@@ -246,7 +234,23 @@ def collect_kernel(task: KernelTask, report: Reporter) -> None:
     for number, (size, local_size) in enumerate(shapes, start=1):
         report("making inputs")
         prepared = _prepare(task, size, local_size)
-        launch = _identify(task, session.description, prepared)
+        launch = LaunchIdentity(
+            kernel=KernelIdentity(
+                name=task.kernel.stem,
+                digest=prepared.problem.kernel.digest,
+                application=task.kernel.application,
+                suite=task.kernel.suite,
+            ),
+            device=DeviceIdentity(
+                id=session.description.id,
+                name=session.description.name,
+                platform=session.description.platform,
+                driver=session.description.driver,
+            ),
+            ndrange=prepared.problem.ndrange,
+            arguments_digest=digest_arguments(prepared.problem.arguments, seed=task.settings.seed),
+            parameters=dict(prepared.parameters),
+        )
         work_groups = prepared.problem.ndrange.work_group_count
         if launch.key in task.done:
             report.give(RowSkipped(launch_key=launch.key))
@@ -292,25 +296,6 @@ def _prepare(task: KernelTask, size: int, local_size: tuple[int, ...]) -> Prepar
     parameters = {task.kernel.size.parameter: size}
     return prepare_launch(
         task.kernel, parameters, local_size=local_size, cache_folder=task.cache_folder
-    )
-
-
-def _identify(
-    task: KernelTask, device: DeviceDescription, prepared: PreparedProblem
-) -> LaunchIdentity:
-    return LaunchIdentity(
-        kernel=KernelIdentity(
-            name=task.kernel.stem,
-            digest=prepared.problem.kernel.digest,
-            application=task.kernel.application,
-            suite=task.kernel.suite,
-        ),
-        device=DeviceIdentity(
-            id=device.id, name=device.name, platform=device.platform, driver=device.driver
-        ),
-        ndrange=prepared.problem.ndrange,
-        arguments_digest=digest_arguments(prepared.problem.arguments, seed=task.settings.seed),
-        parameters=dict(prepared.parameters),
     )
 
 

@@ -189,7 +189,10 @@ def two_point(t1_s: float, t2_s: float, p1: float, p2: float, n: float) -> float
 def fit_linear(run: SampleRun) -> LinearFit:
     """Fit the line to a sample run."""
     launches = collect_windows(run.launches)
-    if _has_seen_little(run, launches):
+    # Tell whether the pilot has seen more than the few windows there are.
+    pilot = sum(one.mean_work_groups for one in run.launches if one.window == PILOT_WINDOW)
+    # Launches that can stand for the whole without the pilot's.
+    if len(launches.counts) < 3 and pilot > 0 and 2 * pilot > launches.counts.sum():
         return _fit_every_launch(run, launches)
     intercept = fit_intercept(launches, run)
     find_rate = _rate_of_even_work if run.is_even else _rate_of_uneven_work
@@ -213,13 +216,6 @@ def fit_moments(runs: Sequence[SampleRun]) -> LinearFit:
         degrees_of_freedom=sum(one.degrees_of_freedom for one in fits),
         pooled_s=float(np.exp(np.mean(np.log([one.pooled_s for one in fits])))),
     )
-
-
-def _has_seen_little(run: SampleRun, windows: LaunchArrays) -> bool:
-    """Tell whether the pilot has seen more than the few windows there are."""
-    pilot = sum(one.mean_work_groups for one in run.launches if one.window == PILOT_WINDOW)
-    # Launches that can stand for the whole without the pilot's.
-    return len(windows.counts) < 3 and pilot > 0 and 2 * pilot > windows.counts.sum()
 
 
 def _fit_every_launch(run: SampleRun, windows: LaunchArrays) -> LinearFit:
@@ -274,7 +270,9 @@ def _rate_of_even_work(net: FloatArray, launches: LaunchArrays) -> tuple[float, 
     calm = rates <= 1.1 * np.quantile(rates[launches.is_long], 0.25)
     rate = float(np.average(rates[calm], weights=launches.counts[calm]))
     # Beyond this, in units of the middle rate, a disturbance tells nothing of the others' spread.
-    near = rates <= 1.5 * _weighted_median(rates, launches.counts)
+    order = np.argsort(rates)
+    cumulated = np.cumsum(launches.counts[order])
+    near = rates <= 1.5 * float(rates[order][np.searchsorted(cumulated, 0.5 * cumulated[-1])])
     error = _spread(rates[near], launches.counts[near], rate)
     return (rate, 0.1 * rate, 1) if error is None else (rate, error, int(near.sum()) - 1)
 
@@ -302,12 +300,6 @@ def _rate_of_uneven_work(net: FloatArray, launches: LaunchArrays) -> tuple[float
     # Neighbours' differences leave a trend out, which strata sum without error.
     variance = float(np.mean(np.diff(rates) ** 2)) / 2
     return rate, math.sqrt(variance / len(rates)), len(rates) - 1
-
-
-def _weighted_median(values: FloatArray, weights: FloatArray) -> float:
-    order = np.argsort(values)
-    cumulated = np.cumsum(weights[order])
-    return float(values[order][np.searchsorted(cumulated, 0.5 * cumulated[-1])])
 
 
 def _paper_points(launches: LaunchArrays, total: int) -> tuple[int, int, float | None]:

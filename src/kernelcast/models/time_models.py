@@ -7,6 +7,7 @@ conformal.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
@@ -176,7 +177,9 @@ class FittedModel:
         signs = _list_signs(table, corrections, distances)
         width = self.calibration.half_width(signs, distances, coverage)
         for place, (_, noise) in self._recall(table).items():
-            width[place] = _quantile(coverage) * noise * _NOISE_TO_DEVIATION
+            width[place] = (
+                NormalDist().inv_cdf((1.0 + coverage) / 2.0) * noise * _NOISE_TO_DEVIATION
+            )
         factor = np.exp(width)
         return Forecast(
             seconds=seconds,
@@ -269,12 +272,6 @@ def _list_signs(table: TrainingTable, corrections: Numbers, distances: Numbers) 
     with np.errstate(divide="ignore", invalid="ignore"):
         signs: Numbers = np.log(found)
     return signs
-
-
-def _quantile(coverage: float) -> float:
-    from statistics import NormalDist
-
-    return NormalDist().inv_cdf((1.0 + coverage) / 2.0)
 
 
 def check_coverage(coverage: float) -> None:

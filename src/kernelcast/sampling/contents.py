@@ -124,7 +124,19 @@ def _open_content(order: FillOrder) -> Callable[[Array, int], None]:
         # 2^26 numbers take 2.7 s so; to shuffle them where they lie, in 32 bits, takes 3.3 s.
         content = np.random.default_rng(seed).permutation(total)
     elif argument.init in _RANDOM:
-        content = _draw_once(argument, min(total, RANDOM_PERIOD), seed)
+        # Draw numbers, or take the first of those that were drawn of the same recipe and seed.
+        count = min(total, RANDOM_PERIOD)
+        key = (argument.init, argument.element.base, argument.low, argument.high, seed)
+        with _drawn_lock:
+            drawing = _drawing[key]
+        with drawing:
+            with _drawn_lock:
+                kept = _drawn.get(key)
+            if kept is None or kept.size < count:
+                kept = _draw(argument, count, np.random.default_rng(seed))
+                with _drawn_lock:
+                    _drawn[key] = kept
+        content = kept[:count]
     else:
         value = int(argument.init is Init.ONES)
         return lambda part, _: np.copyto(part, value)
@@ -138,21 +150,6 @@ def _open_content(order: FillOrder) -> Callable[[Array, int], None]:
             done += piece.size
 
     return write
-
-
-def _draw_once(argument: BufferArgument, count: int, seed: int) -> Array:
-    """Draw numbers, or take the first of those that were drawn of the same recipe and seed."""
-    key = (argument.init, argument.element.base, argument.low, argument.high, seed)
-    with _drawn_lock:
-        drawing = _drawing[key]
-    with drawing:
-        with _drawn_lock:
-            kept = _drawn.get(key)
-        if kept is None or kept.size < count:
-            kept = _draw(argument, count, np.random.default_rng(seed))
-            with _drawn_lock:
-                _drawn[key] = kept
-    return kept[:count]
 
 
 def _draw(argument: BufferArgument, count: int, rng: np.random.Generator) -> Array:

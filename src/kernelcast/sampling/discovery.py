@@ -77,8 +77,15 @@ def describe_device(device: cl.Device, *, taken: Iterable[str] = ()) -> DeviceDe
     extensions = frozenset(device.extensions.split())
     non_uniform = _query(device, "non_uniform_work_group_support", default=False)
     part = _name_part(device)
+    # Make ``platform-device-digest``, of a sub-device with its part before the digest.
+    taken = frozenset(taken)
+    digest = hashlib.sha256(_identity(device).encode()).hexdigest()[:4]
+    words = [_slug(device.platform.name, words=1), _slug(_name_fully(device), words=3),
+             _name_part(device).replace(" ", ""), digest]  # fmt: skip
+    base = "-".join(word for word in words if word)
+    candidates = [base, *(f"{base}-{number}" for number in range(2, len(taken) + 3))]
     return DeviceDescription(
-        id=_make_id(device, frozenset(taken)),
+        id=next(candidate for candidate in candidates if candidate not in taken),
         name=device.name.strip() + (f", {part} compute units" if part else ""),
         platform=device.platform.name.strip(),
         vendor=device.vendor.strip(),
@@ -106,16 +113,6 @@ def read_dialect(device: cl.Device) -> Dialect:
         has_images=bool(_query(device, "image_support", default=True)),
         is_little_endian=bool(_query(device, "endian_little", default=True)),
     )  # fmt: skip
-
-
-def _make_id(device: cl.Device, taken: frozenset[str]) -> str:
-    """Make ``platform-device-digest``, of a sub-device with its part before the digest."""
-    digest = hashlib.sha256(_identity(device).encode()).hexdigest()[:4]
-    words = [_slug(device.platform.name, words=1), _slug(_name_fully(device), words=3),
-             _name_part(device).replace(" ", ""), digest]  # fmt: skip
-    base = "-".join(word for word in words if word)
-    candidates = [base, *(f"{base}-{number}" for number in range(2, len(taken) + 3))]
-    return next(candidate for candidate in candidates if candidate not in taken)
 
 
 def _identity(device: cl.Device) -> str:

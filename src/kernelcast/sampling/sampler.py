@@ -112,7 +112,24 @@ class Sampler:
                 self._taken.append(middle)
             self._launch.warm_up(middle)
             self._launch.settle()
-            self._run_pilot()
+            # Grow launches until one is worth timing, or as long as the budget allows.
+            size, smaller = self._unit, None
+            for _ in range(_MOST_PILOTS):
+                if not self._run_at([self._next_place()], size, is_pilot=True):
+                    break
+                last = self._timed[-1]
+                if smaller is not None:
+                    self._note_paid_once(smaller, last)
+                self._note_rate([last])
+                # Time must grow with the work-groups before it says anything about them.
+                is_work = self._paid_s <= _MOSTLY_PAID * last.duration_s
+                is_work = is_work and (smaller is not None or last.duration_s >= _SURELY_WORK_S)
+                is_long = last.duration_s >= self._worth_s or 3 * last.duration_s >= self._slab_s
+                if is_long and is_work:
+                    break
+                if _PILOT_GROWTH * size > self._total // (2 if self._is_even else _SMALL_PILOT):
+                    break
+                smaller, size = last, size * _PILOT_GROWTH
             if not self._is_even:
                 self._survey()
         if self._is_even:
@@ -169,25 +186,6 @@ class Sampler:
         """Work-groups of the smallest launch: those of a full device, fewer of a small launch."""
         filled = self._launch.saturation.concurrency
         return filled if self._total >= _FEWEST_TO_SPARE_ONE * filled else max(1, self._total // 8)
-
-    def _run_pilot(self) -> None:
-        """Grow launches until one is worth timing, or as long as the budget allows."""
-        size, smaller = self._unit, None
-        for _ in range(_MOST_PILOTS):
-            if not self._run_at([self._next_place()], size, is_pilot=True):
-                break
-            last = self._timed[-1]
-            if smaller is not None:
-                self._note_paid_once(smaller, last)
-            self._note_rate([last])
-            # Time must grow with the work-groups before it says anything about them.
-            is_work = self._paid_s <= _MOSTLY_PAID * last.duration_s
-            is_long = last.duration_s >= self._worth_s or 3 * last.duration_s >= self._slab_s
-            if is_long and is_work and (smaller is not None or last.duration_s >= _SURELY_WORK_S):
-                break
-            if _PILOT_GROWTH * size > self._total // (2 if self._is_even else _SMALL_PILOT):
-                break
-            smaller, size = last, size * _PILOT_GROWTH
 
     def _note_paid_once(self, smaller: TimedLaunch, larger: TimedLaunch) -> None:
         """Note what each launch of this kernel seems to pay once, at times more than an empty one:

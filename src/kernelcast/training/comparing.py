@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from kernelcast.models.attribution import attribute
-from kernelcast.models.time_models import TimeModel, make_model
+from kernelcast.models.time_models import make_model
 from kernelcast.models.validation.comparison import (
     Bootstrap,
     Comparison,
@@ -183,22 +183,18 @@ def describe_launches(table: TrainingTable) -> pd.DataFrame:
         for one in limiters[known].idxmax(axis=1)
     ]
     even = pd.Series(table.column("sampled.even_flag"), index=frame.index)
+    classes = _cut(signs["operations_per_byte"], (1.0, 10.0), "operations per byte")
     return pd.DataFrame({
         "key": table.keys, "device": table.devices, "kernel": table.kernels,
         "family": label_rows(table, Split.FAMILY), "measured_s": table.seconds,
         "noise": table.noise,
-        "work": _class_work(signs["operations_per_byte"], signs["indirect_access_share"]),
+        "work": np.where(signs["indirect_access_share"] > 0, "addresses from memory", classes),
         "size": _cut(table.work_groups, (1e3, 1e4, 1e5), "work-groups"),
         "evenness": even.map({1.0: "even", 0.0: "uneven"}).fillna("unknown").to_numpy(),
         "limiter": limiter,
         "work_groups": table.work_groups,
         **signs,
     })  # fmt: skip
-
-
-def _class_work(operations: npt.NDArray[np.float64], indirect: npt.NDArray[np.float64]) -> Texts:
-    classes = _cut(operations, (1.0, 10.0), "operations per byte")
-    return np.where(indirect > 0, "addresses from memory", classes)
 
 
 def _cut(values: npt.NDArray[np.float64], limits: Sequence[float], what: str) -> Texts:
@@ -231,29 +227,23 @@ def _explain_worst(
         )[: plan.explained]
     ]
     for done, one in enumerate(worst, start=1):
-        yield _explain(judged, labels, learned, one)
+        # Fit without the kernel's group, as the validation did, and take its corrections apart.
+        device, kernel, error = one
+        on_device = judged.devices == device
+        of_kernel = on_device & (judged.kernels == kernel)
+        held = np.isin(labels.astype(str), sorted(set(labels[of_kernel].tolist())))
+        seen = on_device & ~held
+        fitted = learned.fit(judged.take(seen), labels[seen])
+        rows = judged.take(of_kernel)
+        reference_s = learned.refer(rows)
+        known = np.isfinite(reference_s)
+        rows, reference_s = rows.take(known), reference_s[known]
+        yield ExplainedError(
+            device=device,
+            kernel=kernel,
+            error=error,
+            reference_error=float((np.abs(reference_s - rows.seconds) / rows.seconds).mean()),
+            needed=float((rows.seconds / reference_s).mean()) - 1,
+            attribution=attribute(fitted, rows),
+        )
         report("explaining errors", done, len(worst))
-
-
-def _explain(
-    table: TrainingTable, labels: Texts, model: TimeModel, worst: tuple[str, str, float]
-) -> ExplainedError:
-    """Fit without the kernel's group, as the validation did, and take its corrections apart."""
-    device, kernel, error = worst
-    on_device = table.devices == device
-    of_kernel = on_device & (table.kernels == kernel)
-    held = np.isin(labels.astype(str), sorted(set(labels[of_kernel].tolist())))
-    seen = on_device & ~held
-    fitted = model.fit(table.take(seen), labels[seen])
-    rows = table.take(of_kernel)
-    reference_s = model.refer(rows)
-    known = np.isfinite(reference_s)
-    rows, reference_s = rows.take(known), reference_s[known]
-    return ExplainedError(
-        device=device,
-        kernel=kernel,
-        error=error,
-        reference_error=float((np.abs(reference_s - rows.seconds) / rows.seconds).mean()),
-        needed=float((rows.seconds / reference_s).mean()) - 1,
-        attribution=attribute(fitted, rows),
-    )

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from kernelcast.records.device import MaybeKnown, Trait
+from kernelcast.records.device import MaybeKnown
 from kernelcast.records.machine import MachineDescription
 
 _FLOATS = ("fp32_fma", "fp32_add", "fp32_mul")
@@ -32,12 +32,10 @@ def read_peaks(machine: MachineDescription) -> DevicePeaks:
     rates = [one.peak_per_s.value for one in kinds if one is not None and one.peak_per_s]
     sizes = [one.size_bytes.value for one in machine.caches if one.size_bytes]
     return DevicePeaks(
-        compute_units=_value(machine.compute_units),
+        compute_units=math.nan
+        if machine.compute_units is None
+        else float(machine.compute_units.value),
         cache_bytes=float(max(sizes, default=math.nan)),
         bandwidth_bytes_per_s=max(loads, default=math.nan),
         flops_per_s=max(rates, default=math.nan),
     )
-
-
-def _value(trait: Trait[int] | None) -> float:
-    return math.nan if trait is None else float(trait.value)

@@ -202,7 +202,12 @@ class _Tuning:
             return
         file = MeasurementFile(self.save or choose_file(example, self.device))
         for number, key in keys.items():
-            self._recall(number, file, key)
+            self.found[number] = replace(
+                self.found[number],
+                runs_s=file.runs(key)[: self.settings.runs],
+                build_s=file.build_s(key),
+                obstacle=file.obstacle(key),
+            )
 
         def order(given_up: frozenset[int]) -> MeasureTask | None:
             missing = {
@@ -230,6 +235,19 @@ class _Tuning:
 
     def finish(self) -> TuneReport:
         """Give what was found."""
+        possible = [one for one in self.found.values() if not one.obstacle]
+        unknown = [one.limiter for one in possible if one.grade == UNKNOWN]
+        noted = [one.note for one in possible if one.note]
+        warnings = []
+        if unknown:
+            reason = unknown[0].removeprefix("not modelled: ")
+            warnings.append(
+                f"{len(unknown)} configurations have no prediction; the first: {reason}"
+            )
+        if noted:
+            warnings.append(
+                f"the model understood {len(noted)} configurations in part; the first: {noted[0]}"
+            )
         return TuneReport(
             problem=self.space.name,
             kernel=self.space.kernel,
@@ -241,7 +259,7 @@ class _Tuning:
             models_s=self.spent_s.get("ranking", 0.0),
             sampling_s=self.spent_s.get("sampling", 0.0),
             measuring_s=self.spent_s.get("measuring", 0.0),
-            warnings=tuple(self._warn()),
+            warnings=tuple(warnings),
         )
 
     def _choose(self, count: int) -> dict[int, Problem]:
@@ -254,14 +272,6 @@ class _Tuning:
                 break
             chosen[one.number] = problem
         return chosen
-
-    def _recall(self, number: int, file: MeasurementFile, key: str) -> None:
-        self.found[number] = replace(
-            self.found[number],
-            runs_s=file.runs(key)[: self.settings.runs],
-            build_s=file.build_s(key),
-            obstacle=file.obstacle(key),
-        )
 
     def _take(self, event: TuningEvent) -> None:
         one = self.found[event.number]
@@ -277,19 +287,3 @@ class _Tuning:
 
     def _tell(self, stage: str, done: int, total: int) -> None:
         self.report(TuneProgress(device_id=self.device.id, stage=stage, done=done, total=total))
-
-    def _warn(self) -> list[str]:
-        possible = [one for one in self.found.values() if not one.obstacle]
-        unknown = [one.limiter for one in possible if one.grade == UNKNOWN]
-        noted = [one.note for one in possible if one.note]
-        warnings = []
-        if unknown:
-            reason = unknown[0].removeprefix("not modelled: ")
-            warnings.append(
-                f"{len(unknown)} configurations have no prediction; the first: {reason}"
-            )
-        if noted:
-            warnings.append(
-                f"the model understood {len(noted)} configurations in part; the first: {noted[0]}"
-            )
-        return warnings

@@ -269,7 +269,30 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
     groups = ndrange.work_group_count
     items = ceil(groups / device.cores) / groups * ndrange.work_item_count  # of the busiest core
     pairs = _find_pairs(nest, strided, device) if width == 1 else {}
-    ports = time_core(_compile(nest, pairs), device, Execution(width=width), ()).ports
+    # Give what is left of a work-item's operations after a compiler.
+    operations: dict[Operation, float] = defaultdict(float)
+    spared: dict[int, float] = defaultdict(float)
+    for access in nest.facts.accesses:
+        if access.offset_bytes is not None:
+            # Operations per access that become steps of a pointer: benchmarks/tuning_kernels.
+            spared[access.block] += 5.0
+    for block, count in zip(nest.facts.blocks, nest.counts, strict=True):
+        if not count:
+            continue
+        integers = block.operations.count(
+            OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.CONVERT,
+            number=NumberClass.INTEGER,
+        )  # fmt: skip
+        left = max(0.0, integers - spared[block.id]) / integers if integers else 1.0
+        for operation, times in block.operations.operations.items():
+            is_address = operation.number is NumberClass.INTEGER and operation.kind in (
+                OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.CONVERT
+            )  # fmt: skip
+            work = count * times * (left if is_address else 1.0)
+            operations[operation] += work / pairs.get(block.id, 1.0)
+    ports = time_core(
+        OperationCounts(operations=dict(operations), memory={}), device, Execution(width=width), ()
+    ).ports
     arithmetic = sum(ports.get(one, 0.0) for one in ("fp32", "fp64", "special"))
     whole = ports.get("int", 0.0)
     core = {
@@ -341,31 +364,6 @@ def _find_pairs(
             continue
         found[body] = min(loop.trips, device.lanes / 2)
     return found
-
-
-def _compile(nest: Nest, pairs: Mapping[int, float]) -> OperationCounts:
-    """Give what is left of a work-item's operations after a compiler."""
-    operations: dict[Operation, float] = defaultdict(float)
-    spared: dict[int, float] = defaultdict(float)
-    for access in nest.facts.accesses:
-        if access.offset_bytes is not None:
-            # Operations per access that become steps of a pointer: benchmarks/tuning_kernels.
-            spared[access.block] += 5.0
-    for block, count in zip(nest.facts.blocks, nest.counts, strict=True):
-        if not count:
-            continue
-        integers = block.operations.count(
-            OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.CONVERT,
-            number=NumberClass.INTEGER,
-        )  # fmt: skip
-        left = max(0.0, integers - spared[block.id]) / integers if integers else 1.0
-        for operation, times in block.operations.operations.items():
-            is_address = operation.number is NumberClass.INTEGER and operation.kind in (
-                OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.CONVERT
-            )  # fmt: skip
-            work = count * times * (left if is_address else 1.0)
-            operations[operation] += work / pairs.get(block.id, 1.0)
-    return OperationCounts(operations=dict(operations), memory={})
 
 
 def _time_accesses(

@@ -79,7 +79,14 @@ def run_on_device(
     while (task := make_task(frozenset(given_up))) is not None:
         current: list[int] = []
         try:
-            _listen(task, timeout_s, current, take)
+            # Pass on what a child tells; `current` ends with the configuration it is at.
+            subject = task.device_id
+            for message in stream_isolated(_TUNE, task, timeout_s=timeout_s, subject=subject):
+                if message.kind is MessageKind.ITEM:
+                    event: TuningEvent = message.content
+                    if event.kind is EventKind.STARTED:
+                        current.append(event.number)
+                    take(event)
         except (KernelRunError, EstimateTimeoutError) as error:
             if not current:
                 raise
@@ -87,16 +94,3 @@ def run_on_device(
             take(TuningEvent(number=current[-1], kind=EventKind.REFUSED, reason=str(error)))
         else:
             return
-
-
-def _listen(
-    task: MeasureTask | SampleTask, timeout_s: float, current: list[int], take: Take
-) -> None:
-    """Pass on what a child tells; `current` ends with the configuration it is at."""
-    subject = task.device_id
-    for message in stream_isolated(_TUNE, task, timeout_s=timeout_s, subject=subject):
-        if message.kind is MessageKind.ITEM:
-            event: TuningEvent = message.content
-            if event.kind is EventKind.STARTED:
-                current.append(event.number)
-            take(event)

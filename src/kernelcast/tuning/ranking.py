@@ -11,7 +11,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
+from kernelcast.analytic.cpu.opencl.device import read_device
 from kernelcast.features.analysis import read_facts
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.launches import (
@@ -118,13 +118,10 @@ class DeviceModel:
     def _predict(self, problem: Problem, kernel: ModelledKernel) -> tuple[float, str]:
         ndrange, _ = choose_local_size(problem.ndrange)
         if self.machine.kind is DeviceKind.CPU:
-            cost = cost_launch(kernel, ndrange, self._cpu())
+            cost = cost_launch(kernel, ndrange, read_device(self.machine))
             return cost.seconds, cost.limiter
         estimate = estimate_analytically(kernel.launch(ndrange), self.machine, problem)
         return estimate.seconds, estimate.limiter
-
-    def _cpu(self) -> CpuDevice:
-        return read_device(self.machine)
 
 
 @contextmanager

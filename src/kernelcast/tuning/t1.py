@@ -79,7 +79,15 @@ class _T1:
                 raise InputError(msg)
             names = dict(zip(values, chosen, strict=True))
             if all(_meets(one, names) for one in conditions):
-                found.append(self._make(len(found), names))
+                try:
+                    problem, obstacle = self._make_problem(names), ""
+                except InputError as error:
+                    problem, obstacle = None, str(error)
+                found.append(
+                    Configuration(
+                        number=len(found), parameters=names, problem=problem, obstacle=obstacle
+                    )
+                )
         if not found:
             msg = "no configuration meets the conditions"
             raise InputError(msg)
@@ -91,13 +99,6 @@ class _T1:
             names=tuple(values),
             configurations=tuple(found),
         )
-
-    def _make(self, number: int, names: Mapping[str, Number]) -> Configuration:
-        try:
-            problem, obstacle = self._make_problem(names), ""
-        except InputError as error:
-            problem, obstacle = None, str(error)
-        return Configuration(number=number, parameters=names, problem=problem, obstacle=obstacle)
 
     def _make_problem(self, names: Mapping[str, Number]) -> Problem:
         known: dict[str, Any] = {**names, "ProblemSize": self._problem_size()}
@@ -130,7 +131,15 @@ class _T1:
         whole = self._kernel.get("GlobalSize")
         counts_groups = str(self._kernel.get("GlobalSizeType", _LANGUAGE)) != _LANGUAGE
         if whole is None:
-            whole, counts_groups = self._divide(local), True
+            # Give work-groups as Kernel Tuner counts them: the problem over the grid's divisors.
+            found = {}
+            for at, axis in enumerate(_AXES[: len(self._problem_size())]):
+                divisors = self._kernel.get(f"GridDiv{axis}")
+                if divisors is None:
+                    divisors = [str(local[axis])] if axis in local else []
+                product_text = " * ".join(f"({one})" for one in divisors) or "1"
+                found[axis] = f"ceil(ProblemSize[{at}] / ({product_text}))"
+            whole, counts_groups = found, True
         axes = [axis for axis in _AXES if axis in whole or axis in local]
         sizes = [evaluate_size(local.get(axis, 1), known) for axis in axes]
         counts = [evaluate_size(whole.get(axis, 1), known) for axis in axes]
@@ -138,17 +147,6 @@ class _T1:
             counts = [-(-count // size) for count, size in zip(counts, sizes, strict=True)]
         counts = [count * size for count, size in zip(counts, sizes, strict=True)]
         return tuple(counts), tuple(sizes)
-
-    def _divide(self, local: Mapping[str, Any]) -> dict[str, str]:
-        """Give work-groups as Kernel Tuner counts them: the problem over the grid's divisors."""
-        found = {}
-        for at, axis in enumerate(_AXES[: len(self._problem_size())]):
-            divisors = self._kernel.get(f"GridDiv{axis}")
-            if divisors is None:
-                divisors = [str(local[axis])] if axis in local else []
-            product_text = " * ".join(f"({one})" for one in divisors) or "1"
-            found[axis] = f"ceil(ProblemSize[{at}] / ({product_text}))"
-        return found
 
     def _read_source(self) -> str:
         if self._source is None:

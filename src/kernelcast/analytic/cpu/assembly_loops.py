@@ -79,7 +79,27 @@ class AssemblyLoop:
 
 def list_inner_loops(assembly: str, function: str) -> list[AssemblyLoop]:
     """List the innermost loops of a function; empty if there is none."""
-    graph = _read_function(assembly, function)
+    lines: list[_Line] = []
+    labels: dict[int, list[str]] = {}
+    is_inside = False
+    for raw in assembly.splitlines():
+        text = _COMMENT.sub("", raw)
+        label = _LABEL.match(text)
+        if label:
+            name = label[1]
+            if not is_inside:
+                is_inside = name == function
+            else:
+                labels.setdefault(len(lines), []).append(name)
+            continue
+        if is_inside and _FUNCTION_END.match(text):
+            break
+        found = _INSTRUCTION.match(text)
+        if is_inside and found and not found[1].startswith("."):
+            lines.append(_Line(text.strip(), found[1], tuple(_split(found[2]))))
+    places = {name: place for place, names in labels.items() for name in names}
+    after = [_follow(line, place, places, len(lines)) for place, line in enumerate(lines)]
+    graph = _Graph(lines, labels, after)
     loops = graph.find_loops()
     return [
         _describe(graph, header, body)
@@ -121,30 +141,6 @@ class _Graph:
         return loops
 
 
-def _read_function(assembly: str, function: str) -> _Graph:
-    lines: list[_Line] = []
-    labels: dict[int, list[str]] = {}
-    is_inside = False
-    for raw in assembly.splitlines():
-        text = _COMMENT.sub("", raw)
-        label = _LABEL.match(text)
-        if label:
-            name = label[1]
-            if not is_inside:
-                is_inside = name == function
-            else:
-                labels.setdefault(len(lines), []).append(name)
-            continue
-        if is_inside and _FUNCTION_END.match(text):
-            break
-        found = _INSTRUCTION.match(text)
-        if is_inside and found and not found[1].startswith("."):
-            lines.append(_Line(text.strip(), found[1], tuple(_split(found[2]))))
-    places = {name: place for place, names in labels.items() for name in names}
-    after = [_follow(line, place, places, len(lines)) for place, line in enumerate(lines)]
-    return _Graph(lines, labels, after)
-
-
 def _follow(line: _Line, place: int, places: Mapping[str, int], count: int) -> list[int]:
     if line.name.startswith("ret"):
         return []
@@ -166,7 +162,23 @@ def _split(operands: str) -> Iterable[str]:
 
 
 def _describe(graph: _Graph, header: int, body: set[int]) -> AssemblyLoop:
-    states, end = _follow_registers(graph, header, body)
+    # Follow registers through one pass, along all ways that it may take.
+    arriving: dict[int, State] = {header: {}}
+    ends: list[State] = []
+    open_ = [header]
+    while open_:
+        place = min(open_)
+        open_.remove(place)
+        state = _execute(graph.lines[place], arriving[place])
+        for one in graph.after[place]:
+            if one == header:
+                ends.append(state)
+            elif one in body:
+                joined = _join([arriving[one], state]) if one in arriving else state
+                if joined != arriving.get(one):
+                    arriving[one] = joined
+                    open_.append(one)
+    states, end = arriving, _join(ends)
     advances: set[int] = set()
     calls: list[str] = []
     jumps = 0
@@ -217,26 +229,6 @@ def _find_advance(operand: str, state: State, end: State) -> int | None:
             return None
         total += factor * last[1]
     return total
-
-
-def _follow_registers(graph: _Graph, header: int, body: set[int]) -> tuple[dict[int, State], State]:
-    """Follow registers through one pass, along all ways that it may take."""
-    arriving: dict[int, State] = {header: {}}
-    ends: list[State] = []
-    open_ = [header]
-    while open_:
-        place = min(open_)
-        open_.remove(place)
-        state = _execute(graph.lines[place], arriving[place])
-        for one in graph.after[place]:
-            if one == header:
-                ends.append(state)
-            elif one in body:
-                joined = _join([arriving[one], state]) if one in arriving else state
-                if joined != arriving.get(one):
-                    arriving[one] = joined
-                    open_.append(one)
-    return arriving, _join(ends)
 
 
 def _join(states: Sequence[State]) -> State:

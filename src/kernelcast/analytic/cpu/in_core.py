@@ -123,9 +123,16 @@ class InstructionTable:
         # What only some iterations execute only they wait for.
         counts = {str(one): min(1.0, count) for one, count in nest.executed.operations.items()}
         latency = sum(counts.get(name, 1.0) * self._wait(name, notes) for name in nest.chain)
+        # Compute the cycles per iteration of its loads from the nearest cache.
+        nearest = self._machine.caches[0].name
+        loaded = nest.executed.memory_bytes(MemorySpace.GLOBAL, is_store=False)
+        rate = self._machine.streams.reached(nearest, 1.0, 0.0, 1)
+        if rate is None and loaded:
+            refuse_missing(self._machine.name, f"the load bandwidth of {nearest}", "caches")
         return InCoreTerms(
             overlapping=iterations * max(ports.values(), default=0.0),
-            non_overlapping=iterations * self._load_cycles(nest),
+            non_overlapping=iterations
+            * (loaded / rate.bytes_per_s * self._machine.clock_hz if rate else 0.0),
             latency=iterations * latency,
             provider=self.name,
             coverage=1 - unknown / counted if counted else 1.0,
@@ -144,15 +151,6 @@ class InstructionTable:
             )
             return 0.0
         return latency.value * self._machine.clock_hz
-
-    def _load_cycles(self, nest: LoopNest) -> float:
-        """Compute the cycles per iteration of its loads from the nearest cache."""
-        nearest = self._machine.caches[0].name
-        loaded = nest.executed.memory_bytes(MemorySpace.GLOBAL, is_store=False)
-        rate = self._machine.streams.reached(nearest, 1.0, 0.0, 1)
-        if rate is None and loaded:
-            refuse_missing(self._machine.name, f"the load bandwidth of {nearest}", "caches")
-        return loaded / rate.bytes_per_s * self._machine.clock_hz if rate else 0.0
 
 
 def instruction_of(operation: Operation) -> str | None:

@@ -13,7 +13,6 @@ from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
 from kernelcast.models.evidence.model import (
     ANY_FORM,
     EvidenceModel,
-    FormVariance,
     PlainVariance,
     SampledMoment,
     SharedErrors,
@@ -217,15 +216,7 @@ def fit_variances(
         for row, number in zip(rows, groups.tolist(), strict=True):
             by_kernel.setdefault(number, []).append(row.size)
         sizes = fit_sizes(by_kernel.values(), SizeSettings())
-    model = EvidenceModel(forms=_fit_forms(rows, groups), sizes=sizes)
-    plain = _fit_plain(rows) if plain is None else plain
-    return replace(model, shared=_fit_shared(model, rows, groups), plain=plain)
-
-
-def _fit_forms(
-    rows: Sequence[EvidenceRow], groups: npt.NDArray[np.intp]
-) -> dict[str, FormVariance]:
-    """Fit each form that there are enough launches of, and all together for the others."""
+    # Fit each form that there are enough launches of, and all together for the others.
     told = [
         (one.form, one.log_seconds - row.size.log_seconds, one.signs, number)
         for row, number in zip(rows, groups.tolist(), strict=True)
@@ -237,7 +228,9 @@ def _fit_forms(
         if name == ANY_FORM or len(some) >= _LEAST_ROWS:
             _, residuals, signs, numbers = zip(*some, strict=True)
             found[name] = fit_form(np.array(residuals), np.array(signs), np.array(numbers))
-    return found
+    model = EvidenceModel(forms=found, sizes=sizes)
+    plain = _fit_plain(rows) if plain is None else plain
+    return replace(model, shared=_fit_shared(model, rows, groups), plain=plain)
 
 
 def _fit_plain(rows: Sequence[EvidenceRow]) -> dict[Kind, PlainVariance]:

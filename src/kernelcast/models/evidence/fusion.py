@@ -191,7 +191,10 @@ def fuse(pieces: Sequence[Piece]) -> FusedEstimate:
     distances = _measure(pieces, root.mean)
     is_contradicted = max(distances) > _SQUARE
     if is_contradicted:
-        _distrust(pieces, leaves, _choose_start(pieces))
+        start = _choose_start(pieces)
+        for one, leaf in zip(pieces, leaves, strict=True):
+            square = (one.log_seconds - start) ** 2 / one.variance
+            leaf.trust = 1.0 if square <= _SQUARE else _SQUARE / square
         root.combine()
     if is_contradicted or any(one.kind is _SAMPLES for one in pieces):
         for _ in range(6):
@@ -292,9 +295,3 @@ def _choose_start(pieces: Sequence[Piece]) -> float:
 
 def _is_of_others(piece: Piece) -> bool:
     return piece.kind is Kind.OTHER_SIZES
-
-
-def _distrust(pieces: Sequence[Piece], leaves: Sequence[_Part], start: float) -> None:
-    for one, leaf in zip(pieces, leaves, strict=True):
-        square = (one.log_seconds - start) ** 2 / one.variance
-        leaf.trust = 1.0 if square <= _SQUARE else _SQUARE / square

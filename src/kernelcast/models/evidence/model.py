@@ -216,7 +216,7 @@ class EvidenceModel:
         if past:
             share = self.shared.kernel
             trust = share * len(past) / (share * len(past) + 1.0 - share)
-            log_seconds -= trust * _clip(median(past)) * math.sqrt(variance)
+            log_seconds -= trust * min(max(median(past), -_CLIP), _CLIP) * math.sqrt(variance)
             variance *= 1.0 - share * trust
         aged = self.sizes.scale * self._age(age_s)
         told = moment.log_seconds if launch_log_seconds is None else launch_log_seconds
@@ -410,10 +410,6 @@ SIGNS_OF_DIFFICULTY = 4
 def find_normal_quantile(coverage: float) -> float:
     """Give the standard deviations within which a share of normal errors lies."""
     return NormalDist().inv_cdf((1.0 + coverage) / 2.0)
-
-
-def _clip(value: float) -> float:
-    return min(max(value, -_CLIP), _CLIP)
 
 
 def find_uncalibrated(log_seconds: float, *, is_busy: bool = False) -> float:

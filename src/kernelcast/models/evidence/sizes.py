@@ -162,7 +162,31 @@ def tabulate_sizes(
     latest = tuple(sorted(known, key=lambda one: one.at_s)[-16:])
 
     def tabulate(measure: int) -> SizeTable:
-        return _tabulate_by(measure, latest, settings, caches or {})
+        work = np.array([one.log_work[measure] for one in latest])
+        at_s = np.array([one.at_s for one in latest])
+        log_seconds = np.array([one.log_seconds for one in latest])
+        # What a launch may take beside its work: 3 us on Intel's runtime, 8 us on PoCL, 230 us on
+        # rusticl.
+        beside = np.minimum(100e-6 * np.exp(-log_seconds), 0.99)
+        doubt = (np.log1p(-beside) - np.log1p(-beside.min())) ** 2
+        rates = log_seconds - work
+        # Votes of a size on the kernel's rate; fewer, down to none, the less of its time is work.
+        votes = np.rint(4.0 / (1.0 + doubt)).astype(np.int64)
+        level = float(np.median(np.repeat(rates, votes)))
+        rates -= level
+        noise = np.array([noise_variance(settings, one.noise) for one in latest]) + doubt
+        usual = settings.size_sd**2 + settings.time_sd**2 + noise
+        # Sizes farther off than so many standard deviations lose their weight.
+        trust = np.minimum(1.0, 3.0**2 * usual / np.maximum(rates**2, 1e-300))
+        noise += usual * (1.0 / trust - 1.0)
+        covariance = relate_sizes(settings, work, at_s) + np.diag(noise)
+        inverse = np.linalg.inv(covariance).astype(np.float64, copy=False)
+        coefficients: Numbers = inverse @ rates
+        return SizeTable(
+            settings=settings, known=latest, caches=caches or {}, measure=measure, work=work,
+            at_s=at_s, beside=beside, level=level, coefficients=coefficients, inverse=inverse,
+            left_out=float(np.median(np.abs(coefficients / np.diag(inverse)))),
+        )  # fmt: skip
 
     is_counted = all(math.isfinite(one.mix) for one in latest)
     best = tabulate(_INSTRUCTIONS if is_counted else _ITEMS)
@@ -179,36 +203,6 @@ def tabulate_sizes(
                 if found.left_out < least:
                     best, least = found, found.left_out
     return best
-
-
-def _tabulate_by(
-    measure: int, known: tuple[KnownSize, ...], settings: SizeSettings, caches: Mapping[str, float]
-) -> SizeTable:
-    work = np.array([one.log_work[measure] for one in known])
-    at_s = np.array([one.at_s for one in known])
-    log_seconds = np.array([one.log_seconds for one in known])
-    # What a launch may take beside its work: 3 us on Intel's runtime, 8 us on PoCL, 230 us on
-    # rusticl.
-    beside = np.minimum(100e-6 * np.exp(-log_seconds), 0.99)
-    doubt = (np.log1p(-beside) - np.log1p(-beside.min())) ** 2
-    rates = log_seconds - work
-    # Votes of a size on the rate of a kernel; fewer, down to none, the less of its time is work.
-    votes = np.rint(4.0 / (1.0 + doubt)).astype(np.int64)
-    level = float(np.median(np.repeat(rates, votes)))
-    rates -= level
-    noise = np.array([noise_variance(settings, one.noise) for one in known]) + doubt
-    usual = settings.size_sd**2 + settings.time_sd**2 + noise
-    # Sizes farther off than so many standard deviations lose their weight.
-    trust = np.minimum(1.0, 3.0**2 * usual / np.maximum(rates**2, 1e-300))
-    noise += usual * (1.0 / trust - 1.0)
-    covariance = relate_sizes(settings, work, at_s) + np.diag(noise)
-    inverse = np.linalg.inv(covariance).astype(np.float64, copy=False)
-    coefficients: Numbers = inverse @ rates
-    return SizeTable(
-        settings=settings, known=known, caches=caches, measure=measure, work=work, at_s=at_s,
-        beside=beside, level=level, coefficients=coefficients, inverse=inverse,
-        left_out=float(np.median(np.abs(coefficients / np.diag(inverse)))),
-    )  # fmt: skip
 
 
 Noise = TypeVar("Noise", float, Numbers)

@@ -182,18 +182,15 @@ def _run(rows: _SharedRows, task: _Task, coverage: float) -> _Outcome:
     nothing = np.full((4, len(task.test)), np.nan)
     train = table.take(task.train)
     try:
-        fitted = task.model.fit(train, _choose_inner(train, groups[task.train]))
+        # Hold out inside what is held out outside, where there is enough of it.
+        groups = groups[task.train]
+        # Fewer groups of the outer kind than this cannot show how a model does on unseen ones.
+        enough = len(set(groups.tolist())) >= 3
+        fitted = task.model.fit(train, groups if enough else train.kernels)
     except InputError as error:
         return _Outcome(task.place, task.test, nothing, str(error))
     values = _predict(fitted, table.take(task.test), coverage)
     return _Outcome(task.place, task.test, values, "")
-
-
-def _choose_inner(table: TrainingTable, groups: Texts) -> Texts:
-    """Hold out inside what is held out outside, where there is enough of it."""
-    # Fewer groups of the outer kind than this cannot show how a model does on unseen ones.
-    enough = len(set(groups.tolist())) >= 3
-    return groups if enough else table.kernels
 
 
 def _predict(fitted: Fitted, table: TrainingTable, coverage: float) -> Numbers:

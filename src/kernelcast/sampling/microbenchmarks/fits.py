@@ -144,7 +144,18 @@ class _Steps:
         relative = self._columns(chosen) / self.values[:, None]
         weights = np.ones_like(self.values)
         for _ in range(6):
-            heights = _solve_non_negative(relative * weights[:, None], weights)
+            # Solve least squares with no negative unknown, dropping the most negative one at a
+            # time.
+            matrix = relative * weights[:, None]
+            active = list(range(matrix.shape[1]))
+            heights = np.zeros(matrix.shape[1])
+            while active:
+                found = np.linalg.lstsq(matrix[:, active], weights, rcond=None)[0]
+                worst = int(np.argmin(found))
+                if found[worst] >= 0:
+                    heights[active] = found
+                    break
+                active.pop(worst)
             residuals = relative @ heights - 1.0
             ratios = np.abs(residuals) / (1.345 * _robust_deviation(residuals))
             weights = np.sqrt(1.0 / np.maximum(ratios, 1.0))
@@ -214,17 +225,3 @@ class _Steps:
 
 def _robust_deviation(residuals: Floats) -> float:
     return max(1.4826 * float(np.median(np.abs(residuals))), LEAST_SPREAD)
-
-
-def _solve_non_negative(matrix: Floats, target: Floats) -> Floats:
-    """Solve least squares with no negative unknown, dropping the most negative one at a time."""
-    active = list(range(matrix.shape[1]))
-    solution = np.zeros(matrix.shape[1])
-    while active:
-        found = np.linalg.lstsq(matrix[:, active], target, rcond=None)[0]
-        worst = int(np.argmin(found))
-        if found[worst] >= 0:
-            solution[active] = found
-            break
-        active.pop(worst)
-    return solution

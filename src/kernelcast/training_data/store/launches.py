@@ -111,7 +111,12 @@ def _query_newest(keys: Sequence[str], wanted: Selection, most: int) -> sa.Compo
     """Make the query for the newest rows of each launch; all of the last row's moment are there."""
     held = OBSERVATIONS.c
     conditions = list_conditions(wanted, OBSERVATIONS)
-    bounds = _query_bounds(keys, wanted, most).subquery("bounds")
+    # Make the query for the time of each launch's last row that counts, None where all count.
+    oldest = sa.func.nullif(_query_time(wanted, most), _EVER)
+    chosen = LAUNCHES.c.launch_key.in_(keys)
+    bounds = (
+        sa.select(LAUNCHES.c.launch_key, oldest.label("oldest_us")).where(chosen).subquery("bounds")
+    )
     columns = (held.launch_key, held.measured_at_us, held.seconds, held.noise, held.run_count)
     both = sa.select(*columns).join_from(
         bounds, OBSERVATIONS, held.launch_key == bounds.c.launch_key
@@ -121,13 +126,6 @@ def _query_newest(keys: Sequence[str], wanted: Selection, most: int) -> sa.Compo
     )
     undated = both.where(bounds.c.oldest_us.is_(None), held.measured_at_us.is_(None), *conditions)
     return sa.union_all(dated, undated)
-
-
-def _query_bounds(keys: Sequence[str], wanted: Selection, most: int) -> sa.Select[Any]:
-    """Make the query for the time of each launch's last row that counts, None where all count."""
-    oldest = sa.func.nullif(_query_time(wanted, most), _EVER)
-    chosen = LAUNCHES.c.launch_key.in_(keys)
-    return sa.select(LAUNCHES.c.launch_key, oldest.label("oldest_us")).where(chosen)
 
 
 def _query_time(wanted: Selection, most: int) -> sa.ScalarSelect[Any]:

@@ -82,7 +82,10 @@ def add_rows(
 ) -> AddedRows:
     """Add rows whose keys are not there; replace the others if asked for."""
     by_key = {row["key"]: row for row in rows}  # of equal keys the last one counts
-    known = _find_seconds(connection, table, list(by_key))
+    # Give the seconds of those keys that are there; failures have none.
+    columns = (table.c.key, table.c.get("seconds", sa.null()))
+    found = connection.execute(sa.select(*columns).where(table.c.key.in_(list(by_key))))
+    known = {row[0]: row[1] for row in found}
     if known and replace:
         connection.execute(sa.delete(table).where(table.c.key.in_(list(known))))
     new = [row for key, row in by_key.items() if replace or key not in known]
@@ -119,15 +122,6 @@ def split(items: Iterable[T], size: int) -> Iterator[list[T]]:
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch
-
-
-def _find_seconds(
-    connection: sa.Connection, table: sa.Table, keys: list[str]
-) -> dict[str, float | None]:
-    """Give the seconds of those keys that are there; failures have none."""
-    columns = (table.c.key, table.c.get("seconds", sa.null()))
-    found = connection.execute(sa.select(*columns).where(table.c.key.in_(keys)))
-    return {row[0]: row[1] for row in found}
 
 
 _SQLITE_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})

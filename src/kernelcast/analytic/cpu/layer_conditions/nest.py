@@ -116,11 +116,32 @@ def bind(
         )
         for one in accesses
     )
+    # Measure each array in bytes: as declared, else what the loops reach.
+    sizes = {}
+    declared = {array.name: array for array in nest.arrays if array.dimensions}
+    for name in dict.fromkeys(one.array for one in bound):
+        if name in declared:
+            array = declared[name]
+            size = array.element_bytes * prod(_evaluate(one, values) for one in array.dimensions)
+            if size < 1:
+                msg = f"array {name} has {size} bytes; give sizes of at least 1"
+                raise InputError(msg)
+        else:
+            lows, highs = [], []
+            for one in bound:
+                if one.array == name:
+                    reach = [
+                        step * (trip - 1) for step, trip in zip(one.strides, trips, strict=True)
+                    ]
+                    lows.append(one.offset + sum(min(0, step) for step in reach))
+                    highs.append(one.offset + sum(max(0, step) for step in reach) + one.bytes)
+            size = max(highs) - min(lows)
+        sizes[name] = size
     return BoundNest(
         trips=trips,
         steps=tuple(loop.step for loop in nest.loops),
         accesses=bound,
-        array_bytes=_measure_arrays(nest, bound, trips, values),
+        array_bytes=sizes,
         space=IterationSpace(nest.loops, values, nest.taken) if nest.has_branches else None,
     )
 
@@ -145,33 +166,3 @@ def _count_trips(nest: LoopNest, values: Mapping[Symbol, int]) -> tuple[int, ...
         trips.append(trip)
         known[Symbol(SymbolKind.LOOP, loop.name)] = start + loop.step * (trip // 2)
     return tuple(trips)
-
-
-def _measure_arrays(
-    nest: LoopNest,
-    accesses: Sequence[BoundAccess],
-    trips: Sequence[int],
-    values: Mapping[Symbol, int],
-) -> dict[str, int]:
-    """Measure each array in bytes: as declared, else what the loops reach."""
-    sizes = {}
-    declared = {array.name: array for array in nest.arrays if array.dimensions}
-    for name in dict.fromkeys(one.array for one in accesses):
-        if name in declared:
-            array = declared[name]
-            size = array.element_bytes * prod(_evaluate(one, values) for one in array.dimensions)
-            if size < 1:
-                msg = f"array {name} has {size} bytes; give sizes of at least 1"
-                raise InputError(msg)
-        else:
-            lows, highs = [], []
-            for one in accesses:
-                if one.array == name:
-                    reach = [
-                        step * (trip - 1) for step, trip in zip(one.strides, trips, strict=True)
-                    ]
-                    lows.append(one.offset + sum(min(0, step) for step in reach))
-                    highs.append(one.offset + sum(max(0, step) for step in reach) + one.bytes)
-            size = max(highs) - min(lows)
-        sizes[name] = size
-    return sizes

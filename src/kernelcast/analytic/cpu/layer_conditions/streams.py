@@ -140,7 +140,15 @@ def profile_nest(nest: BoundNest, line_bytes: int) -> ReuseProfile:
             # the same rank in them can meet.
             is_filled = any(0 < abs(outer) <= line_bytes for outer in one.strides[:-1])
             rank = 0 if stride <= line_bytes or is_filled else one.offset % stride // line_bytes
-            chains[one.array, one.strides, rank, _find_turns(nest, one)].append(one)
+            # Tell in which of the rows an access is that an outer loop of a larger step takes in
+            # turn.
+            rest, turns = one.offset, []
+            for place in one.moving:
+                row = one.strides[place] // nest.steps[place]
+                turn = round(rest / row)
+                rest -= turn * row
+                turns.append(turn % abs(nest.steps[place]) if _skips(nest, one, place) else 0)
+            chains[one.array, one.strides, rank, tuple(turns)].append(one)
     moves = [(one.is_store, abs(one.strides[-1])) for one in nest.accesses]
     work = find_work_bytes(moves, line_bytes)
     return ReuseProfile(
@@ -166,17 +174,6 @@ def find_work_bytes(moves: Sequence[tuple[bool, int]], line_bytes: int) -> int:
         if any(chosen):
             return max(dense, default=line_bytes)
     return 0
-
-
-def _find_turns(nest: BoundNest, access: BoundAccess) -> tuple[int, ...]:
-    """Tell in which of the rows an access is that an outer loop of a larger step takes in turn."""
-    rest, turns = access.offset, []
-    for place in access.moving:
-        row = access.strides[place] // nest.steps[place]
-        turn = round(rest / row)
-        rest -= turn * row
-        turns.append(turn % abs(nest.steps[place]) if _skips(nest, access, place) else 0)
-    return tuple(turns)
 
 
 def _skips(nest: BoundNest, access: BoundAccess, place: int) -> bool:

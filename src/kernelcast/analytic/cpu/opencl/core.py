@@ -223,7 +223,14 @@ def _time_accesses(device: CpuDevice, width: int, patterns: Sequence[AccessPatte
     register_bytes = 4 * device.lanes
     instruction_s = register_bytes * device.levels[0].load_s_per_byte * device.cores
     gather_s = GATHER_ADDS * device.add_s
-    own = _leave_out_repeated(patterns)
+    # Take off the loads of a work-item that find what it has loaded before. Only of buffers that
+    # nothing is stored to: else compilers must load again.
+    stored = {one.access.buffer for one in patterns if one.access.kind is not AccessKind.LOAD}
+    found: dict[object, AccessPattern] = {}
+    for one in patterns:
+        is_free = one.groups and one.access.buffer not in stored
+        found.setdefault(_identify(one.access) if is_free else id(one), one)
+    own = [*found.values()]
     if instruction_s > device.lanes * gather_s:
         # The runtime loads lane by lane whatever the pattern, the size and the condition: numbers
         # of a vector one by one, bytes of one too.
@@ -243,19 +250,6 @@ def _time_accesses(device: CpuDevice, width: int, patterns: Sequence[AccessPatte
             own_s = -(-one.access.bytes * together // register_bytes) / width * instruction_s
         total += one.executions * own_s
     return total
-
-
-def _leave_out_repeated(patterns: Sequence[AccessPattern]) -> list[AccessPattern]:
-    """Take off the loads of a work-item that find what it has loaded before.
-
-    Only of buffers that nothing is stored to: else compilers must load again.
-    """
-    stored = {one.access.buffer for one in patterns if one.access.kind is not AccessKind.LOAD}
-    found: dict[object, AccessPattern] = {}
-    for one in patterns:
-        is_free = one.groups and one.access.buffer not in stored
-        found.setdefault(_identify(one.access) if is_free else id(one), one)
-    return [*found.values()]
 
 
 def _identify(access: MemoryAccess) -> object:

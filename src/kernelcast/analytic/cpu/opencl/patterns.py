@@ -97,13 +97,17 @@ def _find(
                 raise access.refuse_unknown(launch.kernel)
             # How often it is executed does not depend on where it goes.
             tables = [*evaluator.evaluate(access, Expr.constant(0)).values()]
+    # Tell whether a condition on data or ids decides which lanes execute an access.
+    guard = access.guard
     return AccessPattern(
         access=access,
         groups=groups,
         recorded=tuple(recorded),
         lanes=LanePattern.CONTIGUOUS if width == 1 and groups else lanes,
         executions=sum(one.executions for one in tables) / sum(len(one.table) for one in tables),
-        is_masked=_is_masked(access),
+        is_masked=not guard.is_exact
+        or any(one.kind in _OF_ITEMS for one in guard.symbols())
+        or any(_is_divergent(one) for one in access.loops),
     )
 
 
@@ -120,16 +124,6 @@ def _find_lanes(offset: Expr, size_bytes: int, bound: Mapping[Symbol, Value]) ->
     if not isinstance(found, int) or found not in (0, size_bytes):
         return LanePattern.SCATTERED
     return LanePattern.CONTIGUOUS if found else LanePattern.UNIFORM
-
-
-def _is_masked(access: MemoryAccess) -> bool:
-    """Tell whether a condition on data or ids decides which lanes execute an access."""
-    guard = access.guard
-    return (
-        not guard.is_exact
-        or any(one.kind in _OF_ITEMS for one in guard.symbols())
-        or any(_is_divergent(one) for one in access.loops)
-    )
 
 
 def _is_divergent(loop: LoopFacts) -> bool:
