@@ -49,7 +49,16 @@ def prepare_launch(
     extents = dict(zip(LOCAL_PARAMETERS, local_size, strict=False))
     chosen = dict(parameters) | {name: one for name, one in extents.items() if name in known}
     complete = _read_whole_numbers(kernel, chosen)
-    folder, made = _make_inputs(kernel, complete, cache_folder)
+    # Give the folder of the generated inputs, if there are any, and what follows from them.
+    make = load_input_maker(kernel)
+    folder: Path | None
+    made: dict[str, int] = {}
+    if make is None:
+        folder = None
+    else:
+        given = {name: value for name, value in complete.items() if name not in LOCAL_PARAMETERS}
+        code = (kernel.problem_path.parent / "inputs.py").read_bytes()
+        folder, made = InputCache(folder=cache_folder).get(kernel.application, given, code, make)
     chosen |= made
     problem = read_problem(kernel.problem_path, parameters=chosen, inputs_folder=folder)
     if problem.ndrange.local_size != tuple(local_size):
@@ -71,18 +80,6 @@ def _read_whole_numbers(kernel: CorpusKernel, chosen: Mapping[str, int]) -> dict
             msg = f"{kernel.name}: parameter {name} is {value}; the corpus takes whole numbers"
             raise InputError(msg)
     return {name: int(value) for name, value in parameters.items()}
-
-
-def _make_inputs(
-    kernel: CorpusKernel, parameters: Mapping[str, int], cache_folder: Path
-) -> tuple[Path | None, dict[str, int]]:
-    """Give the folder of the generated inputs, if there are any, and what follows from them."""
-    make = load_input_maker(kernel)
-    if make is None:
-        return None, {}
-    given = {name: value for name, value in parameters.items() if name not in LOCAL_PARAMETERS}
-    code = (kernel.problem_path.parent / "inputs.py").read_bytes()
-    return InputCache(folder=cache_folder).get(kernel.application, given, code, make)
 
 
 _MADE = "made.json"

@@ -96,7 +96,12 @@ def find_anchor(
             largest = value
             value = size.scale(value, 1 / 8)
             continue
-        exponent = _refine(size.exponent, known, (value, seconds))
+        # Give how time really grows between two sizes, within a factor of two of what was told.
+        if known is None or known[0] == value:
+            exponent = size.exponent
+        else:
+            seen = math.log(seconds / known[1]) / math.log(value / known[0])
+            exponent = min(max(seen, 0.5 * size.exponent), 2 * size.exponent)
         known = (value, seconds)
         if best is None or _distance(seconds, goal_s) < _distance(best[1], goal_s):
             best = (value, seconds)
@@ -135,14 +140,6 @@ def lengthen_times(times_s: tuple[float, float], fill_s: float) -> tuple[float, 
     # Of launches with fewer units, a pair of samples takes most.
     factor = max(1.0, 16 * fill_s / times_s[0])
     return times_s[0] * factor, times_s[1] * factor
-
-
-def _refine(exponent: float, known: tuple[int, float] | None, found: tuple[int, float]) -> float:
-    """Give how time really grows between two sizes, within a factor of two of what was told."""
-    if known is None or known[0] == found[0]:
-        return exponent
-    seen = math.log(found[1] / known[1]) / math.log(found[0] / known[0])
-    return min(max(seen, 0.5 * exponent), 2 * exponent)
 
 
 def _nearest(values: set[int], anchor: int, count: int) -> list[int]:

@@ -83,7 +83,13 @@ def tabulate(
     rows: list[tuple[Observation, SampleRun | None]] = []
     is_sampled = False
     for _, one in sorted(by_key.items()):
-        run = _choose_run(one)
+        # Give the first samples that were taken as an estimate takes them; None if there are none.
+        if one.launch.ndrange is None:
+            run = None
+        else:
+            usual = (place for place, samples in enumerate(one.samples) if samples.multiple == 0)
+            first = next(usual, None)
+            run = None if first is None else one.sample_run(first)
         is_sampled = is_sampled or run is not None
         if of_one_sampler and one.samples and one.sampler < last:
             left_out[f"taken by samplers before revision {last}"] += 1
@@ -186,15 +192,6 @@ def _drop_older_models(rows: dict[str, Observation], left_out: Counter[str]) -> 
             left_out[f"analytic features of CPU models before revision {last}, of these rows"] += 1
             kept = {name: x for name, x in values.items() if not name.startswith("analytic.")}
             rows[key] = replace(one, features=make_vector(kept, one.features.schema))
-
-
-def _choose_run(one: Observation) -> SampleRun | None:
-    """Give the first samples that were taken as an estimate takes them; None if there are none."""
-    if one.launch.ndrange is None:
-        return None
-    usual = (place for place, samples in enumerate(one.samples) if samples.multiple == 0)
-    first = next(usual, None)
-    return None if first is None else one.sample_run(first)
 
 
 def _choose_schema(rows: Sequence[Observation], left_out: Mapping[str, int]) -> FeatureSchema:

@@ -198,7 +198,28 @@ def read_parquet(
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             version, schemas = _read_metadata(file.schema_arrow.metadata, where)
-            found = _choose_fields(file.schema_arrow, version, schemas, where)
+            # Check a file's columns, and name those that its version has.
+            wanted = [
+                field
+                for one in _COLUMNS
+                # What came with a later version is as the store's older rows have it.
+                if version > 1 or one.default is None
+                for field in _list_fields(one, is_first_version=version == 1)
+            ]
+            names = dict.fromkeys(name for one in schemas.values() for name in one.names)
+            wanted += [pa.field(name, pa.float64()) for name in names]
+            arrow = file.schema_arrow
+            for one in wanted:
+                place = arrow.get_field_index(one.name)
+                kind = arrow.field(place).type if place >= 0 else None
+                # Structs of older versions may lack fields.
+                if kind is None or kind.id != one.type.id:
+                    msg = (
+                        f"{where}: column {one.name} is {kind or 'not there'}, expected {one.type}; "
+                        "export it again"
+                    )
+                    raise ObservationFileError(msg)
+            found = [one.name for one in wanted]
             first = 1
             for batch in file.iter_batches(batch_size=_BATCH_ROWS):
                 yield from _read_batch(batch.select(found), schemas, f"{where}: row", first)
@@ -255,32 +276,6 @@ def _read_metadata(
         msg = f"{where}: its feature schemas are damaged ({error}); export it again"
         raise ObservationFileError(msg) from error
     return version, found
-
-
-def _choose_fields(
-    found: pa.Schema, version: int, schemas: Mapping[str, FeatureSchema], where: str
-) -> list[str]:
-    """Check a file's columns, and name those that its version has."""
-    wanted = [
-        field
-        for one in _COLUMNS
-        # What came with a later version is as the store's older rows have it.
-        if version > 1 or one.default is None
-        for field in _list_fields(one, is_first_version=version == 1)
-    ]
-    names = dict.fromkeys(name for one in schemas.values() for name in one.names)
-    wanted += [pa.field(name, pa.float64()) for name in names]
-    for one in wanted:
-        place = found.get_field_index(one.name)
-        kind = found.field(place).type if place >= 0 else None
-        # Structs of older versions may lack fields.
-        if kind is None or kind.id != one.type.id:
-            msg = (
-                f"{where}: column {one.name} is {kind or 'not there'}, expected {one.type}; export "
-                "it again"
-            )
-            raise ObservationFileError(msg)
-    return [one.name for one in wanted]
 
 
 def _read_batch(

@@ -159,7 +159,25 @@ class NestAddresses:
             raise InputError(msg)
         accesses = sorted(nest.accesses, key=lambda one: (one.is_store, places[one.array]))
         self.kinds = np.array([(one.is_store, one.bytes) for one in accesses], dtype=np.int64)
-        starts = self._place_arrays(nest, alignment_bytes)
+        # Place arrays: the address that each one's offsets count from.
+        starts: dict[str, int] = {}
+        end = 0
+        for array in sorted(nest.arrays, key=attrgetter("name")):
+            low, high = 0, 1
+            if array.dimensions:
+                sizes = (int(one.evaluate(self._scalars)) for one in array.dimensions)
+                high = array.element_bytes * prod(sizes)
+                if high < 1:
+                    msg = f"array {array.name} has {high} bytes; give sizes of at least 1"
+                    raise InputError(msg)
+            else:
+                for one in nest.accesses:
+                    if one.array == array.name:
+                        least, most = self._find_extent(one)
+                        low, high = min(low, least), max(high, most + one.bytes)
+            start = -(-end // alignment_bytes) * alignment_bytes
+            starts[array.name] = start - low
+            end = start + high - low
         offsets = [one.offset_bytes.substitute(self._scalars) for one in accesses]
         # Accesses that move alike are evaluated once.
         self._moving = list(dict.fromkeys(one - one.constant_term for one in offsets))
@@ -299,28 +317,6 @@ class NestAddresses:
         return sum(
             int(self._bound(last, one, len(next(iter(one.values()))))[1].sum()) for one in rows
         )
-
-    def _place_arrays(self, nest: LoopNest, alignment_bytes: int) -> dict[str, int]:
-        """Place arrays: the address that each one's offsets count from."""
-        starts: dict[str, int] = {}
-        end = 0
-        for array in sorted(nest.arrays, key=attrgetter("name")):
-            low, high = 0, 1
-            if array.dimensions:
-                sizes = (int(one.evaluate(self._scalars)) for one in array.dimensions)
-                high = array.element_bytes * prod(sizes)
-                if high < 1:
-                    msg = f"array {array.name} has {high} bytes; give sizes of at least 1"
-                    raise InputError(msg)
-            else:
-                for one in nest.accesses:
-                    if one.array == array.name:
-                        least, most = self._find_extent(one)
-                        low, high = min(low, least), max(high, most + one.bytes)
-            start = -(-end // alignment_bytes) * alignment_bytes
-            starts[array.name] = start - low
-            end = start + high - low
-        return starts
 
     def _find_extent(self, access: NestAccess) -> tuple[int, int]:
         """Find between which addresses an access to an array of unknown size stays."""

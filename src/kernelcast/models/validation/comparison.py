@@ -378,7 +378,26 @@ def compare_errors(
     launches: pd.DataFrame, methods: Sequence[str], *, notes: Sequence[str] = ()
 ) -> MethodComparison:
     """Compare methods by their times of the same launches."""
-    rows = _prepare(launches, methods)
+    # Check the columns, and add families, noise and each method's error.
+    missing = [
+        one for one in (*_REQUIRED, *(f"{name}_s" for name in methods)) if one not in launches
+    ]
+    if missing or len(set(methods)) < 2 or len(set(methods)) < len(methods):
+        msg = (
+            f"comparison of {', '.join(methods) or 'nothing'}: give at least two methods, each "
+            f"once, and columns {', '.join(_REQUIRED)} and <method>_s"
+            + (f"; {', '.join(missing)} is not there" if missing else "")
+        )
+        raise InputError(msg)
+    measured = launches["measured_s"]
+    added: dict[str, Any] = {
+        f"{one}_error": (launches[f"{one}_s"] - measured).abs() / measured for one in methods
+    }
+    if "family" not in launches:
+        added["family"] = launches["kernel"]
+    if "noise" not in launches:
+        added["noise"] = np.nan
+    rows = launches.assign(**added)
     known = rows[[f"{one}_error" for one in methods]].notna().sum(axis=1)
     if not (known >= 2).any():
         counts = ", ".join(f"{one} {rows[f'{one}_error'].notna().sum()}" for one in methods)
@@ -415,29 +434,6 @@ def compare_errors(
     )
 
 
-def _prepare(launches: pd.DataFrame, methods: Sequence[str]) -> pd.DataFrame:
-    """Check the columns, and add families, noise and each method's error."""
-    missing = [
-        one for one in (*_REQUIRED, *(f"{name}_s" for name in methods)) if one not in launches
-    ]
-    if missing or len(set(methods)) < 2 or len(set(methods)) < len(methods):
-        msg = (
-            f"comparison of {', '.join(methods) or 'nothing'}: give at least two methods, each "
-            f"once, and columns {', '.join(_REQUIRED)} and <method>_s"
-            + (f"; {', '.join(missing)} is not there" if missing else "")
-        )
-        raise InputError(msg)
-    measured = launches["measured_s"]
-    added: dict[str, Any] = {
-        f"{one}_error": (launches[f"{one}_s"] - measured).abs() / measured for one in methods
-    }
-    if "family" not in launches:
-        added["family"] = launches["kernel"]
-    if "noise" not in launches:
-        added["noise"] = np.nan
-    return launches.assign(**added)
-
-
 def _score(device: str, rows: pd.DataFrame, method: str) -> dict[str, Any]:
     known = rows[rows[f"{method}_error"].notna()]
     error = known[f"{method}_error"]
@@ -469,7 +465,14 @@ def _compare(rows: pd.DataFrame, first: str, second: str) -> dict[str, Any]:
     difference = families["second"] - families["first"]
     noise = families["noise"].fillna(rows["noise"].mean()).fillna(0.0)
     ratio = families["second"].clip(lower=_LEAST_ERROR) / families["first"].clip(lower=_LEAST_ERROR)
-    low, high = _find_median_interval(ratio.to_numpy())
+    # Find the interval of a median that holds whatever the distribution is.
+    if len(ratio) < _FEWEST_FAMILIES:
+        low, high = math.nan, math.nan
+    else:
+        from scipy.stats import quantile_test  # half a second to import
+
+        interval = quantile_test(ratio.to_numpy(), p=0.5).confidence_interval(_CONFIDENCE)
+        low, high = float(interval.low), float(interval.high)
     return {
         "first": first, "second": second, "launches": int(families["launches"].sum()),
         "families": len(families), "first_error": families["first"].mean(),
@@ -488,16 +491,6 @@ def _pair_families(rows: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
         launches=("family", "size"), first=(f"{first}_error", "mean"),
         second=(f"{second}_error", "mean"), noise=("noise", "mean"),
     )  # fmt: skip
-
-
-def _find_median_interval(values: Numbers) -> tuple[float, float]:
-    """Find the interval of a median that holds whatever the distribution is."""
-    from scipy.stats import quantile_test  # half a second to import
-
-    if len(values) < _FEWEST_FAMILIES:
-        return math.nan, math.nan
-    interval = quantile_test(values, p=0.5).confidence_interval(_CONFIDENCE)
-    return float(interval.low), float(interval.high)
 
 
 def _test(families: pd.DataFrame) -> float:

@@ -74,7 +74,18 @@ class _Solver:
         sample = {name: 100_003 + at for at, name in enumerate(sorted(nest.name_constants()))}
         accesses = read_accesses(nest)
         self._profile = profile_nest(bind(nest, accesses, sample), line_bytes)
-        self._total_bytes = _add_arrays(nest)
+        # Add up the bytes of all arrays that are touched.
+        touched = {one.array for one in nest.accesses}
+        arrays = [one for one in nest.arrays if one.name in touched]
+        if len(arrays) < len(touched) or not all(one.dimensions for one in arrays):
+            raise _refuse(nest)
+        total = Expr.constant(0)
+        for array in arrays:
+            size = Expr.constant(array.element_bytes)
+            for dimension in array.dimensions:
+                size = size * dimension
+            total = total + size
+        self._total_bytes = _check(nest, total)
         chains = defaultdict(list)
         for one in accesses:
             if not one.strides[-1].is_zero:
@@ -178,21 +189,6 @@ def _find_return(nest: LoopNest, strides: Sequence[Expr]) -> Expr | None:
 
 def _length(loop: NestLoop) -> Expr:
     return loop.stop - loop.start if loop.step > 0 else loop.start - loop.stop
-
-
-def _add_arrays(nest: LoopNest) -> Expr:
-    """Add up the bytes of all arrays that are touched."""
-    touched = {one.array for one in nest.accesses}
-    arrays = [one for one in nest.arrays if one.name in touched]
-    if len(arrays) < len(touched) or not all(one.dimensions for one in arrays):
-        raise _refuse(nest)
-    total = Expr.constant(0)
-    for array in arrays:
-        size = Expr.constant(array.element_bytes)
-        for dimension in array.dimensions:
-            size = size * dimension
-        total = total + size
-    return _check(nest, total)
 
 
 def _check(nest: LoopNest, expression: Expr) -> Expr:
