@@ -98,7 +98,6 @@ def attribute(fitted: FittedModel, table: TrainingTable) -> Attribution:
     medians = np.copysign(np.expm1(np.abs(learned.fill)), learned.fill)
     by_name = dict(zip(learned.names, medians.tolist(), strict=True))
     largest = sorted(effects, key=lambda name: -abs(effects[name]))[:TOP]
-    # Below it an effect is rounding.
     return Attribution(
         model=fitted.name,
         rows=len(table),
@@ -114,6 +113,7 @@ def attribute(fitted: FittedModel, table: TrainingTable) -> Attribution:
                 effect=effects[name],
             )
             for name in largest
+            # A smaller effect is rounding.
             if abs(effects[name]) > 1e-9
         ),
     )  # fmt: skip

@@ -69,23 +69,11 @@ def calibrate(
     """Learn difficulty and scores from residuals out of fold."""
     sizes = np.bincount(groups)
     row_weights = 1.0 / (np.count_nonzero(sizes) + 1) / sizes[groups]
-    centre, slopes, level = _fit_difficulty(residuals, signs, row_weights)
-    rough = Calibration(
-        centre=centre, slopes=slopes, level=level, scores=np.empty(0), shares=np.empty(0)
-    )
-    scores = np.abs(residuals) / rough.widen(signs, domain_distance)
-    order = np.argsort(scores, kind="stable")
-    return replace(rough, scores=scores[order], shares=np.cumsum(row_weights[order]))
-
-
-def _fit_difficulty(
-    residuals: Numbers, signs: Numbers, weights: Numbers
-) -> tuple[Numbers, Numbers, float]:
-    """Fit the logarithm of residuals' sizes by ridge; signs never make a launch seem easier."""
+    # Fit the logarithm of residuals' sizes by ridge; signs never make a launch seem easier.
     # Residuals below 0.3 % are as good as none.
-    sizes = np.log(np.abs(residuals) + 0.003)
-    shares = weights / weights.sum()
-    level = float(shares @ sizes)
+    logs = np.log(np.abs(residuals) + 0.003)
+    shares = row_weights / row_weights.sum()
+    level = float(shares @ logs)
     finite = np.isfinite(signs)
     known = np.where(finite, signs, 0.0)
     mass = shares @ finite
@@ -98,10 +86,15 @@ def _fit_difficulty(
         normal = part.T @ (shares[:, None] * part)
         penalty = 0.1 * max(float(np.trace(normal)) / len(kept), 1e-12)
         found = np.linalg.solve(
-            normal + penalty * np.eye(len(kept)), part.T @ (shares * (sizes - level))
+            normal + penalty * np.eye(len(kept)), part.T @ (shares * (logs - level))
         )
         if (found >= 0).all():
             slopes[kept] = found
             break
         kept = kept[found > 0]
-    return centre, slopes, level
+    rough = Calibration(
+        centre=centre, slopes=slopes, level=level, scores=np.empty(0), shares=np.empty(0)
+    )
+    scores = np.abs(residuals) / rough.widen(signs, domain_distance)
+    order = np.argsort(scores, kind="stable")
+    return replace(rough, scores=scores[order], shares=np.cumsum(row_weights[order]))

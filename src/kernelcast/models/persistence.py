@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kernelcast.models.conformal import Calibration
 from kernelcast.models.regression import FittedRegression
@@ -82,7 +82,30 @@ def read_model(
         if held["format"] != FORMAT:
             msg = f"{source}: is of format {held['format']!r}, this program reads {FORMAT!r}"
             raise ModelFileError(msg)
-        stored = _restore(held)
+        features = FeatureSchema(
+            names=tuple(held["schema_names"]), version=int(held["schema_version"])
+        )
+        correction, report = held["correction"], held["report"]
+        launches = {
+            (str(problem), str(device)): (float(seconds), float(noise))
+            for problem, device, seconds, noise in held["launches"]
+        }
+        if not all(seconds > 0 and math.isfinite(noise) for seconds, noise in launches.values()):
+            raise ValueError("launches without a time")
+        stored = StoredModel(
+            model=FittedModel(
+                model=make_model(str(held["model"])),
+                schema=features,
+                correction=None if correction is None else from_plain(FittedRegression, correction),
+                calibration=from_plain(Calibration, held["calibration"]),
+                facts=dict(held["facts"]),
+                launches=launches,
+            ),
+            schema=features,
+            versions={str(name): str(one) for name, one in held["versions"].items()},
+            report=None if report is None else report_from_json(report),
+            samplers=tuple(int(one) for one in held["samplers"]),
+        )
     except ModelFileError:
         raise
     except (InputError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
@@ -105,31 +128,6 @@ def read_model(
         )
         raise ModelFileError(msg)
     return stored
-
-
-def _restore(held: dict[str, Any]) -> StoredModel:
-    schema = FeatureSchema(names=tuple(held["schema_names"]), version=int(held["schema_version"]))
-    correction, report = held["correction"], held["report"]
-    launches = {
-        (str(problem), str(device)): (float(seconds), float(noise))
-        for problem, device, seconds, noise in held["launches"]
-    }
-    if not all(seconds > 0 and math.isfinite(noise) for seconds, noise in launches.values()):
-        raise ValueError("launches without a time")
-    return StoredModel(
-        model=FittedModel(
-            model=make_model(str(held["model"])),
-            schema=schema,
-            correction=None if correction is None else from_plain(FittedRegression, correction),
-            calibration=from_plain(Calibration, held["calibration"]),
-            facts=dict(held["facts"]),
-            launches=launches,
-        ),
-        schema=schema,
-        versions={str(name): str(one) for name, one in held["versions"].items()},
-        report=None if report is None else report_from_json(report),
-        samplers=tuple(int(one) for one in held["samplers"]),
-    )
 
 
 def save_model(

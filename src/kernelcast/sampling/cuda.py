@@ -501,18 +501,6 @@ class Kernel(CudaObject):
             *first, *zeros, *ndrange.group_counts, *ones, *ndrange.global_offset, *zeros,
             *ndrange.global_size, *ones, ndrange.dimensions,
         ))  # fmt: skip
-        held, local_bytes = self._pack_arguments()
-        addresses = (ctypes.c_void_p * max(1, len(held)))(*map(ctypes.addressof, held))
-        event = Event(queue)
-        event.record(0)
-        queue.context.call(
-            "cuLaunchKernel", self._function, *grid, *ones, *local, *ones, local_bytes,
-            queue.stream, ctypes.addressof(addresses), 0,
-        )  # fmt: skip
-        event.record(1)
-        return event  # the driver has copied the arguments
-
-    def _pack_arguments(self) -> tuple[list[Any], int]:
         held: list[Any] = []
         local_bytes = 0
         for index, (value, known) in enumerate(zip(self._values, self._listed, strict=True)):
@@ -529,7 +517,15 @@ class Kernel(CudaObject):
                 what = f"argument {index} of {self.name} has {known.size_bytes} bytes"
                 raise CudaError("cuLaunchKernel", 1, f"{what}, {len(content)} are given")
             held.append(ctypes.create_string_buffer(content, max(1, len(content))))
-        return held, local_bytes
+        addresses = (ctypes.c_void_p * max(1, len(held)))(*map(ctypes.addressof, held))
+        event = Event(queue)
+        event.record(0)
+        queue.context.call(
+            "cuLaunchKernel", self._function, *grid, *ones, *local, *ones, local_bytes,
+            queue.stream, ctypes.addressof(addresses), 0,
+        )  # fmt: skip
+        event.record(1)
+        return event  # the driver has copied the arguments
 
 
 def enqueue_nd_range_kernel(

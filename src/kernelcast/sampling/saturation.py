@@ -62,7 +62,25 @@ def _find_saturation(
         threads = min(units, os.cpu_count() or 1)
         p_sat = Trait(value=1, source=TraitSource.COMPUTED)
         return SaturationPoint(p_sat=p_sat, concurrency=threads, computed=1)
-    counted = _count_active(session, compiled, ndrange)
+    # Count a probe's work-groups that are active together; registers count for none.
+    info: Any = cl.kernel_work_group_info.LOCAL_MEM_SIZE  # pyopencl types answers as object
+    local_bytes = compiled.get_work_group_info(info, session.device)
+    local_size = ndrange.work_group_size
+    # Enough work-groups to fill the device, whatever it holds at once: 80 a unit on RDNA 1.
+    groups = min(16384, session.description.compute_units * 96)
+    steps = max(16, session.trial.steps // SETTLING * TRIAL_LOCAL_SIZE // local_size)
+    probe = cl.Kernel(session.program(_PROBE_SOURCE, ()), "kc_probe")
+    flags = cl.mem_flags.READ_WRITE
+    buffers = [cl.Buffer(session.context, flags, size=size) for size in (8, 4)]
+    ballast: Any = cl.LocalMemory(max(1, local_bytes))  # left out of pyopencl's types
+    probe.set_args(*buffers, np.int32(steps), ballast)
+    counted = 1
+    for _ in range(2):
+        counters = np.zeros(2, dtype=np.int32)
+        cl.enqueue_copy(session.queue, buffers[0], counters)
+        cl.enqueue_nd_range_kernel(session.queue, probe, (groups * local_size,), (local_size,))
+        cl.enqueue_copy(session.queue, counters, buffers[0])
+        counted = max(counted, int(counters[1]))
     measured = max(1, math.ceil(counted / units))
     computed: tuple[int, int, Limiter] | None = None
     if isinstance(compiled, OtherDriver):
@@ -124,26 +142,3 @@ def compute_for_kernel(
     # Intel's driver counts EUs, several of which make up the unit.
     units = max(1, description.compute_units // limits.compute_units_sharing)
     return p_sat, p_sat * units, limiter
-
-
-def _count_active(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRange) -> int:
-    """Count a probe's work-groups that are active together; registers count for none."""
-    info: Any = cl.kernel_work_group_info.LOCAL_MEM_SIZE  # pyopencl types answers as object
-    local_bytes = compiled.get_work_group_info(info, session.device)
-    local_size = ndrange.work_group_size
-    # Enough work-groups to fill the device, whatever it holds at once: 80 a unit on RDNA 1.
-    groups = min(16384, session.description.compute_units * 96)
-    steps = max(16, session.trial.steps // SETTLING * TRIAL_LOCAL_SIZE // local_size)
-    kernel = cl.Kernel(session.program(_PROBE_SOURCE, ()), "kc_probe")
-    flags = cl.mem_flags.READ_WRITE
-    buffers = [cl.Buffer(session.context, flags, size=size) for size in (8, 4)]
-    ballast: Any = cl.LocalMemory(max(1, local_bytes))  # left out of pyopencl's types
-    kernel.set_args(*buffers, np.int32(steps), ballast)
-    most = 1
-    for _ in range(2):
-        counters = np.zeros(2, dtype=np.int32)
-        cl.enqueue_copy(session.queue, buffers[0], counters)
-        cl.enqueue_nd_range_kernel(session.queue, kernel, (groups * local_size,), (local_size,))
-        cl.enqueue_copy(session.queue, counters, buffers[0])
-        most = max(most, int(counters[1]))
-    return most

@@ -78,7 +78,23 @@ def tabulate(
         else:
             known = by_key.get(one.key)
             by_key[one.key] = one if known is None else _merge(known, one)
-    _drop_older_models(by_key, left_out)
+    # Take analytic features of earlier CPU models out, where a device has some of a newer one.
+    newest: dict[str, int] = {}
+    for row in by_key.values():
+        if row.features is not None and _ANALYTIC in row.features.as_dict():
+            device = row.launch.device.id
+            newest[device] = max(newest.get(device, 0), read_cpu_model(row))
+    for key, row in by_key.items():
+        revision = newest.get(row.launch.device.id, 0)
+        if row.features is None or read_cpu_model(row) >= revision:
+            continue
+        values = row.features.as_dict()
+        if _ANALYTIC in values:
+            left_out[
+                f"analytic features of CPU models before revision {revision}, of these rows"
+            ] += 1
+            kept = {name: x for name, x in values.items() if not name.startswith("analytic.")}
+            by_key[key] = replace(row, features=make_vector(kept, row.features.schema))
     last = max((one.sampler for one in by_key.values() if one.samples), default=0)
     rows: list[tuple[Observation, SampleRun | None]] = []
     is_sampled = False
@@ -174,24 +190,6 @@ def _merge(known: Observation, other: Observation) -> Observation:
 def read_cpu_model(one: Observation) -> int:
     """Give the revision of the CPU model of analytic features; 0 where it was not noted."""
     return int(one.versions.get(CPU_MODEL, 0))
-
-
-def _drop_older_models(rows: dict[str, Observation], left_out: Counter[str]) -> None:
-    """Take analytic features of earlier CPU models out, where a device has some of a newer one."""
-    newest: dict[str, int] = {}
-    for one in rows.values():
-        if one.features is not None and _ANALYTIC in one.features.as_dict():
-            device = one.launch.device.id
-            newest[device] = max(newest.get(device, 0), read_cpu_model(one))
-    for key, one in rows.items():
-        last = newest.get(one.launch.device.id, 0)
-        if one.features is None or read_cpu_model(one) >= last:
-            continue
-        values = one.features.as_dict()
-        if _ANALYTIC in values:
-            left_out[f"analytic features of CPU models before revision {last}, of these rows"] += 1
-            kept = {name: x for name, x in values.items() if not name.startswith("analytic.")}
-            rows[key] = replace(one, features=make_vector(kept, one.features.schema))
 
 
 def _choose_schema(rows: Sequence[Observation], left_out: Mapping[str, int]) -> FeatureSchema:

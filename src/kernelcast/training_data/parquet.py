@@ -6,7 +6,7 @@ metadata hold the version of the format and the schemas of the features.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from pathlib import Path
@@ -108,7 +108,16 @@ def _write(store: Store, path: Path, wanted: Selection, report: Callable[[int], 
     query = sa.select(column).where(*list_conditions(wanted, OBSERVATIONS)).distinct()
     used = {row[0] for row in store.select(query)}
     schemas = {key: one for key, one in sorted(store.schemas().items()) if key in used}
-    arrow = _make_schema(schemas.values())
+    # Make the columns of a file with features of these schemas, and its metadata.
+    kept = list(schemas.values())
+    names = dict.fromkeys(name for one in kept for name in one.names)
+    content = {
+        "format": FORMAT_VERSION,
+        "feature_schemas": {one.id: {"version": one.version, "names": one.names} for one in kept},
+    }
+    fields = [field for one in _COLUMNS for field in _list_fields(one)]
+    fields += [pa.field(name, pa.float64()) for name in names]
+    arrow = pa.schema(fields, metadata={METADATA_KEY: json.dumps(content).encode()})
     count = 0
     with pq.ParquetWriter(path, arrow, compression="zstd", write_page_checksum=True) as writer:
         for rows in store.read_rows(wanted, ordered=True, batch_rows=_BATCH_ROWS):
@@ -120,19 +129,6 @@ def _write(store: Store, path: Path, wanted: Selection, report: Callable[[int], 
             count += len(rows)
             report(count)
     return count
-
-
-def _make_schema(schemas: Iterable[FeatureSchema]) -> pa.Schema:
-    """Make the columns of a file with features of these schemas, and its metadata."""
-    kept = list(schemas)
-    names = dict.fromkeys(name for one in kept for name in one.names)
-    content = {
-        "format": FORMAT_VERSION,
-        "feature_schemas": {one.id: {"version": one.version, "names": one.names} for one in kept},
-    }
-    columns = [field for one in _COLUMNS for field in _list_fields(one)]
-    columns += [pa.field(name, pa.float64()) for name in names]
-    return pa.schema(columns, metadata={METADATA_KEY: json.dumps(content).encode()})
 
 
 def _make_batch(
@@ -215,8 +211,8 @@ def read_parquet(
                 # Structs of older versions may lack fields.
                 if kind is None or kind.id != one.type.id:
                     msg = (
-                        f"{where}: column {one.name} is {kind or 'not there'}, expected {one.type}; "
-                        "export it again"
+                        f"{where}: column {one.name} is {kind or 'not there'}, expected "
+                        f"{one.type}; export it again"
                     )
                     raise ObservationFileError(msg)
             found = [one.name for one in wanted]

@@ -1,9 +1,7 @@
 """What a store holds, in groups and in plain dictionaries for JSON."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -55,7 +53,22 @@ def summarise_store(store: Store, wanted: Selection, *, by: str = "device") -> l
         .group_by(*group)
         .order_by(*group)
     )
-    noises = _median_noises(store, wanted, group)
+    # Give the lower median of the noise per group; SQL's own function is not everywhere.
+    noise = OBSERVATIONS.c.noise
+    place = sa.func.row_number().over(partition_by=group, order_by=noise)
+    size = sa.func.count().over(partition_by=group)
+    ranked = (
+        sa.select(*group, noise, place.label("place"), size.label("size"))
+        .where(noise.is_not(None), *list_conditions(wanted, OBSERVATIONS))
+        .subquery()
+    )
+    middle = sa.select(ranked).where(ranked.c.place * 2 - ranked.c.size <= 1,
+                                     ranked.c.place * 2 - ranked.c.size >= 0)  # fmt: skip
+    labels = [one.name for one in group]
+    noises = {
+        tuple(getattr(row, name) for name in labels): float(row.noise)
+        for row in store.select(middle)
+    }
     found = []
     for row in store.select(query):
         names = tuple(row[: len(group)])
@@ -124,25 +137,4 @@ def _describe_details(one: Observation) -> dict[str, object]:
         ],
         "schema": None if one.features is None else one.features.schema.id,
         "features": None if one.features is None else one.features.as_dict(),
-    }
-
-
-def _median_noises(
-    store: Store, wanted: Selection, group: Sequence[sa.Column[Any]]
-) -> dict[tuple[str, ...], float]:
-    """Give the lower median of the noise per group; SQL's own function is not everywhere."""
-    noise = OBSERVATIONS.c.noise
-    place = sa.func.row_number().over(partition_by=group, order_by=noise)
-    size = sa.func.count().over(partition_by=group)
-    ranked = (
-        sa.select(*group, noise, place.label("place"), size.label("size"))
-        .where(noise.is_not(None), *list_conditions(wanted, OBSERVATIONS))
-        .subquery()
-    )
-    middle = sa.select(ranked).where(ranked.c.place * 2 - ranked.c.size <= 1,
-                                     ranked.c.place * 2 - ranked.c.size >= 0)  # fmt: skip
-    names = [one.name for one in group]
-    return {
-        tuple(getattr(row, name) for name in names): float(row.noise)
-        for row in store.select(middle)
     }

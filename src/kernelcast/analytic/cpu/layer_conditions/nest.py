@@ -104,7 +104,21 @@ def bind(
 ) -> BoundNest:
     """Put numbers in the place of constants; `constants` win over the nest's own."""
     values = nest.bind_constants(constants)
-    trips = _count_trips(nest, values)
+    known = dict(values)
+    counts = []
+    for loop in nest.loops:
+        start, stop = _evaluate(loop.start, known), _evaluate(loop.stop, known)
+        trip = len(range(start, stop, loop.step))
+        if trip < 1:
+            where = f"line {loop.line}: " if loop.line else ""
+            msg = (
+                f"{where}the loop over {loop.name} goes from {start} to {stop} in steps of "
+                f"{loop.step}: it never runs; give larger sizes"
+            )
+            raise InputError(msg)
+        counts.append(trip)
+        known[Symbol(SymbolKind.LOOP, loop.name)] = start + loop.step * (trip // 2)
+    trips = tuple(counts)
     bound = tuple(
         BoundAccess(
             array=one.access.array,
@@ -148,21 +162,3 @@ def bind(
 
 def _evaluate(expression: Expr, values: Mapping[Symbol, int]) -> int:
     return int(expression.evaluate(values))
-
-
-def _count_trips(nest: LoopNest, values: Mapping[Symbol, int]) -> tuple[int, ...]:
-    known = dict(values)
-    trips = []
-    for loop in nest.loops:
-        start, stop = _evaluate(loop.start, known), _evaluate(loop.stop, known)
-        trip = len(range(start, stop, loop.step))
-        if trip < 1:
-            where = f"line {loop.line}: " if loop.line else ""
-            msg = (
-                f"{where}the loop over {loop.name} goes from {start} to {stop} in steps of "
-                f"{loop.step}: it never runs; give larger sizes"
-            )
-            raise InputError(msg)
-        trips.append(trip)
-        known[Symbol(SymbolKind.LOOP, loop.name)] = start + loop.step * (trip // 2)
-    return tuple(trips)

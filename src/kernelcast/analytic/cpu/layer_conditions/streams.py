@@ -197,7 +197,17 @@ def _list_streams(
     places.sort(key=lambda pair: -pair[0])
     for rank, (position, one) in enumerate(places):
         if rank == 0:
-            knees = _find_outer_knees(nest, one, line_bytes)
+            # Find when the leading access of a chain comes back to lines it has been to.
+            outer: list[Knee] = []
+            remaining = 1.0
+            for place in range(len(nest.trips) - 2, -1, -1):
+                share = (
+                    1.0 if nest.trips[place] == 1 else _find_new_share(nest, one, place, line_bytes)
+                )
+                if share < 1:
+                    remaining *= share
+                    outer.append((float(nest.iterations_inside(place)), remaining))
+            knees = tuple(outer)
         else:
             ahead, before = places[rank - 1]
             knees = ((ahead - position, 0.0),)
@@ -239,18 +249,6 @@ def _find_position(
         distance -= steps * strides[place]
         ahead += steps * nest.iterations_inside(place)
     return ahead + (distance / strides[-1] if is_dense else 0.0)
-
-
-def _find_outer_knees(nest: BoundNest, access: BoundAccess, line_bytes: int) -> tuple[Knee, ...]:
-    """Find when the leading access of a chain comes back to lines it has been to."""
-    knees: list[Knee] = []
-    remaining = 1.0
-    for place in range(len(nest.trips) - 2, -1, -1):
-        share = 1.0 if nest.trips[place] == 1 else _find_new_share(nest, access, place, line_bytes)
-        if share < 1:
-            remaining *= share
-            knees.append((float(nest.iterations_inside(place)), remaining))
-    return tuple(knees)
 
 
 def _find_new_share(nest: BoundNest, access: BoundAccess, place: int, line_bytes: int) -> float:
