@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from kernelcast.records.samples import clock_of
-from kernelcast.sampling.launch_timer import LaunchTimer, find_workers, kept_apart
+from kernelcast.sampling.session import LaunchTimer, find_workers, kept_apart
 
 
 @dataclass

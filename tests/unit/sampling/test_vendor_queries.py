@@ -12,7 +12,7 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
-from kernelcast.sampling import compiler_facts, saturation
+from kernelcast.sampling import compiler_facts, launch
 from kernelcast.sampling.compiler_facts import (
     parse_build_log,
     parse_code_object,
@@ -316,21 +316,21 @@ def test_registers_of_code_objects_limit_occupancy(
     monkeypatch.setattr(compiler_facts, "read_binary", lambda *_: binary)
     session = make_session(AMD, device_name=gfx, vendor="Advanced Micro Devices, Inc.")
     compiled: Any = Compiled(multiple=wavefront)
-    found = saturation.compute_for_kernel(session, compiled, KERNEL, NDRANGE)
+    found = launch.compute_for_kernel(session, compiled, KERNEL, NDRANGE)
     assert found is not None
     assert found[0] == p_sat
 
 
 def test_what_fits_nowhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Refuses a work-group with more local memory than an SM gives to one."""
-    monkeypatch.setattr(saturation, "read_compiler_statistics", lambda *_: {})
+    monkeypatch.setattr(launch, "read_compiler_statistics", lambda *_: {})
     session = make_session(
         NVIDIA, device_name="NVIDIA H100", vendor="NVIDIA Corporation",
         compute_capability_major_nv=9, compute_capability_minor_nv=0,
     )  # fmt: skip
     compiled: Any = Compiled(multiple=32, local_bytes=228 << 10)
     with pytest.raises(DeviceLimitError, match="local memory"):
-        saturation.compute_for_kernel(session, compiled, KERNEL, NDRANGE)
+        launch.compute_for_kernel(session, compiled, KERNEL, NDRANGE)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ import pytest
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.tuning import api
-from kernelcast.tuning.api import TuneProgress, tune_on_device
-from kernelcast.tuning.cache import MeasurementFile
+from kernelcast.tuning.api import MeasurementFile, TuneProgress, tune_on_device
 from kernelcast.tuning.device_runs import (
     EventKind,
     MeasureTask,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.records.errors import InputError
-from kernelcast.tuning.cache import MeasurementFile, key_of
+from kernelcast.tuning.api import MeasurementFile, key_of
 from kernelcast.tuning.device_runs import EventKind, TuningEvent
 from kernelcast.tuning.space import read_space
 from support.builders import make_description

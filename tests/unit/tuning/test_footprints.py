@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelcast.tuning.footprints import (
+from kernelcast.tuning.cpu_cost import (
     Axis,
     Box,
     CacheFootprint,

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from kernelcast.analytic.cpu.estimate import LevelTraffic, count_traffic
 from kernelcast.analytic.cpu.opencl.core import Execution, find_execution, time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.analytic.cpu.opencl.patterns import LanePattern, find_patterns
-from kernelcast.analytic.cpu.opencl.traffic import LevelTraffic, count_traffic
 from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_mod, less
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
