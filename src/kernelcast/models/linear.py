@@ -193,7 +193,15 @@ def fit_linear(run: SampleRun) -> LinearFit:
     pilot = sum(one.mean_work_groups for one in run.launches if one.window == PILOT_WINDOW)
     # Launches that can stand for the whole without the pilot's.
     if len(launches.counts) < 3 and pilot > 0 and 2 * pilot > launches.counts.sum():
-        return _fit_every_launch(run, launches)
+        # Pool every launch, those of the pilot too, each by its work-groups.
+        pooled = gather_launches(run.launches)
+        intercept = fit_intercept_of_few(pooled, run.launch_overhead_s)
+        net = pooled.net_of(intercept[0])
+        mean = float(net.sum() / pooled.counts.sum())
+        spread = _spread(net / pooled.counts, pooled.counts, mean)
+        error = 0.3 * mean if spread is None else spread
+        rate = mean, error, max(len(pooled.counts) - 1, 1)
+        return _draw_line(run, pooled, intercept, rate, points_of=launches)
     intercept = fit_intercept(launches, run)
     find_rate = _rate_of_even_work if run.is_even else _rate_of_uneven_work
     rate = find_rate(launches.net_of(intercept[0]), launches)
@@ -216,18 +224,6 @@ def fit_moments(runs: Sequence[SampleRun]) -> LinearFit:
         degrees_of_freedom=sum(one.degrees_of_freedom for one in fits),
         pooled_s=float(np.exp(np.mean(np.log([one.pooled_s for one in fits])))),
     )
-
-
-def _fit_every_launch(run: SampleRun, windows: LaunchArrays) -> LinearFit:
-    """Pool every launch, those of the pilot too, each by its work-groups."""
-    launches = gather_launches(run.launches)
-    intercept = fit_intercept_of_few(launches, run.launch_overhead_s)
-    net = launches.net_of(intercept[0])
-    rate = float(net.sum() / launches.counts.sum())
-    spread = _spread(net / launches.counts, launches.counts, rate)
-    error = 0.3 * rate if spread is None else spread
-    degrees = max(len(launches.counts) - 1, 1)
-    return _draw_line(run, launches, intercept, (rate, error, degrees), points_of=windows)
 
 
 def _draw_line(

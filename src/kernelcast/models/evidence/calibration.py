@@ -229,22 +229,19 @@ def fit_variances(
             _, residuals, signs, numbers = zip(*some, strict=True)
             found[name] = fit_form(np.array(residuals), np.array(signs), np.array(numbers))
     model = EvidenceModel(forms=found, sizes=sizes)
-    plain = _fit_plain(rows) if plain is None else plain
+    if plain is None:
+        # Take medians: a model without samples is far off at times.
+        medians = {}
+        for kind in sorted({kind for row in rows for kind in row.plain}):
+            off = np.array([row.plain.get(kind, np.nan) - row.size.log_seconds for row in rows])
+            off = off[np.isfinite(off)]
+            if len(off) >= _LEAST_ROWS:
+                bias = float(np.median(off))
+                # The median absolute deviation of normal noise, as a standard deviation.
+                deviation = 1.4826 * float(np.median(np.abs(off - bias)))
+                medians[kind] = PlainVariance(bias=bias, variance=max(deviation**2, 1e-4))
+        plain = medians
     return replace(model, shared=_fit_shared(model, rows, groups), plain=plain)
-
-
-def _fit_plain(rows: Sequence[EvidenceRow]) -> dict[Kind, PlainVariance]:
-    """Take medians: a model without samples is far off at times."""
-    found = {}
-    for kind in sorted({kind for row in rows for kind in row.plain}):
-        told = np.array([row.plain.get(kind, np.nan) - row.size.log_seconds for row in rows])
-        told = told[np.isfinite(told)]
-        if len(told) >= _LEAST_ROWS:
-            bias = float(np.median(told))
-            # The median absolute deviation of normal noise, as a standard deviation.
-            deviation = 1.4826 * float(np.median(np.abs(told - bias)))
-            found[kind] = PlainVariance(bias=bias, variance=max(deviation**2, 1e-4))
-    return found
 
 
 def _fit_shared(
