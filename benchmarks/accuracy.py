@@ -142,7 +142,7 @@ def _write(name: str, device_id: str, device: dict[str, Any], rows: list[dict[st
     folder.mkdir(parents=True, exist_ok=True)
     content = {"device": device, "machine": describe_machine(), "rows": rows}
     path = folder / f"{device_id}.json"
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(content, indent=1, default=sorted) + "\n", encoding="utf-8")
     print(f"written: {path.relative_to(ROOT)}")
 
 

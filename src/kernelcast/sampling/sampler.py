@@ -31,15 +31,15 @@ from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.windows import (
     GOLDEN,
     box_near,
-    cut_box,
+    cut_slab,
     find_free_box,
     position_of,
     spread_positions,
 )
 
 _SLABS = 2
-# A slab is this share of a moment's budget; half as much runs before it.
-_SLAB_SHARE = 1 / 3
+# A slab is this share of a moment's budget, with a third of it before it and a third behind.
+_SLAB_SHARE, _SLAB_SPAN, _SLAB_PARTS = 0.3, 5 / 3, 3
 _LATER_S = 0.05
 # A slab of a short launch lasts so long, in seconds, or what is worth timing; at most this share,
 # as a pair of `sample_pairs` has of the index space.
@@ -92,7 +92,6 @@ class Sampler:
         self._discarded_s = 0.0
         """Device time of launches that only prepared for others, or told less than those."""
         self._places = plan.seed
-        self._warm_up: TimedLaunch | None = None
         self._paid_s = launch.launch_overhead_s
         self._rate_s = 0.0
         """Seconds per work-group, by what was timed so far."""
@@ -224,20 +223,18 @@ class Sampler:
 
     def _take_slabs(self) -> None:
         """Time slabs at different places, the last at another time where two disagree."""
-        slabs: list[TimedLaunch] = []
-        wanted, seconds = _SLABS, self._slab_s
-        is_flat = sum(count > 1 for count in self._launch.ndrange.group_counts) > 1
-        if is_flat and seconds <= self._short_slab_s:
-            # Intel's runtime cuts an index space into tiles, and one of few rows into narrow ones.
-            wanted, seconds = 1, _SLABS * seconds
-        size = self._size_of(seconds)
+        slabs: list[list[TimedLaunch]] = []
+        wanted, span = _SLABS, self._size_of(_SLAB_SPAN * self._slab_s)
+        counts, filled = self._launch.ndrange.group_counts, self._launch.saturation.concurrency
+        if len(cut_slab(box_near(0, span, counts), filled)) < _SLAB_PARTS:
+            wanted, span = 1, _SLABS * span
         while len(slabs) <= wanted:
             if len(slabs) == wanted:
-                rates = rates_of(slabs)
+                rates = rates_of([longer for longer, *_ in slabs])
                 # No disturbance makes so much of two places of even work.
                 if rates.max() > 3.0 * rates.min():
                     self._is_even = False
-                    self._discard(slabs)
+                    self._discard([one for slab in slabs for one in slab])
                     self._take_places()
                     return
                 # Where two slabs differ by more, one of them was disturbed.
@@ -245,29 +242,34 @@ class Sampler:
                     return
                 time.sleep(_LATER_S)
                 self._launch.settle(keeps_contents=True)
-            found = self._run_at([self._next_place()], size, warm_up=max(1, size * wanted // 4))
-            if not found:  # no place is free for so many
-                if size == 1:
+            slab = self._time_slab(self._next_place(), span)
+            if not slab:  # no place is free for so many
+                if span == 1:
                     return
-                size //= 2
+                span //= 2
                 continue
-            slabs += self._follow_up(found, size) if slabs else found
-            if self._is_slow and self._warm_up is not None:
-                self._note_paid_once(self._warm_up, found[0])
-            self._note_rate(slabs)
+            slabs.append(slab)
+            if self._is_slow and len(slab) > 1:
+                self._note_paid_once(slab[1], slab[0])
+            self._note_rate([longer for longer, *_ in slabs])
 
-    def _follow_up(self, slab: list[TimedLaunch], size: int) -> list[TimedLaunch]:
-        """Go on right behind a slab whose warm-up was much slower: it may not be warm itself."""
-        [timed] = slab
-        # A warm-up so much slower than the slab behind it says that what caches hold matters.
-        if self._warm_up is None or np.divide(*rates_of([self._warm_up, timed])) < 1.2:
-            return slab
-        counts = self._launch.ndrange.group_counts
-        behind = position_of(timed.box, counts) + timed.box.work_group_count
-        further = self._run_at([behind + size // 2], size)
-        if further:
-            self._discard(slab)
-        return further or slab
+    def _time_slab(self, position: int, span: int) -> list[TimedLaunch]:
+        """Time a slab and a shorter one right behind it; none where no place is free for them."""
+        box = self._reserve(position, span)
+        if box is None:
+            return []
+        self._places += 1
+        parts = cut_slab(box, self._launch.saturation.concurrency)
+        durations = self._launch.time_boxes(parts)
+        timed = [
+            note_time(part, self._places, seconds)
+            for part, seconds in zip(parts, durations, strict=True)
+        ]
+        self._timed += timed
+        if len(timed) > 1:
+            self._discard(timed[:1])  # it warmed up
+            del timed[0]
+        return timed
 
     def _take_places(self) -> None:
         """Time launches at as many places as the budget reaches for, in two rounds: a small survey
@@ -316,33 +318,23 @@ class Sampler:
         positions: Sequence[int],
         size: int,
         *,
-        warm_up: int = 0,
         is_pilot: bool = False,
     ) -> list[TimedLaunch]:
-        """Time a launch at each place that is free, with a shorter one before it; give them."""
+        """Time a launch at each place that is free; give them."""
         boxes: list[tuple[int, GroupBox]] = []
         for position in positions:
-            box = self._reserve(position, size + warm_up)
+            box = self._reserve(position, size)
             if box is None:
                 continue
             self._places += 1
-            first, rest = None, box
-            if warm_up:
-                first, rest = cut_box(box, self._launch.saturation.concurrency)
-            if first is not None:
-                boxes.append((PILOT_WINDOW, first))
-            boxes.append((PILOT_WINDOW if is_pilot else self._places, rest))
+            boxes.append((PILOT_WINDOW if is_pilot else self._places, box))
         durations = self._launch.time_boxes([box for _, box in boxes])
         found = [
             note_time(box, window, duration)
             for (window, box), duration in zip(boxes, durations, strict=True)
         ]
         self._timed += found
-        if warm_up:
-            warmed = [one for one in found if one.window == PILOT_WINDOW]
-            self._warm_up = warmed[-1] if warmed else None
-            self._discard(warmed)
-        return found if is_pilot else [one for one in found if one.window != PILOT_WINDOW]
+        return found
 
     def _discard(self, launches: Sequence[TimedLaunch]) -> None:
         self._discarded_s += sum(one.duration_s for one in launches)

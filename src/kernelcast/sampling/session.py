@@ -100,12 +100,12 @@ class LaunchTimer:
         found: list[float] = []
         with kept_apart(() if self.cores is None else self.workers):
             for enqueue in enqueues:
-                before_s = time.process_time()
+                before_s = _read_work(self.workers)
                 clock_s = self.by_clock(enqueue)
                 if self.cores is None:
                     found.append(clock_s)
                     continue
-                worked_s = (time.process_time() - before_s) / self.cores + self.asleep_s
+                worked_s = (_read_work(self.workers) - before_s) / self.cores + self.asleep_s
                 found.append(LaunchTime(min(clock_s, worked_s), clock_s))
         return found
 
@@ -167,13 +167,29 @@ def _kept_on(thread: int, index: int) -> Iterator[None]:
                     os.sched_setaffinity(thread, allowed)
 
 
+def _read_work(workers: Sequence[int]) -> float:
+    """Read the processor time of a device's threads, of all of this process where they are not
+    known, in seconds."""
+    # Linux's clock of a process counts a thread on another processor up to its last tick only,
+    # which may be four milliseconds ago; a thread's own clock is exact.
+    threads = [number or threading.get_native_id() for number in workers]
+    with suppress(OSError):  # one has ended
+        if threads:
+            return sum(_read_thread(number) for number in threads)
+    return sum(_read_threads().values())
+
+
 def _read_threads() -> dict[int, float]:
     found = {}
-    for path in _THREADS.iterdir():
+    for path in _THREADS.iterdir() if _THREADS.is_dir() else ():
         with suppress(OSError):  # it has just ended
-            # clock_gettime(2): bits of the clock that counts one thread's nanoseconds.
-            found[int(path.name)] = time.clock_gettime((~int(path.name) << 3) | 0b110)
+            found[int(path.name)] = _read_thread(int(path.name))
     return found
+
+
+def _read_thread(number: int) -> float:
+    # clock_gettime(2): bits of the clock that counts one thread's nanoseconds.
+    return time.clock_gettime((~number << 3) | 0b110)
 
 
 def _event_seconds(event: cl.Event) -> float:

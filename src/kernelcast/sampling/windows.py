@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -45,20 +45,26 @@ def find_free_box(
     return None
 
 
-def cut_box(box: GroupBox, grain: int) -> tuple[GroupBox | None, GroupBox]:
-    """Cut about a third off a box along its slowest dimension, whole grains that run at once: three
-    work-groups on two threads take as long as four."""
+def cut_slab(box: GroupBox, grain: int) -> tuple[GroupBox, ...]:
+    """Cut a box along its slowest dimension into a warm-up, a slab of three times its length, and
+    one as long as the warm-up; what has fewer than five grains, of the work-groups that run at
+    once, into a warm-up and a slab, or not at all: three work-groups on two threads take as long as
+    four."""
     axis = max((axis for axis, extent in enumerate(box.shape) if extent > 1), default=0)
     extent = box.shape[axis]
     grain //= math.gcd(grain, box.work_group_count // extent)
     grains = extent // grain
-    if grains < 2:
-        return None, box
-    edge = -(-grains // 3) * grain
-    first, rest, start = [*box.shape], [*box.shape], [*box.start]
-    first[axis], rest[axis] = edge, extent - edge
-    start[axis] += edge
-    return replace(box, shape=tuple(first)), GroupBox(start=tuple(start), shape=tuple(rest))
+    fifth = max(1, round(grains / 5)) * grain
+    edges = [0, extent]
+    if grains >= 2:
+        edges[1:1] = [fifth] if grains < 5 else [fifth, extent - fifth]
+    parts = []
+    for begin, end in pairwise(edges):
+        start, shape = [*box.start], [*box.shape]
+        start[axis] += begin
+        shape[axis] = end - begin
+        parts.append(GroupBox(start=tuple(start), shape=tuple(shape)))
+    return tuple(parts)
 
 
 def spread_positions(windows: int, group_counts: Sequence[int], *, shift: int) -> list[int]:
