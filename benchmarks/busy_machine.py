@@ -24,8 +24,9 @@ from typing import Any
 
 from harness import RESULTS, make_table, read_json, write_result, write_text
 
+from kernelcast.collection.collection import KernelTask
 from kernelcast.collection.corpus_problems import prepare_launch
-from kernelcast.collection.kernel_task import KernelTask, find_sizes
+from kernelcast.collection.kernel_task import find_sizes
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.preparing import prepared_launch

@@ -107,8 +107,7 @@ def draw(rows: Sequence[Mapping[str, Any]], device: str, path: Path) -> None:
     """Draw predicted over measured, a panel per family and quantity."""
     families = sorted({row["family"] for row in rows})
     shown = [one for one in DRAWN if any(one in row["measured"] for row in rows)]
-    size = (3.2 * len(shown) + 0.8, 2.1 * len(families) + 0.6)
-    figure = Figure(figsize=size, layout="tight")
+    figure = Figure((3.2 * len(shown) + 0.8, 2.1 * len(families) + 0.6), layout="tight")
     axes = figure.subplots(len(families), len(shown), squeeze=False)
     for line, family in zip(axes, families, strict=True):
         for axis, quantity in zip(line, shown, strict=True):
@@ -158,8 +157,8 @@ def write_summary(
         headings = ("family", "quantity", "records", "median error", "mean", "bias", "worst",
                     "Kendall tau")  # fmt: skip
         lines += [f"## {device}", "", *make_table(headings, rows), ""]
-    lines += ["## Medians over families", ""]
-    lines += ["V100 families with the constants that the others choose, see below.", ""]
+    note = "V100 families with the constants that the others choose, see below."
+    lines += ["## Medians over families", "", note, ""]
     medians = []
     for quantity, goals in GOALS.items():
         for maker, goal in zip(("NVIDIA", "AMD"), goals, strict=True):
@@ -173,8 +172,8 @@ def write_summary(
             ]
             middle = percent(statistics.median(own), 1)
             medians.append((maker, QUANTITIES[quantity], len(own), middle, percent(goal)))
-    headings = ("makers", "quantity", "families", "median of medians", "goal")
-    lines += [*make_table(headings, medians), ""]
+    columns = ("makers", "quantity", "families", "median of medians", "goal")
+    lines += [*make_table(columns, medians), ""]
     if left_out:
         names = ("dram_load", "l2_load", "seconds")
         rows = [

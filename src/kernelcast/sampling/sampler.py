@@ -1,16 +1,15 @@
 """Decides which work-groups to time, and times them: few long launches instead of many short ones.
 
 A *slab* is a run of consecutive work-groups, as the runtime would cut the whole launch, timed right
-behind a shorter one: the first launch at a new place finds neither its data nor the translations of
-its addresses in any cache, the second one does, as most of the whole launch does. What disturbs a
-slab only ever lengthens it, so that the lesser of two at different places is believed; where they
-disagree, a third one is taken at another time.
+behind a shorter one, the first at a new place, which finds neither its data nor the translations of
+its addresses in any cache. One of a third of its length follows: what every launch pays once is not
+the work-groups'. Where two places disagree, a third one is taken at another time.
 
 1. *Pilot*: launches that grow until one lasts long enough tell the approximate rate.
 2. *Survey*, unless the source proves that all work-groups do the same: short launches, one per
    stratum of the index space, tell even work from uneven.
-3. *Even work* gets slabs, the paper's line through P1 and P2 (sampling-svr, section 5.1) at one
-   place. *Uneven work* gets as many places as the budget reaches for.
+3. *Even work* gets slabs, the paper's line through P1 and P2 (sampling-svr, section 5.1).
+   *Uneven work* gets as many places as the budget reaches for.
 
 No work-group runs twice: its data would be in the cache the second time.
 """
@@ -260,11 +259,8 @@ class Sampler:
             return []
         self._places += 1
         parts = cut_slab(box, self._launch.saturation.concurrency)
-        durations = self._launch.time_boxes(parts)
-        timed = [
-            note_time(part, self._places, seconds)
-            for part, seconds in zip(parts, durations, strict=True)
-        ]
+        times = self._launch.time_boxes(parts)
+        timed = [note_time(part, self._places, one) for part, one in zip(parts, times, strict=True)]
         self._timed += timed
         if len(timed) > 1:
             self._discard(timed[:1])  # it warmed up
@@ -314,25 +310,14 @@ class Sampler:
         return int((0.31 + self._places * GOLDEN) % 1 * self._total)
 
     def _run_at(
-        self,
-        positions: Sequence[int],
-        size: int,
-        *,
-        is_pilot: bool = False,
+        self, positions: Sequence[int], size: int, *, is_pilot: bool = False
     ) -> list[TimedLaunch]:
         """Time a launch at each place that is free; give them."""
-        boxes: list[tuple[int, GroupBox]] = []
-        for position in positions:
-            box = self._reserve(position, size)
-            if box is None:
-                continue
+        free = [box for one in positions if (box := self._reserve(one, size)) is not None]
+        found = []
+        for box, seconds in zip(free, self._launch.time_boxes(free), strict=True):
             self._places += 1
-            boxes.append((PILOT_WINDOW if is_pilot else self._places, box))
-        durations = self._launch.time_boxes([box for _, box in boxes])
-        found = [
-            note_time(box, window, duration)
-            for (window, box), duration in zip(boxes, durations, strict=True)
-        ]
+            found.append(note_time(box, PILOT_WINDOW if is_pilot else self._places, seconds))
         self._timed += found
         return found
 
