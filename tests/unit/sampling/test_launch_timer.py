@@ -88,7 +88,6 @@ def _work() -> None:
 
 def test_whoever_calls_is_kept_where_the_caller_works() -> None:
     """Names the calling thread by 0, so that another thread that samples later is kept instead."""
-    # Beside other programs this thread may wait for a processor, and a runtime's may be at work.
     looks = (find_workers(_work, 1) for _ in range(50))
     workers = next(found for found in looks if found == (0,))
     allowed: list[set[int]] = []
