@@ -263,8 +263,7 @@ class Sampler:
         timed = [note_time(part, self._places, one) for part, one in zip(parts, times, strict=True)]
         self._timed += timed
         if len(timed) > 1:
-            self._discard(timed[:1])  # it warmed up
-            del timed[0]
+            self._discard([timed.pop(0)])  # it warmed up
         return timed
 
     def _take_places(self) -> None:
