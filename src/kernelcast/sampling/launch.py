@@ -289,7 +289,7 @@ def enqueue_window(
         event: cl.Event = other.launch(queue, ndrange, offset, size)
         return event
     if window.hidden_from is not None:
-        for index, number in enumerate(tell_launch(ndrange, offset), window.hidden_from):
+        for index, number in enumerate(tell_launch(ndrange, box), window.hidden_from):
             kernel.set_arg(index, np.uint64(number))
     local_size = ndrange.known_local_size
     return enqueue_native(queue, kernel, size, local_size, offset if any(offset) else None)

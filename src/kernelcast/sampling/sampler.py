@@ -3,12 +3,14 @@
 A *slab* is a run of consecutive work-groups, as the runtime would cut the whole launch, timed right
 behind a shorter one, the first at a new place, which finds neither its data nor the translations of
 its addresses in any cache. One of a third of its length follows: what every launch pays once is not
-the work-groups'. Where two places disagree, a third one is taken at another time.
+the work-groups'. Where their rates contradict each other, another slab is taken later.
 
 1. *Pilot*: launches that grow until one lasts long enough tell the approximate rate.
 2. *Survey*, unless the source proves that all work-groups do the same: short launches, one per
    stratum of the index space, tell even work from uneven.
-3. *Even work* gets slabs, the paper's line through P1 and P2 (sampling-svr, section 5.1).
+3. *Even work* gets a slab, the paper's line through P1 and P2 (sampling-svr, section 5.1). The
+   longer one launch, the less of it is spent on caches that are cold and tiles that are small: at
+   one place it is nearer than half of it at each of two (ADR 0042).
    *Uneven work* gets as many places as the budget reaches for.
 
 No work-group runs twice: its data would be in the cache the second time.
@@ -36,15 +38,18 @@ from kernelcast.sampling.windows import (
     spread_positions,
 )
 
-_SLABS = 2
 # A slab is this share of a moment's budget, with a third of it before it and a third behind.
-_SLAB_SHARE, _SLAB_SPAN, _SLAB_PARTS = 0.3, 5 / 3, 3
-_LATER_S = 0.05
+_SLAB_SHARE, _SLAB_SPAN = 0.6, 5 / 3
+# The shorter launch pays its start for fewer work-groups: its rate is the higher one. Where it is
+# less than this part of the slab's, caches had yet to fill, or others slowed the slab down; where
+# it is so much more, the shorter one was slowed down: another slab waits so long, in seconds.
+_LOWEST, _HIGHEST, _LATER_S = 0.87, 1.5, 0.05
 # A slab of a short launch lasts so long, in seconds, or what is worth timing; at most this share,
 # as a pair of `sample_pairs` has of the index space.
-_SHORT_SLAB_S, _LARGEST_SHARE = 0.7e-3, 1 / 8
+_SHORT_SLAB_S, _LARGEST_SHARE = 1.4e-3, 1 / 4
 # A place so much slower than the others is looked at again.
 _STICKS_OUT = 1.5
+_CONTRADICTS = 3.0
 _MOST_PLACES = 48
 _PILOT_GROWTH, _MOST_PILOTS = 4, 12
 # Where work may differ, a pilot is at most this part of the launch: it may meet most of the work.
@@ -124,6 +129,9 @@ class Sampler:
                 is_work = is_work and (smaller is not None or last.duration_s >= _SURELY_WORK_S)
                 is_long = last.duration_s >= self._worth_s or 3 * last.duration_s >= self._slab_s
                 if is_long and is_work:
+                    # No start makes the longer launch of even work so much slower.
+                    rates = rates_of(self._timed[-2:])
+                    self._is_even &= bool(rates[-1] <= _CONTRADICTS * rates[0])
                     break
                 if _PILOT_GROWTH * size > self._total // (2 if self._is_even else _SMALL_PILOT):
                     break
@@ -131,7 +139,7 @@ class Sampler:
             if not self._is_even:
                 self._survey()
         if self._is_even:
-            self._take_slabs()
+            self._take_slab()
         else:
             self._take_places()
         if not self._timed:
@@ -198,8 +206,9 @@ class Sampler:
 
     def _survey(self) -> None:
         """Tell even work from uneven by short launches all over the index space."""
-        size = self._size_of(min(self._worth_s, self._slab_s))
-        affordable = int(self._slab_s / (size * self._rate_s))
+        most_s = 0.5 * self._slab_s
+        size = self._size_of(min(self._worth_s, most_s))
+        affordable = int(most_s / (size * self._rate_s))
         places = spread_positions(
             max(3, min(10, affordable)),
             self._launch.ndrange.group_counts,
@@ -220,51 +229,39 @@ class Sampler:
         # Slabs tell more; and neighbours of heavy places would count these twice.
         self._discard([*seen, *again] if self._is_even else again)
 
-    def _take_slabs(self) -> None:
-        """Time slabs at different places, the last at another time where two disagree."""
-        slabs: list[list[TimedLaunch]] = []
-        wanted, span = _SLABS, self._size_of(_SLAB_SPAN * self._slab_s)
-        counts, filled = self._launch.ndrange.group_counts, self._launch.saturation.concurrency
-        if len(cut_slab(box_near(0, span, counts), filled)) < _SLAB_PARTS:
-            wanted, span = 1, _SLABS * span
-        while len(slabs) <= wanted:
-            if len(slabs) == wanted:
-                rates = rates_of([longer for longer, *_ in slabs])
-                # No disturbance makes so much of two places of even work.
-                if rates.max() > 3.0 * rates.min():
-                    self._is_even = False
-                    self._discard([one for slab in slabs for one in slab])
-                    self._take_places()
-                    return
-                # Where two slabs differ by more, one of them was disturbed.
-                if rates.max() <= 1.15 * rates.min() or self._whole_s < _LATER_S:
-                    return
+    def _take_slab(self) -> None:
+        """Time a slab and a shorter one right behind it; once more where they contradict."""
+        span, place = self._size_of(_SLAB_SPAN * self._slab_s), self._next_place()
+        for is_last in (False, True):
+            box = self._reserve(place, span)
+            while box is None and span > 1:  # no place is free for so many
+                span //= 2
+                box = self._reserve(self._next_place(), span)
+            if box is None:
+                return
+            self._places += 1
+            parts = cut_slab(box, self._launch.saturation.concurrency)
+            times = zip(parts, self._launch.time_boxes(parts), strict=True)
+            timed = [note_time(part, self._places, one) for part, one in times]
+            self._timed += timed
+            if len(timed) > 1:
+                self._discard([timed.pop(0)])  # it warmed up
+            if self._is_slow and len(timed) > 1:
+                self._note_paid_once(timed[1], timed[0])
+            self._note_rate(timed[:1])
+            rates = rates_of(timed)
+            if is_last:
+                return
+            if rates[-1] < _LOWEST * rates[0]:  # go on behind it
+                self._discard(timed)
+                counts = self._launch.ndrange.group_counts
+                place = position_of(box, counts) + box.work_group_count + span // 2
+            elif rates[-1] > _HIGHEST * rates[0] and self._whole_s >= _LATER_S:
                 time.sleep(_LATER_S)
                 self._launch.settle(keeps_contents=True)
-            slab = self._time_slab(self._next_place(), span)
-            if not slab:  # no place is free for so many
-                if span == 1:
-                    return
-                span //= 2
-                continue
-            slabs.append(slab)
-            if self._is_slow and len(slab) > 1:
-                self._note_paid_once(slab[1], slab[0])
-            self._note_rate([longer for longer, *_ in slabs])
-
-    def _time_slab(self, position: int, span: int) -> list[TimedLaunch]:
-        """Time a slab and a shorter one right behind it; none where no place is free for them."""
-        box = self._reserve(position, span)
-        if box is None:
-            return []
-        self._places += 1
-        parts = cut_slab(box, self._launch.saturation.concurrency)
-        times = self._launch.time_boxes(parts)
-        timed = [note_time(part, self._places, one) for part, one in zip(parts, times, strict=True)]
-        self._timed += timed
-        if len(timed) > 1:
-            self._discard([timed.pop(0)])  # it warmed up
-        return timed
+                place = self._next_place()
+            else:
+                return
 
     def _take_places(self) -> None:
         """Time launches at as many places as the budget reaches for, in two rounds: a small survey

@@ -137,16 +137,22 @@ def test_nothing_is_handed_on_where_nobody_asks() -> None:
 
 @given(ndrange=strategies.ndranges(), data=st.data())
 def test_tells_what_functions_answer(ndrange: NDRange, data: st.DataObject) -> None:
-    """Tells first work-group, group counts, size and offset, ones and zeros beyond."""
+    """Tells the first work-group, what counts and sizes lack, and the offset; zeros beyond."""
     first = tuple(data.draw(st.integers(0, one - 1)) for one in ndrange.group_counts)
-    offset, _ = ndrange.work_items_of(GroupBox(start=first, shape=(1,) * len(first)))
-    told = tell_launch(ndrange, offset)
+    pairs = zip(first, ndrange.group_counts, strict=True)
+    shape = tuple(data.draw(st.integers(1, count - begin)) for begin, count in pairs)
+    box = GroupBox(start=first, shape=shape)
+    told = tell_launch(ndrange, box)
     assert len(told) == HIDDEN_ARGUMENTS
-    missing = 3 - ndrange.dimensions
-    assert told[:3] == (*first, *[0] * missing)
-    assert told[3:6] == (*ndrange.group_counts, *[1] * missing)
-    assert told[6:9] == (*ndrange.global_size, *[1] * missing)
-    assert told[9:] == (*ndrange.global_offset, *[0] * missing)
+    own = [*first], [*shape], [*ndrange.work_items_of(box)[1]]
+    whole = [*first], [*ndrange.group_counts], [*ndrange.global_size]
+    missing = [0] * (3 - ndrange.dimensions)
+    assert told[:3] == [*own[0], *missing]
+    for place in (1, 2):
+        lacks = told[3 * place : 3 * place + 3]
+        sums = [(a + b) % 2**64 for a, b in zip(own[place] + missing, lacks, strict=True)]
+        assert sums == whole[place] + missing
+    assert told[9:] == [*ndrange.global_offset, *missing]
 
 
 @pytest.mark.parametrize(
