@@ -14,7 +14,6 @@ from typing import Any, Final, TypeVar
 
 from cachetools import FIFOCache
 
-from kernelcast.lab.source import check_signature
 from kernelcast.predictor.answering.composing import explain_unsampled
 from kernelcast.records.contention import HOLDS_S
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
@@ -259,7 +258,6 @@ class Estimating:
 
     async def _ask_device(self, wanted: Wanted) -> Sampled:
         ask, device_id = wanted.ask, wanted.ask.device.id
-        check_signature(ask.problem)
         if wanted.samples:
             self._refuse_repeat(ask)
             within_s, asked_s = ask.settings.within_s, time.monotonic()

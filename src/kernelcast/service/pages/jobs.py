@@ -5,7 +5,8 @@ import contextlib
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from threading import Lock
@@ -18,17 +19,11 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.reports.presenter import make_html
+from kernelcast.reports.numbers import format_duration, format_error, format_points
+from kernelcast.reports.presenter import Table, make_html
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import ApiError, kind_of, message_of, refuse_unknown
 from kernelcast.service.pages.dependencies import Form, PageAdmin, PageReader, SentForm
-from kernelcast.service.pages.job_views import (
-    TITLES,
-    list_log,
-    list_tables,
-    make_view,
-    tell_outcome,
-)
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.routes.jobs import add_job, end_job, find_job, stream_job
 from kernelcast.service.schemas.jobs import (
@@ -41,7 +36,14 @@ from kernelcast.service.schemas.jobs import (
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=PageRoute)
-_STARTED_HERE: Final = (JobKind.COLLECT, JobKind.CALIBRATE, JobKind.TRAIN, JobKind.VALIDATE)
+TITLES: Final[Mapping[JobKind, str]] = {
+    JobKind.COLLECT: "Collection",
+    JobKind.CALIBRATE: "Calibration",
+    JobKind.TRAIN: "Training",
+    JobKind.VALIDATE: "Validation",
+    JobKind.COMPARE: "Comparison",
+}
+"""What people call a kind of job."""
 
 
 @router.get("/jobs")
@@ -80,9 +82,17 @@ async def start_job(
 async def show_job(job_id: str, request: Request, service: OurService, _: PageReader) -> Response:
     """Show where a job stands, what it has been at and what it has come to."""
     job = await find_job(job_id, service)
-    view = {**make_view(job), "outcome": tell_outcome(job)}
-    result = await run_in_thread(make_html, *list_tables(job))
-    values = {"job": view, "log": list_log(job), "result": result}
+    log = [(job.created_at, f"asked for by {job.created_by or 'nobody known'}")]
+    if job.started_at is not None:
+        log.append((job.started_at, "begun"))
+    log += [(datetime.fromisoformat(when), text) for when, text in job.progress.get("log", ())]
+    if job.ended_at is not None:
+        log.append((job.ended_at, job.state.value))
+    values = {
+        "job": make_view(job, tell_outcome(job)),
+        "log": sorted(log, key=lambda one: one[0]),
+        "result": await run_in_thread(make_html, *(one for one in list_tables(job) if one.rows)),
+    }
     return render(request, "jobs/job.html", values)
 
 
@@ -127,12 +137,12 @@ async def _list_jobs(service: Service) -> list[Any]:
     look = partial(service.state.jobs.list, most=100, with_results=False)
     jobs = await asyncio.to_thread(look)
     return [
-        {
-            **make_view(one),
-            "outcome": await asyncio.to_thread(_read_outcome, service, one)
+        make_view(
+            one,
+            await asyncio.to_thread(_read_outcome, service, one)
             if one.state is JobState.DONE
             else tell_outcome(one),
-        }
+        )
         for one in jobs
     ]
 
@@ -152,26 +162,23 @@ async def _render_list(
     form: Form,
     error: Exception | None = None,
 ) -> Response:
+    from kernelcast.reports.accuracy.judging import RIVALS, list_models
+
     devices, _ = await service.devices.find()  # what needs none can be started all the same
     values = {
         "jobs": await _list_jobs(service),
         "devices": [one.id for one in devices],
-        "kinds": {one.value: TITLES[one] for one in _STARTED_HERE},
+        "kinds": {one.value: TITLES[one] for one in TITLES if one is not JobKind.COMPARE},
         "opened": opened,
         "form": form,
         "error": "" if error is None else message_of(error),
         "key": secrets.token_hex(8),
         "runs_jobs": service.settings.runs_jobs,
-        **await run_in_thread(_list_models),
+        "models": await run_in_thread(list_models),
+        "rivals": RIVALS,
     }
     status = HTTPStatus.OK if error is None else kind_of(error).status
     return render(request, "jobs/list.html", values, status=int(status))
-
-
-def _list_models() -> dict[str, Any]:
-    from kernelcast.reports.accuracy.judging import RIVALS, list_models
-
-    return {"models": list_models(), "rivals": RIVALS}
 
 
 _OPTIONS: Final[Mapping[str, type[BaseModel]]] = {
@@ -209,3 +216,159 @@ def read_job(form: Form) -> tuple[JobKind, dict[str, Any]]:
         msg = f"{where or 'kind'}: {first['msg']}"
         raise InputError(msg) from error
     return JobKind(kind), asked.model_dump(mode="json", exclude_unset=True, by_alias=True)
+
+
+def make_view(job: JobRecord, outcome: str) -> dict[str, Any]:
+    """Give a job as the page's templates show it."""
+
+    def say(value: object) -> str:
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return ", ".join(map(str, value))
+        return "" if value is None else str(value)
+
+    progress = job.progress
+    remaining_s = progress.get("remaining_seconds")
+    is_running = job.state is JobState.RUNNING
+    options = {name.replace("_", " "): say(one) for name, one in job.options.items()}
+    given = {name: one for name, one in options.items() if name != "devices"}
+    asked = job.options.get("devices")
+    begun = job.started_at or job.created_at
+    took_s = max(((job.ended_at or datetime.now(UTC)) - begun).total_seconds(), 0.0)
+    return {
+        "id": job.id,
+        "is_cancel_wanted": job.is_cancel_wanted,
+        "created_at": job.created_at,
+        "started_at": job.started_at,
+        "ended_at": job.ended_at,
+        "created_by": job.created_by,
+        "crashes": job.crashes,
+        "outcome": outcome,
+        "title": TITLES[job.kind],
+        "kind": job.kind.value,
+        "state": job.state.value,
+        "is_final": job.state.is_final,
+        "has_result": job.state is JobState.DONE and job.result is not None,
+        "options": list(options.items()),
+        "done": progress.get("done"),
+        "total": progress.get("total"),
+        "stage": str(progress.get("stage", "")),
+        "remaining": format_duration(remaining_s) if is_running and remaining_s is not None else "",
+        "error": "" if job.error is None else str(job.error.get("message", "")),
+        "devices": ", ".join(job.devices or (asked if isinstance(asked, list | tuple) else ())),
+        "settings": _cut(", ".join(f"{name} {one}" for name, one in given.items() if one)),
+        "duration": "" if job.started_at is None else format_duration(took_s),
+    }
+
+
+def tell_outcome(job: JobRecord) -> str:
+    """Say in a line what a finished job did; nothing of others."""
+    if job.state is JobState.FAILED:
+        return "" if job.error is None else _cut(str(job.error.get("message", "")))
+    result = job.result
+    if job.state is not JobState.DONE or not isinstance(result, Mapping):
+        return ""
+    devices = result.get("devices", ())
+    match job.kind:
+        case JobKind.COLLECT:
+            measured, kernels = (sum(one[name] for one in devices) for name in
+                                 ("measured", "kernels"))  # fmt: skip
+            lost = sum(len(one["failures"]) for one in devices)
+            told = f"measured {measured} launches of {kernels} kernels"
+            return f"{told}, {lost} failed" if lost else told
+        case JobKind.CALIBRATE:
+            failed_on = [one["device_id"] for one in devices if "error_message" in one]
+            done = [one["device_id"] for one in devices if "error_message" not in one]
+            told = f"calibrated {', '.join(done) or 'nothing'}"
+            return f"{told}; failed on {', '.join(failed_on)}" if failed_on else told
+        case JobKind.TRAIN:
+            names = [one["name"] for one in result.get("models", ())]
+            return f"published {', '.join(names) or 'no model'}"
+        case JobKind.VALIDATE:
+            scores = [one for one in result.get("scores", ()) if one["errors"] is not None]
+            best = min(scores, key=lambda one: float(one["errors"]["mean"]), default=None)
+            if best is None:
+                return "no model answered"
+            mean = format_error(best["errors"]["mean"])
+            return f"best: {best['model']} on {best['device']}, {mean} mean"
+        case JobKind.COMPARE:
+            known = [one for one in devices if one["difference"] is not None]
+            told = ", ".join(f"{one['device']} {format_points(one['difference'])}" for one in known)
+            pair = " less ".join(result[one] for one in ("second", "first") if one in result)
+            return _cut(f"{pair}, in points: {told or 'none'}")
+
+
+def list_tables(job: JobRecord) -> Iterator[Table]:
+    """Give what a job has come to; of validations and comparisons Accuracy shows it better."""
+    result = job.result
+    if job.state is not JobState.DONE or not isinstance(result, Mapping):
+        return
+    devices = result.get("devices", ())
+    match job.kind:
+        case JobKind.COLLECT:
+            counts = {"kernels": "kernels", "measured": "measured", "present": "known before",
+                      "disturbed": "disturbed"}  # fmt: skip
+            lists = {"skipped": "left out", "failures": "failed"}
+            yield Table(
+                title="Launches",
+                columns={"device": "text",
+                         **dict.fromkeys((*counts.values(), *lists.values()), "whole")},
+                rows=[
+                    (one["device_id"], *(one[name] for name in counts),
+                     *(len(one[name]) for name in lists))
+                    for one in devices
+                ],
+            )  # fmt: skip
+            yield _list_reasons("Launches that failed", "kernel", [
+                (one["device_id"], each["kernel"], f"{each['kind']}: {each['message']}")
+                for one in devices
+                for each in one["failures"]
+            ])  # fmt: skip
+            for title, name in (("Kernels that failed", "errors"), ("Left out", "skipped")):
+                yield _list_reasons(title, "kernel", _flatten(devices, name))
+        case JobKind.CALIBRATE:
+            done = [one for one in devices if "error_message" not in one]
+            yield Table(
+                title="Calibrated",
+                columns={"device": "text", "microbenchmarks": "whole", "known before": "whole",
+                         "failed": "whole", "took": "s"},
+                rows=[
+                    (one["device_id"], len(one["durations_seconds"]), len(one["resumed"]),
+                     len(one["failed"]), sum(one["durations_seconds"].values()))
+                    for one in done
+                ],
+            )  # fmt: skip
+            lost = [(one["device_id"], "", one["error_message"])
+                    for one in devices if "error_message" in one]  # fmt: skip
+            yield _list_reasons("What failed", "microbenchmark", [*lost, *_flatten(done, "failed")])
+        case JobKind.TRAIN:
+            yield Table(
+                title="Published models",
+                columns={"model": "text", "version": "text", "rows": "whole", "kernels": "whole",
+                         "devices": "text"},
+                rows=[
+                    (one["name"], one["version"], one["rows"], one["kernels"],
+                     ", ".join(one["devices"]))
+                    for one in result.get("models", ())
+                ],
+            )  # fmt: skip
+            yield Table(
+                title="What could not be trained",
+                columns={"model": "text", "why": "text"},
+                rows=[(name, _cut(why)) for name, why in result.get("refused", {}).items()],
+            )
+
+
+def _list_reasons(title: str, what: str, rows: Sequence[tuple[str, str, str]]) -> Table:
+    shown = [(device, name, _cut(why)) for device, name, why in rows]
+    return Table(title=title, columns=dict.fromkeys(("device", what, "why"), "text"), rows=shown)
+
+
+def _flatten(devices: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, str, str]]:
+    """Give reasons that stand by kernel or microbenchmark, device by device."""
+    return [(one["device_id"], each, why) for one in devices for each, why in one[name].items()]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:199]}\N{HORIZONTAL ELLIPSIS}"
