@@ -24,6 +24,7 @@ from kernelcast.predictor.answering.tasks import (
     ModelOutcome,
     ModelTask,
 )
+from kernelcast.predictor.known_launches import Answer
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Interval
@@ -31,7 +32,7 @@ from kernelcast.records.explanation import AnalyticEstimate, Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.service import ServiceSettings, create_app
-from kernelcast.service.backend import Ask, Backend, Sampled
+from kernelcast.service.backend import Ask, Backend
 from support.builders import make_description, make_estimate
 from support.evidence import make_moment
 from support.fakes import SyntheticLaunch, sample
@@ -73,7 +74,7 @@ class FakeBackend(Backend):
         """Describe the fake devices."""
         return make_devices()
 
-    def sample(self, ask: Ask) -> Sampled:
+    def sample(self, ask: Ask) -> Answer:
         """Answer after the pause."""
         device_id = ask.device.id
         with self._guard:

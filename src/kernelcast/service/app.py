@@ -114,7 +114,7 @@ def create_app(
         caller = await identify(scope, service, headers.get("authorization"))
         if Access.ESTIMATE not in caller.scopes:
             return None
-        return service.repeats.answer(body, may_run=Access.RUN in caller.scopes)
+        return service.estimating.repeat(body, may_run=Access.RUN in caller.scopes)
 
     app.add_middleware(
         Frame,
@@ -145,7 +145,7 @@ async def _run(
     app: FastAPI, settings: ServiceSettings, metrics: Metrics, backend: Backend | None
 ) -> AsyncIterator[None]:
     """Run a service while the application runs."""
-    service = await asyncio.to_thread(Service.open, settings, metrics, backend)
+    service = await asyncio.to_thread(Service, settings, metrics, backend)
     app.state.service = service
     _stop_streams_on_signal(service)
     await service.start()

@@ -46,20 +46,8 @@ class Ask:
     caller: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sampled:
-    """An answer by samples; `refine` samples once more, one thread at a time for each device."""
-
-    estimate: Estimate
-    refine: "Callable[[], Sampled] | None" = None
-
-
 class Backend:
-    """Asks devices of this host; several threads may call it.
-
-    No process should run kernels of two callers: a stranger's could wait there for the next
-    stranger's. See `kernelcast.predictor.answering.processes`.
-    """
+    """Asks devices of this host; several threads may call it."""
 
     def __init__(self, database: str, registry: str | None, executor: Executor) -> None:
         self._executor = executor
@@ -76,8 +64,7 @@ class Backend:
     def recall(self, ask: Ask, beside: Estimate | None = None) -> Estimate | None:
         """Answer from observations of exactly this launch; None without any that are believed.
 
-        An answer `beside` that stands is given back where it now has to say of others observations
-        that they are not believed.
+        An answer `beside` that stands is given again where it now has to name doubted observations.
         """
         policy = Policy(
             settings=replace(ask.settings, samples=False, within_s=None),
@@ -104,17 +91,12 @@ class Backend:
         with asked_by(caller):
             return self._executor.count_work(problem, "", asks=True)
 
-    @property
-    def can_make_ready(self) -> bool:
-        """Whether processes can wait for samplings."""
-        return isinstance(self._executor, CallerProcesses)
-
     def make_ready(self, device_ids: Sequence[str]) -> None:
-        """Start a process for each device, which opens it."""
+        """Start a process for each device, which opens it, where there are such processes."""
         if isinstance(self._executor, CallerProcesses):
             self._executor.make_ready(device_ids)
 
-    def sample(self, ask: Ask) -> Sampled:
+    def sample(self, ask: Ask) -> Answer:
         """Answer by running work-groups; called by one thread at a time for each device."""
         return self._ask(ask, lambda: self._answer(ask, ask.settings))
 
@@ -143,13 +125,13 @@ class Backend:
         self._predictor.estimate(ask.problem, ask.device, policy=policy, keep=found.append)
         return found[0]
 
-    def _ask(self, ask: Ask, answer: Callable[[], Answer]) -> Sampled:
+    def _ask(self, ask: Ask, answer: Callable[[], Answer]) -> Answer:
         with _telling_own(ask), asked_by(ask.caller):
             found = answer()
-        refine = found.refine
-        return Sampled(
+        return replace(
+            found,
             estimate=redact_estimate(found.estimate, ask.problem.kernel),
-            refine=None if refine is None else partial(self._ask, ask, refine),
+            refine=None if found.refine is None else partial(self._ask, ask, found.refine),
         )
 
 

@@ -4,23 +4,24 @@ import asyncio
 import json
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from cachetools import FIFOCache
 
 from kernelcast.predictor.answering.composing import explain_unsampled
+from kernelcast.predictor.known_launches import Answer
 from kernelcast.records.contention import HOLDS_S
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.service.answers import Answers
-from kernelcast.service.backend import Ask, Backend, Sampled
+from kernelcast.service.backend import Ask, Backend
 from kernelcast.service.changes import Versions, bucket_of_problem
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
 from kernelcast.service.queues import (
@@ -34,7 +35,6 @@ from kernelcast.service.telemetry import Metrics, log
 from kernelcast.service.timeouts import TimeoutMemory, refuse_repeat
 from kernelcast.service_state import AnswerRecord, StoreError
 
-T = TypeVar("T")
 _APART_S: Final = 1.0
 """Between two refinements, and after a launch was asked for, at least: moments that lie close
 together share what disturbs them."""
@@ -61,9 +61,8 @@ class Wanted:
     @property
     def key(self) -> tuple[object, ...]:
         """What has the same answer."""
-        settings = self.ask.settings
         device = self.ask.device
-        return (self.digest, device.id, device.driver, settings, self.samples)
+        return (self.digest, device.id, device.driver, self.ask.settings, self.samples)
 
     @property
     def samples(self) -> bool:
@@ -90,12 +89,7 @@ class _Kept:
     models: int
     ends_s: float
     record: AnswerRecord
-    refine: Callable[[], Sampled] | None = None
-
-    @property
-    def tier(self) -> Tier:
-        """How it was obtained."""
-        return self.estimate.tier
+    refine: Callable[[], Answer] | None = None
 
     def stands(self, versions: Versions) -> bool:
         """Tell whether nothing has changed since."""
@@ -106,11 +100,8 @@ class _Kept:
         )
 
     def may_stand(self, models: int) -> bool:
-        """Tell whether it stands although something was observed.
-
-        Not if it was from that, nor if it says what other programs did.
-        """
-        is_lasting = self.tier is not Tier.HISTORY and self.estimate.now is None
+        """Tell whether it stands although another launch was observed."""
+        is_lasting = self.estimate.tier is not Tier.HISTORY and self.estimate.now is None
         return self.models == models and is_lasting
 
     def write(self, *, is_kept: bool) -> bytes:
@@ -138,6 +129,8 @@ class Estimating:
         self._recalls = ThreadPoolExecutor(4, thread_name_prefix="recall")
         self._models = BoundedPool(32, "launches")
         self._timeouts = TimeoutMemory()
+        # What requests ask, by their bytes and by whether kernels may be run.
+        self._requests: FIFOCache[tuple[bytes, bool], Sequence[Wanted]] = FIFOCache(4096)
         self.refinable: OrderedDict[tuple[object, ...], Wanted] = OrderedDict()
         """Kept answers that another sampling makes better; the oldest goes first."""
         self._left_s = (1 - SHARE_OF_THE_WAIT) * limits.wait_seconds
@@ -151,7 +144,7 @@ class Estimating:
             return None
         kept.record = self._answers.note_repeat(kept.record)
         passed_s = time.perf_counter() - started_s
-        self._metrics.estimate_s.labels(kept.tier, "yes").observe(passed_s)
+        self._metrics.estimate_s.labels(kept.estimate.tier, "yes").observe(passed_s)
         return Outcome(content=kept.write(is_kept=True))
 
     async def answer(self, wanted: Wanted) -> Outcome:
@@ -169,8 +162,55 @@ class Estimating:
         except Exception as error:  # noqa: BLE001 - a bug must not take the other devices' answers
             return self._fail(wanted, KernelcastError(repr(error)))
         passed_s = time.perf_counter() - started_s
-        self._metrics.estimate_s.labels(found.tier, "no").observe(passed_s)
+        self._metrics.estimate_s.labels(found.estimate.tier, "no").observe(passed_s)
         return Outcome(content=found.write(is_kept=False))
+
+    def remember_request(self, body: bytes, wanted: Sequence[Wanted], *, may_run: bool) -> None:
+        if len(body) <= 16 * 1024:
+            self._requests[body, may_run] = wanted
+
+    def forget_requests(self) -> None:
+        """Read all requests anew: the devices may be others now."""
+        self._requests.clear()
+
+    def repeat(self, body: bytes, *, may_run: bool) -> bytes | None:
+        """Give the whole answer to a request, if every part of it was kept and still stands."""
+        contents = []
+        for one in self._requests.get((body, may_run), ()):
+            kept = self.find_kept(one)
+            if kept is None:
+                return None
+            contents.append(kept.content)
+        return write_answers(contents) if contents else None
+
+    async def refine_while_idle(self, share: float) -> None:
+        """Sample launches again that were asked for, while nobody waits, until cancelled.
+
+        Moments err for the most part independently of each other (ADR 0032).
+        """
+        pause_s = _APART_S
+        while share > 0:
+            await asyncio.sleep(pause_s)
+            taken_s = await self._refine_next()
+            pause_s = max(_APART_S, taken_s * (1.0 / share - 1.0))
+
+    async def _refine_next(self) -> float:
+        """Refine the answer that has waited longest, if no request waits; give the seconds."""
+        if not self.refinable or self.queues.length:
+            return 0.0
+        key, wanted = self.refinable.popitem(last=False)
+        device_id, started_s = wanted.ask.device.id, time.perf_counter()
+        try:
+            is_open = await self.refine(wanted)
+        except Exception as error:  # noqa: BLE001 - it goes on with others, whatever it is
+            log("a refinement failed", level=30, device=device_id, error=repr(error))
+            is_open = False
+        taken_s = time.perf_counter() - started_s
+        self._metrics.refinements.labels(device_id).inc()
+        self._metrics.refining_s.labels(device_id).inc(taken_s)
+        if is_open:
+            self.refinable.setdefault(key, wanted)
+        return taken_s
 
     def close(self) -> None:
         """Begin nothing new."""
@@ -198,13 +238,13 @@ class Estimating:
         # Programs may write into the store without the service: it is asked again then.
         ends_s = time.monotonic() + 600.0
         estimate: Estimate | None = None
-        refine: Callable[[], Sampled] | None = None
+        refine: Callable[[], Answer] | None = None
         known, lasts = self._kept.get(wanted.key), True
         if known is not None and not known.may_stand(models):
             known = None
         if wanted.ask.settings.uses_history:
             beside = None if known is None else known.estimate
-            estimate = await _run(self._recalls, partial(self._backend.recall, wanted.ask, beside))
+            estimate = await self._recall(wanted.ask, beside)
         if estimate is None and known is not None:
             # Others were observed, this launch was not.
             known.observed, known.ends_s = observed, ends_s
@@ -220,7 +260,11 @@ class Estimating:
         kept = _Kept(b"", estimate, bucket, observed, models, ends_s, record, refine)
         self._fill(kept, wanted, estimate)
         if lasts:
-            self._keep(wanted, kept)
+            self._kept[wanted.key] = kept
+            if refine is not None:
+                self.refinable[wanted.key] = wanted
+                if len(self.refinable) > 256:
+                    self.refinable.popitem(last=False)
         return kept
 
     def _fill(self, kept: _Kept, wanted: Wanted, estimate: Estimate) -> None:
@@ -232,13 +276,6 @@ class Estimating:
     def _note(self, wanted: Wanted, estimate: Estimate) -> AnswerRecord:
         ask = wanted.ask
         return self._answers.note(estimate, wanted.digest, ask.problem.name, ask.caller)
-
-    def _keep(self, wanted: Wanted, kept: _Kept) -> None:
-        self._kept[wanted.key] = kept
-        if kept.refine is not None:
-            self.refinable[wanted.key] = wanted
-            if len(self.refinable) > 256:
-                self.refinable.popitem(last=False)
 
     async def refine(self, wanted: Wanted) -> bool:
         """Sample a kept answer's launch once more on an idle device; tell whether more helps."""
@@ -256,7 +293,7 @@ class Estimating:
         self._fill(kept, wanted, found.estimate)
         return found.refine is not None
 
-    async def _ask_device(self, wanted: Wanted) -> Sampled:
+    async def _ask_device(self, wanted: Wanted) -> Answer:
         ask, device_id = wanted.ask, wanted.ask.device.id
         if wanted.samples:
             self._refuse_repeat(ask)
@@ -264,7 +301,7 @@ class Estimating:
             work = partial(self._sample, ask, asked_s)
             return await self.queues.of(device_id).run(work, within_s)
         try:
-            return Sampled(estimate=await self._model(ask))
+            return Answer(estimate=await self._model(ask), recording=None)
         except KernelcastError as error:
             if wanted.may_run or wanted.sampling is Sampling.NEVER:
                 raise
@@ -282,7 +319,7 @@ class Estimating:
             self._metrics.sampling_refused.labels(ask.device.id).inc()
             raise refuse_repeat(ask, found)
 
-    def _sample(self, ask: Ask, asked_s: float) -> Sampled:
+    def _sample(self, ask: Ask, asked_s: float) -> Answer:
         """Sample on a device that is held; what does not end is remembered."""
         self._refuse_repeat(ask)  # one that was before it in the queue may have been the same
         if ask.settings.within_s is not None:
@@ -302,7 +339,7 @@ class Estimating:
         try:
             async with asyncio.timeout(self._left_s):
                 if ask.settings.uses_history:  # it may have been observed meanwhile
-                    estimate = await _run(self._recalls, partial(self._backend.recall, ask))
+                    estimate = await self._recall(ask)
                 if estimate is None:
                     estimate = await self._model(ask)
         except (KernelcastError, ApiError, TimeoutError) as error:
@@ -311,6 +348,11 @@ class Estimating:
             more = f"; without running work-groups there is no answer: {why}"
             raise cause.add(more) from error
         return explain_unsampled(estimate, cause.message)
+
+    async def _recall(self, ask: Ask, beside: Estimate | None = None) -> Estimate | None:
+        return await asyncio.get_running_loop().run_in_executor(
+            self._recalls, self._backend.recall, ask, beside
+        )
 
     async def _model(self, ask: Ask) -> Estimate:
         return await self._models.run(partial(self._backend.model, ask))
@@ -357,80 +399,6 @@ def _write(wanted: Wanted, estimate: Estimate) -> bytes:
     return json.dumps(content, allow_nan=False).encode()[1:]
 
 
-async def _run(executor: ThreadPoolExecutor, work: Callable[[], T]) -> T:
-    waiting: Awaitable[T] = asyncio.get_running_loop().run_in_executor(executor, work)
-    return await waiting
-
-
-class Repeats:
-    """What requests for estimates ask, by their bytes and by whether kernels may be run."""
-
-    def __init__(self, estimating: Estimating) -> None:
-        self._estimating = estimating
-        self._known: FIFOCache[tuple[bytes, bool], Sequence[Wanted]] = FIFOCache(4096)
-
-    def remember(self, body: bytes, wanted: Sequence[Wanted], *, may_run: bool) -> None:
-        """Remember what a request asks."""
-        if len(body) <= 16 * 1024:
-            self._known[body, may_run] = wanted
-
-    def forget(self) -> None:
-        """Forget all: the devices may be others now."""
-        self._known.clear()
-
-    def answer(self, body: bytes, *, may_run: bool) -> bytes | None:
-        """Give the whole answer to a request, if every part of it was kept and still stands."""
-        wanted = self._known.get((body, may_run))
-        if wanted is None:
-            return None
-        found = []
-        for one in wanted:
-            kept = self._estimating.find_kept(one)
-            if kept is None:
-                return None
-            found.append(kept.content)
-        return write_answers(found)
-
-
 def write_answers(contents: Sequence[bytes]) -> bytes:
     """Write answers as one JSON object."""
     return b'{"estimates": [' + b", ".join(contents) + b"]}"
-
-
-class Refining:
-    """Samples launches again that were asked for, while nobody waits: the next answer is better.
-
-    Moments err for the most part independently of each other (ADR 0032).
-    """
-
-    def __init__(self, estimating: Estimating, metrics: Metrics, share: float) -> None:
-        self._estimating = estimating
-        self._metrics = metrics
-        self._share = share
-
-    async def run(self) -> None:
-        """Refine now and then until cancelled."""
-        pause_s = _APART_S
-        while self._share > 0:
-            await asyncio.sleep(pause_s)
-            taken_s = await self._refine_next()
-            pause_s = max(_APART_S, taken_s * (1.0 / self._share - 1.0))
-
-    async def _refine_next(self) -> float:
-        """Refine the answer that has waited longest, if no request waits; give the seconds."""
-        waiting = self._estimating.refinable
-        if not waiting or self._estimating.queues.length:
-            return 0.0
-        key, wanted = waiting.popitem(last=False)
-        started_s = time.perf_counter()
-        try:
-            is_open = await self._estimating.refine(wanted)
-        except Exception as error:  # noqa: BLE001 - it goes on with others, whatever it is
-            log("a refinement failed", level=30, device=wanted.ask.device.id, error=repr(error))
-            is_open = False
-        taken_s = time.perf_counter() - started_s
-        self._metrics.refinements.labels(wanted.ask.device.id).inc()
-        self._metrics.refining_s.labels(wanted.ask.device.id).inc(taken_s)
-        if is_open:
-            waiting.setdefault(key, wanted)
-        return taken_s

@@ -5,17 +5,15 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from cachetools import FIFOCache
 
 from kernelcast.launches.data_store import choose_store
 from kernelcast.launches.problem_file.reader import read_inline_problem
 from kernelcast.predictor.answering.processes import CallerProcesses
-from kernelcast.predictor.confinement import Protection
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.problem import Problem
 from kernelcast.service.answers import Answers
@@ -24,7 +22,7 @@ from kernelcast.service.backend import Backend, DeviceDirectory
 from kernelcast.service.changes import ChangeWatcher, Versions
 from kernelcast.service.device_lock import turns_file
 from kernelcast.service.errors import ApiError
-from kernelcast.service.estimating import Estimating, Refining, Repeats
+from kernelcast.service.estimating import Estimating
 from kernelcast.service.guard import check_content, check_problem
 from kernelcast.service.jobs import JobRunner
 from kernelcast.service.observing import Observing
@@ -90,79 +88,42 @@ class ProblemCache:
 R = TypeVar("R")
 
 
-@dataclass(slots=True, kw_only=True)
 class Service:
     """A running service; `kernelcast.service.app` gives it to every request."""
 
-    settings: ServiceSettings
-    database: str
-    """Where observations and state are."""
-    backend: Backend
-    state: ServiceState
-    metrics: Metrics
-    authenticator: Authenticator
-    devices: DeviceDirectory
-    problems: ProblemCache
-    answers: Answers
-    estimating: Estimating
-    repeats: Repeats
-    observing: Observing
-    watcher: ChangeWatcher
-    runner: JobRunner
-    protection: Protection
-    """Of what is ours from submitted sources and kernels."""
-    static_work: BoundedPool
-    """Answers questions about sources and loops that run nothing."""
-    stopping: asyncio.Event
-    """Is set when the service ends: streams end then."""
-    streams: int = 0
-    """Of events, open now."""
-    _tasks: list[asyncio.Task[None]]
-
-    @classmethod
-    def open(
-        cls, settings: ServiceSettings, metrics: Metrics, backend: Backend | None = None
-    ) -> Self:
-        """Open the database and put all parts together; nothing runs yet."""
-        database = settings.database or str(choose_store())
-        state = open_state(database)
-        protection = settings.protect(database)
-        asked = backend or Backend(
-            database,
-            settings.registry,
-            CallerProcesses(protection.confinement, turns_file()),
-        )
-        answers = Answers(state, metrics, settings.limits)
+    def __init__(
+        self, settings: ServiceSettings, metrics: Metrics, backend: Backend | None = None
+    ) -> None:
+        self.settings, self.metrics = settings, metrics
+        self.database = settings.database or str(choose_store())
+        self.state = open_state(self.database)
+        self.protection = settings.protect(self.database)
+        processes = CallerProcesses(self.protection.confinement, turns_file())
+        self.backend = backend or Backend(self.database, settings.registry, processes)
+        self.problems = ProblemCache(self.state, settings.limits)
+        self.answers = Answers(self.state, metrics, settings.limits)
         versions = Versions()
-        authenticator = Authenticator(settings, state)
-        observing = Observing(database, asked, state, metrics, answers)
-        estimating = Estimating(asked, settings.limits, metrics, answers, versions)
-        repeats = Repeats(estimating)
-        devices = DeviceDirectory(asked, repeats.forget)
-        return cls(
-            settings=settings,
-            database=database,
-            backend=asked,
-            state=state,
-            metrics=metrics,
-            authenticator=authenticator,
-            devices=devices,
-            problems=ProblemCache(state, settings.limits),
-            answers=answers,
-            estimating=estimating,
-            repeats=repeats,
-            observing=observing,
-            watcher=ChangeWatcher(state, asked, versions, metrics, authenticator.forget),
-            runner=JobRunner(state, devices.ids, database=database, registry=settings.registry),
-            protection=protection,
-            static_work=BoundedPool(16, "questions"),
-            stopping=asyncio.Event(),
-            _tasks=[],
+        self.authenticator = Authenticator(settings, self.state)
+        self.observing = Observing(self.database, self.backend, self.state, metrics, self.answers)
+        self.estimating = Estimating(self.backend, settings.limits, metrics, self.answers, versions)
+        self.devices = DeviceDirectory(self.backend, self.estimating.forget_requests)
+        self.watcher = ChangeWatcher(
+            self.state, self.backend, versions, metrics, self.authenticator.forget
         )
+        self.runner = JobRunner(
+            self.state, self.devices.ids, database=self.database, registry=settings.registry
+        )
+        # Answers questions about sources and loops that run nothing.
+        self._static_work = BoundedPool(16, "questions")
+        self.stopping = asyncio.Event()
+        """Is set when the service ends: streams end then."""
+        self.streams = 0
+        """Of events, open now."""
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def ask(self, question: Task[R], asked: object, subject: str) -> R:
         """Ask about a source or loops in a child process, within the sandbox; nothing is run."""
-        return await self.static_work.run(
+        return await self._static_work.run(
             partial(
                 run_isolated,
                 question,
@@ -178,16 +139,13 @@ class Service:
         """Begin what runs beside requests."""
         self.metrics.process_starts.inc()
         await self.watcher.look()
-        self._tasks.append(asyncio.create_task(self.watcher.run()))
-        self._tasks.append(asyncio.create_task(self.answers.run()))
+        beside = [self.watcher.run(), self.answers.run()]
         if self.settings.runs_jobs:
-            self._tasks.append(asyncio.create_task(self.runner.run()))
+            beside.append(self.runner.run())
         if self.settings.allow_run:
-            if self.backend.can_make_ready:
-                self._tasks.append(asyncio.create_task(self._make_ready()))
             share = self.settings.refine_share / self.settings.workers
-            refining = Refining(self.estimating, self.metrics, share)
-            self._tasks.append(asyncio.create_task(refining.run()))
+            beside += [self._make_ready(), self.estimating.refine_while_idle(share)]
+        self._tasks = [asyncio.create_task(one) for one in beside]
 
     async def _make_ready(self) -> None:
         """Have processes wait for the first samplings."""
@@ -205,6 +163,6 @@ class Service:
         self.estimating.close()
         await self.answers.flush()
         await asyncio.to_thread(self.backend.close)
-        self.static_work.close()
+        self._static_work.close()
         self.observing.close()
         self.state.close()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
+from kernelcast.predictor.known_launches import Answer
 from kernelcast.records.errors import (
     CompileError,
     EstimateTimeoutError,
@@ -18,7 +19,7 @@ from kernelcast.records.errors import (
 )
 from kernelcast.records.explanation import Explanation, ModelFacts
 from kernelcast.service import Limits, ServiceSettings
-from kernelcast.service.backend import Ask, Sampled
+from kernelcast.service.backend import Ask
 from kernelcast.service.device_lock import DeviceLock
 from kernelcast.service.schemas.estimates import EstimateOut
 from support.service_backend import FakeBackend, failing, open_client
@@ -147,10 +148,10 @@ def test_answers_do_not_say_where_models_are(
     )  # fmt: skip
     sample = backend.sample
 
-    def explain(ask: Ask) -> Sampled:
-        found = sample(ask).estimate
-        told = replace(found, explanation=Explanation(tier=found.tier, model=facts))
-        return Sampled(estimate=told)
+    def explain(ask: Ask) -> Answer:
+        found = sample(ask)
+        explanation = Explanation(tier=found.estimate.tier, model=facts)
+        return replace(found, estimate=replace(found.estimate, explanation=explanation))
 
     monkeypatch.setattr(backend, "sample", explain)
     answer = _ask(client, problem)["estimates"][0]

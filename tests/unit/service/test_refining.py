@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 
 from kernelcast.service import ServiceSettings, estimating
 from kernelcast.service.device_lock import DeviceLock
-from kernelcast.service.estimating import Wanted
+from kernelcast.service.estimating import Estimating, Wanted
 from kernelcast.service.service import Service
 from support.service_backend import FakeBackend, open_client
 
@@ -88,7 +88,9 @@ def test_the_service_refines_by_itself_and_counts_it(
         assert client.get("/health").json()["refine_share"] == 1.0
 
 
-def test_pauses_keep_to_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pauses_keep_to_the_share(
+    quiet_client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Pauses 49 times as long as the last refinement took where 2 % are allowed."""
     pauses_s: list[float] = []
 
@@ -99,14 +101,14 @@ def test_pauses_keep_to_the_share(monkeypatch: pytest.MonkeyPatch) -> None:
 
     taken_s = iter([0.0, 2.0, 0.001])
 
-    async def refine_next(_: estimating.Refining) -> float:
+    async def refine_next(_: Estimating) -> float:
         return next(taken_s)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    monkeypatch.setattr(estimating.Refining, "_refine_next", refine_next)
-    worker = estimating.Refining(None, None, 0.02)  # type: ignore[arg-type]  # neither is asked
+    monkeypatch.setattr(Estimating, "_refine_next", refine_next)
+    idle = service_of(quiet_client).estimating
     with pytest.raises(asyncio.CancelledError):
-        asyncio.run(worker.run())
+        asyncio.run(idle.refine_while_idle(0.02))
     assert pauses_s == pytest.approx([1.0, 1.0, 98.0, 1.0])
 
 

@@ -58,7 +58,7 @@ def test_samplings_of_a_service_are_confined(
         settings_module, "choose_protection", lambda *_: Protection(confinement=confinement)
     )
     settings = ServiceSettings(database=str(tmp_path / "rows.sqlite"), registry=str(tmp_path))
-    service = Service.open(settings, Metrics())
+    service = Service(settings, Metrics())
     try:
         assert service.estimating._backend._predictor._options.executor.confinement is confinement  # type: ignore[attr-defined]
         assert service.protection.name == "bubblewrap"

@@ -55,7 +55,6 @@ async def estimate(
     Answers that need no sampling come at once. A device that cannot answer says so in its own
     answer; where none can, the status is the first one's.
     """
-    may_run = Scope.RUN in caller.scopes
     wanted = await list_wanted(asked, service, caller)
     outcomes: list[Outcome | None] = [service.estimating.find_kept(one) for one in wanted]
     missing = [place for place, one in enumerate(outcomes) if one is None]
@@ -63,7 +62,8 @@ async def estimate(
         made = await asyncio.gather(*(service.estimating.answer(wanted[one]) for one in missing))
         for place, one in zip(missing, made, strict=True):
             outcomes[place] = one
-    service.repeats.remember(await request.body(), wanted, may_run=may_run)
+    may_run = Scope.RUN in caller.scopes
+    service.estimating.remember_request(await request.body(), wanted, may_run=may_run)
     return _respond([one for one in outcomes if one is not None])
 
 
