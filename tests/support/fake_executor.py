@@ -10,6 +10,7 @@ import numpy as np
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.measuring import record
+from kernelcast.predictor.answering.memory import Answer
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import (
@@ -21,7 +22,6 @@ from kernelcast.predictor.answering.tasks import (
     ModelTask,
     read_moments,
 )
-from kernelcast.predictor.known_launches import Answer
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.device import DeviceDescription

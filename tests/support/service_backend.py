@@ -17,6 +17,7 @@ with warnings.catch_warnings():
 from kernelcast.models.evidence.model import MOMENT_FORM
 from kernelcast.predictor.answering.launch_request import identify_launch
 from kernelcast.predictor.answering.measuring import record
+from kernelcast.predictor.answering.memory import Answer
 from kernelcast.predictor.answering.processes import Executor, ReportProgress
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
@@ -24,7 +25,6 @@ from kernelcast.predictor.answering.tasks import (
     ModelOutcome,
     ModelTask,
 )
-from kernelcast.predictor.known_launches import Answer
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Interval

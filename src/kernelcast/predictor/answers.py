@@ -24,11 +24,11 @@ from kernelcast.predictor.answering.evidence import (
     check_history,
     measure_launch,
 )
-from kernelcast.predictor.answering.kernel_sizes import KernelSizes, know_estimate
+from kernelcast.predictor.answering.kernel_sizes import know_estimate, name_size
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.launch_request import LaunchRequest, name_asked
 from kernelcast.predictor.answering.learned import KnownCorrection, Learned, ask, list_sizes
-from kernelcast.predictor.answering.memory import Memory, SamplesStore
+from kernelcast.predictor.answering.memory import Answer, KnownLaunch, Memory, SamplesStore
 from kernelcast.predictor.answering.plausibility import expect
 from kernelcast.predictor.answering.policy import BUSY, Policy, hold
 from kernelcast.predictor.answering.tasks import (
@@ -38,7 +38,6 @@ from kernelcast.predictor.answering.tasks import (
     append_moments,
 )
 from kernelcast.predictor.answering.trained_models import TrainedModels
-from kernelcast.predictor.known_launches import Answer, KnownLaunch, KnownLaunches
 from kernelcast.records.contention import list_contention
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceError, KernelcastError
@@ -77,20 +76,17 @@ class Answers:
     """Is told of a device whose driver is another than it was."""
     note_asked: Callable[[LaunchRequest, KnownLaunch], None] = lambda *_: None
     """Is told of each launch that was answered and is remembered."""
-    launches: KnownLaunches = field(default_factory=KnownLaunches)
-    sizes: KernelSizes = field(init=False)
     evidence: EvidenceMaker = field(init=False)
     _busy: dict[str, threading.Lock] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.sizes = KernelSizes(self.memory.recall_kernel)
         self.evidence = EvidenceMaker(
-            trained_models=self.trained_models, sizes=self.sizes, foretell=self.foretell
+            trained_models=self.trained_models, memory=self.memory, foretell=self.foretell
         )
 
     def recall(self, problem: Problem, device: object) -> Estimate | None:
         """Find the answer to the very same object; None where it has to be made anew."""
-        known = self.launches.recall(name_asked(problem, device))
+        known = self.memory.find_asked(name_asked(problem, device))
         if known is None or known.stamp != self._stamp(known.identity):
             return None
         return known.answer
@@ -106,7 +102,7 @@ class Answers:
             self._compose(request, known)
         if request.remembers:
             if request.name is not None:
-                self.launches.remember(request.name, known)
+                self.memory.keep_asked(request.name, known)
             self.note_asked(request, known)
         return known
 
@@ -234,7 +230,7 @@ class Answers:
 
     def take(self, identity: LaunchIdentity, seen: Seen) -> frozenset[ObservationFlag]:
         """Judge an observation of a launch, and change its answer accordingly."""
-        known = self.launches.find(identity)
+        known = self.memory.find(identity)
         with known.lock:
             history = self._recall(known, self.policy)
             verdict = history.add(seen)
@@ -249,12 +245,13 @@ class Answers:
         return verdict.flags
 
     def _stamp(self, identity: LaunchIdentity) -> tuple[int, int]:
-        return self.trained_models.generation, self.sizes.find_version(identity)
+        kernel = self.memory.find_kernel(identity.kernel.digest, identity.device)
+        return self.trained_models.generation, kernel.version
 
     def _find(self, request: LaunchRequest) -> KnownLaunch:
         identity = request.identify()
         if request.remembers:
-            return self.launches.find(identity)
+            return self.memory.find(identity)
         return KnownLaunch(identity=identity)
 
     def _refresh(self, known: KnownLaunch) -> None:
@@ -346,7 +343,7 @@ class Answers:
             self.take_driver(ran.device)
         identity = ran.identify()
         if request.remembers:
-            known = self.launches.join(known, identity)
+            known = self.memory.join(known, identity)
         elif identity.key != known.identity.key:
             known.identity, known.history = identity, None
         with known.lock:
@@ -413,10 +410,12 @@ class Answers:
         if learned.log_factor is not None:
             fused = replace(fused, log_seconds=fused.log_seconds + learned.log_factor)
             learned_s = fused.seconds
-        self.sizes.learn_source(identity, depends_on_contents=outcome.depends_on_contents)
+        kernel = self.memory.find_kernel(identity.kernel.digest, identity.device)
+        if outcome.depends_on_contents is not None:
+            kernel.depends_on_contents = outcome.depends_on_contents
         if outcome.moments:
             size = know_estimate(evidence.model, work, fused)
-            self.sizes.estimate(identity, size, outcome.moments)
+            kernel.estimate(name_size(identity), size, outcome.moments)
         told = estimate.explain()
         notes = (*told.notes, *(facts.notes if facts else ()))
         estimate = replace(estimate, identity=identity, explanation=replace(told, notes=notes))
@@ -447,15 +446,15 @@ class Answers:
         found = ask(evidence.model, evidence.facts, outcome.row, said)
         sizes = list_sizes(request.problem)
         if found.log_factor is not None and sizes is not None:
-            kernel = self.sizes.find(request.kernel_key)
+            kernel = self.memory.find_kernel(request.problem.kernel.digest, request.device)
             local = request.problem.ndrange.local_size
             kernel.corrections[local] = KnownCorrection(evidence.model, sizes, found)
         return found
 
     def _recall_correction(self, request: LaunchRequest) -> Learned | None:
         """Find what was learned of a size of a live launch's kernel near by."""
-        corrections = self.sizes.find(request.kernel_key).corrections
-        known = corrections.get(request.problem.ndrange.local_size)
+        kernel = self.memory.find_kernel(request.problem.kernel.digest, request.device)
+        known = kernel.corrections.get(request.problem.ndrange.local_size)
         model = self.trained_models.find_evidence(request.device).model
         return known.learned if known is not None and known.serves(request, model) else None
 
@@ -471,7 +470,9 @@ class Answers:
         )
         task = replace(request.ask_model(), wants_values=asks_static)
         outcome = request.executor.model(task, timeout_s=policy.timeout_s, report=request.report)
-        self.sizes.learn_source(identity, depends_on_contents=outcome.depends_on_contents)
+        if outcome.depends_on_contents is not None:
+            kernel = self.memory.find_kernel(identity.kernel.digest, identity.device)
+            kernel.depends_on_contents = outcome.depends_on_contents
         is_wanted = policy.methods.uses(Tier.ANALYTIC)
         found = outcome.analytic if is_wanted else None
         basis = self._describe(request, identity, found, outcome.notes)
@@ -553,7 +554,7 @@ class Answers:
             known.sampled = made
             expected = expect(made, by_clock=known.outcome is not None and known.outcome.by_clock)
             if made.identity is not None:
-                self.memory.keep_expected(made.identity, expected)
+                self.memory.find(made.identity).expected = expected
             history.expect(expected)
         if known.absence is None or (len(history) and _counts_history(policy)):
             remembered = self.evidence.weigh_history(history, policy, device)

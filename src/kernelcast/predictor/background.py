@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 
 from kernelcast.predictor.answering.composing import explain_unsampled
 from kernelcast.predictor.answering.launch_request import LaunchRequest, Pair, RequestReader
+from kernelcast.predictor.answering.memory import KnownLaunch
 from kernelcast.predictor.answering.policy import Policy, TimeLimit
 from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answers import Answers, is_open
-from kernelcast.predictor.known_launches import KnownLaunch
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError, NoAnswerYetError
 from kernelcast.records.estimates import Estimate

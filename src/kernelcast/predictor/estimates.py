@@ -17,9 +17,9 @@ from kernelcast.launches.settings import (
     check_timeout,
     name_stages,
 )
+from kernelcast.predictor.answering.memory import Answer
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.processes import WarmProcesses
-from kernelcast.predictor.known_launches import Answer
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError, UnknownDeviceError

@@ -18,13 +18,12 @@ from kernelcast.predictor.answering.launch_request import (
     check_device_ids,
     refuse,
 )
-from kernelcast.predictor.answering.memory import Memory, SamplesStore
+from kernelcast.predictor.answering.memory import Answer, Memory, SamplesStore
 from kernelcast.predictor.answering.policy import MethodChoice, Policy, TimeLimit
 from kernelcast.predictor.answering.processes import Executor, ReportProgress, WarmProcesses
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.answers import Answers
 from kernelcast.predictor.background import AskedLaunch, Asker, Refiner
-from kernelcast.predictor.known_launches import Answer
 from kernelcast.predictor.launch_estimates import (
     FastestLaunch,
     LaunchEstimate,
@@ -344,7 +343,7 @@ class Predictor:
             If that is not known, as where the store does not answer.
         """
         if isinstance(launch, LaunchIdentity):
-            return self._memory.recall_named(launch)
+            return self._memory.recall(launch, by_key=True)
         request = self._reader.read(launch, device, policy=policy or self._policy, remembers=False)
         return self._answers.recall_history(request)
 
@@ -475,7 +474,7 @@ class Predictor:
     def _take_driver(self, device: DeviceDescription) -> None:
         """Forget what another driver of the device has done."""
         self._reader.replace_device(device)
-        self._answers.launches.forget_device(device.id)
+        self._memory.forget_device(device.id)
 
 
 def _weigh(

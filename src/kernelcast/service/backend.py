@@ -11,13 +11,13 @@ from kernelcast.launches.devices import list_descriptions, pick_devices
 from kernelcast.launches.machines import machine_path
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.launch_history import LaunchHistory, update_doubts
+from kernelcast.predictor.answering.memory import Answer
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
 from kernelcast.predictor.answering.processes import (
     CallerProcesses,
     Executor,
     asked_by,
 )
-from kernelcast.predictor.known_launches import Answer
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import (

@@ -15,7 +15,7 @@ from typing import Any, Final
 from cachetools import FIFOCache
 
 from kernelcast.predictor.answering.composing import explain_unsampled
-from kernelcast.predictor.known_launches import Answer
+from kernelcast.predictor.answering.memory import Answer
 from kernelcast.records.contention import HOLDS_S
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate

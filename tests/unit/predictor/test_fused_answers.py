@@ -14,7 +14,7 @@ from kernelcast.models.evidence.calibration import calibrate
 from kernelcast.models.evidence.sizes import KnownSize
 from kernelcast.models.evidence.stored import publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles
-from kernelcast.predictor.answering.kernel_sizes import KernelSizes, SizeKey, Work
+from kernelcast.predictor.answering.kernel_sizes import KnownKernel, SizeKey, Work, name_size
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.predictor.replaying import replay
@@ -178,17 +178,14 @@ def test_what_others_observe_is_seen_at_the_next_question(
 
 def test_measures_that_a_launch_lacks_are_left_out() -> None:
     """A launch of which the work-items alone are known is compared by them."""
-    sizes = KernelSizes(lambda _: {})
-    model, kernel = calibrate(make_rows()), make_launch(1)
-    sizes.learn_source(kernel, depends_on_contents=False)
+    kernel, launch = KnownKernel(dict, depends_on_contents=False), name_size(make_launch(1))
     for number, items in ((2, 1e6), (3, 2e6)):
         logs = (math.log(items), math.log(1e3 / items), math.nan, math.nan)
-        other = replace(kernel, arguments_digest=f"{number}" * 64)
         history = LaunchHistory()
         history.add(Seen(seconds=1e-7 * items))
-        sizes.observe(other, Work(logs=logs), history)
+        kernel.observe((launch[0], f"{number}" * 64), Work(logs=logs), history)
     asked = Work(logs=(math.log(4e6), math.nan, math.nan, math.nan))
-    piece = sizes.ask(kernel, asked, model, {})
+    piece = kernel.ask(launch, asked, calibrate(make_rows()), {})
     assert piece is not None
     assert math.exp(piece.log_seconds) == pytest.approx(0.4, rel=0.1)
     assert "work_items" in piece.note
@@ -196,15 +193,11 @@ def test_measures_that_a_launch_lacks_are_left_out() -> None:
 
 def test_an_estimate_tells_of_others_and_not_of_itself() -> None:
     """Hears the same of others before and after a launch is estimated; others hear of it."""
-    model, names = calibrate(make_rows()), iter(range(1, 5))
-    sizes = KernelSizes(lambda _: {})
-    launches = {
-        items: replace(make_launch(1), arguments_digest=f"{next(names)}" * 64)
-        for items in (1e6, 2e6, 4e6)
-    }
+    model, kernel = calibrate(make_rows()), KnownKernel(dict, depends_on_contents=False)
+    ndrange = make_launch(1).ndrange
 
     def ask(items: float) -> float | None:
-        piece = sizes.ask(launches[items], work(items), model, {})
+        piece = kernel.ask((ndrange, str(items)), work(items), model, {})
         return None if piece is None else piece.log_seconds
 
     def work(items: float) -> Work:
@@ -214,9 +207,8 @@ def test_an_estimate_tells_of_others_and_not_of_itself() -> None:
         size = KnownSize(
             log_work=work(items).logs, log_seconds=math.log(seconds), noise=0.1, at_s=0
         )
-        sizes.estimate(launches[items], size, ())
+        kernel.estimate((ndrange, str(items)), size, ())
 
-    sizes.learn_source(launches[1e6], depends_on_contents=False)
     estimate(1e6, 0.1)
     before = ask(2e6)
     estimate(2e6, 0.9)
@@ -232,17 +224,16 @@ def test_an_estimate_tells_of_others_and_not_of_itself() -> None:
 
 def test_sizes_that_the_store_lost_are_forgotten() -> None:
     """Notices what other processes have observed, and what was removed."""
-    kernel, clock = make_launch(1), SettableClock()
+    clock, launch = SettableClock(), name_size(make_launch(1))
     stored: dict[SizeKey, LaunchHistory] = {}
-    sizes = KernelSizes(lambda _: dict(stored), clock=clock)
-    sizes.learn_source(kernel, depends_on_contents=False)
-    assert not sizes.has_observed(kernel)
+    kernel = KnownKernel(lambda: dict(stored), clock=clock)
+    assert not kernel.count_observed(launch)
     history = LaunchHistory()
     history.add(Seen(seconds=0.1))
     stored[NDRange(global_size=(640,), local_size=(64,)), "a" * 64] = history
-    assert not sizes.has_observed(kernel)
+    assert not kernel.count_observed(launch)
     clock.now_s += 10.0
-    assert sizes.has_observed(kernel)
+    assert kernel.count_observed(launch) == 1
     stored.clear()
     clock.now_s += 10.0
-    assert not sizes.has_observed(kernel)
+    assert not kernel.count_observed(launch)

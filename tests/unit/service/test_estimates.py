@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.predictor.known_launches import Answer
+from kernelcast.predictor.answering.memory import Answer
 from kernelcast.records.errors import (
     CompileError,
     EstimateTimeoutError,

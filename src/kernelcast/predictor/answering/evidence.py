@@ -24,13 +24,14 @@ from kernelcast.models.evidence.model import (
 from kernelcast.models.evidence.sizes import measure_work
 from kernelcast.predictor.answering.composing import NOTHING, Basis, Remembered
 from kernelcast.predictor.answering.kernel_sizes import (
-    KernelSizes,
+    KnownKernel,
     Work,
     count_items,
-    name_kernel,
+    name_size,
 )
 from kernelcast.predictor.answering.launch_history import NOT_BELIEVED, LaunchHistory
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
+from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.plausibility import (
     MODEL,
     Expected,
@@ -67,7 +68,7 @@ class EvidenceMaker:
     """Makes pieces; threads may share one."""
 
     trained_models: TrainedModels
-    sizes: KernelSizes
+    memory: Memory
     foretell: Foretell | None = None
     new_s: dict[str, float] = field(default_factory=dict)
     """Host time that the sampling of the last new kernel of a device took beside its samples."""
@@ -103,7 +104,7 @@ class EvidenceMaker:
     ) -> list[Piece]:
         """Make pieces of samples, less what the sampler got wrong of the kernel's other sizes."""
         model = self.trained_models.find_evidence(device).model
-        past = self.sizes.judge_past(identity, model)
+        past = self._find_kernel(identity).judge_past(name_size(identity), model)
         told = fmean([one.log_seconds for one in moments]) if moments else None
         fresh_s = time.time() - 10.0  # an answer takes its own samples meanwhile
         return [
@@ -142,8 +143,8 @@ class EvidenceMaker:
     ) -> tuple[Piece, ...]:
         if basis.work is None or not policy.methods.uses(Tier.SIZES):
             return ()
-        piece = self.sizes.ask(
-            identity,
+        piece = self._find_kernel(identity).ask(
+            name_size(identity),
             basis.work,
             basis.evidence.model,
             _find_caches(identity.device.id),
@@ -156,18 +157,21 @@ class EvidenceMaker:
         return self.has_sizes(identity, policy) and bool(self.ask_sizes(basis, identity, policy))
 
     def has_sizes(self, identity: LaunchIdentity, policy: Policy) -> bool:
+        """Tell whether another size of the kernel was observed, and contents do not matter."""
+        kernel = self._find_kernel(identity)
         return (
             identity.ndrange is not None
             and identity.ndrange.local_size is not None
             and policy.settings.uses_history
             and policy.methods.uses(Tier.SIZES)
-            and self.sizes.has_observed(identity)
+            and kernel.depends_on_contents is False
+            and kernel.count_observed(name_size(identity)) > 0
         )
 
     def note_overhead(self, outcome: EstimateOutcome) -> None:
         """Keep what a sampling took beside its samples, less what another size need not pay."""
         one, device = outcome.estimate, outcome.recording.device
-        kernel = self.sizes.find((outcome.recording.kernel_digest, device.id, device.driver))
+        kernel = self.memory.find_kernel(outcome.recording.kernel_digest, device)
         beside_s = one.overhead_seconds - MOMENTS_APART_S * (len(outcome.moments) - 1)
         # The first sampling opens the device, and tries it out.
         most_s = math.inf if device.id in self.new_s else USUAL_OVERHEAD_S
@@ -204,7 +208,7 @@ class EvidenceMaker:
         return choose_moments(pieces, model, settings, overhead_s)
 
     def _find_overhead(self, identity: LaunchIdentity, usual_s: float) -> float:
-        known_s = self.sizes.find(name_kernel(identity)).overhead_s
+        known_s = self._find_kernel(identity).overhead_s
         return usual_s if known_s is None else known_s
 
     def choose_moments(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> int:
@@ -216,7 +220,8 @@ class EvidenceMaker:
         if not pieces:
             return most
         # Of fewer observed sizes, none tells which is wrong: the launch is sampled.
-        is_strong = self.has_sizes(identity, policy) and self.sizes.count_observed(identity) >= 3
+        observed = self._find_kernel(identity).count_observed(name_size(identity))
+        is_strong = self.has_sizes(identity, policy) and observed >= 3
         model = basis.evidence.model
         overhead_s = self._find_overhead(identity, USUAL_OVERHEAD_S)
         chosen = choose_moments(pieces, model, settings, overhead_s)
@@ -226,7 +231,10 @@ class EvidenceMaker:
         ndrange = identity.ndrange
         if ndrange is not None and ndrange.local_size is not None:
             work = work or count_items(ndrange, identity.parameters.get(INSTRUCTIONS))
-            self.sizes.observe(identity, work, history)
+            self._find_kernel(identity).observe(name_size(identity), work, history)
+
+    def _find_kernel(self, identity: LaunchIdentity) -> KnownKernel:
+        return self.memory.find_kernel(identity.kernel.digest, identity.device)
 
 
 def measure_launch(

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from cachetools import LRUCache
-
 from kernelcast.models.evidence.fusion import FusedEstimate, Piece
 from kernelcast.models.evidence.model import EvidenceModel, SampledMoment
 from kernelcast.models.evidence.sizes import MEASURES, KnownSize, tabulate_sizes
@@ -22,7 +20,6 @@ from kernelcast.records.ndrange import NDRange
 _ITEMS, _INSTRUCTIONS = MEASURES.index("work_items"), MEASURES.index("instructions")
 _MOST_SIZES = 64
 
-KernelKey = tuple[str, str, str]
 SizeKey = tuple[NDRange | None, str]
 """Index space and digest of the arguments, whatever the kernel is called."""
 T = TypeVar("T")
@@ -35,10 +32,6 @@ class Work:
     logs: tuple[float, ...]
     """Natural logarithms of `MEASURES`; NaN where one but the first is not known."""
     working_set_bytes: float = math.nan
-
-
-def name_kernel(launch: LaunchIdentity) -> KernelKey:
-    return launch.kernel.digest, launch.device.id, launch.device.driver
 
 
 def name_size(launch: LaunchIdentity) -> SizeKey:
@@ -60,16 +53,19 @@ def count_items(
 _versions = itertools.count()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class KnownKernel:
-    """What is known of one kernel on one device beside its launches."""
+    """What is known of one kernel on one device beside its launches; threads share one."""
 
+    read_stored: Callable[[], Mapping[SizeKey, LaunchHistory]]
+    clock: Callable[[], float] = time.monotonic
     stored: dict[SizeKey, KnownSize] = field(default_factory=dict)
     own: dict[SizeKey, KnownSize] = field(default_factory=dict)
     """Sizes that were observed here since the store was read."""
     estimated: dict[SizeKey, KnownSize] = field(default_factory=dict)
     sampled: dict[SizeKey, tuple[SampledMoment, ...]] = field(default_factory=dict)
     depends_on_contents: bool | None = None
+    """As the source tells, where it was read."""
     asked_s: float = -math.inf
     version: int = field(default_factory=_versions.__next__)
     """Another one once answers of the kernel's launches have to be made anew."""
@@ -77,96 +73,53 @@ class KnownKernel:
     """The last learned correction by local size."""
     overhead_s: float | None = None
     """Host time that the last sampling took beside its samples, in seconds, builds left out."""
+    lock: threading.RLock = field(default_factory=threading.RLock)
 
     @property
     def observed(self) -> dict[SizeKey, KnownSize]:
         return {**self.stored, **self.own}
 
+    def count_observed(self, key: SizeKey) -> int:
+        """Count the other sizes that were observed."""
+        self._refresh()
+        with self.lock:
+            return len(self.observed.keys() - {key})
 
-class KernelSizes:
-    """Sizes of kernels; threads share one."""
-
-    def __init__(
-        self,
-        read_stored: Callable[[LaunchIdentity], Mapping[SizeKey, LaunchHistory]],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._read_stored = read_stored
-        self._clock = clock
-        self._kernels: LRUCache[KernelKey, KnownKernel] = LRUCache(1000)
-        self._lock = threading.RLock()
-
-    def has_observed(self, launch: LaunchIdentity) -> bool:
-        """Tell whether another size of the kernel was observed, and contents do not matter."""
-        kernel = self.find(name_kernel(launch))
-        return kernel.depends_on_contents is False and self.count_observed(launch) > 0
-
-    def count_observed(self, launch: LaunchIdentity) -> int:
-        kernel = self.find(name_kernel(launch))
-        self._refresh(kernel, launch)
-        with self._lock:
-            return len(kernel.observed.keys() - {name_size(launch)})
-
-    def learn_source(self, launch: LaunchIdentity, *, depends_on_contents: bool | None) -> None:
-        if depends_on_contents is not None:
-            with self._lock:
-                self.find(name_kernel(launch)).depends_on_contents = depends_on_contents
-
-    def find(self, key: KernelKey) -> KnownKernel:
-        with self._lock:
-            found = self._kernels.get(key)
-            if found is None:
-                found = self._kernels[key] = KnownKernel()
-            return found
-
-    def find_version(self, launch: LaunchIdentity) -> int:
-        """Give a number that changes once answers of the kernel have to be made anew."""
-        return self.find(name_kernel(launch)).version
-
-    def observe(self, launch: LaunchIdentity, work: Work, history: LaunchHistory) -> None:
-        known, key = _know_history(work, history), name_size(launch)
-        with self._lock:
-            kernel = self.find(name_kernel(launch))
-            before = kernel.observed.get(key)
-            kernel.stored.pop(key, None)
-            kernel.own.pop(key, None)
+    def observe(self, key: SizeKey, work: Work, history: LaunchHistory) -> None:
+        known = _know_history(work, history)
+        with self.lock:
+            before = self.observed.get(key)
+            self.stored.pop(key, None)
+            self.own.pop(key, None)
             if known is not None:
-                _put(kernel.own, key, known)
+                _put(self.own, key, known)
                 # A size that moved by less changes no other's answer.
                 if before is not None and abs(known.log_seconds - before.log_seconds) < 0.01:
                     return
             elif before is None:
                 return
-            if kernel.depends_on_contents is False:
-                kernel.version = next(_versions)
+            if self.depends_on_contents is False:
+                self.version = next(_versions)
 
-    def estimate(
-        self,
-        launch: LaunchIdentity,
-        known: KnownSize,
-        moments: tuple[SampledMoment, ...],
-    ) -> None:
-        with self._lock:
-            kernel, key = self.find(name_kernel(launch)), name_size(launch)
-            _put(kernel.estimated, key, known)
-            _put(kernel.sampled, key, moments)
+    def estimate(self, key: SizeKey, known: KnownSize, moments: tuple[SampledMoment, ...]) -> None:
+        with self.lock:
+            _put(self.estimated, key, known)
+            _put(self.sampled, key, moments)
 
-    def judge_past(self, launch: LaunchIdentity, model: EvidenceModel) -> list[float]:
+    def judge_past(self, key: SizeKey, model: EvidenceModel) -> list[float]:
         """Give how samples of other sizes erred that were observed since."""
-        with self._lock:
-            kernel, own = self.find(name_kernel(launch)), name_size(launch)
-            observed = kernel.observed
+        with self.lock:
+            observed = self.observed
             return [
                 model.judge_samples(one, known.log_seconds)
-                for key, moments in kernel.sampled.items()
-                if key != own and (known := observed.get(key)) is not None
+                for other, moments in self.sampled.items()
+                if other != key and (known := observed.get(other)) is not None
                 for one in moments
             ]
 
     def ask(
         self,
-        launch: LaunchIdentity,
+        key: SizeKey,
         work: Work,
         model: EvidenceModel,
         caches: Mapping[str, float],
@@ -174,16 +127,15 @@ class KernelSizes:
         with_observed: bool = True,
     ) -> Piece | None:
         """Make a piece of what other sizes say: observed ones, else those that were estimated."""
-        kernel, key = self.find(name_kernel(launch)), name_size(launch)
-        if kernel.depends_on_contents is not False:
+        if self.depends_on_contents is not False:
             return None
         if with_observed:
-            self._refresh(kernel, launch)
+            self._refresh()
         counted = work.logs[_INSTRUCTIONS]
         decides_instructions = not (math.isnan(counted) or counted == work.logs[_ITEMS])
-        with self._lock:
+        with self.lock:
             for is_observed in (True, False) if with_observed else (False,):
-                known = kernel.observed if is_observed else kernel.estimated
+                known = self.observed if is_observed else self.estimated
                 others = [
                     _complete(one, work)
                     for other, one in known.items()
@@ -197,20 +149,20 @@ class KernelSizes:
                     return model.weigh_sizes(answer, is_observed=is_observed)
         return None
 
-    def _refresh(self, kernel: KnownKernel, launch: LaunchIdentity) -> None:
-        """Take what other processes have observed of a kernel meanwhile."""
-        now_s = self._clock()
-        with self._lock:
+    def _refresh(self) -> None:
+        """Take what other processes have observed of the kernel meanwhile."""
+        now_s = self.clock()
+        with self.lock:
             # Other processes observe too: the store is asked again after 5 s.
-            if now_s < kernel.asked_s + 5.0:
+            if now_s < self.asked_s + 5.0:
                 return
-            kernel.asked_s = now_s
+            self.asked_s = now_s
         try:
-            histories = self._read_stored(launch)
+            histories = self.read_stored()
         except KernelcastError:  # a request for the launch itself reports it
             return
-        with self._lock:
-            observed, found = kernel.observed, dict[SizeKey, KnownSize]()
+        with self.lock:
+            observed, found = self.observed, dict[SizeKey, KnownSize]()
             for key, history in histories.items():
                 before = observed.get(key)
                 if before is not None:
@@ -223,10 +175,10 @@ class KernelSizes:
                 if known is not None:
                     found[key] = known
             newest = sorted(found.items(), key=lambda one: one[1].at_s)[-_MOST_SIZES:]
-            kernel.stored = found = dict(newest)
-            kernel.own = {
+            self.stored = found = dict(newest)
+            self.own = {
                 key: one
-                for key, one in kernel.own.items()
+                for key, one in self.own.items()
                 if key not in found or one.at_s > found[key].at_s
             }
 

@@ -103,11 +103,6 @@ class LaunchRequest:
     def __post_init__(self) -> None:
         object.__setattr__(self, "problem", self.problem.on(self.device))
 
-    @property
-    def kernel_key(self) -> tuple[str, str, str]:
-        """The kernel on its device, as `kernel_sizes.name_kernel` names it."""
-        return self.problem.kernel.digest, self.device.id, self.device.driver
-
     def identify(self) -> LaunchIdentity:
         """Say what the launch is remembered under; `InputError` where a file cannot be read."""
         problem, policy = self.problem, self.policy

@@ -1,16 +1,18 @@
-"""What estimates know from before: the store of observations, and kept samples of launches.
+"""What estimates know from before: launches, their kernels, stored observations, kept samples.
 
-A store that cannot be read costs an explanation, never an estimate; it is opened when first needed,
-made when first written. Samples are kept in a file for each launch, contents of buffers included,
-and version of the code; what they say fades with the time that has passed since.
+Launches and kernels that were not asked for longest are forgotten where they are many. A store that
+cannot be read costs an explanation, never an estimate; it is opened when first needed, made when
+first written. Samples are kept in a file for each launch, contents of buffers included, and version
+of the code; what they say fades with the time that has passed since.
 """
 
 import hashlib
 import logging
 import threading
 import time
-from dataclasses import replace
-from functools import cache
+from collections.abc import Callable, Hashable
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,21 +21,25 @@ from cachetools import LRUCache
 
 from kernelcast.launches.data_folder import choose_store, data_folder
 from kernelcast.launches.machines import find_sound_machine
-from kernelcast.predictor.answering.kernel_sizes import SizeKey
+from kernelcast.launches.recordings import Recording
+from kernelcast.models.evidence.fusion import Piece
+from kernelcast.predictor.answering.composing import Basis, Remembered
+from kernelcast.predictor.answering.kernel_sizes import KnownKernel, SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
-from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
+from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, AskedName, LaunchRequest
 from kernelcast.predictor.answering.plausibility import Expected, Plausible, doubt_launch
 from kernelcast.predictor.answering.tasks import EstimateOutcome
+from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.launch_identity import LaunchIdentity
-from kernelcast.records.ndrange import NDRange
+from kernelcast.records.estimates import Estimate
+from kernelcast.records.launch_identity import DeviceIdentity, LaunchIdentity
 from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.records.private_files import keep_among
 from kernelcast.workers.decoding import NotDecodableError, decode
 from kernelcast.workers.encoding import encode
 
 if TYPE_CHECKING:
-    from kernelcast.training_data.store import Selection, Store
+    from kernelcast.training_data.store import Store
 
 _COLUMNS = ("key", "measured_at_us", "seconds", "noise", "run_count", "flags", "linear_s")
 _COUNTING: Final[dict[str, Any]] = {
@@ -41,11 +47,59 @@ _COUNTING: Final[dict[str, Any]] = {
     "without_flags": frozenset({ObservationFlag.CONTAMINATED}),
 }
 
-_Launch = tuple[str, str, str, NDRange | None, str]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An estimate with the raw samples behind it; one without samples has none."""
+
+    estimate: Estimate
+    recording: Recording | None
+    refine: "Callable[[], Answer] | None" = field(default=None, compare=False, repr=False)
+    """Samples once more, and gives the better answer; None where that would not make it better."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class KnownLaunch:
+    """One launch on one device."""
+
+    identity: LaunchIdentity
+    """The launch, local size chosen where that is known."""
+    device: DeviceDescription | None = None
+    """The device, where the launch was asked for."""
+    answer: Estimate | None = None
+    """What is answered until something changes."""
+    basis: Basis | None = None
+    """What is known beside its observations."""
+    sampled: Estimate | None = None
+    """The answer by that."""
+    pieces: tuple[Piece, ...] = ()
+    outcome: EstimateOutcome | None = None
+    history: LaunchHistory | None = None
+    expected: Expected | None = None
+    """What the last answer said that rests on no observation, to hold those against it."""
+    absence: Remembered | None = None
+    """Why the store has nothing to say, where that is known."""
+    stamp: tuple[int, int] = (-1, -1)
+    """Of the models and of the kernel's other sizes that the answer was made with."""
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    sampling: threading.RLock = field(default_factory=threading.RLock)
+    """For the fields, and for the thread that makes the answer."""
+
+    def take_samples(self, outcome: EstimateOutcome) -> None:
+        """Take other samples; the answer has to be made anew."""
+        with self.lock:
+            self.outcome = outcome
+            self.answer = self.sampled = self.basis = None
+
+    def record(self) -> Recording | None:
+        """Give the samples, with all that the answer was put together of; None without any."""
+        if self.outcome is None or not self.outcome.recording.runs:
+            return None
+        return replace(self.outcome.recording, pieces=tuple(asdict(one) for one in self.pieces))
 
 
 class Memory:
-    """What was observed and estimated before."""
+    """Launches and kernels that were met, and what the store tells of them; threads share one."""
 
     def __init__(self, place: "Store | str | Path | None" = None) -> None:
         self._place: str | Path | None = None
@@ -56,7 +110,11 @@ class Memory:
             self._store = place
         self._is_ours = self._store is None
         self._lock = threading.Lock()
-        self._expected: LRUCache[_Launch, Expected] = LRUCache(10_000)
+        self._launches: LRUCache[Hashable, KnownLaunch] = LRUCache(10_000)
+        self._asked: LRUCache[Hashable, tuple[AskedName, KnownLaunch]] = LRUCache(10_000)
+        self._kernels: LRUCache[Hashable, KnownKernel] = LRUCache(1000)
+        self._met = threading.Lock()
+        """For these three; the other lock is the store's."""
 
     def open(self, *, may_create: bool) -> "Store | None":
         """Give the store; None where there is none and none may be made."""
@@ -77,70 +135,101 @@ class Memory:
             if self._store is not None and self._is_ours:
                 self._store.close()
 
-    def keep_expected(self, identity: LaunchIdentity, expected: Expected) -> None:
-        """Remember what an answer says that rests on no observation, to hold those against it."""
-        with self._lock:
-            self._expected[_name(identity)] = expected
+    def find_asked(self, name: AskedName) -> KnownLaunch | None:
+        """Find the launch that the same object was; None where its files have changed."""
+        with self._met:
+            asked, known = self._asked.get(name.key, (None, None))
+        return known if asked is not None and asked.files == name.files else None
 
-    def recall(self, identity: LaunchIdentity) -> LaunchHistory:
-        """Give what was collected or observed of exactly this launch."""
-        if identity.ndrange is None or identity.ndrange.local_size is None:
-            return self._read(identity, None)
-        if self.open(may_create=False) is None:
-            return self._read(identity, None)
-        from kernelcast.training_data.store.schema import Selection, dump_ndrange
+    def keep_asked(self, name: AskedName, known: KnownLaunch) -> None:
+        with self._met:
+            self._asked[name.key] = name, known
 
-        wanted = Selection(
-            kernel_digests=(identity.kernel.digest,),
-            device_ids=(identity.device.id,),
-            drivers=(identity.device.driver,),
-            ndranges=(str(dump_ndrange(identity.ndrange)),),
-            arguments_digests=(identity.arguments_digest,),
-        )
-        return self._read(identity, wanted)
+    def find(self, identity: LaunchIdentity) -> KnownLaunch:
+        own = _name(identity)
+        with self._met:
+            known = self._launches.get(own)
+            if known is None:
+                known = self._launches[own] = KnownLaunch(identity=identity)
+            return known
 
-    def recall_named(self, identity: LaunchIdentity) -> LaunchHistory:
-        """Give the same of a kernel of this name only: an index has them, among however many."""
-        from kernelcast.training_data.store.schema import Selection
+    def join(self, known: KnownLaunch, identity: LaunchIdentity) -> KnownLaunch:
+        """Say under which identity a launch really ran: its local size was chosen by the device."""
+        own, before = _name(identity), _name(known.identity)
+        if own == before:
+            return known
+        with self._met:
+            other = self._launches.setdefault(own, known)
+            self._launches[before] = other
+        if other is known:
+            known.identity = identity
+            known.history = None
+        return other
 
-        history = self._read(identity, Selection(launch_keys=(identity.key,)))
-        machine = find_sound_machine(identity.device.id)
-        history.hold_against(replace(history.known, launch=doubt_launch(machine)))
-        return history
+    def find_kernel(self, digest: str, device: DeviceDescription | DeviceIdentity) -> KnownKernel:
+        """Find what is known of a kernel's other sizes on a device, with its driver."""
+        key = (digest, device.id, device.driver)
+        with self._met:
+            kernel = self._kernels.get(key)
+            if kernel is None:
+                kernel = self._kernels[key] = KnownKernel(partial(self._read_sizes, *key))
+            return kernel
 
-    def _read(self, identity: LaunchIdentity, wanted: "Selection | None") -> LaunchHistory:
-        with self._lock:
-            told = self._expected.get(_name(identity))
+    def forget_device(self, device_id: str) -> None:
+        """Forget the launches of a device: its driver is another now."""
+        with self._met:
+            for key, one in [*self._launches.items()]:
+                if one.identity.device.id == device_id:
+                    del self._launches[key]
+            self._asked.clear()
+
+    def recall(self, identity: LaunchIdentity, *, by_key: bool = False) -> LaunchHistory:
+        """Give what was collected or observed of exactly this launch.
+
+        By its key, an index has them among however many, of a kernel of this name only.
+        """
+        with self._met:
+            known = self._launches.get(_name(identity))
+        told = None if known is None else known.expected
         expected: tuple[Expected, ...] = () if told is None else (told,)
         history = LaunchHistory(known=Plausible(expected=expected))
-        store = None if wanted is None else self.open(may_create=False)
-        if store is None or wanted is None:
-            return history
-        wanted = replace(wanted, **_COUNTING)
-        # Older observations of a launch say nothing more about it.
-        rows = store.read_newest(wanted, _COLUMNS, most=200)
-        # Estimates that came with observations: the last few.
-        stored = list(dict.fromkeys(row.linear_s for row in rows if row.linear_s))[-3:]
-        expected += tuple(Expected(seconds=seconds) for seconds in stored)
-        history.known = Plausible(expected=expected)
-        for row in rows:
-            history.add(_see(row))
+        has_local_size = identity.ndrange is not None and identity.ndrange.local_size is not None
+        store = self.open(may_create=False) if by_key or has_local_size else None
+        if store is not None:
+            from kernelcast.training_data.store.schema import Selection, dump_ndrange
+
+            wanted = Selection(launch_keys=(identity.key,), **_COUNTING)
+            if not by_key and identity.ndrange is not None:
+                wanted = Selection(
+                    kernel_digests=(identity.kernel.digest,),
+                    device_ids=(identity.device.id,),
+                    drivers=(identity.device.driver,),
+                    ndranges=(str(dump_ndrange(identity.ndrange)),),
+                    arguments_digests=(identity.arguments_digest,),
+                    **_COUNTING,
+                )
+            # Older observations of a launch say nothing more about it.
+            rows = store.read_newest(wanted, _COLUMNS, most=200)
+            # Estimates that came with observations: the last few.
+            stored = list(dict.fromkeys(row.linear_s for row in rows if row.linear_s))[-3:]
+            expected += tuple(Expected(seconds=seconds) for seconds in stored)
+            history.known = Plausible(expected=expected)
+            for row in rows:
+                history.add(_see(row))
+        if by_key:
+            machine = find_sound_machine(identity.device.id)
+            history.hold_against(replace(history.known, launch=doubt_launch(machine)))
         return history
 
-    def recall_kernel(self, identity: LaunchIdentity) -> dict[SizeKey, LaunchHistory]:
-        """Give what was observed of all launches of a kernel on its device, with its driver."""
+    def _read_sizes(self, digest: str, device_id: str, driver: str) -> dict[SizeKey, LaunchHistory]:
+        """Read what was observed of all launches of a kernel on its device, with its driver."""
         store = self.open(may_create=False)
         if store is None:
             return {}
         from kernelcast.training_data.store.schema import Selection, load_mapping, load_ndrange
 
-        wanted = replace(
-            Selection(
-                kernel_digests=(identity.kernel.digest,),
-                device_ids=(identity.device.id,),
-                drivers=(identity.device.driver,),
-            ),
-            **_COUNTING,
+        wanted = Selection(
+            kernel_digests=(digest,), device_ids=(device_id,), drivers=(driver,), **_COUNTING
         )
         columns = (*_COLUMNS, "ndrange", "arguments_digest", "parameters")
         found: dict[SizeKey, LaunchHistory] = {}
@@ -170,10 +259,10 @@ def _see(row: Any) -> Seen:  # noqa: ANN401 - a row of the store
     )
 
 
-def _name(identity: LaunchIdentity) -> _Launch:
-    """Name a launch by its content, whatever its kernel is called."""
-    return (identity.kernel.digest, identity.device.id, identity.device.driver, identity.ndrange,
-            identity.arguments_digest)  # fmt: skip
+def _name(identity: LaunchIdentity) -> Hashable:
+    """Name a launch by what its key is made of: a key takes longer to make than to look up."""
+    kernel, device = identity.kernel, identity.device
+    return (kernel.digest, device.id, device.driver, identity.ndrange, identity.arguments_digest)
 
 
 _log = logging.getLogger(__name__)
