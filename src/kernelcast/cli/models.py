@@ -1,24 +1,17 @@
 """The commands of ``kernelcast models``."""
 
+import json
 from typing import Any
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present
 from kernelcast.cli.training_options import REGISTRY
+from kernelcast.models.evidence.stored import load_evidence, model_to_json
 from kernelcast.models.validation.report import summarise_report
 from kernelcast.reports.numbers import NOTHING
 from kernelcast.reports.presenter import Part, Section, Table
 from kernelcast.reports.validation import tabulate_scores
-from kernelcast.training import model_admin
-from kernelcast.training.model_admin import activate_version
-from kernelcast.training.registry import (
-    ModelVersions,
-    find_model,
-    find_version,
-    is_evidence,
-    list_models,
-    open_registry,
-)
+from kernelcast.training.registry import ModelVersions, is_evidence, open_registry
 
 
 @option.command("ls", short="List the models.")
@@ -28,7 +21,7 @@ def list_versions(
 ) -> None:
     """List the models of the registry with their versions."""
     registry = open_registry(registry_url)
-    found = list_models(registry)
+    found = registry.list_models()
     table = Table(
         columns={"model": "text", "versions": "whole", "in use": "text", "latest": "text",
                  "pinned": "text"},
@@ -55,23 +48,28 @@ def show_model(
 ) -> None:
     """Show what a model has learned from, how good it is, and what it takes."""
     registry = open_registry(registry_url)
-    versions = find_model(registry, name)
-    wanted = find_version(versions, version) if version else versions.used
+    versions = registry.find_model(name)
+    wanted = versions.choose(version)
     known = {**_versions_to_json(versions), "version": wanted}
     facts = {"model": name, "version": str(wanted), "versions": ", ".join(versions.versions)}
     if is_evidence(name):
-        found = model_admin.describe_evidence(registry, name, wanted)
+        model = load_evidence(registry, name, wanted)
+        found = {
+            "calibrated": dict(model.facts),
+            "samplers": list(model.samplers),
+            "numbers": json.loads(model_to_json(model)),
+        }
         facts |= {
             "calibrated with": _plain(found["calibrated"]), "samplers": _plain(found["samplers"])
         }  # fmt: skip
         present({**known, **found}, facts, as_json=as_json)
         return
     stored = registry.load(name, wanted)
-    learned = stored.model.describe()
+    told = stored.describe()
     facts |= {
-        "schema": f"{stored.schema.id} ({len(stored.schema.names)} features)",
-        **{key: _plain(value) for key, value in learned.items() if key != "name"},
-        "trained with": _plain(dict(stored.versions)),
+        "schema": f"{told['schema']} ({len(told['features'])} features)",
+        **{key: _plain(value) for key, value in told["learned"].items() if key != "name"},
+        "trained with": _plain(told["trained_with"]),
     }
     report = stored.report
     parts: list[Part] = [facts, "was not validated"]
@@ -82,10 +80,7 @@ def show_model(
         ]
     content = {
         **known,
-        "schema": stored.schema.id,
-        "features": list(stored.schema.names),
-        "learned": learned,
-        "trained_with": dict(stored.versions),
+        **told,
         "samplers": list(stored.samplers),
         "validation": None if report is None else summarise_report(report),
     }
@@ -100,7 +95,7 @@ def pin_version(
     version: str = option.argument("VERSION"),
 ) -> None:
     """Use one version (or the one that begins so), whatever is trained later."""
-    _tell(activate_version(name, version, registry_url), as_json=as_json)
+    _tell(open_registry(registry_url).pin(name, version), as_json=as_json)
 
 
 @option.command("unpin", short="Use the latest version again.")
@@ -110,7 +105,7 @@ def unpin_version(
     name: str = option.argument("NAME"),
 ) -> None:
     """Use the latest version again."""
-    _tell(activate_version(name, None, registry_url), as_json=as_json)
+    _tell(open_registry(registry_url).pin(name, None), as_json=as_json)
 
 
 @option.command("rollback", short="Make the version before the latest the latest.")
@@ -120,7 +115,7 @@ def roll_back(
     name: str = option.argument("NAME"),
 ) -> None:
     """Make the version before the latest the latest; nothing is deleted."""
-    _tell(model_admin.roll_back(name, registry_url), as_json=as_json)
+    _tell(open_registry(registry_url).roll_back(name), as_json=as_json)
 
 
 def _tell(one: ModelVersions, *, as_json: bool) -> None:

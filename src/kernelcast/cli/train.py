@@ -216,11 +216,12 @@ def _tabulate(models: "list[TrainedModel]") -> "Table":
     rows = []
     for one in models:
         scores = {} if one.report is None else {found.device: found for found in one.report.scores}
-        for device in one.devices:
+        facts = one.model.facts
+        for device in facts["devices"]:
             score = scores.get(device)
             quality = (None, None) if score is None else (score.coverage, score.half_width)
             errors = list_errors(score)[:3]
-            rows.append((one.name, device, one.rows, len(one.kernels), *errors, *quality))
+            rows.append((one.name, device, facts["rows"], len(facts["kernels"]), *errors, *quality))
     return Table(
         columns={
             "model": "text", "device": "text", "rows": "whole", "kernels": "whole",
@@ -234,9 +235,10 @@ def _tabulate(models: "list[TrainedModel]") -> "Table":
 def _trained_to_json(one: "TrainedModel", place: str) -> dict[str, Any]:
     from kernelcast.models.validation.report import summarise_report
 
+    facts = one.model.facts
     return {
-        "name": one.name, "model": one.model.name, "place": place, "devices": list(one.devices),
-        "kernels": list(one.kernels), "rows": one.rows, "data_digest": one.data_digest,
-        "schema": one.schema.id,
+        "name": one.name, "model": one.model.name, "place": place,
+        **{name: facts[name] for name in ("devices", "kernels", "rows", "data_digest")},
+        "schema": one.model.schema.id,
         "validation": None if one.report is None else summarise_report(one.report),
     }  # fmt: skip

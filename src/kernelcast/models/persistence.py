@@ -4,7 +4,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from kernelcast.models.conformal import Calibration
 from kernelcast.models.regression import FittedRegression
@@ -19,17 +19,12 @@ from kernelcast.models.versioned_files import (
     VersionedFiles,
     from_plain,
     list_versions,
-    read_bytes,
     to_plain,
-    write_bytes,
 )
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 
-__all__ = ["ModelFileError", "ModelRegistry", "StoredModel", "load_model", "save_model"]
-
 FORMAT: Final = "kernelcast model 2"
-_ENDING = ".json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +32,20 @@ class StoredModel:
     """A trained model and where it comes from."""
 
     model: FittedModel
-    schema: FeatureSchema
     versions: Mapping[str, str]
     report: ValidationReport | None = None
     samplers: tuple[int, ...] = ()
     """Revisions of the samplers that its rows are of; none where they are not known."""
+
+    def describe(self) -> dict[str, Any]:
+        """List in plain values what it takes, what it has learned, and how good it is."""
+        return {
+            "schema": self.model.schema.id,
+            "features": list(self.model.schema.names),
+            "learned": self.model.describe(),
+            "trained_with": dict(self.versions),
+            "validation": None if self.report is None else json.loads(report_to_json(self.report)),
+        }
 
 
 def write_model(
@@ -101,7 +105,6 @@ def read_model(
                 facts=dict(held["facts"]),
                 launches=launches,
             ),
-            schema=features,
             versions={str(name): str(one) for name, one in held["versions"].items()},
             report=None if report is None else report_from_json(report),
             samplers=tuple(int(one) for one in held["samplers"]),
@@ -111,7 +114,7 @@ def read_model(
     except (InputError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         msg = f"{source}: is no model file, or is damaged ({error!r:.200}); train the model anew"
         raise ModelFileError(msg) from error
-    found = stored.schema
+    found = stored.model.schema
     if schema is not None and not (
         schema.version == found.version and {*found.names} <= {*schema.names}
     ):
@@ -130,22 +133,6 @@ def read_model(
     return stored
 
 
-def save_model(
-    model: FittedModel,
-    url: str,
-    report: ValidationReport | None = None,
-    *,
-    samplers: Sequence[int] = (),
-) -> None:
-    """Write a model file: to a path, or any URL that fsspec writes to."""
-    write_bytes(url, write_model(model, report, samplers=samplers))
-
-
-def load_model(url: str, schema: FeatureSchema | None = None) -> StoredModel:
-    """Read a model file; see `read_model`."""
-    return read_model(read_bytes(url), url, schema)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRegistry(VersionedFiles):
     """Versions of learned models under a folder or URL."""
@@ -158,9 +145,8 @@ class ModelRegistry(VersionedFiles):
         *,
         samplers: Sequence[int] = (),
     ) -> str:
-        """Add a version, which becomes the latest; give its number and the file's digest."""
-        content = write_model(model, report, samplers=samplers)
-        return self.publish_bytes(name, content, _ENDING)
+        """Add a version, which becomes the latest; return its number and the file's digest."""
+        return self.publish_bytes(name, write_model(model, report, samplers=samplers))
 
     def load(
         self,
@@ -171,5 +157,5 @@ class ModelRegistry(VersionedFiles):
         sampler: int | None = None,
     ) -> StoredModel:
         """Load a version: the one given, else the pinned one, else the latest; see `read_model`."""
-        content, url = self.load_bytes(name, version, _ENDING)
+        content, url = self.load_bytes(name, version)
         return read_model(content, url, schema, sampler=sampler)

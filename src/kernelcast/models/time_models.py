@@ -8,7 +8,7 @@ conformal.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -111,7 +111,7 @@ class TimeModel:
         targets = np.log(known.seconds / reference_s[usable])
         rows, corrections = np.arange(len(known)), np.zeros(len(known))
         distances, correction = corrections, None
-        facts: dict[str, object] = {
+        facts: dict[str, Any] = {
             "rows": len(known),
             "groups": len(np.unique(numbers)),
             "devices": sorted({*known.devices.tolist()}),
@@ -158,7 +158,7 @@ class FittedModel:
     schema: FeatureSchema
     correction: FittedRegression | None
     calibration: Calibration
-    facts: dict[str, object]
+    facts: Mapping[str, Any]
     launches: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
 
     @property

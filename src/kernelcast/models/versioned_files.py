@@ -45,6 +45,19 @@ class ModelVersions:
         """The version that estimates use."""
         return self.pinned or self.latest
 
+    def choose(self, beginning: str | None = None) -> str | None:
+        """Choose the version that begins so, such as ``0002``; without one the one in use."""
+        if beginning is None or beginning in self.versions:
+            return beginning or self.used
+        found = [one for one in self.versions if one.startswith(beginning)]
+        if len(found) != 1:
+            msg = (
+                f"{self.name}: {'several versions begin' if found else 'no version begins'} with "
+                f"{beginning!r}; there are {', '.join(self.versions)}"
+            )
+            raise ModelFileError(msg)
+        return found[0]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionedFiles:
@@ -53,45 +66,66 @@ class VersionedFiles:
     url: str
     """Folder, or any URL that fsspec reads and writes."""
 
-    def publish_bytes(self, name: str, content: bytes, ending: str) -> str:
-        """Add a version, which becomes the latest; give its number and the file's digest."""
+    def publish_bytes(self, name: str, content: bytes) -> str:
+        """Add a version, which becomes the latest; return its number and the file's digest."""
         known = self.find_versions(name)
         version = f"{len(known.versions) + 1:04d}-{_digest(content)}"
-        write_bytes(self._locate(name, f"{version}{ending}"), content)
+        write_bytes(self._locate(name, f"{version}.json"), content)
         self._write(replace(known, versions=(*known.versions, version), latest=version))
         return version
 
-    def load_bytes(self, name: str, version: str | None, ending: str) -> tuple[bytes, str]:
+    def load_bytes(self, name: str, version: str | None) -> tuple[bytes, str]:
         """Load a version, the one given, else the pinned one, else the latest, with its place."""
-        known = self.find_versions(name)
-        wanted = self._require(known, version or known.used)
-        url = self._locate(name, f"{wanted}{ending}")
+        wanted = self.find_model(name).choose(version)
+        url = self._locate(name, f"{wanted}.json")
         content = read_bytes(url)
         if not wanted.endswith(_digest(content)):
             msg = f"{url}: is not the file that was published; roll back, or publish it anew"
             raise ModelFileError(msg)
         return content, url
 
-    def pin(self, name: str, version: str | None) -> None:
-        """Use one version whatever is published; None ends that."""
-        known = self.find_versions(name)
-        if version is not None:
-            self._require(known, version)
-        self._write(replace(known, pinned=version))
+    def pin(self, name: str, version: str | None) -> ModelVersions:
+        """Use one version, or the one that begins so, whatever is published; None ends that."""
+        known = self.find_model(name)
+        return self._write(replace(known, pinned=known.choose(version) if version else None))
 
-    def roll_back(self, name: str) -> str:
-        """Make the version before the latest the latest; give it."""
-        known = self.find_versions(name)
+    def roll_back(self, name: str) -> ModelVersions:
+        """Make the version before the latest the latest; nothing is deleted."""
+        known = self.find_model(name)
         place = known.versions.index(known.latest) if known.latest else 0
         if not place:
             msg = f"{self.url}: {name} has no version before {known.latest}; publish another"
             raise ModelFileError(msg)
-        latest = known.versions[place - 1]
-        self._write(replace(known, latest=latest))
-        return latest
+        return self._write(replace(known, latest=known.versions[place - 1]))
+
+    def list_models(self) -> tuple[ModelVersions, ...]:
+        """List all models by name, none where the place does not exist."""
+        import fsspec
+
+        try:
+            files, root = fsspec.core.url_to_fs(self.url)
+            paths = files.find(root) if files.exists(root) else []
+        except (OSError, ValueError, ImportError) as error:
+            msg = f"{self.url}: cannot be read ({error}); name another place by --registry"
+            raise ModelFileError(msg) from error
+        begin, ending = len(root.rstrip("/")) + 1, f"/{_POINTERS}"
+        names = [path[begin : -len(ending)] for path in paths if path.endswith(ending)]
+        return tuple(self.find_versions(name) for name in sorted(names))
+
+    def find_model(self, name: str) -> ModelVersions:
+        """Find the versions of a model that was published."""
+        found = self.find_versions(name)
+        if found.versions:
+            return found
+        names = ", ".join(one.name for one in self.list_models()) or "none"
+        msg = (
+            f"{self.url}: there is no model {name}; there are: {names}; `kernelcast train` makes "
+            "models"
+        )
+        raise ModelFileError(msg)
 
     def find_versions(self, name: str) -> ModelVersions:
-        """Give the versions of a model; none where it was never published."""
+        """Find the versions of a model; none where it was never published."""
         url = self._locate(name)
         if not _exists(url):
             return ModelVersions(name=name)
@@ -112,16 +146,10 @@ class VersionedFiles:
         _check(_NAME, name, "name")
         return f"{self.url.rstrip('/')}/{name}/{file}"
 
-    def _write(self, known: ModelVersions) -> None:
+    def _write(self, known: ModelVersions) -> ModelVersions:
         content = {key: one for key, one in asdict(known).items() if key != "name"}
         write_bytes(self._locate(known.name), json.dumps(content, indent=1).encode())
-
-    def _require(self, known: ModelVersions, version: str | None) -> str:
-        if version is None or version not in known.versions:
-            others = ", ".join(known.versions) or "none"
-            msg = f"{self.url}: {known.name} has no version {version or 'yet'}; there are: {others}"
-            raise ModelFileError(msg)
-        return version
+        return known
 
 
 def _digest(content: bytes) -> str:
@@ -247,5 +275,5 @@ def read_document(kind: type[_Record], text: str, expected: int, *, what: str) -
 
 
 def list_versions() -> dict[str, str]:
-    """Give the versions of the libraries that a model's numbers depend on."""
+    """Read the versions of the libraries that a model's numbers depend on."""
     return {name: read_version(name) for name in _COMPUTING}

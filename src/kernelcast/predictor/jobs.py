@@ -195,9 +195,9 @@ def _train(options: Mapping[str, Any], place: JobPlace, report: Report) -> objec
         models.append({
             "name": one.name,
             "version": version,
-            "rows": one.rows,
-            "kernels": len(one.kernels),
-            "devices": list(one.devices),
+            "rows": one.model.facts["rows"],
+            "kernels": len(one.model.facts["kernels"]),
+            "devices": one.model.facts["devices"],
         })  # fmt: skip
 
     settings = TrainingSettings(with_validation=bool(options.get("validate", True)), jobs=1)

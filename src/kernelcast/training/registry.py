@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.models.versioned_files import ModelVersions as ModelVersions  # for services
-from kernelcast.records.errors import InputError
 
 if TYPE_CHECKING:
     from kernelcast.models.persistence import ModelRegistry
@@ -16,7 +15,6 @@ MODELS_VARIABLE = "KERNELCAST_MODELS"
 """Environment variable that names another registry, for instance one that machines share."""
 EVIDENCE = "evidence"
 """Evidence models are published under names that begin so."""
-_POINTERS = "/versions.json"
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -60,45 +58,3 @@ def list_evidence_names(device_id: str, *, is_cpu: bool) -> tuple[str, ...]:
 def is_evidence(name: str) -> bool:
     """Tell evidence models from learned ones by their names."""
     return name.split("/", 1)[0] in {EVIDENCE, f"{EVIDENCE}_runtime", f"{EVIDENCE}_cpu"}
-
-
-def list_models(registry: "ModelRegistry") -> tuple[ModelVersions, ...]:
-    """Give all models of a registry by name, none where the place does not exist."""
-    import fsspec
-
-    try:
-        files, root = fsspec.core.url_to_fs(registry.url)
-        paths = files.find(root) if files.exists(root) else []
-    except (OSError, ValueError, ImportError) as error:
-        msg = f"{registry.url}: cannot be read ({error}); name another place by --registry"
-        raise InputError(msg) from error
-    begin = len(root.rstrip("/")) + 1
-    names = [path[begin : -len(_POINTERS)] for path in paths if path.endswith(_POINTERS)]
-    return tuple(registry.find_versions(name) for name in sorted(names))
-
-
-def find_model(registry: "ModelRegistry", name: str) -> ModelVersions:
-    """Give the versions of one model."""
-    found = registry.find_versions(name)
-    if found.versions:
-        return found
-    names = ", ".join(one.name for one in list_models(registry)) or "none"
-    msg = (
-        f"{registry.url}: there is no model {name}; there are: {names}; `kernelcast train` makes "
-        "models"
-    )
-    raise InputError(msg)
-
-
-def find_version(model: ModelVersions, beginning: str) -> str:
-    """Give the version that begins so, such as ``0002``."""
-    found = [one for one in model.versions if one.startswith(beginning)]
-    if beginning in model.versions:
-        return beginning
-    if len(found) != 1:
-        msg = (
-            f"{model.name}: {'several versions begin' if found else 'no version begins'} with "
-            f"{beginning!r}; there are {', '.join(model.versions)}"
-        )
-        raise InputError(msg)
-    return found[0]

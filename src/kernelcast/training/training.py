@@ -4,17 +4,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
 
 import joblib
 import numpy as np
 
-from kernelcast.models.persistence import ModelRegistry, save_model
+from kernelcast.models.persistence import ModelRegistry, write_model
 from kernelcast.models.time_models import RIVALS, FittedModel, TimeModel, make_model
 from kernelcast.models.validation.report import ValidationReport
 from kernelcast.models.validation.running import ValidationPlan, validate
+from kernelcast.models.versioned_files import write_bytes
 from kernelcast.records.errors import InputError, KernelcastError
-from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import Texts, TrainingTable
 from kernelcast.training.registry import name_model
 from kernelcast.training.rows import (
@@ -130,17 +129,11 @@ def _cluster(scheduler: str | None) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainedModel:
-    """A model, and what it has learned from."""
+    """A model; its facts say what it has learned from."""
 
     name: str
     """What it is published under: ``model/device``, or the model alone where it serves all."""
     model: FittedModel
-    schema: FeatureSchema
-    devices: tuple[str, ...]
-    kernels: tuple[str, ...]
-    rows: int
-    """Rows it has learned from: measured, and sampled where the model needs that."""
-    data_digest: str
     samplers: tuple[int, ...]
     report: ValidationReport | None
 
@@ -220,11 +213,6 @@ def _train(
     return TrainedModel(
         name=name,
         model=fitted,
-        schema=table.schema,
-        devices=tuple(list_names(table.devices)),
-        kernels=tuple(list_names(table.kernels)),
-        rows=cast("int", fitted.facts["rows"]),
-        data_digest=str(fitted.facts["data_digest"]),
         samplers=tuple(sorted({int(one) for one in samplers})),
         report=found,
     )
@@ -242,4 +230,5 @@ def publish_model(trained: TrainedModel, registry: ModelRegistry) -> str:
 
 def write_model_file(trained: TrainedModel, path: Path | str) -> None:
     """Write a trained model into one file."""
-    save_model(trained.model, str(path), trained.report, samplers=trained.samplers)
+    content = write_model(trained.model, trained.report, samplers=trained.samplers)
+    write_bytes(str(path), content)

@@ -10,9 +10,7 @@ import pytest
 from kernelcast.models.persistence import (
     ModelFileError,
     ModelRegistry,
-    load_model,
     read_model,
-    save_model,
     write_model,
 )
 from kernelcast.models.time_models import RIVALS, FittedModel, TimeModel, list_models, make_model
@@ -128,13 +126,12 @@ def ridge() -> FittedModel:
     return make_model("ridge").fit(TABLE)
 
 
-def test_files_hold_what_is_known_of_a_model(ridge: FittedModel, tmp_path: Path) -> None:
+def test_files_hold_what_is_known_of_a_model(ridge: FittedModel) -> None:
     """Report, schema, versions and samplers come back; the same model makes the same bytes."""
     report = validate(TABLE, [make_model("linear")], TABLE.kernels)
-    url = str(tmp_path / "model.json")
-    save_model(ridge, url, report, samplers=(5,))
-    stored = load_model(url, FeatureSchema(names=(*SCHEMA.names, "static.more_count"), version=1))
-    assert (stored.report, stored.schema, stored.samplers) == (report, SCHEMA, (5,))
+    more = FeatureSchema(names=(*SCHEMA.names, "static.more_count"), version=1)
+    stored = read_model(write_model(ridge, report, samplers=(5,)), "a file", more)
+    assert (stored.report, stored.model.schema, stored.samplers) == (report, SCHEMA, (5,))
     assert "scikit-learn" in stored.versions
     assert write_model(make_model("ridge").fit(TABLE)) == write_model(ridge)
 
@@ -174,7 +171,7 @@ def test_registries_keep_versions(ridge: FittedModel, tmp_path: Path, scheme: st
     registry.pin("ridge/d", first)
     assert registry.load("ridge/d").samplers == (1,)
     registry.pin("ridge/d", None)
-    assert registry.roll_back("ridge/d") == first
+    assert registry.roll_back("ridge/d").used == first
     assert registry.find_versions("ridge/d").versions == (first, second)
     for call in (
         lambda: registry.roll_back("ridge/d"), lambda: registry.pin("ridge/d", "0009-abc"),

@@ -14,7 +14,6 @@ from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.observation import Observation
 from kernelcast.training.analytic_errors import CPU_MODEL
 from kernelcast.training.evidence import EvidenceRows, choose_moments, make_row, read_launches
-from kernelcast.training.model_admin import show_model
 from kernelcast.training.table import machines_beside
 from kernelcast.training_data.parquet import read_parquet
 
@@ -53,9 +52,7 @@ def test_models_of_device_runtime_and_cpu_are_calibrated_and_shown(
         version = one.publish(registry)
         assert load_evidence(registry, one.name, version).facts == one.model.facts
         assert one.devices == (DEVICE,)
-        versions, told = show_model(one.name, None, registry.url)
-        assert versions.used == told["version"] == version
-        assert told["calibrated"]["rows"] == one.model.facts["rows"]
+        assert registry.find_model(one.name).used == version
 
 
 def test_a_model_tells_which_analytic_model_it_knows(observations: list[Observation]) -> None:

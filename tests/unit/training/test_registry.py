@@ -10,9 +10,6 @@ from kernelcast.records.errors import InputError
 from kernelcast.training.registry import (
     MODELS_VARIABLE,
     choose_registry,
-    find_model,
-    find_version,
-    list_models,
     name_model,
     open_registry,
 )
@@ -34,11 +31,11 @@ def test_every_device_has_a_name_of_its_own(devices: list[str]) -> None:
 def test_lists_what_was_published(tmp_path: Path) -> None:
     """Models of all devices and of one, by name; nothing where nothing is."""
     registry = open_registry(str(tmp_path / "models"))
-    assert list_models(registry) == ()
+    assert registry.list_models() == ()
     names = ["hybrid/b", "hybrid/a", "hybrid"]
     versions = {name: registry.publish(name, FITTED) for name in names}
     (tmp_path / "models" / "notes.txt").write_text("mine", encoding="utf-8")
-    found = list_models(registry)
+    found = registry.list_models()
     assert [one.name for one in found] == ["hybrid", "hybrid/a", "hybrid/b"]
     assert [one.used for one in found] == [versions[one.name] for one in found]
 
@@ -47,30 +44,30 @@ def test_lists_remote_registries() -> None:
     """A URL serves as a folder does."""
     registry = open_registry("memory://shared/models")
     registry.publish("linear/x", FITTED)
-    assert [one.name for one in list_models(registry)] == ["linear/x"]
+    assert [one.name for one in registry.list_models()] == ["linear/x"]
 
 
 def test_a_url_of_no_kind_is_an_error() -> None:
     """Says which place and what to do."""
     with pytest.raises(InputError, match="bogus://models: cannot be read"):
-        list_models(open_registry("bogus://models"))
+        open_registry("bogus://models").list_models()
 
 
 def test_finds_versions_by_their_beginning(tmp_path: Path) -> None:
     """A number suffices; what is not there is named with what is."""
     registry = open_registry(str(tmp_path))
     first, second = (registry.publish("linear/x", FITTED) for _ in range(2))
-    model = find_model(registry, "linear/x")
-    assert find_version(model, "0002") == second
-    assert find_version(model, first) == first
+    model = registry.find_model("linear/x")
+    assert model.choose("0002") == second
+    assert model.choose(first) == first
     with pytest.raises(InputError, match="several versions begin with '000'"):
-        find_version(model, "000")
+        model.choose("000")
     with pytest.raises(InputError, match=f"no version begins with '0003'.*{first}"):
-        find_version(model, "0003")
+        model.choose("0003")
     with pytest.raises(InputError, match=r"no model linear/y; there are: linear/x"):
-        find_model(registry, "linear/y")
+        registry.find_model("linear/y")
     with pytest.raises(ModelFileError, match="is no name"):
-        find_model(registry, "../secret")
+        registry.find_model("../secret")
 
 
 def test_the_place_is_chosen_like_the_store(

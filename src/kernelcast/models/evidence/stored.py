@@ -35,7 +35,6 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers
 
 VERSION = 2
-_ENDING = ".json"
 _EXPECTED: Mapping[str, object] = {
     "evidence_model": VERSION, "signs": list(SIGNS), "measures": list(MEASURES)
 }  # fmt: skip
@@ -64,14 +63,14 @@ def model_from_json(text: str) -> EvidenceModel:
 
 def publish_evidence(files: VersionedFiles, name: str, model: EvidenceModel) -> str:
     """Add a version, which becomes the latest; give it."""
-    return files.publish_bytes(name, model_to_json(model).encode(), _ENDING)
+    return files.publish_bytes(name, model_to_json(model).encode())
 
 
 def load_evidence(
     files: VersionedFiles, name: str, version: str | None = None, *, sampler: int | None = None
 ) -> EvidenceModel:
     """Load a version: the one given, else the pinned one, else the latest."""
-    content, url = files.load_bytes(name, version, _ENDING)
+    content, url = files.load_bytes(name, version)
     try:
         found = model_from_json(content.decode())
     except (InputError, UnicodeDecodeError) as error:

@@ -341,7 +341,7 @@ def add_models(
             failures += [f"{name} does not stand beside the answer: {why}"] if why else []
             continue
         try:
-            table = tabulate(row, stored.schema)
+            table = tabulate(row, stored.model.schema)
             seconds = float(stored.model.predict(table)[0])
         except (KernelcastError, ValueError, ArithmeticError, IndexError):
             continue
@@ -359,10 +359,10 @@ def answer_statically(
     if stored is None:
         failure = "; ".join(reasons)
     else:
-        row = [values.get(name, math.nan) for name in stored.schema.names]
+        row = [values.get(name, math.nan) for name in stored.model.schema.names]
         groups = {"work_groups": [values.get("static.work_groups_count", math.nan)]}
         try:
-            table = make_table(stored.schema, [row], groups)
+            table = make_table(stored.model.schema, [row], groups)
             found = stored.model.forecast(table, estimate.coverage)
         except KernelcastError as error:
             failure = str(error)
@@ -380,7 +380,7 @@ def answer_statically(
         name=name_model(STATIC_MODEL, estimate.device_id),
         version="",
         place="",
-        schema_id=stored.schema.id,
+        schema_id=stored.model.schema.id,
         data_digest=str(stored.model.facts.get("data_digest", "")),
         rows=int(str(stored.model.facts["rows"])),
     )

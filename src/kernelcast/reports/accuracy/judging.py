@@ -18,7 +18,6 @@ from kernelcast.models.validation.comparison import (
 from kernelcast.models.validation.report import ModelRows, ValidationReport, report_from_json
 from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.training.registry import choose_registry
-from kernelcast.training.registry import list_models as list_versions
 
 __all__ = [
     "ABLATION",
@@ -80,7 +79,7 @@ def list_used_models(registry: str | None = None) -> tuple[UsedModel, ...]:
     """Give the models in use: those of the registry, then those shipped that it does not have."""
     found: dict[str, UsedModel] = {}
     for place, is_shipped in ((choose_registry(registry), False), (find_shipped(), True)):
-        for one in list_versions(ModelRegistry(url=place)):
+        for one in ModelRegistry(url=place).list_models():
             if one.used is not None and one.name not in found:
                 found[one.name] = UsedModel(name=one.name, version=one.used, is_shipped=is_shipped)
     return tuple(found.values())

@@ -295,9 +295,9 @@ def list_used(registry: str | None) -> "tuple[tuple[UsedModel, ...], list[str]]"
 
 
 def _list_known(registry: str | None) -> "tuple[tuple[ModelVersions, ...], list[str]]":
-    from kernelcast.training.model_admin import list_known_models
+    from kernelcast.training.registry import open_registry
 
     try:
-        return list_known_models(registry), []
+        return open_registry(registry).list_models(), []
     except InputError as error:
         return (), [message_of(error)]

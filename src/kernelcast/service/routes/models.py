@@ -15,7 +15,7 @@ from kernelcast.service.schemas.admin import (
     ModelsOut,
 )
 from kernelcast.service.service import Service
-from kernelcast.training.registry import ModelVersions, is_evidence
+from kernelcast.training.registry import ModelVersions, is_evidence, open_registry
 
 router = APIRouter(tags=["models"], route_class=ConditionalRoute)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,200})?")
@@ -25,10 +25,9 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}(?:/[A-Za-z0-9][A-Za-z0-9._
 async def list_models(service: OurService, _: Reader) -> ModelsOut:
     """List the models of the registry, and those in use."""
     from kernelcast.reports.accuracy.judging import list_used_models
-    from kernelcast.training.model_admin import list_known_models
 
     registry = service.settings.registry
-    found = await asyncio.to_thread(list_known_models, registry)
+    found = await asyncio.to_thread(open_registry(registry).list_models)
     used = await asyncio.to_thread(list_used_models, registry)
     return ModelsOut.model_validate({"models": found, "in_use": used})
 
@@ -38,16 +37,19 @@ async def show_report(
     name: str, service: OurService, _: Reader, version: str | None = None
 ) -> ModelReport:
     """Show what a version has learned from and how good it was found to be."""
-    from kernelcast.training.model_admin import show_model
-
     await _find(name, service)
     if is_evidence(name):
         refuse_unknown("report", name)  # it is calibrated, and answers nothing alone
-    versions, told = await asyncio.to_thread(show_model, name, version, service.settings.registry)
+    registry = open_registry(service.settings.registry)
+    versions = await asyncio.to_thread(registry.find_model, name)
+    wanted = versions.choose(version)
+    stored = await asyncio.to_thread(registry.load, name, wanted)
+    told = stored.describe()
     schema_id = told.pop("schema")
     return ModelReport(
-        **ModelOut.model_validate(versions).model_dump(), schema_id=schema_id, **told
-    )
+        **ModelOut.model_validate(versions).model_dump(), version=wanted, schema_id=schema_id,
+        **told,
+    )  # fmt: skip
 
 
 @router.post("/models/{name:path}/activate")
@@ -55,26 +57,19 @@ async def activate(
     name: str, asked: ActivateRequest, request: Request, service: OurService, caller: Admin
 ) -> ModelOut:
     """Use a version, whatever is trained later."""
-    from kernelcast.training.model_admin import activate_version
-
     await _find(name, service)
     await audit(request, service, caller, "activate_model", name, {"version": asked.version})
-    found = await asyncio.to_thread(
-        activate_version, name, asked.version, service.settings.registry
-    )
-    return ModelOut.model_validate(found)
+    registry = open_registry(service.settings.registry)
+    return ModelOut.model_validate(await asyncio.to_thread(registry.pin, name, asked.version))
 
 
 @router.post("/models/{name:path}/rollback")
 async def roll_back(name: str, request: Request, service: OurService, caller: Admin) -> ModelOut:
     """Make the version before the latest the latest; nothing is deleted."""
-    from kernelcast.training.model_admin import roll_back as go_back
-
     await _find(name, service)
     await audit(request, service, caller, "roll_back_model", name)
-    return ModelOut.model_validate(
-        await asyncio.to_thread(go_back, name, service.settings.registry)
-    )
+    registry = open_registry(service.settings.registry)
+    return ModelOut.model_validate(await asyncio.to_thread(registry.roll_back, name))
 
 
 @router.get("/models/{name:path}")
@@ -85,11 +80,9 @@ async def show_model(name: str, service: OurService, _: Reader) -> ModelOut:
 
 async def _find(name: str, service: Service) -> ModelVersions:
     """Find a model in the list: a name never becomes a path before it is known."""
-    from kernelcast.training.model_admin import list_known_models
-
     known: Sequence[ModelVersions] = ()
     if _NAME.fullmatch(name):
-        known = await asyncio.to_thread(list_known_models, service.settings.registry)
+        known = await asyncio.to_thread(open_registry(service.settings.registry).list_models)
     found = next((one for one in known if one.name == name), None)
     if found is None:
         refuse_unknown("model", name)
