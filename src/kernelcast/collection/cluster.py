@@ -115,7 +115,7 @@ def run_on_worker(job: KernelJob, store: Store) -> tuple[DeviceOutcome, bool]:
 
 
 def _take(future: Any, job: KernelJob) -> tuple[DeviceOutcome, bool]:  # noqa: ANN401
-    """Give a job's result; a job that failed is a kernel that could not be collected."""
+    """Return a job's result; a job that failed is a kernel that could not be collected."""
     outcome = DeviceOutcome(device_id=job.device.id)
     try:
         result: tuple[DeviceOutcome, bool] = future.result()

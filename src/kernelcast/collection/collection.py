@@ -26,8 +26,6 @@ from kernelcast.workers import MessageKind, Task, stream_isolated
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionProgress:
-    """Where a collection stands."""
-
     device_id: str
     kernel: str
     stage: str
@@ -67,8 +65,6 @@ class DeviceOutcome:
 
 @dataclass(slots=True, kw_only=True)
 class CollectionOutcome:
-    """What a collection has come to."""
-
     devices: list[DeviceOutcome] = field(default_factory=list)
     is_interrupted: bool = False
     is_out_of_time: bool = False
@@ -101,8 +97,6 @@ class RowSkipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowMeasured:
-    """An observation, to be stored at once."""
-
     observation: Observation
 
 
@@ -128,8 +122,6 @@ def make_failure(launch: LaunchIdentity, error: KernelcastError) -> FailureRecor
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelTask:
-    """What to collect."""
-
     kernel: CorpusKernel
     device_id: str
     settings: CollectionSettings
@@ -158,8 +150,6 @@ class RowStorage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelJob:
-    """One kernel on one device."""
-
     kernel: CorpusKernel
     device: DeviceDescription
     settings: CollectionSettings
@@ -275,7 +265,7 @@ class _Keeper:
 
 
 def _find_sizes(job: KernelJob, storage: RowStorage) -> tuple[int, ...]:
-    """Give the sizes that are known: another device's rows', or those chosen before."""
+    """Return the sizes that are known: another device's rows', or those chosen before."""
     if job.kernel.sizes:
         return job.kernel.sizes
     if job.sizes_of is None:
@@ -292,8 +282,6 @@ def _find_sizes(job: KernelJob, storage: RowStorage) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionOrder:
-    """What to collect."""
-
     kernels: tuple[CorpusKernel, ...]
     devices: tuple[DeviceDescription, ...]
     """One after the other: two at once would time each other."""

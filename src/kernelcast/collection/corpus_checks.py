@@ -76,8 +76,6 @@ SEED = 11
 
 
 class CheckStatus(StrEnum):
-    """How a check ended."""
-
     PASSED = "passed"
     DIFFERS = "differs"
     FAILED = "failed"
@@ -86,8 +84,6 @@ class CheckStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOutcome:
-    """How a kernel's check ended on a device."""
-
     kernel: str
     device_id: str
     status: CheckStatus

@@ -102,7 +102,7 @@ class InputCache:
     def get(
         self, application: str, parameters: Mapping[str, int], code: bytes, make: InputMaker
     ) -> tuple[Path, dict[str, int]]:
-        """Give the folder of inputs and the parameters that follow; make them if need be."""
+        """Return the folder of inputs and the parameters that follow; make them if need be."""
         identity = json.dumps([application, dict(parameters)], sort_keys=True).encode() + code
         kept = self.folder / application / hashlib.sha256(identity).hexdigest()[:16]
         try:
@@ -131,7 +131,7 @@ class InputCache:
 
 
 def _list_entries(folder: Path) -> list[tuple[float, Path, int]]:
-    """Give when each set of inputs was last used, its folder and its bytes."""
+    """List when each set of inputs was last used, its folder and its bytes."""
     found = []
     for one in folder.glob("*/*/"):
         try:

@@ -43,7 +43,7 @@ class Correction:
 
 
 def find_observations(store: Store, wanted: Selection, *, most: int) -> Found:
-    """Give what a selection means."""
+    """Return what a selection means."""
     rows = [observation_to_json(one, is_full=False) for one in islice(store.find(wanted), most)]
     return Found(count=store.count(wanted), rows=tuple(rows))
 

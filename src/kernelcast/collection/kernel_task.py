@@ -116,7 +116,6 @@ class _Row:
         )
 
     def time_whole(self) -> None:
-        """Time the whole kernel once."""
         started_s = time.time()
         self.durations_s.append(self.launch.time_whole())
         self.started_s.append(started_s)
@@ -192,7 +191,6 @@ def observe_launch(
 
 
 def read_versions(session: DeviceSession) -> Mapping[str, str]:
-    """Give the versions that an observation depends on."""
     return {
         **{name: version(name) for name in _PACKAGES},
         "runtime": session.description.driver,

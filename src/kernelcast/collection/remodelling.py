@@ -32,7 +32,7 @@ def remodel_rows(
     cache_folder: Path,
     report: Callable[[str], None] = lambda _: None,
 ) -> Counter[str]:
-    """Give stored observations the analytic features of today's models; nothing is run."""
+    """Replace the analytic features of stored observations by those of today's models; nothing is run."""
     by_name = {(one.application, one.stem): one for one in kernels}
     counts: Counter[str] = Counter()
 

@@ -15,8 +15,6 @@ DEFAULT_ROW_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionSettings:
-    """How observations are collected."""
-
     sizes: int = 8
     local_sizes: int = 3
     """Local sizes of each kernel at most: the usual one at every size, others at every other."""

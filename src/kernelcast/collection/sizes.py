@@ -25,7 +25,7 @@ class SizePlans:
     def read(
         self, device: DeviceDescription, kernel: CorpusKernel, settings: CollectionSettings
     ) -> tuple[int, ...]:
-        """Give the sizes that were chosen before; none if anything they depend on has changed."""
+        """Return the sizes that were chosen before; none if anything they depend on has changed."""
         try:
             content = json.loads(self._path(device, kernel).read_text(encoding="utf-8"))
             if content["depends_on"] == _digest(device, kernel, settings):

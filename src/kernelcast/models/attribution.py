@@ -36,8 +36,6 @@ class GroupShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnEffect:
-    """What one column does."""
-
     name: str
     """A feature, or a ratio of features that the model makes of them."""
     value: float | None
@@ -76,7 +74,7 @@ def attribute(fitted: FittedModel, table: TrainingTable) -> Attribution:
     owners = {name: str(group_of(name)) for name in learned.names}
 
     def predict(kept: Collection[str]) -> float:
-        """Give the mean correction with some columns; the gate sees the launches as they are."""
+        """Return the mean correction with some columns; the gate sees the launches as they are."""
         shown = {name: columns.get(name, np.full(len(table), np.nan)) for name in learned.names}
         shown |= {name: np.full(len(table), np.nan) for name in {*learned.names} - {*kept}}
         corrections, apart = learned.predict(shown)
@@ -120,7 +118,7 @@ def attribute(fitted: FittedModel, table: TrainingTable) -> Attribution:
 
 
 def _share_out(one: str, groups: Collection[str], worth: dict[frozenset[str], float]) -> float:
-    """Give a group's Shapley value."""
+    """Return a group's Shapley value."""
     count, total = len(groups), 0.0
     for kept, value in worth.items():
         if one not in kept:

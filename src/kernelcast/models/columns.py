@@ -66,7 +66,6 @@ _WITH_UNIT = ("_s", "_bytes", "_per_s", "_per_compute_unit")
 def make_columns(
     values: Mapping[str, Numbers], groups: Sequence[str] = ALL_GROUPS
 ) -> dict[str, Numbers]:
-    """Make the columns of some feature groups."""
     plans = dict(_RATIOS)
     for name in values:
         if name in FIGURES or name in _LEFT_OUT:
@@ -93,7 +92,7 @@ def make_columns(
 
 
 def list_values(table: TrainingTable) -> dict[str, Numbers]:
-    """Give features and figures of a table by name."""
+    """Return features and figures of a table by name."""
     features = table.features
     found = {name: features[:, place] for place, name in enumerate(table.schema.names)}
     return found | {name: getattr(table, name) for name in FIGURES}

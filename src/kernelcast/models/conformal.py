@@ -36,14 +36,14 @@ class Calibration:
     """Shape (n,). Summed weight up to each score, below 1: the rest stands for an unseen group."""
 
     def widen(self, signs: Numbers, domain_distance: Numbers) -> Numbers:
-        """Give the size of residuals to expect; outside the domain it grows with the distance."""
+        """Return the size of residuals to expect; outside the domain it grows with the distance."""
         known = np.where(np.isfinite(signs), signs - self.centre, 0.0)
         usual: Numbers = np.exp(self.level + np.clip(known @ self.slopes, -_LIMIT, _LIMIT))
         usual *= np.maximum(domain_distance, 1.0)
         return usual
 
     def half_width(self, signs: Numbers, domain_distance: Numbers, coverage: float) -> Numbers:
-        """Give the logarithm of the factor between prediction and ends of the interval."""
+        """Return the logarithm of the factor between prediction and ends of the interval."""
         place = int(self.shares.searchsorted(coverage - 1e-12))
         score = float(self.scores[min(place, len(self.scores) - 1)])
         # The exponential of 20 still is a number that can be multiplied.
@@ -51,7 +51,7 @@ class Calibration:
         return found
 
     def half_width_alone(self, signs: Sequence[float], coverage: float, distance: float) -> float:
-        """Give `half_width` of one launch."""
+        """Return `half_width` of one launch."""
         return float(self.half_width(np.array([signs]), np.array([distance]), coverage)[0])
 
     def thin(self) -> "Calibration":

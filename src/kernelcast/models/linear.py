@@ -76,7 +76,7 @@ class LaunchArrays:
         return not bool(self.is_long.all())
 
     def net_of(self, intercept_s: float) -> FloatArray:
-        """Give what launches took beside what each paid once, in seconds; always positive."""
+        """Return what launches took beside what each paid once, in seconds; always positive."""
         return np.maximum(self.times - intercept_s, 0.05 * self.times)
 
 
@@ -89,7 +89,6 @@ def collect_windows(timed: Sequence[TimedLaunch]) -> LaunchArrays:
 
 
 def gather_launches(timed: Sequence[TimedLaunch]) -> LaunchArrays:
-    """Gather launches as they are."""
     return LaunchArrays(
         counts=np.array([one.mean_work_groups for one in timed]),
         times=np.array([one.duration_s for one in timed]),
@@ -98,7 +97,6 @@ def gather_launches(timed: Sequence[TimedLaunch]) -> LaunchArrays:
 
 
 def fit_intercept(launches: LaunchArrays, run: SampleRun) -> tuple[float, float]:
-    """Fit the intercept to launches of windows."""
     short_s = float(median(launches.times[launches.is_short]))
     # The pilot's smallest launches pay it as well: PoCL's thread that waits no longer sleeps pays
     # half of what an empty launch took.
@@ -147,7 +145,6 @@ def fit_intercept_of_few(launches: LaunchArrays, overhead_s: float) -> tuple[flo
 
 
 def _middle(values: FloatArray) -> tuple[float, float]:
-    """Give the median and its standard error."""
     middle = float(median(values))
     deviation = 1.4826 * float(median(np.abs(values - middle)))
     if len(values) < 3:  # too few to tell: the whole spread, at least a tenth
@@ -187,7 +184,6 @@ def two_point(t1_s: float, t2_s: float, p1: float, p2: float, n: float) -> float
 
 @lru_cache(maxsize=32)  # the estimate and the piece of evidence want the same line
 def fit_linear(run: SampleRun) -> LinearFit:
-    """Fit the line to a sample run."""
     launches = collect_windows(run.launches)
     # Tell whether the pilot has seen more than the few windows there are.
     pilot = sum(one.mean_work_groups for one in run.launches if one.window == PILOT_WINDOW)
@@ -234,7 +230,6 @@ def _draw_line(
     *,
     points_of: LaunchArrays,
 ) -> LinearFit:
-    """Put intercept and rate, each with its error, together."""
     total = run.ndrange.work_group_count
     intercept_s, intercept_error = intercept
     rate_s, rate_error, degrees = rate
@@ -274,7 +269,7 @@ def _rate_of_even_work(net: FloatArray, launches: LaunchArrays) -> tuple[float, 
 
 
 def _spread(rates: FloatArray, counts: FloatArray, rate: float) -> float | None:
-    """Give the standard error of a pooled rate; None if there is but one launch."""
+    """Return the standard error of a pooled rate; None if there is but one launch."""
     if len(rates) < 2:
         return None
     shares = counts / counts.sum()
@@ -299,7 +294,7 @@ def _rate_of_uneven_work(net: FloatArray, launches: LaunchArrays) -> tuple[float
 
 
 def _paper_points(launches: LaunchArrays, total: int) -> tuple[int, int, float | None]:
-    """Give P1, P2 and the paper's prediction, of shorter and longer launches or of two parts."""
+    """Return P1, P2 and the paper's prediction, of shorter and longer launches or of two parts."""
     if launches.has_two_sizes:
         short, long = launches.is_short, launches.is_long
         # Means per launch, so that both points hold one intercept.
@@ -331,7 +326,7 @@ def make_interval(fit: LinearFit, *, coverage: float, beyond: float = BEYOND_SPR
 
 
 def student_quantile(coverage: float, degrees: int) -> float:
-    """Give the two-sided quantile of Student's t (Cornish-Fisher expansion of the normal one)."""
+    """Return the two-sided quantile of Student's t (Cornish-Fisher expansion of the normal one)."""
     z = NormalDist().inv_cdf((1 + coverage) / 2)
     degrees = max(degrees, 2)
     first = (z**3 + z) / 4

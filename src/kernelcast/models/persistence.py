@@ -77,7 +77,6 @@ def read_model(
     *,
     sampler: int | None = None,
 ) -> StoredModel:
-    """Turn bytes into a model."""
     try:
         if len(content) > 2**30:
             msg = f"{len(content)} bytes; models are smaller"

@@ -134,7 +134,7 @@ class FittedRegression:
     roots: Numbers = field(default_factory=lambda: np.empty(0))
 
     def predict(self, columns: Mapping[str, Numbers]) -> tuple[Numbers, Numbers]:
-        """Give corrections and distances to the training, each of shape (n,)."""
+        """Return corrections and distances to the training, each of shape (n,)."""
         count = len(next(iter(columns.values()), ()))
         nothing = np.full(count, np.nan)
         values = np.column_stack([columns.get(name, nothing) for name in self.names])
@@ -345,7 +345,7 @@ def _choose_gate(
 
 
 def relative_errors(residuals: Numbers) -> Numbers:
-    """Give |predicted - measured| / measured of ``log(measured / predicted)``."""
+    """Return |predicted - measured| / measured of ``log(measured / predicted)``."""
     found: Numbers = np.abs(np.expm1(np.clip(-residuals, -20.0, 20.0)))
     return found
 
@@ -365,7 +365,7 @@ def _standardise(
 
 
 def _fit_scale(names: Sequence[str], values: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Give what stands for absent values, centre and scale of columns' logarithms, and balance."""
+    """Find what stands for absent values, centre and scale of columns' logarithms, balance."""
     logs = _compress(values)
     fill = np.nanmedian(logs, axis=0)
     filled = np.where(np.isfinite(logs), logs, fill)
@@ -378,7 +378,7 @@ def _fit_scale(names: Sequence[str], values: Numbers) -> tuple[Numbers, Numbers,
 
 
 def _square_distances(rows: Numbers, points: Numbers) -> Numbers:
-    """Give squared distances in one product of matrices."""
+    """Return squared distances in one product of matrices."""
     lengths = np.einsum("ij,ij->i", rows, rows)[:, None] + np.einsum("ij,ij->i", points, points)
     found: Numbers = np.maximum(lengths - 2.0 * (rows @ points.T), 0.0)
     return found
@@ -392,7 +392,7 @@ def _choose(count: int, most: int, wanted: int) -> Groups:
 
 
 def number_groups(labels: Texts) -> Groups:
-    """Give each row the number of its group, groups in the order of their labels."""
+    """Return each row the number of its group, groups in the order of their labels."""
     names, numbers = np.unique(labels.astype(str), return_inverse=True)
     if len(names) < 2:
         msg = (

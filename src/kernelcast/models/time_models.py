@@ -53,7 +53,7 @@ _ADVICE: Final = {
 
 
 def _count_work(table: TrainingTable) -> Numbers:
-    """Give a nanosecond per unit of work; what a unit really takes is learned."""
+    """Return a nanosecond per unit of work; what a unit really takes is learned."""
     items = table.column("static.work_items_count")
     issued = table.column("counters.issued_instructions_per_work_item")
     found: Numbers = 1e-9 * items * np.where(np.isfinite(issued), issued, 1.0)
@@ -140,13 +140,13 @@ class TimeModel:
         )
 
     def refer(self, table: TrainingTable) -> Numbers:
-        """Give the reference's times, in seconds; NaN where there is none."""
+        """Return the reference's times, in seconds; NaN where there is none."""
         with np.errstate(divide="ignore", invalid="ignore"):
             found = REFERENCES[self.reference](table)
         return np.where((found > 0) & np.isfinite(found), found, np.nan)
 
     def make_columns(self, table: TrainingTable, reference_s: Numbers) -> dict[str, Numbers]:
-        """Give the columns that the learner sees; times are told over the reference's."""
+        """Return the columns that the learner sees; times are told over the reference's."""
         return make_columns(list_values(table) | {"linear_s": reference_s}, self.feature_groups)
 
 
@@ -167,11 +167,10 @@ class FittedModel:
         return self.model.name
 
     def predict(self, table: TrainingTable) -> Numbers:
-        """Give the time of every launch, in seconds."""
+        """Return the time of every launch, in seconds."""
         return self._predict(table)[0]
 
     def forecast(self, table: TrainingTable, coverage: float = DEFAULT_COVERAGE) -> Forecast:
-        """Give times with intervals."""
         check_coverage(coverage)
         seconds, corrections, distances = self._predict(table)
         signs = _list_signs(table, corrections, distances)
@@ -190,7 +189,7 @@ class FittedModel:
         )
 
     def correct(self, table: TrainingTable) -> tuple[Numbers, Numbers]:
-        """Give corrections and distances to the training; zeros where nothing is corrected."""
+        """Return corrections and distances to the training; zeros where nothing is corrected."""
         if self.correction is None:
             return np.zeros(len(table)), np.zeros(len(table))
         columns = self.model.make_columns(table, self.model.refer(table))
@@ -215,7 +214,7 @@ class FittedModel:
         }
 
     def _predict(self, table: TrainingTable) -> tuple[Numbers, Numbers, Numbers]:
-        """Give seconds, corrections and distances."""
+        """Return seconds, corrections and distances."""
         if (table.schema.version, table.schema.names) != (self.schema.version, self.schema.names):
             msg = (
                 f"the model was trained on features of schema {self.schema.id}, these are of "
@@ -241,7 +240,7 @@ class FittedModel:
         return seconds, corrections, distances
 
     def _recall(self, table: TrainingTable) -> dict[int, tuple[float, float]]:
-        """Give median and noise of launches that were measured, by their places."""
+        """Return median and noise of launches that were measured, by their places."""
         if not self.launches:
             return {}
         pairs = zip(table.problems.tolist(), table.devices.tolist(), strict=True)
@@ -250,7 +249,7 @@ class FittedModel:
 
 
 def _remember(table: TrainingTable) -> dict[tuple[str, str], tuple[float, float]]:
-    """Give medians of launches, and the larger of the noise within runs and between repeats."""
+    """Return medians of launches, and the larger of the noise within runs and between repeats."""
     measured = np.isfinite(table.seconds) & (table.problems != "")
     found = {}
     for launch, some in table.frame[measured].groupby(["problems", "devices"]):
@@ -263,7 +262,7 @@ def _remember(table: TrainingTable) -> dict[tuple[str, str], tuple[float, float]
 
 
 def _list_signs(table: TrainingTable, corrections: Numbers, distances: Numbers) -> Numbers:
-    """Give what an error's size may depend on, as logarithms of shape (n, signs)."""
+    """Return what an error's size may depend on, as logarithms of shape (n, signs)."""
     # Corrections and distances smaller than these make no launch easier.
     found = np.column_stack([
         table.linear_error, table.column(SPREAD), np.abs(corrections) + 0.01,
@@ -324,12 +323,10 @@ ABLATION: Final = (HYBRID, *(f"hybrid_without_{one}" for one in _WITHOUT))
 
 
 def list_models() -> tuple[str, ...]:
-    """Give the names of all models."""
     return tuple(_MODELS)
 
 
 def make_model(name: str) -> TimeModel:
-    """Give a model that has not learned yet."""
     if name not in _MODELS:
         msg = f"no model is called {name!r}; choose of {', '.join(_MODELS)}"
         raise InputError(msg)

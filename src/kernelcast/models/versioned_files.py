@@ -30,8 +30,6 @@ class ModelFileError(InputError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelVersions:
-    """The versions of one model."""
-
     name: str
     """``model/device``, or the model alone where it serves all devices."""
     versions: tuple[str, ...] = ()
@@ -76,7 +74,8 @@ class VersionedFiles:
 
     def load_bytes(self, name: str, version: str | None) -> tuple[bytes, str]:
         """Load a version, the one given, else the pinned one, else the latest, with its place."""
-        wanted = self.find_model(name).choose(version)
+        known = self.find_model(name)
+        wanted = known.choose(version) or known.versions[-1]
         url = self._locate(name, f"{wanted}.json")
         content = read_bytes(url)
         if not wanted.endswith(_digest(content)):
@@ -177,7 +176,6 @@ def is_local(url: str) -> bool:
 
 
 def read_bytes(url: str) -> bytes:
-    """Read a file."""
     try:
         if is_local(url):
             return Path(url).expanduser().read_bytes()

@@ -44,8 +44,6 @@ _LIMITER = "_limiter_s"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonPlan:
-    """How to compare."""
-
     split: Split = Split.KERNEL
     rows: RowFilter = field(default_factory=RowFilter)
     jobs: int = -1
@@ -158,7 +156,7 @@ def compare_methods(
 
 
 def check_methods(methods: Sequence[str]) -> dict[str, str]:
-    """Give the model that each name stands for; refuse less than two, or the same twice."""
+    """Return the model that each name stands for; refuse less than two, or the same twice."""
     names = {one: _ALIASES.get(one, one) for one in methods}
     for name in names.values():
         make_model(name)
@@ -172,7 +170,7 @@ def check_methods(methods: Sequence[str]) -> dict[str, str]:
 
 
 def describe_launches(table: TrainingTable) -> pd.DataFrame:
-    """Give launches with their classes and what is known of them before they run."""
+    """Return launches with their classes and what is known of them before they run."""
     frame = table.frame
     signs = {name: table.column(column) for name, column in _SIGNS.items()}
     limiters = frame[[one for one in frame if str(one).endswith(_LIMITER)]]

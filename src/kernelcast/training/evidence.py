@@ -51,8 +51,6 @@ _OWN_SETS: tuple[SetKey, ...] = ((0, 0), (0, 1))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLaunch:
-    """A stored launch."""
-
     observation: Observation
     kernel: str
     places: Mapping[SetKey, int]
@@ -68,7 +66,7 @@ class StoredLaunch:
 def read_launches(
     observations: Iterable[Observation], rows: RowFilter = ALL_ROWS
 ) -> list[StoredLaunch]:
-    """Give undisturbed launches of the newest sampler there is, with features and samples."""
+    """Choose undisturbed launches of the newest sampler there is, with features and samples."""
     by_key = {one.key: one for one in observations if _counts(one, rows)}
     newest = max((one.sampler for one in by_key.values()), default=0)
     return [_read(one) for one in by_key.values() if one.sampler == newest]
@@ -100,7 +98,7 @@ def _read(one: Observation) -> StoredLaunch:
 
 
 def choose_moments(row: StoredLaunch) -> tuple[SetKey, ...]:
-    """Give the sets that stand for the moments of a first answer."""
+    """Return the sets that stand for the moments of a first answer."""
     one = row.observation
     if one.sampler >= SAMPLER_OF_MOMENTS:
         first_run_s = min(one.runs.started_s, default=math.inf)
@@ -157,7 +155,6 @@ def _make_moment(row: StoredLaunch, key: SetKey) -> SampledMoment:
 
 
 def make_size(row: StoredLaunch) -> KnownSize:
-    """Give a launch as one of its kernel's known sizes."""
     one = row.observation
     works, working_set = measure_work(row.features)
     return KnownSize(
@@ -175,8 +172,6 @@ _ROWS = RowFilter()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibratedEvidence:
-    """An evidence model, and what it was calibrated with."""
-
     name: str
     model: EvidenceModel
     devices: tuple[str, ...]

@@ -25,7 +25,6 @@ UNKNOWN = DevicePeaks()
 
 
 def read_peaks(machine: MachineDescription) -> DevicePeaks:
-    """Take the peaks out of a machine description."""
     memory = machine.memory("global")
     loads = [one.value for one in memory.load_bytes_per_s.values()] if memory else []
     kinds = (machine.instruction(name) for name in _FLOATS)

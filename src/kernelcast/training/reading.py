@@ -37,7 +37,7 @@ def read_observations(
     devices: Sequence[str] = (),
     left_out: Counter[str] | None = None,
 ) -> Iterator[Observation]:
-    """Give observations one by one, without first launches, outliers and those of busy machines."""
+    """Read observations one by one, without first launches, outliers and those of busy machines."""
     wanted = Selection(devices=tuple(devices))
     for source in name_folders(sources) or (None,):
         if source is not None and str(source).endswith(JSON_ENDING):
@@ -68,7 +68,7 @@ def choose_sources(
 
 
 def _find_files(source: str | Path) -> list[Path]:
-    """Give the files of a source; none where it is a store."""
+    """Return the files of a source; none where it is a store."""
     kind, path = recognise_source(source), Path(source)
     if kind is not SourceKind.FOLDER:
         # Any other file is opened as a store too, which says what is wrong with it.

@@ -19,7 +19,7 @@ _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def choose_registry(url: str | None = None) -> str:
-    """Give the registry's place: the one named, what `MODELS_VARIABLE` names, or the user's."""
+    """Return the registry's place: the one named, what `MODELS_VARIABLE` names, or the user's."""
     return url or os.environ.get(MODELS_VARIABLE) or str(data_folder() / "models")
 
 
@@ -31,7 +31,7 @@ def open_registry(url: str | None = None) -> "ModelRegistry":
 
 
 def name_model(model: str, device: str | None = None) -> str:
-    """Give the name that a model of one device, or of all, is published under."""
+    """Return the name that a model of one device, or of all, is published under."""
     if device is None:
         return model
     plain = _UNFIT.sub("-", device).strip("-._")
@@ -42,12 +42,12 @@ def name_model(model: str, device: str | None = None) -> str:
 
 
 def name_runtime(device_id: str) -> str:
-    """Give the runtime of a device, which is the first word of its id."""
+    """Return the runtime of a device, which is the first word of its id."""
     return device_id.split("-", 1)[0]
 
 
 def list_evidence_names(device_id: str, *, is_cpu: bool) -> tuple[str, ...]:
-    """Give the names of evidence models that serve a device, the best first."""
+    """Return the names of evidence models that serve a device, the best first."""
     found = (
         name_model(EVIDENCE, device_id),
         name_model(f"{EVIDENCE}_runtime", name_runtime(device_id)),

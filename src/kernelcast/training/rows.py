@@ -10,12 +10,11 @@ from kernelcast.training.settings import ALL_ROWS, LEAST_GROUPS, RowFilter
 
 
 def list_names(labels: Texts) -> list[str]:
-    """Give the different labels of rows, sorted."""
     return sorted({str(one) for one in labels})
 
 
 def choose_rows(table: TrainingTable, rows: RowFilter) -> TrainingTable:
-    """Give the measured launches that a filter takes, in their order."""
+    """Return the measured launches that a filter takes, in their order."""
     keep = np.isfinite(table.seconds) & (table.seconds >= rows.shortest_s)
     if rows.least_work_groups:
         keep &= table.work_groups >= rows.least_work_groups

@@ -45,7 +45,7 @@ class Run:
 
 
 def find_folder() -> Path:
-    """Give the folder of runs; it need not be there yet."""
+    """Return the folder of runs; it need not be there yet."""
     chosen = os.environ.get(VARIABLE)
     return Path(chosen) if chosen else data_folder() / "runs"
 
@@ -127,13 +127,11 @@ def _describe(place: Path, **values: object) -> None:
 
 
 def list_runs() -> list[Run]:
-    """Give all runs, the latest first."""
     found = [_read(path.parent) for path in find_folder().glob("[12]/*/meta.yaml")]
     return sorted(found, key=lambda one: -one.started_s)
 
 
 def find_run(beginning: str) -> Run:
-    """Give the run whose id begins so."""
     found = [one for one in list_runs() if one.id.startswith(beginning)]
     if len(found) != 1 or len(beginning) < _SHORTEST_ID:
         msg = (
@@ -150,7 +148,7 @@ def is_run(text: str) -> bool:
 
 
 def compare_runs(first: Run, second: Run) -> list[tuple[str, str, str]]:
-    """Give what two runs differ by, and all scores of both: name, first, second; "" for none."""
+    """Return what two runs differ by, and all scores of both: name, first, second; "" for none."""
     rows = [("started", _show_time(first.started_s), _show_time(second.started_s))]
     for ours, theirs in (
         (first.settings, second.settings), (first.environment, second.environment),

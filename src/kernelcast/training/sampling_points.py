@@ -59,7 +59,7 @@ def score_sampling_points(
 def _score_samples(
     observations: Iterable[Observation], rows: RowFilter
 ) -> Iterator[dict[str, str | float]]:
-    """Give error and cost of each sample set, as shares of the measured time."""
+    """Return error and cost of each sample set, as shares of the measured time."""
     seen: set[str] = set()
     for one in observations:
         count = one.launch.work_group_count

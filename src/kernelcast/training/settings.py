@@ -59,8 +59,6 @@ ALL_ROWS = RowFilter(shortest_s=0.0, least_work_groups=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationSettings:
-    """How models are validated."""
-
     split: Split = Split.KERNEL
     """What is held out as a whole. For devices, models learn from all other devices at once."""
     models: tuple[str, ...] = ()
@@ -80,8 +78,6 @@ class ValidationSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSettings:
-    """How models are trained."""
-
     with_validation: bool = True
     """Whether each model is validated too, which takes many times longer than to train it."""
     coverage: float = DEFAULT_COVERAGE

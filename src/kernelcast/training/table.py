@@ -127,7 +127,7 @@ def tabulate(
 
 
 def identify_problem(launch: LaunchIdentity) -> str:
-    """Give a text that is equal for the same launch on any device."""
+    """Return a text that is equal for the same launch on any device."""
     ndrange = launch.ndrange
     sizes = None if ndrange is None else (
         ndrange.global_size, ndrange.local_size, ndrange.global_offset
@@ -170,7 +170,7 @@ def _pass_on(one: Observation, keep: Callable[[Observation], None]) -> Observati
 
 
 def _merge(known: Observation, other: Observation) -> Observation:
-    """Give one observation of two with the same key: samples of one, the newer features."""
+    """Make one observation of two with the same key: samples of one, the newer features."""
     if known.samples and other.samples:
         return other
     sampled, plain = (known, other) if known.samples else (other, known)
@@ -188,12 +188,12 @@ def _merge(known: Observation, other: Observation) -> Observation:
 
 
 def read_cpu_model(one: Observation) -> int:
-    """Give the revision of the CPU model of analytic features; 0 where it was not noted."""
+    """Return the revision of the CPU model of analytic features; 0 where it was not noted."""
     return int(one.versions.get(CPU_MODEL, 0))
 
 
 def _choose_schema(rows: Sequence[Observation], left_out: Mapping[str, int]) -> FeatureSchema:
-    """Give the schema with the most names; rows of others of its version lack some of them."""
+    """Return the schema with the most names; rows of others of its version lack some of them."""
     found = Counter(one.features.schema for one in rows if one.features is not None)
     if not found:
         reasons = "; ".join(f"{count} {reason}" for reason, count in left_out.items())
@@ -214,7 +214,7 @@ def _choose_schema(rows: Sequence[Observation], left_out: Mapping[str, int]) -> 
 
 
 def _list_features(one: Observation, run: SampleRun | None) -> dict[str, float]:
-    """Give the features of a row, those of its samples made of the samples that were chosen."""
+    """Return the features of a row, those of its samples made of the samples that were chosen."""
     if one.features is None:
         return {}
     stored = one.features.as_dict()

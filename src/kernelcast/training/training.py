@@ -79,7 +79,6 @@ def validate_models(
 
 
 def label_rows(table: TrainingTable, split: Split) -> Texts:
-    """Give the group of each row."""
     if split is Split.DEVICE:
         return table.devices
     if split is Split.LAUNCH:
@@ -140,8 +139,6 @@ class TrainedModel:
 
 @dataclass(slots=True)
 class TrainingOutcome:
-    """What a training has come to."""
-
     trained: list[TrainedModel] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
 
@@ -219,7 +216,7 @@ def _train(
 
 
 def count_models(table: TrainingTable, name: str = DEFAULT_MODEL) -> int:
-    """Give how many models `train` would make of a table at most: one per device, or one."""
+    """Return how many models `train` would make of a table at most: one per device, or one."""
     return 1 if make_model(name).is_pooled else len(list_names(table.devices))
 
 
@@ -229,6 +226,5 @@ def publish_model(trained: TrainedModel, registry: ModelRegistry) -> str:
 
 
 def write_model_file(trained: TrainedModel, path: Path | str) -> None:
-    """Write a trained model into one file."""
     content = write_model(trained.model, trained.report, samplers=trained.samplers)
     write_bytes(str(path), content)

@@ -79,12 +79,11 @@ class SizeRange:
                 raise InputError(msg)
 
     def can_be(self, value: int) -> bool:
-        """Tell whether the parameter can have a value."""
         is_fine = not self.is_power_of_two or value & (value - 1) == 0
         return self.least <= value <= self.most and value % self.multiple_of == 0 and is_fine
 
     def fit(self, value: float) -> int:
-        """Give the allowed value nearest to a wanted one."""
+        """Return the allowed value nearest to a wanted one."""
         wanted = min(max(value, self.least), self.most)
         if self.is_power_of_two:
             return 1 << round(math.log2(wanted))
@@ -92,14 +91,12 @@ class SizeRange:
         return int(wanted / self.multiple_of + 0.5) * self.multiple_of
 
     def scale(self, value: float, time_factor: float) -> int:
-        """Give the allowed value at which the launch takes about `time_factor` times as long."""
+        """Return the allowed value at which the launch takes about `time_factor` times as long."""
         return self.fit(value * time_factor ** (1.0 / self.exponent))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusKernel:
-    """A kernel of the corpus with its problem file."""
-
     application: str
     problem_path: Path
     """The problem file; its stem names the kernel within the application."""
@@ -137,8 +134,6 @@ class CorpusKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Application:
-    """An application of the corpus."""
-
     folder: Path
     name: str
     suite: Suite
@@ -230,7 +225,7 @@ def find_applications() -> tuple[Application, ...]:
 
 
 def find_kernels(*patterns: str) -> tuple[CorpusKernel, ...]:
-    """Give the kernels whose name, ``application/stem``, matches a pattern, each once."""
+    """Return the kernels whose name, ``application/stem``, matches a pattern, each once."""
     kernels = tuple(kernel for one in find_applications() for kernel in one.kernels)
     return choose_kernels(kernels, patterns, "the corpus", "; `kernelcast corpus ls` lists them")
 

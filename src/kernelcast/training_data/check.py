@@ -63,7 +63,6 @@ class Finding:
 
     @property
     def advice(self) -> str:
-        """What to do."""
         return _ADVICE[self.kind]
 
 
@@ -100,7 +99,7 @@ def check_store(
 def _examine(
     row: Row, schemas: Mapping[str, FeatureSchema], seen: dict[tuple[Any, ...], str]
 ) -> Iterator[tuple[FindingKind, str]]:
-    """Give what is wrong with a row, the gravest first."""
+    """Return what is wrong with a row, the gravest first."""
     for message in _find_impossible(row):
         yield FindingKind.IMPOSSIBLE, message
     schema, blob = schemas.get(row["schema_id"]), row["features"]
@@ -127,7 +126,6 @@ def _examine(
 
 
 def _find_impossible(row: Row) -> Iterator[str]:
-    """Look for times that no clock gives."""
     for name in ("seconds", "linear_s", "sampling_s"):
         if row[name] is not None and not 0 < row[name] < math.inf:
             yield f"{name} is {row[name]}; a time is positive and finite"
@@ -166,7 +164,6 @@ def _compare_parts(row: Row, made: Observation) -> Iterator[str]:
 
 
 def _compare_runs(row: Row, made: Observation) -> Iterator[str]:
-    """Compare a row's median and noise with its runs."""
     durations = made.runs.durations_s
     if durations:
         low, high, median = min(durations), max(durations), row["seconds"]

@@ -18,8 +18,6 @@ def name_folders(sources: Iterable[str | Path]) -> list[str | Path]:
 
 
 class SourceKind(StrEnum):
-    """What a source is."""
-
     STORE = "store"
     """A store, or what only opening it as a store can tell."""
     FOLDER = "folder"

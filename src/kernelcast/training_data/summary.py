@@ -20,8 +20,6 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSummary:
-    """Observations of a group."""
-
     group: str
     rows: int
     kernels: int

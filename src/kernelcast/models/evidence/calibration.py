@@ -152,7 +152,7 @@ def list_others(
     draw: np.random.Generator,
     count: int | None = None,
 ) -> Iterator[tuple[int, list[EvidenceRow]]]:
-    """Give each launch with other sizes of its kernel, drawn at random."""
+    """Return each launch with other sizes of its kernel, drawn at random."""
     by_kernel: dict[str, list[int]] = {}
     for place, one in enumerate(rows):
         by_kernel.setdefault(one.kernel, []).append(place)

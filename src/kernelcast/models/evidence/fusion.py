@@ -68,8 +68,6 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FusedEstimate:
-    """Pieces put together."""
-
     log_seconds: float
     variance: float
     """Of `log_seconds`, as the pieces' own variances tell it."""
@@ -84,11 +82,9 @@ class FusedEstimate:
 
     @property
     def seconds(self) -> float:
-        """The time in seconds."""
         return math.exp(self.log_seconds)
 
     def share_of(self, kinds: frozenset[Kind]) -> float:
-        """Give the weight of pieces of some kinds."""
         pairs = zip(self.pieces, self.weights, strict=True)
         return sum(weight for one, weight in pairs if one.kind in kinds)
 
@@ -176,7 +172,6 @@ class _Part:
 
 
 def fuse(pieces: Sequence[Piece]) -> FusedEstimate:
-    """Put pieces together."""
     if not pieces:
         msg = "evidence: no pieces to put together; give at least one"
         raise InputError(msg)
@@ -234,7 +229,7 @@ def _nest(pieces: Sequence[Piece]) -> tuple[list[_Part], _Part]:
 
 
 def _make_basis(moments: Sequence[Sequence[tuple[Piece, _Part]]]) -> _Part:
-    """Give a part with an error that all pieces share, and one that those of a moment do."""
+    """Return a part with an error that all pieces share, and one that those of a moment do."""
     if len(moments) == 1 and len(moments[0]) == 1:
         return moments[0][0][1]
     shared = min(one.basis_variance for members in moments for one, _ in members)
@@ -255,12 +250,12 @@ def _make_basis(moments: Sequence[Sequence[tuple[Piece, _Part]]]) -> _Part:
 
 
 def _measure(pieces: Iterable[Piece], centre: float) -> list[float]:
-    """Give squares of distances in standard deviations."""
+    """Return squares of distances in standard deviations."""
     return [(one.log_seconds - centre) ** 2 / one.variance for one in pieces]
 
 
 def _choose_start(pieces: Sequence[Piece]) -> float:
-    """Give the piece's time that the likelihood of all is highest at."""
+    """Return the piece's time that the likelihood of all is highest at."""
     counts: dict[tuple[str, str], int] = {}
     for one in pieces:
         key = (one.basis, one.moment)

@@ -45,8 +45,6 @@ _NARROWEST, _WIDEST = -4.5, 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledMoment:
-    """What samples of one moment say."""
-
     moment: str
     form: str
     """How samples were taken; each form has a bias and a variance of its own."""
@@ -209,7 +207,6 @@ class EvidenceModel:
         age_s: float = 0.0,
         launch_log_seconds: float | None = None,
     ) -> Piece:
-        """Make a piece of samples of a moment."""
         form = self._find(moment.form)
         variance = form.variance(moment.signs)
         log_seconds = moment.log_seconds - form.bias
@@ -236,12 +233,12 @@ class EvidenceModel:
         )
 
     def expect_variance(self, form: str) -> float:
-        """Give the usual variance of samples of a form that were not taken yet."""
+        """Return the usual variance of samples of a form that were not taken yet."""
         found = self._find(form)
         return found.variance(found.centre)
 
     def judge_samples(self, moment: SampledMoment, log_seconds: float) -> float:
-        """Give the error of samples in standard deviations, once a launch was measured."""
+        """Return the error of samples in standard deviations, once a launch was measured."""
         form = self._find(moment.form)
         error = moment.log_seconds - form.bias - log_seconds
         return error / math.sqrt(form.variance(moment.signs))
@@ -272,12 +269,12 @@ class EvidenceModel:
         )
 
     def _age(self, age_s: float) -> float:
-        """Give the variance that the time since a measurement brings."""
+        """Return the variance that the time since a measurement brings."""
         aged = -math.expm1(-abs(age_s) / self.sizes.time_reach_s)
         return 2.0 * self.sizes.time_sd**2 * aged
 
     def know_estimate(self, size: KnownSize, fused: FusedEstimate) -> KnownSize:
-        """Give a size with its estimate in the place of its measured time."""
+        """Return a size with its estimate in the place of its measured time."""
         noise = math.sqrt(fused.variance) / max(self.sizes.noise_share, 1e-3)
         return replace(size, log_seconds=fused.log_seconds, noise=noise)
 
@@ -394,7 +391,7 @@ def name_situation(pieces: Sequence[Piece]) -> str:
 
 
 def describe_difficulty(fused: FusedEstimate) -> tuple[float, ...]:
-    """Give what an interval's width depends on: variance, disagreement, correction, strangeness."""
+    """List what an interval's width depends on: variance, disagreement, correction, strangeness."""
     return (
         0.5 * math.log(fused.variance),
         math.log(1.0 + fused.disagreement),
@@ -408,12 +405,12 @@ SIGNS_OF_DIFFICULTY = 4
 
 @lru_cache(maxsize=16)
 def find_normal_quantile(coverage: float) -> float:
-    """Give the standard deviations within which a share of normal errors lies."""
+    """Return the standard deviations within which a share of normal errors lies."""
     return NormalDist().inv_cdf((1.0 + coverage) / 2.0)
 
 
 def find_uncalibrated(log_seconds: float, *, is_busy: bool = False) -> float:
-    """Give the variance of samples that no calibration has seen: short launches, busy machines."""
+    """Find the variance of samples that no calibration has seen: short launches, busy machines."""
     # Deviation of what samples say beside other programs, which take caches between launches.
     busy = 0.2 if is_busy else 0.0
     seconds = math.exp(log_seconds)

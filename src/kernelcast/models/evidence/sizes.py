@@ -85,8 +85,6 @@ class KnownSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizeAnswer:
-    """What other sizes say."""
-
     log_seconds: float
     variance: float
     measure: str  # of work, that it was scaled by
@@ -113,7 +111,6 @@ class SizeTable:
     def predict(
         self, log_work: Sequence[float], at_s: float, working_set_bytes: float = math.nan
     ) -> SizeAnswer:
-        """Tell the time of another size."""
         work = log_work[self.measure]
         if math.isnan(work):
             msg = f"other sizes: {MEASURES[self.measure]} of this one is not known; count it first"
@@ -209,12 +206,12 @@ Noise = TypeVar("Noise", float, Numbers)
 
 
 def noise_variance(settings: SizeSettings, noise: Noise) -> Noise:
-    """Give the variance of a measurement whose runs have a noise."""
+    """Return the variance of a measurement whose runs have a noise."""
     return settings.noise_sd**2 + (settings.noise_share * noise) ** 2
 
 
 def relate_sizes(settings: SizeSettings, work: Numbers, at_s: Numbers) -> Numbers:
-    """Give the covariance of sizes without their noise, shape (..., n, n)."""
+    """Return the covariance of sizes without their noise, shape (..., n, n)."""
     moved = work - work.mean(axis=-1, keepdims=True)
     found = _relate(
         settings,
@@ -285,7 +282,7 @@ def _set(start: SizeSettings, logs: Numbers) -> SizeSettings:
 def _stack_known(
     kernels: Sequence[Sequence[KnownSize]],
 ) -> Callable[[SizeSettings], tuple[Numbers, Numbers]]:
-    """Give a function that leaves each size out, by closed form, and gives errors and variances."""
+    """Make what leaves each size out, by closed form, and returns errors and variances."""
     stacks = [
         _stack([one for one in kernels if len(one) == count])
         for count in sorted({len(one) for one in kernels})
@@ -308,7 +305,7 @@ def _stack_known(
 
 
 def _stack(kernels: Sequence[Sequence[KnownSize]]) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Give work, time stamps, rates and noise of kernels of as many sizes, shape (kernels, n)."""
+    """Return work, time stamps, rates and noise of kernels of as many sizes, shape (kernels, n)."""
     work = np.array([[one.log_work[0] for one in sizes] for sizes in kernels])
     rates = np.array([[one.log_seconds for one in sizes] for sizes in kernels]) - work
     at_s = np.array([[one.at_s for one in sizes] for sizes in kernels])
@@ -317,7 +314,7 @@ def _stack(kernels: Sequence[Sequence[KnownSize]]) -> tuple[Numbers, Numbers, Nu
 
 
 def measure_work(features: Mapping[str, float]) -> tuple[tuple[float, ...], float]:
-    """Give the logarithms of measures of work, NaN where one is not known, and bytes touched."""
+    """Return the logarithms of measures of work, NaN where one is not known, and bytes touched."""
     items = features["static.work_items_count"]
     moved = [features.get(f"counters.global_{kind}_bytes_per_work_item", math.nan)
              for kind in ("load", "store")]  # fmt: skip

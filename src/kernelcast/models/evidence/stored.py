@@ -41,7 +41,6 @@ _EXPECTED: Mapping[str, object] = {
 
 
 def model_to_json(model: EvidenceModel) -> str:
-    """Write a model."""
     # Significant digits: more would tell processors apart, on which sums are rounded differently.
     return json.dumps({**_EXPECTED, **to_plain(model, digits=7)}, sort_keys=True)
 
@@ -100,13 +99,13 @@ def calibrate_errors(errors: Numbers, kernels: Sequence[str]) -> Calibration:
 
 
 def find_half_width(errors: Calibration, coverage: float) -> float:
-    """Give the logarithm of the factor between an analytic time and the ends of its interval."""
+    """Return the logarithm of the factor between an analytic time and the ends of its interval."""
     return errors.half_width_alone((0.0,) * SIGNS_OF_DIFFICULTY, coverage, 1.0)
 
 
 @lru_cache(maxsize=64)
 def know_analytic(model: EvidenceModel, runtime: str) -> EvidenceModel:
-    """Give an evidence model that knows how far analytic times are off on a runtime."""
+    """Return an evidence model that knows how far analytic times are off on a runtime."""
     shipped = load_shipped()
     errors = shipped.get(runtime) or shipped[ANY]
     width = find_half_width(errors, USUAL_COVERAGE)
@@ -126,7 +125,6 @@ def load_shipped() -> Mapping[str, Calibration]:
 
 
 def errors_to_json(errors: Mapping[str, Calibration]) -> str:
-    """Write errors by runtime."""
     return json.dumps({
         name: {key: np.asarray(one).round(5).tolist() for key, one in to_plain(some).items()}
         for name, some in errors.items()

@@ -45,8 +45,6 @@ if TYPE_CHECKING:  # slow to load
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bootstrap:
-    """How to resample."""
-
     resamples: int = 10_000
     confidence: float = 0.95
     seed: int = 0
@@ -63,7 +61,7 @@ class Bootstrap:
 def find_interval(
     values: Numbers, clusters: npt.NDArray[np.intp], plan: Bootstrap
 ) -> tuple[float, float] | None:
-    """Give the interval of the mean over rows; None with fewer than two clusters."""
+    """Return the interval of the mean over rows; None with fewer than two clusters."""
     from scipy.stats import DegenerateDataWarning, bootstrap  # half a second to import
 
     counts = np.bincount(clusters).astype(np.float64)
@@ -125,8 +123,6 @@ class ComparedClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceComparison:
-    """Two models on one device."""
-
     device: str
     rows: int
     """Rows that both models answered; all that follows is about these."""
@@ -165,8 +161,6 @@ class ExplainedError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Two models on every device."""
-
     first: str
     second: str
     split: str
@@ -313,7 +307,6 @@ def comparison_to_json(comparison: Comparison) -> str:
 
 
 def comparison_from_json(text: str) -> Comparison:
-    """Read a comparison."""
     return read_document(Comparison, text, FORMAT, what="comparison")
 
 
@@ -361,7 +354,7 @@ class MethodComparison:
     where only their times are known."""
 
     def to_plain(self) -> dict[str, Any]:
-        """Give the tables as lists of rows, None for what is not known, without the launches."""
+        """Return the tables as lists of rows, None for what is not known, without the launches."""
         pair = {} if self.pair is None else json.loads(comparison_to_json(self.pair))
         return {
             **pair,
@@ -485,7 +478,7 @@ def _compare(rows: pd.DataFrame, first: str, second: str) -> dict[str, Any]:
 
 
 def _pair_families(rows: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
-    """Give the mean errors of the families of which launches have both answers."""
+    """Return the mean errors of the families of which launches have both answers."""
     both = rows[[f"{first}_error", f"{second}_error"]].notna().all(axis=1)
     return rows[both].groupby("family").agg(
         launches=("family", "size"), first=(f"{first}_error", "mean"),
@@ -555,7 +548,7 @@ def _grow_rules(
 
 
 def _list_signs(rows: pd.DataFrame, pair: tuple[str, str], methods: Sequence[str]) -> pd.DataFrame:
-    """Give what is known of launches before they run: numbers, and how the two answers differ."""
+    """Return what is known of launches before they run: numbers, and how the two answers differ."""
     own = {"measured_s", "noise", *(f"{one}_{what}" for one in methods for what in ("s", "error"))}
     names = [
         name

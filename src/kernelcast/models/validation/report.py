@@ -57,8 +57,6 @@ class ClassScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupScore:
-    """One group that was held out."""
-
     group: str
     rows: int
     error: float
@@ -67,8 +65,6 @@ class GroupScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceScore:
-    """One model on one device."""
-
     model: str
     device: str
     errors: ErrorSummary | None
@@ -125,7 +121,7 @@ class ValidatedRows:
     models: tuple[ModelRows, ...]
 
     def to_frame(self) -> "pd.DataFrame":
-        """Give a row per model and launch."""
+        """Return a row per model and launch."""
         import pandas as pd
 
         launches = pd.DataFrame({
@@ -149,8 +145,6 @@ class ValidatedRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationReport:
-    """A validation."""
-
     split: str
     coverage: float
     schema_id: str
@@ -173,11 +167,10 @@ class ValidationReport:
         return tuple(one.model for one in self.rows.models)
 
     def to_frame(self) -> "pd.DataFrame":
-        """Give a row per model and launch; see `ValidatedRows.to_frame`."""
+        """Return a row per model and launch; see `ValidatedRows.to_frame`."""
         return self.rows.to_frame()
 
     def score(self, model: str, device: str) -> DeviceScore:
-        """Give one model's score on one device."""
         for one in self.scores:
             if (one.model, one.device) == (model, device):
                 return one
@@ -187,7 +180,7 @@ class ValidationReport:
 
 
 def summarise_report(report: ValidationReport) -> list[dict[str, Any]]:
-    """Give an object per model and device of a report, without its rows."""
+    """Return an object per model and device of a report, without its rows."""
     nothing = dict.fromkeys(("mean", "median", "p90", "worst"))
     return [
         {
@@ -212,5 +205,4 @@ def report_to_json(report: ValidationReport) -> str:
 
 
 def report_from_json(text: str) -> ValidationReport:
-    """Read a report."""
     return read_document(ValidationReport, text, FORMAT, what="report")

@@ -32,10 +32,8 @@ Progress = Callable[[int, int], None]
 
 
 class Fitted(Protocol):
-    """What has learned."""
-
     def forecast(self, table: TrainingTable, coverage: float) -> Forecast:
-        """Give times with intervals; an `InputError` where a row has none."""
+        """Return times with intervals; an `InputError` where a row has none."""
         ...
 
 
@@ -54,8 +52,6 @@ class Candidate(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationPlan:
-    """How to validate."""
-
     split: str = "kernel"
     """What the labels are, for the report: ``kernel``, ``application`` or ``device``."""
     is_per_device: bool = True
@@ -194,7 +190,7 @@ def _run(rows: _SharedRows, task: _Task, coverage: float) -> _Outcome:
 
 
 def _predict(fitted: Fitted, table: TrainingTable, coverage: float) -> Numbers:
-    """Give seconds, ends and domain of rows; one by one where the model refuses some of them."""
+    """Return seconds, ends and domain of rows; one by one where the model refuses some of them."""
     try:
         found = fitted.forecast(table, coverage)
         return np.vstack([found.seconds, found.low, found.high, found.in_domain])
@@ -289,7 +285,7 @@ def _score_device(model: str, device: str, rows: pd.DataFrame) -> DeviceScore:
 def split_classes(
     groups: pd.DataFrame,
 ) -> list[tuple[tuple[float, float | None], pd.DataFrame]]:
-    """Give the groups of each class of the linear model's error."""
+    """Return the groups of each class of the linear model's error."""
     error = groups["linear_error"]
     return [
         ((low, high), groups[(error >= low) & (error < (np.inf if high is None else high))])
@@ -298,7 +294,7 @@ def split_classes(
 
 
 def mean_of(values: "pd.Series[float] | pd.Series[bool]") -> float | None:
-    """Give the mean of what is known, None where nothing is."""
+    """Return the mean of what is known, None where nothing is."""
     known = values.dropna()
     return None if known.empty else float(known.mean())
 

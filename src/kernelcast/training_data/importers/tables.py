@@ -147,8 +147,6 @@ class DataSet:
 
 
 class _OwnTable(DataSet):
-    """A table of one's own."""
-
     def read(self, path: Path) -> Iterator[Observation]:
         """Read observations out of a table, see the module; an error names row and column."""
         if path.suffix == CSV_ENDING:

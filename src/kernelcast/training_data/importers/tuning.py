@@ -46,8 +46,6 @@ _SAME_UNIT = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuningFiles:
-    """A tuner's results, and what is not in them."""
-
     results: Path
     problem: Path | None = None
     """T1 file; without it sizes are absent and the kernel is called as the file."""

@@ -69,7 +69,7 @@ def describe(where: str, error: BaseException) -> str:
 
 
 def read_sqlite_code(error: BaseException | None) -> int | None:
-    """Give SQLite's primary result code, the last byte of an extended one; None if it has none."""
+    """Read SQLite's primary result code, the last byte of an extended one; None if it has none."""
     code: int | None = getattr(error, "sqlite_errorcode", None)
     return None if code is None else code & 0xFF
 

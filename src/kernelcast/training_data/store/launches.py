@@ -28,7 +28,7 @@ _EVER: Final = -(2**62)
 def list_newest(
     store: Store, wanted: Selection, *, most: int, kernel: str | None = None
 ) -> list[sa.Row[Any]]:
-    """Give launches with such observations, with their labels, that were measured last first."""
+    """Return launches with such observations, with their labels, that were measured last first."""
     newest = _query_time(wanted, most=1).label("newest_us")
     order = (newest.desc().nulls_last(), LAUNCHES.c.changed.desc(), LAUNCHES.c.launch_key)
     query = sa.select(LAUNCHES, newest).order_by(*order).limit(most)
@@ -61,14 +61,14 @@ def sum_up_launches(store: Store, keys: Sequence[str], wanted: Selection) -> lis
 def read_newest_times(
     store: Store, keys: Sequence[str], wanted: Selection, *, most: int
 ) -> list[sa.Row[Any]]:
-    """Give the newest times of each launch, oldest of them first."""
+    """Return the newest times of each launch, oldest of them first."""
     newest = _query_newest(keys, wanted, most).subquery()
     order = (newest.c.launch_key, newest.c.measured_at_us.asc().nulls_first(), newest.c.seconds)
     return store.select(sa.select(newest).order_by(*order))
 
 
 def find_newest_samples(store: Store, keys: Sequence[str], wanted: Selection) -> list[sa.Row[Any]]:
-    """Give `launch_key`, `key` and `linear_s` of the newest observation with samples of each."""
+    """Return `launch_key`, `key` and `linear_s` of the newest observation with samples of each."""
     own = OBSERVATIONS.alias("sampled")
     newest = (
         sa.select(own.c.key)
@@ -91,7 +91,7 @@ def find_newest_samples(store: Store, keys: Sequence[str], wanted: Selection) ->
 
 
 def find_sizes(store: Store, keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Give the global size of each launch whose newest observation knows it."""
+    """Return the global size of each launch whose newest observation knows it."""
     own = OBSERVATIONS.alias("own")
     newest = (
         sa.select(own.c.key)

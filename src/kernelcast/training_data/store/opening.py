@@ -197,7 +197,7 @@ def _list_sqlite_triggers() -> Iterator[str]:
 
 
 def _read_version(connection: sa.Connection, where: str) -> str | None:
-    """Give the version of the tables; None if the database is empty."""
+    """Return the version of the tables; None if the database is empty."""
     tables = sa.inspect(connection).get_table_names()
     if VERSION_TABLE in tables:
         return read_version(connection, VERSION_TABLE)
@@ -255,7 +255,7 @@ def _back_up(url: sa.URL, version: str) -> Path | None:
 
 
 def read_version(connection: sa.Connection, version_table: str) -> str | None:
-    """Give the version of the tables; None if the database has none of them."""
+    """Return the version of the tables; None if the database has none of them."""
     if version_table not in sa.inspect(connection).get_table_names():
         return None
     query: sa.Select[Any] = sa.select(sa.column("version_num", sa.Text)).select_from(
@@ -272,7 +272,6 @@ def lock_versions(connection: sa.Connection, key: int) -> None:
 
 
 def write_version(connection: sa.Connection, version_table: str, version: str) -> None:
-    """Note the version of the tables."""
     column = sa.Column("version_num", sa.String(32), primary_key=True)
     table = sa.Table(version_table, sa.MetaData(), column)
     table.create(connection, checkfirst=True)

@@ -51,7 +51,6 @@ def dump(content: object) -> str:
 
 
 def load_mapping(text: str) -> Mapping[str, Any]:
-    """Read a JSON object."""
     return _check_mapping(json.loads(text))
 
 
@@ -161,8 +160,6 @@ _FLAGS = frozenset[ObservationFlag]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a table."""
-
     name: str
     path: str
     hint: Any
@@ -218,7 +215,7 @@ def _write_once(value: NDRange | MachineState) -> str:
 
 
 def strip_none(hint: Any) -> Any:  # noqa: ANN401 - a type
-    """Give a type without None, and itself where it does not hold None."""
+    """Return a type without None, and itself where it does not hold None."""
     kinds = get_args(hint)
     return next(one for one in kinds if one is not NoneType) if NoneType in kinds else hint
 
@@ -291,7 +288,6 @@ _BESIDE = frozenset({"schema_id", "features", "linear_s", "sampling_s"})
 
 
 def observation_to_row(one: Observation) -> dict[str, Any]:
-    """Write an observation."""
     row = {
         column.name: column.write(one)
         for column in OBSERVATION_COLUMNS
@@ -322,12 +318,10 @@ def make_observation(values: Row, features: FeatureVector | None) -> Observation
 
 
 def failure_to_row(one: FailureRecord) -> dict[str, Any]:
-    """Write a failure."""
     return {column.name: column.write(one) for column in FAILURE_COLUMNS}
 
 
 def row_to_failure(row: Row) -> FailureRecord:
-    """Read a failure."""
     made: FailureRecord = _build(FailureRecord, FAILURE_COLUMNS, _read(row, FAILURE_COLUMNS))
     return made
 
@@ -351,7 +345,7 @@ def _build(record: Any, columns: Sequence[Column], values: Row, **more: Any) -> 
 
 @lru_cache(maxsize=64)
 def schema_id(schema: FeatureSchema) -> str:
-    """Give a schema's id; the hash behind it takes longer than writing a row."""
+    """Return a schema's id; the hash behind it takes longer than writing a row."""
     return schema.id
 
 
@@ -465,7 +459,7 @@ _ONE_OF = tuple(
 
 
 def list_conditions(wanted: Selection, table: sa.FromClause) -> list[sa.ColumnElement[bool]]:
-    """Give what a query must hold; conditions on columns that a table lacks are left out."""
+    """Return what a query must hold; conditions on columns that a table lacks are left out."""
     columns = table.c
     found: list[sa.ColumnElement[bool]] = [
         columns[name].in_([*map(str, getattr(wanted, f"{name}s"))])

@@ -102,7 +102,6 @@ def add_rows(
 
 
 def add_schemas(connection: sa.Connection, schemas: Iterable[FeatureSchema]) -> None:
-    """Add schemas of features that are not there."""
     by_id = {schema_id(one): one for one in schemas}
     if not by_id:
         return
@@ -118,7 +117,6 @@ def add_schemas(connection: sa.Connection, schemas: Iterable[FeatureSchema]) -> 
 
 
 def split(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Split into lists of at most `size`."""
     rest = iter(items)
     while batch := list(islice(rest, size)):
         yield batch
@@ -209,7 +207,7 @@ class Store:
             return connection.execute(wanted).rowcount
 
     def get(self, key: str) -> Observation:
-        """Give the observation of a key or of its unique beginning."""
+        """Return the observation of a key or of its unique beginning."""
         column = OBSERVATIONS.c.key
         is_whole = len(key) == 64  # found by the index; a beginning is looked for
         begins = column == key if is_whole else sa.func.substr(column, 1, len(key)) == key
@@ -226,7 +224,7 @@ class Store:
         return row_to_observation(dict(found[0]), self.schemas())
 
     def find(self, wanted: Selection = EVERYTHING) -> Iterator[Observation]:
-        """Give observations, in the order of their keys, a batch in memory at a time."""
+        """Read observations, in the order of their keys, a batch in memory at a time."""
         schemas = self.schemas()
         for rows in self.read_rows(wanted, ordered=True):
             for found in rows:
@@ -236,26 +234,23 @@ class Store:
                 yield row_to_observation(row, schemas)
 
     def history(self, launch_key: str) -> list[Observation]:
-        """Give what was observed of exactly this launch, oldest first."""
+        """Return what was observed of exactly this launch, oldest first."""
         found = self.find(Selection(launch_keys=(launch_key,)))
         return sorted(found, key=lambda one: (one.measured_at is not None, one.measured_at))
 
     def failures(self, wanted: Selection = EVERYTHING) -> list[FailureRecord]:
-        """Give failures, in the order of their keys."""
         query = sa.select(FAILURES).where(*list_conditions(wanted, FAILURES))
         with self._read() as connection:
             rows = connection.execute(query.order_by(FAILURES.c.key)).mappings().all()
         return [row_to_failure(dict(row)) for row in rows]
 
     def count(self, wanted: Selection = EVERYTHING) -> int:
-        """Count observations."""
         query = sa.select(sa.func.count()).select_from(OBSERVATIONS)
         with self._read() as connection:
             found = connection.scalar(query.where(*list_conditions(wanted, OBSERVATIONS)))
         return int(found or 0)
 
     def schemas(self) -> dict[str, FeatureSchema]:
-        """Give the schemas of features that observations have, by id."""
         with self._read() as connection:
             rows = connection.execute(sa.select(FEATURE_SCHEMAS)).all()
         return {
@@ -293,7 +288,6 @@ class Store:
         ordered: bool = False,
         batch_rows: int = 1000,
     ) -> Iterator[Sequence[sa.Row[Any]]]:
-        """Give rows of the observations' table in batches."""
         names = OBSERVATIONS.c.keys() if columns is None else columns
         query = sa.select(*(OBSERVATIONS.c[name] for name in names))
         query = query.where(*list_conditions(wanted, OBSERVATIONS))
@@ -306,7 +300,7 @@ class Store:
     def read_newest(
         self, wanted: Selection, columns: Sequence[str], *, most: int
     ) -> list[sa.Row[Any]]:
-        """Give some columns of the rows that were measured last, the oldest of them first."""
+        """Read some columns of the rows that were measured last, the oldest of them first."""
         return self.select(query_newest(wanted, columns, most=most))[::-1]
 
     @property
