@@ -32,7 +32,7 @@ def remodel_rows(
     cache_folder: Path,
     report: Callable[[str], None] = lambda _: None,
 ) -> Counter[str]:
-    """Replace the analytic features of stored observations by those of today's models; nothing is run."""
+    """Compute the analytic features of stored observations anew; nothing is run."""
     by_name = {(one.application, one.stem): one for one in kernels}
     counts: Counter[str] = Counter()
 

@@ -392,7 +392,7 @@ def _choose(count: int, most: int, wanted: int) -> Groups:
 
 
 def number_groups(labels: Texts) -> Groups:
-    """Return each row the number of its group, groups in the order of their labels."""
+    """Number the group of each row, groups in the order of their labels."""
     names, numbers = np.unique(labels.astype(str), return_inverse=True)
     if len(names) < 2:
         msg = (
