@@ -1,15 +1,31 @@
-"""Which bytes of its buffers a box of work-groups can touch, and which work-groups touch any."""
+"""What a launch touches of its buffers: ranges and numbers of bytes, idle work-groups, overruns."""
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
-from kernelcast.expressions import EvaluationError, Symbol, SymbolKind
+import numpy as np
+import numpy.typing as npt
+
+from kernelcast.expressions import (
+    EvaluationError,
+    Symbol,
+    SymbolKind,
+    Value,
+    conjunction,
+    disjunction,
+    equal,
+    less,
+)
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.axes import Axis, bind_names, list_axes
+from kernelcast.expressions.evaluation import BoolArray, evaluate_where
 from kernelcast.expressions.intervals import Interval, bound_pieces, bound_values
-from kernelcast.expressions.isl import NotKnownError, make_context
+from kernelcast.expressions.isl import NotKnownError, TooHardError, make_context
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.launch_points import LaunchPoints, PlacedAccesses
+from kernelcast.features.counting.bindings import bind_ids
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.operations import MemorySpace
 
@@ -43,7 +59,7 @@ class TouchedRanges:
         ranges = {**self._fixed, **_bind_box(self._axes, box)}
         found: dict[int, list[Interval]] = {place: [] for place in self.places}
         for place, access in self._accesses:
-            known = bind_loops(access, ranges)
+            known = _bind_loops(access, ranges)
             if known is not None and access.offset_bytes is not None:
                 # To copy 32 KiB takes about as long as to begin a copy anew.
                 pieces = bound_pieces(access.offset_bytes, known, least_gap=32 << 10, most=2048)
@@ -63,8 +79,8 @@ def find_touched(
         return None
     accesses = [one for one in accesses if one.buffer in numbers]  # without tables of the source
     fixed, axes = _bind_scalars(scalars), list_axes(ndrange)
-    ranges = bind_launch(ndrange, scalars)
-    unknown = {str(one.buffer) for one in accesses if not _is_bounded(one, ranges)}
+    ranges = _bind_launch(ndrange, scalars)
+    unknown = {str(one.buffer) for one in accesses if not _stays_inside(one, ranges)}
     places = frozenset(place for name, place in numbers.items() if name not in unknown)
     # Loads and stores of the same bytes are one.
     different = {
@@ -76,8 +92,8 @@ def find_touched(
     return TouchedRanges(places=places, _axes=axes, _fixed=fixed, _accesses=known)
 
 
-def bind_launch(ndrange: NDRange, scalars: Mapping[str, int]) -> dict[Symbol, Interval]:
-    """Give the ids, sizes and scalars of a whole launch."""
+def _bind_launch(ndrange: NDRange, scalars: Mapping[str, int]) -> dict[Symbol, Interval]:
+    """Bind the ids, sizes and scalars of a whole launch."""
     whole = GroupBox(start=(0,) * ndrange.dimensions, shape=ndrange.group_counts)
     return {**_bind_scalars(scalars), **_bind_box(list_axes(ndrange), whole)}
 
@@ -86,20 +102,26 @@ def _bind_scalars(scalars: Mapping[str, int]) -> dict[Symbol, Interval]:
     return {symbol: (value, value) for symbol, value in bind_names(scalars).items()}
 
 
-def _is_bounded(access: MemoryAccess, ranges: Mapping[Symbol, Interval]) -> bool:
+def _stays_inside(
+    access: MemoryAccess, ranges: Mapping[Symbol, Interval], size: int | None = None
+) -> bool:
+    """Tell whether an access has bounds, within so many bytes where a size is given."""
+    if access.offset_bytes is None:
+        return False
     try:
-        known = bind_loops(access, ranges)
-        if access.offset_bytes is not None and known is not None:
-            bound_values(access.offset_bytes, known)
+        known = _bind_loops(access, ranges)
+        if known is None:
+            return True
+        low, high = bound_values(access.offset_bytes, known)
     except EvaluationError:
         return False
-    return access.offset_bytes is not None
+    return size is None or (low >= 0 and high + access.bytes <= size)
 
 
-def bind_loops(
+def _bind_loops(
     access: MemoryAccess, ranges: Mapping[Symbol, Interval]
 ) -> Mapping[Symbol, Interval] | None:
-    """Give the iterations of an access's loops too; None where some loop does not run."""
+    """Bind the iterations of an access's loops too; None where some loop does not run."""
     if not access.loops:
         return ranges
     known = dict(ranges)
@@ -147,38 +169,203 @@ def find_active_box(
     if facts.gaps or any(one.offset_bytes is None for one in accesses):
         return everything
     launch = LaunchPoints(ndrange=ndrange, scalars=scalars)
+    spans = []
     try:
-        placed = list(launch.place(accesses, make_context(), is_exact=False))
-        spans = [span for one in placed if (span := _list_groups(one, ndrange))]
+        for placed in list(launch.place(accesses, make_context(), is_exact=False)):
+            span = []
+            for axis, count in enumerate(ndrange.group_counts):
+                groups, group = range(count), Symbol(SymbolKind.GROUP_ID, axis=axis)
+                item = Symbol(SymbolKind.GLOBAL_ID, axis=axis)
+                if group in placed.symbols:
+                    groups = placed.points.list_values(group)
+                elif item in placed.symbols:
+                    items = placed.points.list_values(item)
+                    local, offset = ndrange.known_local_size[axis], ndrange.global_offset[axis]
+                    last = (items.stop - 1 - offset) // local
+                    groups = range((items.start - offset) // local, last + 1)
+                if not groups:
+                    break
+                span.append(groups)
+            else:
+                spans.append(span)
     except NotKnownError:
         return everything
     if not spans:
         return None
-    axes = [
-        (min(span[axis].start for span in spans), max(span[axis].stop for span in spans))
-        for axis in range(ndrange.dimensions)
-    ]
-    return GroupBox(
-        start=tuple(first for first, _ in axes), shape=tuple(end - first for first, end in axes)
+    starts, stops = (
+        [edge(getattr(groups, name) for groups in axis) for axis in zip(*spans, strict=True)]
+        for edge, name in ((min, "start"), (max, "stop"))
     )
+    shape = tuple(stop - start for start, stop in zip(starts, stops, strict=True))
+    return GroupBox(start=tuple(starts), shape=shape)
 
 
-def _list_groups(placed: PlacedAccesses, ndrange: NDRange) -> list[range] | None:
-    """Give the work-groups of each dimension that do some accesses; None if none does."""
-    found = []
-    for axis, count in enumerate(ndrange.group_counts):
-        group, item = (
-            Symbol(kind, axis=axis) for kind in (SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID)
-        )
-        if group in placed.symbols:
-            groups = placed.points.list_values(group)
-        elif item in placed.symbols:
-            items = placed.points.list_values(item)
-            local, offset = ndrange.known_local_size[axis], ndrange.global_offset[axis]
-            groups = range((items.start - offset) // local, (items.stop - 1 - offset) // local + 1)
-        else:
-            groups = range(count)
-        if not groups:
-            return None
-        found.append(groups)
+_UNITS_BYTES: Final = (64, 4096)
+_SPACES: Final = frozenset({MemorySpace.GLOBAL, MemorySpace.CONSTANT})
+
+
+def count_touched_bytes(
+    facts: KernelFacts, ndrange: NDRange, scalars: Mapping[str, int], sizes: Mapping[str, int]
+) -> float:
+    """Estimate bytes that a launch touches by each buffer's widest access on some groups."""
+    total = ndrange.work_group_count
+    count = max(1, min(total, 64, (1 << 16) // ndrange.work_group_size))
+    items = bind_ids(ndrange, sorted({total * place // count for place in range(count)}))
+    known = items.bindings | bind_names(scalars)
+    most: dict[str, float] = {}
+    for access in facts.accesses:
+        size = sizes.get(access.buffer or "")
+        if size is None or access.space not in _SPACES or not access.is_exact:
+            continue
+        offsets = _find_offsets(access, known, items.is_present)
+        elements = 0 if offsets is None else np.unique(offsets).size
+        touched = elements * access.bytes * total / count
+        most[str(access.buffer)] = max(most.get(str(access.buffer), 0.0), min(touched, size))
+    return sum(most.values())
+
+
+def compare_touched(
+    facts: KernelFacts, ndrange: NDRange, scalars: Mapping[str, int], box: GroupBox
+) -> tuple[float, float] | None:
+    """Compare lines and pages per work-group of a box with the launch's; None if not known."""
+    accesses = [one for one in facts.accesses if one.space in _SPACES]
+    if not accesses or not all(one.is_exact and one.buffer for one in accesses):
+        return None
+    total, counts = ndrange.work_group_count, ndrange.group_counts
+    # So many work-items take a few milliseconds for each access.
+    most = max(1, (1 << 17) // ndrange.work_group_size)
+    strides = np.cumprod([1, *counts[:-1]])
+    places = np.indices(box.shape).reshape(len(counts), -1).T + np.array(box.start)
+    own = np.sort(places @ strides)[:most]
+    first = min(max(int(own[0]) - most // 2, 0), max(total - most, 0))
+    per_group = []
+    for groups in (own, np.arange(first, min(first + most, total))):
+        items = bind_ids(ndrange, groups.tolist())
+        known = items.bindings | bind_names(scalars)
+        touched: dict[str, npt.NDArray[np.float64]] = {}
+        for access in accesses:
+            offsets = _find_offsets(access, known, items.is_present)
+            if offsets is None:
+                return None
+            name = str(access.buffer)
+            counted = [np.unique(offsets // unit).size / len(groups) for unit in _UNITS_BYTES]
+            touched[name] = np.maximum(touched.get(name, np.zeros(len(_UNITS_BYTES))), counted)
+        per_group.append(sum(touched.values()))
+    lines, pages = np.asarray(per_group[0]) / np.asarray(per_group[1])
+    return (float(lines), float(pages)) if np.isfinite([lines, pages]).all() else None
+
+
+def _find_offsets(
+    access: MemoryAccess, known: Mapping[Symbol, Value], mask: BoolArray
+) -> npt.NDArray[np.int64] | None:
+    """Find the offsets of an access in the first iterations of its loops; None if not known."""
+    assert access.offset_bytes is not None
+    bindings = dict(known)
+    runs = mask
+    try:
+        for loop in access.loops:
+            if loop.trip_count is None:
+                return None
+            trips = np.asarray(evaluate_where(loop.trip_count, runs, bindings))
+            runs = np.logical_and(runs, trips > 0)
+            bindings[Symbol(SymbolKind.LOOP, loop.name)] = 0
+        runs = np.logical_and(runs, evaluate_where(access.guard, runs, bindings))
+        offsets = np.asarray(evaluate_where(access.offset_bytes, runs, bindings))
+    except EvaluationError:
+        return None
+    found: npt.NDArray[np.int64] = np.broadcast_to(offsets, runs.shape)[runs]
     return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overrun:
+    """An access outside of its buffer."""
+
+    access: MemoryAccess
+    work_item: tuple[int, ...]
+    """Global id of one that does it."""
+    offset_bytes: int
+    """Where, from the start of the buffer."""
+    size_bytes: int
+    """What the buffer has."""
+
+    def __str__(self) -> str:
+        one = self.access
+        item = ", ".join(f"{number:,}" for number in self.work_item)
+        return (
+            f"line {one.line}: {one.text} leaves the buffer {one.buffer}: work-item ({item}) is "
+            f"at byte {self.offset_bytes:,}, and the buffer has {self.size_bytes:,}"
+        )
+
+
+def find_overruns(
+    facts: KernelFacts, ndrange: NDRange, sizes: Mapping[str, int], scalars: Mapping[str, int]
+) -> list[Overrun]:
+    """Find accesses with exactly known addresses that leave their buffers, one per place."""
+    ranges = _bind_launch(ndrange, scalars)
+    judged = [
+        one
+        for one in facts.accesses
+        if one.is_exact
+        and (size := sizes.get(one.buffer or "")) is not None
+        and one.offset_bytes is not None
+        and not _stays_inside(one, ranges, size)
+    ]
+    if not judged:
+        return []
+    # These are looked at closely, for the first work-item of each that leaves its buffer.
+    launch = LaunchPoints(ndrange=ndrange, scalars=scalars)
+    found: dict[int, Overrun] = {}
+    for placed in launch.place(judged, make_context(), is_exact=True):
+        rooms = [
+            (shift, sizes[one.buffer or ""] - shift - one.bytes) for shift, one in placed.members
+        ]
+        try:
+            # The least room before and behind answers for all, mostly with "none".
+            if _find_outside(placed, *map(min, zip(*rooms, strict=True))) is None:
+                continue
+            for (shift, access), room in zip(placed.members, rooms, strict=True):
+                point = _find_outside(placed, *room)
+                if point is None:
+                    continue
+                offset = (placed.offset_bytes + placed.curved_bytes).evaluate(point)
+                assert isinstance(offset, int)
+                found.setdefault(access.site, Overrun(
+                    access=access,
+                    work_item=launch.find_global_id(point),
+                    offset_bytes=offset + shift,
+                    size_bytes=sizes[access.buffer or ""],
+                ))  # fmt: skip
+        except TooHardError:
+            break
+        except (NotKnownError, EvaluationError):
+            continue
+    return list(found.values())
+
+
+def _find_outside(placed: PlacedAccesses, before: int, behind: int) -> dict[Symbol, int] | None:
+    """Find the first point that has less room than it needs before or behind it."""
+    offset, values = placed.offset_bytes, dict[Symbol, int]()
+    # What makes an offset more than affine gets values for which some point is outside.
+    symbols = [one for one in placed.symbols if one in placed.curved_bytes.symbols()]
+    if symbols:
+        ranges = [placed.points.list_values(one) for one in symbols]
+        if math.prod(map(len, ranges)) > 1 << 17:
+            raise NotKnownError
+        steps = [np.arange(one.start, one.stop, dtype=np.int64) for one in ranges]
+        bounds = placed.points.bound(offset, symbols)
+        grid = dict(zip(symbols, np.meshgrid(*steps, indexing="ij"), strict=True))
+        curves = placed.curved_bytes.evaluate(grid)
+        is_outside = bounds.exists.evaluate(grid) & (
+            (bounds.low.evaluate(grid) + curves < -before)
+            | (bounds.high.evaluate(grid) + curves > behind)
+        )
+        places = np.argwhere(is_outside)
+        if not places.size:
+            return None
+        values = {symbol: int(one[tuple(places[0])]) for symbol, one in grid.items()}
+    curve = placed.curved_bytes.evaluate(values)
+    assert isinstance(curve, int)
+    outside = disjunction(less(offset, -before - curve), less(behind - curve, offset))
+    fixed = (equal(symbol, value) for symbol, value in values.items())
+    return placed.points.find_first(conjunction(*fixed, outside))

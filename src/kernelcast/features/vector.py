@@ -216,7 +216,7 @@ class SampledSource:
     issued_per_work_item: float | None = None
     """Instructions issued per work-item, by software counters; None without them."""
     touched: tuple[float, float] | None = None
-    """Of the largest launch, see `kernelcast.features.counting.touched_bytes.compare_touched`."""
+    """Of the largest launch, see `kernelcast.features.touched_ranges.compare_touched`."""
 
 
 def _windows(source: SampledSource) -> list[TimedLaunch]:

@@ -10,7 +10,7 @@ from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counter_features import CounterSource
 from kernelcast.features.counting.bindings import bind_scalars
-from kernelcast.features.counting.touched_bytes import compare_touched
+from kernelcast.features.touched_ranges import compare_touched
 from kernelcast.features.vector import (
     CompilerSource,
     SampledSource,

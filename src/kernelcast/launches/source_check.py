@@ -10,7 +10,7 @@ from kernelcast.features.analysis import analyse, read_facts
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.file_reach import check_reach as check_reach
 from kernelcast.features.ir.reading import compile_source
-from kernelcast.features.overruns import OverrunCheck
+from kernelcast.features.touched_ranges import find_overruns
 from kernelcast.features.work_queues import find_work_queue
 from kernelcast.records.arguments import Argument, BufferArgument
 from kernelcast.records.errors import (
@@ -93,13 +93,13 @@ _MOST = 3
 
 def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> None:
     try:
-        facts, check = analyse(kernel).facts, _make_check(kernel)
+        facts = analyse(kernel).facts
         named = {
             parameter.name: one.bytes
             for parameter, one in zip(facts.parameters, arguments, strict=False)
             if isinstance(one, BufferArgument) and parameter.is_pointer
         }
-        places = check.find(ndrange, named, bind_scalars(facts, arguments))
+        places = find_overruns(facts, ndrange, named, bind_scalars(facts, arguments))
     except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
         return
     # An element that is read and written is two accesses, but one place.
@@ -112,11 +112,6 @@ def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argume
         "process: give larger buffers or a smaller global size, or guard the access"
     )
     raise OverrunError(msg)
-
-
-@lru_cache(maxsize=256)
-def _make_check(kernel: Kernel) -> OverrunCheck:
-    return OverrunCheck(analyse(kernel).facts)
 
 
 def refuse_persistent(kernel: Kernel) -> None:

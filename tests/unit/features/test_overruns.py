@@ -3,7 +3,7 @@
 import pytest
 
 from kernelcast.features.analysis import analyse
-from kernelcast.features.overruns import OverrunCheck
+from kernelcast.features.touched_ranges import find_overruns
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 
@@ -69,7 +69,7 @@ kernel void f(global float *a, int n)
 
 def _find(source: str, ndrange: NDRange, size: int, n: int) -> list[tuple[int, tuple[int, ...]]]:
     facts = analyse(Kernel(name="f", source=source)).facts
-    found = OverrunCheck(facts).find(ndrange, {"a": size}, {"n": n})
+    found = find_overruns(facts, ndrange, {"a": size}, {"n": n})
     return [(one.offset_bytes, one.work_item) for one in found]
 
 
@@ -126,5 +126,5 @@ def test_products_of_ids_are_followed() -> None:
 def test_scalars_without_a_value_prove_nothing() -> None:
     """A size that nobody knows, as a member of a structure, may be small enough."""
     facts = analyse(Kernel(name="f", source=GUARDED)).facts
-    assert OverrunCheck(facts).find(LINE, {"a": 4}, {}) == []
-    assert OverrunCheck(facts).find(LINE, {"a": 4}, {"n": 2})
+    assert find_overruns(facts, LINE, {"a": 4}, {}) == []
+    assert find_overruns(facts, LINE, {"a": 4}, {"n": 2})

@@ -10,8 +10,12 @@ from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import analyse
 from kernelcast.features.counting.bindings import bind_ids
-from kernelcast.features.counting.touched_bytes import compare_touched, count_touched_bytes
-from kernelcast.features.touched_ranges import find_active_box, find_touched
+from kernelcast.features.touched_ranges import (
+    compare_touched,
+    count_touched_bytes,
+    find_active_box,
+    find_touched,
+)
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 

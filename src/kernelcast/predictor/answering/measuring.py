@@ -358,7 +358,7 @@ def _count_touched_bytes(problem: Problem, ndrange: NDRange) -> float:
     """Count what a launch touches at least; nothing where the source does not tell."""
     from kernelcast.features.analysis import analyse
     from kernelcast.features.counting.bindings import bind_scalars
-    from kernelcast.features.counting.touched_bytes import count_touched_bytes
+    from kernelcast.features.touched_ranges import count_touched_bytes
 
     given = enumerate(problem.arguments)
     try:
