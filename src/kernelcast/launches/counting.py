@@ -23,7 +23,7 @@ from kernelcast.records.software_counters import (
     SoftwareCounters,
 )
 from kernelcast.sampling.counting import CountingLaunch, make_sample, read_log
-from kernelcast.workers.deaths import COUNTING
+from kernelcast.workers.task import COUNTING
 
 Chosen = TypeVar("Chosen")
 

@@ -49,8 +49,7 @@ from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.workers import Task, run_isolated
-from kernelcast.workers.deaths import COUNTING
+from kernelcast.workers import COUNTING, Task, run_isolated
 
 DEFAULT_GROUPS = frozenset({FeatureGroup.STATIC, FeatureGroup.COUNTERS, FeatureGroup.COMPILER})
 """Groups without those that time the kernel."""

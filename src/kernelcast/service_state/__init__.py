@@ -2,8 +2,12 @@
 
 from kernelcast.records.service_state import AnswerRecord
 from kernelcast.service_state.answers import AnswerFilter, Comparison, make_id
-from kernelcast.service_state.problems import OBSERVATIONS_CHANGED
-from kernelcast.service_state.state import ServiceState, find_state, open_state
+from kernelcast.service_state.state import (
+    OBSERVATIONS_CHANGED,
+    ServiceState,
+    find_state,
+    open_state,
+)
 from kernelcast.training_data.store import AddedRows, Store, StoreError
 
 __all__ = [

@@ -9,13 +9,19 @@ import sqlalchemy as sa
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import AuditRecord, TokenRecord
 from kernelcast.service_state.answers import AnswerTable
-from kernelcast.service_state.database import Database, count_change, name_global_size
+from kernelcast.service_state.database import (
+    Database,
+    count_change,
+    insert_once,
+    name_global_size,
+)
 from kernelcast.service_state.jobs import JobTable
-from kernelcast.service_state.problems import ChangeTable, ProblemTable
 from kernelcast.service_state.tables import (
     AUDIT,
+    CHANGES,
     HEAD,
     METADATA,
+    PROBLEMS,
     TOKENS,
     VERSION_TABLE,
     select_record,
@@ -25,6 +31,8 @@ from kernelcast.training_data.store import StoreError, open_store
 from kernelcast.training_data.store.connecting import WRITER, connect, parse_url, speak_plainly
 from kernelcast.training_data.store.opening import lock_versions, read_version, write_version
 
+OBSERVATIONS_CHANGED = "observations"
+"""Name of the count of changes after which any launch may have other observations."""
 TOKENS_CHANGED = "tokens"
 """Name of the count of changes to tokens."""
 _FOUND = select_record(TOKENS, TokenRecord)
@@ -84,6 +92,56 @@ class AuditTable:
         with self._database.read() as connection:
             rows = connection.execute(newest.limit(most)).mappings().all()
         return [AuditRecord(**row) for row in rows]
+
+
+class ProblemTable:
+    """Problems as JSON texts; when there are too many, the oldest are forgotten."""
+
+    def __init__(self, database: Database, *, most: int = 20_000) -> None:
+        self._database = database
+        self._most = most
+
+    def add(self, digest: str, content: str) -> None:
+        """Keep a problem."""
+        row = {"digest": digest, "content": content, "created_at": datetime.now(UTC)}
+        with self._database.write() as connection:
+            if not insert_once(connection, PROBLEMS, row, "digest"):
+                return
+            count = connection.scalar(sa.select(sa.func.count()).select_from(PROBLEMS)) or 0
+            if count > self._most:
+                oldest = (
+                    sa.select(PROBLEMS.c.digest)
+                    .order_by(PROBLEMS.c.created_at)
+                    .limit(min(1000, count - self._most + self._most // 20))
+                )
+                digests = list(connection.scalars(oldest))
+                connection.execute(sa.delete(PROBLEMS).where(PROBLEMS.c.digest.in_(digests)))
+
+    def find(self, digest: str) -> str | None:
+        """Give a problem's text; None if it was never submitted, or so long ago."""
+        wanted = sa.select(PROBLEMS.c.content).where(PROBLEMS.c.digest == digest)
+        with self._database.read() as connection:
+            found: str | None = connection.execute(wanted).scalar_one_or_none()
+        return found
+
+
+class ChangeTable:
+    """Counts of changes: a process that sees one grown looks anew at what it holds."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def count(self, *names: str) -> None:
+        """Note changes, in one transaction."""
+        with self._database.write() as connection:
+            for name in sorted(names):  # always in this order: writers never wait in a circle
+                count_change(connection, name)
+
+    def read(self) -> dict[str, int]:
+        """Give all counts."""
+        with self._database.read() as connection:
+            rows = connection.execute(sa.select(CHANGES)).all()
+        return {row.name: row.number for row in rows}
 
 
 _CHECKED = "checked"

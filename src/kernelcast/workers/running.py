@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
-from kernelcast.workers.deaths import BUILDING
 from kernelcast.workers.decoding import NotDecodableError, prepare
 from kernelcast.workers.process import ChildProcess
 from kernelcast.workers.protocol import ClosedError, Message, MessageKind, read_message
 from kernelcast.workers.sandbox import Confinement
-from kernelcast.workers.task import Task
+from kernelcast.workers.task import BUILDING, Task
 
 R = TypeVar("R")
 MOST_STAGES = 10_000

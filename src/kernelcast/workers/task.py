@@ -13,6 +13,10 @@ MOST_BYTES = 16 << 20
 """Of a message: the trace of 10,000 work-groups takes 2 MB."""
 BESIDE = "&"
 """Begins what a child process gets ready while it does orders already."""
+COUNTING = "counting"
+"""Stage in which a copy of the kernel runs that counts what it does."""
+BUILDING = "building the kernel"
+"""Stage in which a device's compiler works, and nothing of the kernel runs."""
 
 
 class Reporter(Protocol):

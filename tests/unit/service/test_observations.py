@@ -10,7 +10,7 @@ from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.service import ServiceSettings
 from kernelcast.service_state import Store, StoreError
-from kernelcast.service_state.problems import ChangeTable
+from kernelcast.service_state.state import ChangeTable
 from support.service_backend import FakeBackend
 
 Plain = dict[str, Any]

@@ -12,7 +12,7 @@ import yaml
 from kernelcast.records.service_state import JobKind, JobRecord, Scope
 from kernelcast.service.authentication import make_token
 from kernelcast.service_state import AnswerFilter, ServiceState, open_state
-from kernelcast.service_state.problems import ProblemTable
+from kernelcast.service_state.state import ProblemTable
 from kernelcast.training_data.store import StoreError, open_store
 
 DATA = Path(__file__).parents[2] / "data"

@@ -14,9 +14,9 @@ from kernelcast.records.errors import (
     SignatureError,
 )
 from kernelcast.workers import Task, run_isolated, running
-from kernelcast.workers.deaths import BUILDING, explain_death
-from kernelcast.workers.process import ChildProcess
+from kernelcast.workers.process import ChildProcess, explain_death
 from kernelcast.workers.protocol import read_message
+from kernelcast.workers.task import BUILDING
 
 # What a child can be asked here.
 STAND_INS = """

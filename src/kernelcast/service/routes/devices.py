@@ -3,8 +3,10 @@
 import asyncio
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from fastapi import APIRouter
+from pydantic import Field
 
 from kernelcast.launches.machine_file import machine_to_plain, read_machine
 from kernelcast.launches.machines import list_machines
@@ -13,15 +15,57 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.service.dependencies import ConditionalRoute, OurService, Reader
 from kernelcast.service.errors import message_of, refuse_unknown
-from kernelcast.service.schemas.admin import (
-    DeviceOut,
-    DevicesOut,
-    MachineName,
-    MachineOut,
-    MachinesOut,
-)
+from kernelcast.service.schemas.common import Open
 
 router = APIRouter(tags=["devices"], route_class=ConditionalRoute)
+
+
+class DeviceOut(Open):
+    """A device of this host."""
+
+    id: str
+    name: str
+    platform: str
+    vendor: str
+    driver: str
+    opencl_version: str
+    kind: str
+    compute_units: int
+    local_memory_bytes: int
+    global_memory_bytes: int
+    max_allocation_bytes: int
+    max_work_group_size: int
+    max_work_item_sizes: list[int]
+    extensions: list[str]
+    has_non_uniform_work_groups: bool
+    has_fp64: bool
+    is_calibrated: bool
+
+
+class DevicesOut(Open):
+    """Devices of this host."""
+
+    devices: list[DeviceOut]
+
+
+class MachineName(Open):
+    """A machine description that there is."""
+
+    name: str
+    is_shipped: bool = Field(description="Came with kernelcast; else it was calibrated here.")
+
+
+class MachinesOut(Open):
+    """Machine descriptions that there are."""
+
+    machines: list[MachineName]
+
+
+class MachineOut(Open):
+    """A machine description."""
+
+    name: str
+    machine: dict[str, Any] = Field(description="As the YAML file has it.")
 
 
 @router.get("/devices")

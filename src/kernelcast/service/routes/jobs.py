@@ -19,8 +19,8 @@ from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import Admin, OurService, Reader, audit
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, refuse_unknown
 from kernelcast.service.middleware import API_PREFIX
-from kernelcast.service.schemas.admin import AuditOut
 from kernelcast.service.schemas.jobs import (
+    AuditOut,
     CompareJob,
     CompareOptions,
     JobOut,

@@ -3,22 +3,65 @@
 import asyncio
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from fastapi import APIRouter, Request
+from pydantic import Field
 
 from kernelcast.service.dependencies import Admin, ConditionalRoute, OurService, Reader, audit
 from kernelcast.service.errors import refuse_unknown
-from kernelcast.service.schemas.admin import (
-    ActivateRequest,
-    ModelOut,
-    ModelReport,
-    ModelsOut,
-)
+from kernelcast.service.schemas.common import Open, Strict, Text
 from kernelcast.service.service import Service
 from kernelcast.training.registry import ModelVersions, is_evidence, open_registry
 
 router = APIRouter(tags=["models"], route_class=ConditionalRoute)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,200})?")
+
+
+class ModelOut(Open):
+    """Versions of a model."""
+
+    name: str
+    versions: list[str]
+    used: str | None = Field(description="The version that estimates use.")
+    latest: str | None
+    pinned: str | None
+
+
+class UsedModelOut(Open):
+    """A model that estimates use."""
+
+    name: str
+    version: str
+    is_shipped: bool = Field(description="Came with kernelcast; else it was trained here.")
+
+
+class ModelsOut(Open):
+    """Models of the registry, and those in use."""
+
+    models: list[ModelOut]
+    in_use: list[UsedModelOut] = Field(
+        default=[], description="What estimates use: of the registry, or shipped with kernelcast."
+    )
+
+
+class ModelReport(ModelOut):
+    """What is known of one version."""
+
+    version: str | None
+    schema_id: str
+    features: list[str]
+    learned: dict[str, Any]
+    trained_with: dict[str, Any]
+    validation: Any = Field(description="null where it was not validated.")
+
+
+class ActivateRequest(Strict):
+    """Which version estimates shall use."""
+
+    version: Text | None = Field(
+        description="A version or its beginning; null uses the latest again."
+    )
 
 
 @router.get("/models")

@@ -248,3 +248,21 @@ class JobResultOut(Open):
     """What a job has come to; of which type says the job's kind."""
 
     result: CollectResult | CalibrateResult | TrainResult | ValidateResult | CompareResult
+
+
+class AuditEntry(Open):
+    """Something that an administrator did."""
+
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    detail: dict[str, Any]
+    remote: str
+    request_id: str
+
+
+class AuditOut(Open):
+    """The audit log, newest first."""
+
+    entries: list[AuditEntry]
