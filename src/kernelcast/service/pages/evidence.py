@@ -1,21 +1,12 @@
 """What an estimate rests on, as the Lab and the pages of kernels show it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.service.estimating import Outcome
 from kernelcast.service.pages.filters import write_digits, write_seconds, write_share
 
-# The field that an error of a device is about.
-_FIELDS: Final = {
-    "compile_error": "code",
-    "kernel_not_found": "kernel",
-    "arguments_do_not_fit": "args",
-    "invalid_sizes": "local_size",
-    "device_limit": "local_size",
-}
 _TIERS: Final = {
     "history": "this very launch was measured before",
     "sizes": "other sizes of this kernel are known",
@@ -43,6 +34,11 @@ def read_answer(outcome: Outcome) -> dict[str, Any]:
 def describe_explanation(held: Mapping[str, Any]) -> dict[str, Any]:
     """Give what the evidence of an estimate's values is shown by."""
     explanation = held.get("explanation") or {}
+    # Weights of pieces are drawn as bars, their other keys are columns.
+    pieces = explanation.get("pieces")
+    if not isinstance(pieces, list) or not all(isinstance(one, dict) for one in pieces):
+        pieces = []
+    columns = list(dict.fromkeys(name for one in pieces for name in one if name != "weight"))
     return {
         "tier": held.get("tier", ""),
         "seconds": held.get("seconds"),
@@ -55,27 +51,12 @@ def describe_explanation(held: Mapping[str, Any]) -> dict[str, Any]:
         "missing": explanation.get("missing") or {},
         "notes": explanation.get("notes") or [],
         "interval": explanation.get("interval") or "",
-        "facts": list_facts(explanation),
-        **list_pieces(explanation.get("pieces")),
-    }
-
-
-def list_facts(explanation: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Write what an explanation tells of samples, model and history, whatever it is."""
-    return [
-        (f"{part}: {name.replace('_', ' ')}", _write(name, value))
-        for part in ("linear", "model", "history")
-        for name, value in (explanation.get(part) or {}).items()
-        if value is not None and not isinstance(value, dict | list)
-    ]
-
-
-def list_pieces(pieces: object) -> dict[str, Any]:
-    """Write pieces of evidence as a table: weights are drawn as bars, other keys are columns."""
-    if not isinstance(pieces, list) or not all(isinstance(one, dict) for one in pieces):
-        return {"pieces": [], "piece_columns": []}
-    columns = list(dict.fromkeys(name for one in pieces for name in one if name != "weight"))
-    return {
+        "facts": [
+            (f"{part}: {name.replace('_', ' ')}", _write(name, value))
+            for part in ("linear", "model", "history")
+            for name, value in (explanation.get(part) or {}).items()
+            if value is not None and not isinstance(value, dict | list)
+        ],
         "piece_columns": [name.removesuffix("_s").replace("_", " ") for name in columns],
         "pieces": [
             (float(one.get("weight") or 0.0), [_write(name, one.get(name)) for name in columns])
@@ -115,20 +96,3 @@ def list_limiters(limiters: Mapping[str, float]) -> list[dict[str, Any]]:
         for name, seconds in sorted(limiters.items(), key=lambda one: -one[1])
         if seconds > 0
     ]
-
-
-def list_volumes(estimate: AnalyticEstimate) -> list[tuple[str, float, float]]:
-    """Give each boundary with bytes of the launch and bytes per second at its time."""
-    return [
-        (name.replace("_to_", " to "), volume, volume / estimate.seconds)
-        for name, volume in estimate.volumes.items()
-    ]
-
-
-def find_field_errors(answers: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Give errors that belong beside a field: those that all devices agree on."""
-    codes = {None if one["error"] is None else one["error"]["code"] for one in answers}
-    if len(codes) != 1:
-        return {}
-    field = _FIELDS.get(codes.pop() or "")
-    return {} if field is None else {field: answers[0]["error"]["message"]}

@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 import yaml
 
-from kernelcast.lab.source import SourceKernel
+from kernelcast.expressions.kernel_facts import ParameterFacts
 from kernelcast.launches.problem_file.reader import InlineProblemError, read_inline_problem
 from kernelcast.records.arguments import ElementType
 from kernelcast.records.errors import InputError
@@ -153,18 +153,11 @@ class LabFields:
         try:
             return await service.problems.take({**self.to_content(), **(changes or {})})
         except InlineProblemError as error:
-            message = message_of(error).removeprefix("problem: ")
-            raise FieldError(_field_of(error.key), message) from error
+            name = error.key.partition("[")[0]
+            field = "code" if name == "problem" else name if name in _TYPED else "args"
+            raise FieldError(field, message_of(error).removeprefix("problem: ")) from error
         except InputError as error:
             raise FieldError("args", message_of(error)) from error
-
-
-def _field_of(key: str) -> str:
-    """Give the field that a key of a problem stands in."""
-    name = key.partition("[")[0]
-    if name == "problem":
-        return "code"
-    return name if name in _TYPED else "args"
 
 
 def _read_sizes(name: str, text: str) -> list[str]:
@@ -228,10 +221,10 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def propose_arguments(kernel: SourceKernel, items: int) -> str:
+def propose_arguments(parameters: Sequence[ParameterFacts], items: int) -> str:
     """Write a line per argument: buffers of as many elements as work-items."""
     lines = []
-    for one in kernel.parameters:
+    for one in parameters:
         bare = " ".join(_QUALIFIERS.sub(" ", one.type_name).split())
         # Of a structure, for instance, a person knows better.
         element = str(ElementType.from_opencl(bare) or "float32")

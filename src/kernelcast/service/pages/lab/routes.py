@@ -1,57 +1,74 @@
 """The Lab: a kernel that is typed in, and what can be said of it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import json
+import math
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
+import numpy as np
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import JSONResponse, Response
 
-from kernelcast.lab.source import READ_SOURCE, SourceReport, SourceTask
+from kernelcast.lab.tasks import (
+    MODEL_LOCAL_SIZES,
+    READ_SOURCE,
+    LocalSizeAnswer,
+    LocalSizeTask,
+    SourceReport,
+    SourceTask,
+    list_local_sizes,
+)
 from kernelcast.launches.machines import list_machines
-from kernelcast.records.errors import InputError
+from kernelcast.launches.modelling.launches import choose_local_size
+from kernelcast.records.arguments import LocalArgument
+from kernelcast.records.errors import CompileError, InputError
+from kernelcast.records.explanation import AnalyticEstimate
+from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_roofs
 from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of, refuse_unknown
+from kernelcast.service.estimating import Sampling, Wanted
 from kernelcast.service.pages.dependencies import Name, PageReader, SentForm
-from kernelcast.service.pages.evidence import (
-    find_end,
-    find_field_errors,
-    list_limiters,
-    list_volumes,
-    read_answer,
-)
-from kernelcast.service.pages.lab.asking import (
-    Times,
-    ask_launch,
-    choose_machine,
-    compare_local_sizes,
-    list_asked,
-    picture_roofline,
-    vary_size,
-)
+from kernelcast.service.pages.evidence import find_end, list_limiters, read_answer
+from kernelcast.service.pages.filters import write_digits, write_seconds
 from kernelcast.service.pages.lab.fields import (
     FieldError,
     LabFields,
     fields_of_content,
     list_examples,
     propose_arguments,
+    read_parameters,
     write_curl,
     write_python,
 )
 from kernelcast.service.pages.pictures import embed
 from kernelcast.service.pages.rendering import PageRoute, is_fragment, render, run_in_thread
 from kernelcast.service.routes.devices import read_named
+from kernelcast.service.routes.estimates import list_wanted
+from kernelcast.service.schemas.estimates import EstimateRequest
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=PageRoute)
-Find = Callable[[LabFields, Service, Caller], Awaitable[Times]]
+_USES_LOCAL = re.compile(r"\b(?:__)?local\b|\breqd_work_group_size\b")
+# The field that an error of a device is about.
+_FIELDS: Final = {
+    "compile_error": "code",
+    "kernel_not_found": "kernel",
+    "arguments_do_not_fit": "args",
+    "invalid_sizes": "local_size",
+    "device_limit": "local_size",
+}
+_FACTORS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
+_COMPUTING = ("fp32", "fp64", "fp16", "int32")
+_MEMORIES = ("DRAM", "MEM", "L2")  # the outermost that the launch meets
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,6 +79,69 @@ class LabAnswer:
     values: dict[str, Any] = field(default_factory=dict)
     errors: dict[str, str] = field(default_factory=dict)
     status: int = HTTPStatus.OK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timed:
+    """What a launch takes with a local size or at a size; no times where there is a reason."""
+
+    value: tuple[int, ...]
+    where: str
+    """The machine or device that says so."""
+    seconds: float | None
+    low: float | None = None
+    high: float | None = None
+    detail: str = ""
+    """The limiter, or the tier."""
+    reason: str = ""
+
+    @property
+    def text(self) -> str:
+        """The value as people write it."""
+        return " x ".join(map(str, self.value))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """Times of a kernel over local sizes, or over a parameter."""
+
+    kernel: str
+    parameter: str
+    """Empty for local sizes."""
+    where: str
+    is_modelled: bool
+    times: Sequence[Timed]
+
+    def picture(self) -> Figure:
+        """Picture the times: over the first dimension of local sizes, or over the parameter."""
+        is_size = bool(self.parameter)
+        lines: dict[str, list[Point]] = {}
+        for one in sorted(self.times, key=lambda each: each.value):
+            rest = one.where if is_size else " x ".join(map(str, ("", *one.value[1:]))).strip()
+            if one.seconds is not None:
+                label = "" if is_size else f"{one.text}: {one.detail}"
+                point = Point(
+                    x=one.value[0], y=one.seconds, low=one.low, high=one.high, label=label
+                )
+                lines.setdefault(rest or "time", []).append(point)
+        if is_size:
+            name, title = f"over-{self.parameter}", f"over {self.parameter}"
+            caption = f"Predicted time over {self.parameter}, both axes by factors."
+        else:
+            name, title = "local-sizes", f"on {self.where} over local sizes"
+            caption = "Work-items of a work-group."
+            if len(lines) > 1:
+                caption = "A line for each size of the other dimensions."
+        x = self.parameter or "work-items along dimension 0"
+        series = [Series(name=rest, points=points, kind="line") for rest, points in lines.items()]
+        chart = Chart(
+            x=Axis(title=x, is_log=True), y=Axis(title="predicted time", unit="s", is_log=True),
+            series=tuple(series),
+        )  # fmt: skip
+        return Figure(
+            name=f"{self.kernel}-{name}", title=f"Time of {self.kernel} {title}", caption=caption,
+            charts=(chart,),
+        )  # fmt: skip
 
 
 def refuse_field(error: FieldError) -> LabAnswer:
@@ -140,14 +220,13 @@ async def fill_in(asked: Asked) -> Response:
         fields = asked.fields
         fields.check_code(asked.service)
         report = await _read_source(fields, None, asked.service)
-        names = [one.name for one in report.kernels]
-        wanted = fields.kernel or (names[0] if names else "")
-        kernel = next((one for one in report.kernels if one.name == wanted), None)
-        if kernel is None:
-            told = ", ".join(names) or "none"
+        wanted = fields.kernel or next(iter(report.kernels), "")
+        if wanted not in report.kernels:
+            told = ", ".join(report.kernels) or "none"
             raise FieldError("kernel", f"{wanted!r} is not in the source; its kernels are: {told}")
         items = fields.count_work_items()
-        changes: dict[str, Any] = {"kernel": kernel.name, "args": propose_arguments(kernel, items)}
+        arguments = propose_arguments(report.kernels[wanted], items)
+        changes: dict[str, Any] = {"kernel": wanted, "args": arguments}
         if not fields.global_size:
             changes["global_size"] = str(items)
     except FieldError as error:
@@ -160,17 +239,25 @@ async def fill_in(asked: Asked) -> Response:
 async def _estimate(asked: Question) -> LabAnswer:
     fields, service = asked.fields, asked.service
     digest, problem = await fields.make_problem(service)
-    wanted = await list_asked(fields, digest, service, asked.caller)
+    wanted = await list_asked(fields, digest, asked)
     outcomes = await asyncio.gather(*(service.estimating.answer(one) for one in wanted))
     answers = [read_answer(one) for one in outcomes]
     is_good = any(one["error"] is None for one in answers)
-    errors = {} if is_good else find_field_errors(answers)
+    # What all devices agree on stands beside the field that it is about.
+    codes = {None if one["error"] is None else one["error"]["code"] for one in answers}
+    about = _FIELDS.get(codes.pop() or "") if len(codes) == 1 else None
+    errors = {} if about is None else {about: answers[0]["error"]["message"]}
     if "code" in errors:  # reading it may find the lines, too
         try:
             await _read_source(fields, problem, service)
         except FieldError as error:
             if error.name == "code":
                 raise
+    # The address of the question, and programs that ask it.
+    base = str(asked.request.base_url).rstrip("/")
+    options = {"devices": list(fields.devices)}
+    content = fields.to_content()
+    query = urlencode({"problem": digest, "device": fields.devices}, doseq=True)
     return LabAnswer(
         # What stands at a field does not stand here again.
         template="lab/nothing.html" if errors else "lab/estimate.html",
@@ -178,25 +265,15 @@ async def _estimate(asked: Question) -> LabAnswer:
             "answers": answers,
             "longest_s": max(map(find_end, answers), default=0.0),
             "allows_run": service.settings.allow_run,
-            "share": _share(asked, digest),
+            "share": {
+                "address": f"/lab?{query}",
+                "curl": write_curl(base, {"problem": content, **options}),
+                "python": write_python(base, content, options),
+            },
         },
         errors=errors,
         status=HTTPStatus.OK if is_good else HTTPStatus.UNPROCESSABLE_ENTITY,
     )
-
-
-def _share(asked: Question, digest: str) -> dict[str, str]:
-    """Give the address of the question, and programs that ask it."""
-    fields = asked.fields
-    base = str(asked.request.base_url).rstrip("/")
-    options = {"devices": list(fields.devices)}
-    problem = fields.to_content()
-    query = urlencode({"problem": digest, "device": fields.devices}, doseq=True)
-    return {
-        "address": f"/lab?{query}",
-        "curl": write_curl(base, {"problem": problem, **options}),
-        "python": write_python(base, problem, options),
-    }
 
 
 async def _annotate(asked: Question) -> LabAnswer:
@@ -206,53 +283,35 @@ async def _annotate(asked: Question) -> LabAnswer:
     return LabAnswer(template="lab/source.html", values={"report": report})
 
 
-async def _time(asked: Question, find: Find) -> LabAnswer:
-    found = await find(asked.fields, asked.service, asked.caller)
-    known = [one for one in found.times if one.seconds is not None]
-    needed = 1 if found.parameter else 2
-    picture = await embed(found.picture()) if len(known) >= needed else None
-    values = {
-        "found": found,
-        "ranked": sorted(known, key=lambda one: one.seconds or 0.0),
-        "refused": [one for one in found.times if one.seconds is None],
-        "picture": picture,
-    }
-    return LabAnswer(template="lab/times.html", values=values)
-
-
 async def _model(asked: Question) -> LabAnswer:
     fields, service = asked.fields, asked.service
-    machine = choose_machine(fields.machine, await run_in_thread(list_machines))
+    machine = await choose_machine(fields.machine)
     problem = (await fields.make_problem(service))[1]
     found = await ask_launch(problem, machine, service)
     values: dict[str, Any] = {"machine_name": machine, "found": found, "kernel": problem.name}
     if found.estimate is not None:
         values["limiters"] = list_limiters(found.estimate.limiters)
-        values["volumes"] = list_volumes(found.estimate)
+        # Each boundary with bytes of the launch, and bytes per second at its time.
+        values["volumes"] = [
+            (name.replace("_to_", " to "), volume, volume / found.estimate.seconds)
+            for name, volume in found.estimate.volumes.items()
+        ]
         described = await run_in_thread(read_named, machine)
         roofline = picture_roofline(problem.name, found.estimate, described)
         values["roofline"] = None if roofline is None else await embed(roofline)
     return LabAnswer(template="lab/model.html", values=values)
 
 
-_QUESTIONS: Final[Mapping[str, Callable[[Question], Awaitable[LabAnswer]]]] = {
-    "estimate": _estimate,
-    "source": _annotate,
-    "model": _model,
-    "local-sizes": partial(_time, find=compare_local_sizes),
-    "sizes": partial(_time, find=vary_size),
-}
-
-
-@router.post("/lab/{question}")
-async def answer_question(question: str, asked: Asked) -> Response:
-    """Answer what the fields ask: an estimate, counts, the model's limiters, times over sizes."""
-    if question not in _QUESTIONS:
-        refuse_unknown("question", question)
-    try:
-        return await asked.show(await _QUESTIONS[question](asked))
-    except FieldError as error:
-        return await asked.show(refuse_field(error))
+async def _show_times(found: Times) -> LabAnswer:
+    known = [one for one in found.times if one.seconds is not None]
+    needed = 1 if found.parameter else 2
+    values = {
+        "found": found,
+        "ranked": sorted(known, key=lambda one: one.seconds or 0.0),
+        "refused": [one for one in found.times if one.seconds is None],
+        "picture": await embed(found.picture()) if len(known) >= needed else None,
+    }
+    return LabAnswer(template="lab/times.html", values=values)
 
 
 async def _read_source(
@@ -268,19 +327,214 @@ async def _read_source(
         # Write the errors of a source, each with its line and a mark below the place.
         lines = fields.code.split("\n")
         told = []
-        for one in report.errors:
-            if not 1 <= one.line <= len(lines):
-                told.append(one.message)
+        for line, column, message in report.errors:
+            if not 1 <= line <= len(lines):
+                told.append(message)
                 continue
-            text = lines[one.line - 1].replace("\t", " ")
-            mark = " " * (one.column - 1) + "^"
-            told.append(f"line {one.line}: {one.message}\n  {text}\n  {mark}")
+            text = lines[line - 1].replace("\t", " ")
+            mark = " " * (column - 1) + "^"
+            told.append(f"line {line}: {message}\n  {text}\n  {mark}")
         raise FieldError("code", "\n".join(told))
     if report.failure:
         raise FieldError("args", report.failure)
-    own = [one for one in report.kernels if problem and one.name == problem.kernel.name]
-    if problem is not None and own and len(own[0].parameters) != len(problem.arguments):
-        names = ", ".join(one.name for one in own[0].parameters) or "none"
-        counts = f"{len(problem.arguments)} arguments given, {len(own[0].parameters)} expected"
+    own = None if problem is None else report.kernels.get(problem.kernel.name)
+    if problem is not None and own is not None and len(own) != len(problem.arguments):
+        names = ", ".join(one.name for one in own) or "none"
+        counts = f"{len(problem.arguments)} arguments given, {len(own)} expected"
         raise FieldError("args", f"{counts}: {names}")
     return report
+
+
+async def compare_local_sizes(asked: Question) -> LabAnswer:
+    """Compare local sizes: by the analytic model, or by estimates of one device."""
+    fields, service = asked.fields, asked.service
+    _, problem = await fields.make_problem(service)
+    if fields.method == "estimate":
+        # Choose as many local sizes as may be sampled, evenly over the sizes of work-groups.
+        if len(fields.devices) != 1:
+            raise FieldError("device", "local sizes are estimated on one device; choose one")
+        has_local = any(isinstance(one, LocalArgument) for one in problem.arguments)
+        if has_local or _USES_LOCAL.search(problem.kernel.source):
+            raise FieldError(
+                "local_size",
+                "the kernel shares local memory or requires its local size: it is written "
+                "for one; change its parameters instead",
+            )
+        device = (await service.devices.choose(fields.devices))[0]
+        sizes = list_local_sizes(problem.ndrange, min(1024, device.max_work_group_size))
+        ordered = sorted(sizes, key=lambda one: (math.prod(one), one))
+        # Each that is estimated may take samples.
+        count = min(len(ordered), 16)
+        wanted = [ordered[round(place)] for place in np.linspace(0, len(ordered) - 1, count)]
+        # One after the other: they wait for the device's turn in any case.
+        times = [
+            timed
+            for size in wanted
+            for timed in await _ask(asked, fields, size, {"local_size": list(size)})
+        ]
+    else:
+        machine = await choose_machine(fields.machine)
+        answers = await ask_model(LocalSizeTask(problem=problem, machine=machine), service)
+        times = [_of_model(one.local_size, machine, one) for one in answers]
+    return await _show_times(Times(
+        kernel=problem.kernel.name, parameter="", where=times[0].where if times else "",
+        is_modelled=fields.method != "estimate", times=times,
+    ))  # fmt: skip
+
+
+async def vary_size(asked: Question) -> LabAnswer:
+    """Ask for the launch at several values of the number that was chosen."""
+    fields, service = asked.fields, asked.service
+    _, problem = await fields.make_problem(service)
+    # Halves and doubles that keep the even parts of the parameter.
+    parameters = dict(read_parameters(fields.parameters))
+    numbers = {name: int(value) for name, value in parameters.items() if value.isdecimal()}
+    if not numbers:
+        raise FieldError(
+            "parameters", "name the number that is to vary, such as N = 4096, and write {N} for it"
+        )
+    name = fields.varied if fields.varied in numbers else next(iter(numbers))
+    number = numbers[name]
+    # A power of two that divides the number divides all of its values: local sizes still fit.
+    step = min(number & -number, 256)
+    values = sorted({max(round(number * factor / step), 1) * step for factor in _FACTORS})
+    machine = ""
+    if fields.method != "estimate":
+        machine = await choose_machine(fields.machine)
+    times: list[Timed] = []
+    for value in values:
+        varied = parameters | {name: str(value)}
+        changed = replace(
+            fields, parameters=", ".join(f"{key} = {text}" for key, text in varied.items())
+        )
+        if machine:
+            found = await ask_launch((await changed.make_problem(service))[1], machine, service)
+            times.append(_of_model((value,), machine, found))
+        else:
+            times += await _ask(asked, changed, (value,), {})
+    return await _show_times(Times(
+        kernel=problem.kernel.name, parameter=name, where=machine, is_modelled=bool(machine),
+        times=times,
+    ))  # fmt: skip
+
+
+async def ask_model(task: LocalSizeTask, service: Service) -> tuple[LocalSizeAnswer, ...]:
+    """Ask the analytic model; what is wrong is told beside the field that it is about."""
+    try:
+        return await service.ask(MODEL_LOCAL_SIZES, task, "the model")
+    except CompileError as error:
+        raise FieldError("code", message_of(error)) from error
+    except InputError as error:
+        raise FieldError("machine", message_of(error)) from error
+
+
+async def ask_launch(problem: Problem, machine: str, service: Service) -> LocalSizeAnswer:
+    """Ask the analytic model about a launch with its own local size, or a usual one."""
+    ndrange = choose_local_size(problem.ndrange)[0]
+    task = LocalSizeTask(problem=problem, machine=machine, local_sizes=(ndrange.known_local_size,))
+    return (await ask_model(task, service))[0]
+
+
+async def list_asked(fields: LabFields, digest: str, asked: Question) -> Sequence[Wanted]:
+    """Give the answers that the fields ask devices for."""
+    if not fields.devices:
+        raise FieldError("device", "choose at least one device")
+    request = EstimateRequest(
+        problem_digest=digest,
+        devices=list(fields.devices),
+        sampling=Sampling.AUTO if fields.may_sample else Sampling.NEVER,
+    )
+    return await list_wanted(request, asked.service, asked.caller)
+
+
+def _of_model(value: tuple[int, ...], machine: str, one: LocalSizeAnswer) -> Timed:
+    if one.estimate is None:
+        return Timed(value=value, where=machine, seconds=None, reason=one.reason)
+    seconds, limiter = one.estimate.seconds, one.estimate.limiter
+    return Timed(value=value, where=machine, seconds=seconds, detail=limiter)
+
+
+async def _ask(
+    asked: Question, fields: LabFields, value: tuple[int, ...], changes: Mapping[str, Any]
+) -> list[Timed]:
+    """Ask the chosen devices about the launch of the fields with changes."""
+    digest, _ = await fields.make_problem(asked.service, changes)
+    found = []
+    for wanted in await list_asked(fields, digest, asked):
+        outcome = await asked.service.estimating.answer(wanted)
+        held = json.loads(outcome.content)
+        found.append(
+            Timed(
+                value=value, where=wanted.ask.device.id, seconds=held.get("seconds"),
+                low=held.get("low"), high=held.get("high"), detail=held.get("tier", ""),
+                reason="" if outcome.error is None else held["error"]["message"],
+            )
+        )  # fmt: skip
+    return found
+
+
+async def choose_machine(wanted: str) -> str:
+    """Give the machine that is meant; its name is looked up and never becomes a path."""
+    names = [one.name for one in await run_in_thread(list_machines)]
+    if not names:
+        raise FieldError("machine", "there is no machine description")
+    if wanted and wanted not in names:
+        raise FieldError("machine", f"there is no machine description {wanted!r}")
+    return wanted or names[0]
+
+
+_QUESTIONS: Final[Mapping[str, Callable[[Question], Awaitable[LabAnswer]]]] = {
+    "estimate": _estimate,
+    "source": _annotate,
+    "model": _model,
+    "local-sizes": compare_local_sizes,
+    "sizes": vary_size,
+}
+
+
+@router.post("/lab/{question}")
+async def answer_question(question: str, asked: Asked) -> Response:
+    """Answer what the fields ask: an estimate, counts, the model's limiters, times over sizes."""
+    if question not in _QUESTIONS:
+        refuse_unknown("question", question)
+    try:
+        return await asked.show(await _QUESTIONS[question](asked))
+    except FieldError as error:
+        return await asked.show(refuse_field(error))
+
+
+def picture_roofline(
+    kernel: str, estimate: AnalyticEstimate, machine: MachineDescription
+) -> Figure | None:
+    """Draw the roofs of a machine and the launch below them; None where a roof is not known."""
+    kind = max(_COMPUTING, key=lambda one: estimate.limiters.get(one, 0.0))
+    peak = next((one.peak_per_s for one in machine.instructions if one.name == kind), None)
+    memory = next((one for one in _MEMORIES if estimate.limiters.get(one)), None)
+    moved = sum(one for name, one in estimate.volumes.items() if memory and memory in name)
+    busy_s = estimate.limiters.get(kind, 0.0)
+    if peak is None or memory is None or not moved or not busy_s:
+        return None
+    bandwidth = moved / estimate.limiters[memory]
+    operations = busy_s * peak.value
+    intensity, rate = operations / moved, operations / estimate.seconds
+    ridge = peak.value / bandwidth
+    left, right = min(intensity, ridge) / 64, max(intensity, ridge) * 64
+    roof = [(left, left * bandwidth), (ridge, peak.value), (right, peak.value)]
+    return Figure(
+        name=f"{kernel}-{machine.id}-roofline",
+        title=(
+            f"Roofline of {machine.name}: {kernel} does {write_digits(intensity)} {kind} "
+            f"operations per byte of {memory} in {write_seconds(estimate.seconds)}; the roofs "
+            f"meet at {write_digits(ridge)}"
+        ),
+        caption=f"The launch below the roofs of {memory} bandwidth and of {kind}.",
+        charts=(
+            chart_roofs(
+                (
+                    Series(name=kernel, points=[Point(x=intensity, y=rate, label=kernel)]),
+                    Series(name="roof", kind="line", points=[Point(x=x, y=y) for x, y in roof]),
+                ),
+                f"{kind} operations per byte of {memory}",
+            ),
+        ),
+    )

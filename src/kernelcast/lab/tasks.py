@@ -1,0 +1,177 @@
+"""What the Lab asks of child processes: a source that is typed in, and times over local sizes."""
+
+import math
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import product
+
+from kernelcast.expressions.kernel_facts import ParameterFacts
+from kernelcast.features.analysis import read_facts
+from kernelcast.features.ir.reading import compile_source, read_errors
+from kernelcast.launches.estimation import ReportProgress
+from kernelcast.launches.features import read_source_features
+from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.estimating import estimate_analytically
+from kernelcast.launches.modelling.gpu_estimates import configure
+from kernelcast.launches.modelling.sources import use_problem
+from kernelcast.records.device import DeviceKind
+from kernelcast.records.errors import CompileError, InputError, KernelcastError
+from kernelcast.records.explanation import AnalyticEstimate
+from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
+from kernelcast.reports.source import AnnotatedLine, annotate, explain
+from kernelcast.workers import COUNTING, Task
+
+_ERROR = re.compile(r"<source>:(?P<line>\d+):(?P<column>\d+): (?P<message>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTask:
+    """A source to read."""
+
+    source: str
+    build_options: tuple[str, ...] = ()
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceReport:
+    """What a source tells."""
+
+    kernels: Mapping[str, tuple[ParameterFacts, ...]]
+    """Parameters by the names of kernels, in its order."""
+    errors: tuple[tuple[int, int, str], ...] = ()
+    """Lines and columns from 1, 0 where nobody knows, and what is wrong; nothing is counted."""
+    failure: str = ""
+    """Why the launch could not be counted; empty if it was, or none was given."""
+    lines: tuple[AnnotatedLine, ...] = ()
+    """The whole source; empty without a launch."""
+    legend: str = ""
+    """What short names in addresses mean."""
+    is_exact: bool = True
+    """Whether no count is a guess about data."""
+    work_items: int = 0
+    work_groups: int = 0
+    """That the counts were made from."""
+    notes: tuple[str, ...] = ()
+    """What was assumed, or could not be understood."""
+
+
+READ_SOURCE = Task(entry=f"{__name__}:read_lab_source", returns=SourceReport)
+
+
+def read_lab_source(task: SourceTask, report: ReportProgress) -> SourceReport:
+    """Read a source; runs in a child process."""
+    report("reading the source")
+    try:
+        compiled = compile_source(task.source, task.build_options, "<source>")
+    except CompileError as error:
+        return SourceReport(kernels={}, errors=tuple(map(_read_error, read_errors(error))))
+    kernels = {}
+    for name in compiled.kernels:
+        kernel = Kernel(name=name, source=task.source, build_options=task.build_options)
+        # What is wrong with it is told where it is asked about.
+        with suppress(KernelcastError):
+            kernels[name] = read_facts(kernel).parameters
+    errors = tuple(map(_read_error, compiled.errors))
+    if errors or task.problem is None:
+        return SourceReport(kernels=kernels, errors=errors)
+    report(COUNTING)
+    try:
+        features = read_source_features(task.problem)
+    except KernelcastError as error:
+        return SourceReport(kernels=kernels, failure=str(error))
+    lines, counters = annotate(features), features.best_counters
+    texts = (f"{one.address} {one.guard}" for line in lines for one in line.accesses)
+    gaps = tuple(
+        f"line {one.line}: {one.reason}" if one.line else one.reason
+        for one in features.facts.told_gaps
+    )
+    return SourceReport(
+        kernels=kernels,
+        lines=lines,
+        legend=explain(texts),
+        is_exact=counters.is_exact,
+        work_items=counters.work_items,
+        work_groups=counters.work_groups,
+        notes=(*features.notes, *gaps),
+    )
+
+
+def _read_error(text: str) -> tuple[int, int, str]:
+    found = _ERROR.fullmatch(text)
+    if found is None:
+        return 0, 0, text.removeprefix("<source>: ")
+    return int(found["line"]), int(found["column"]), found["message"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSizeTask:
+    """A launch to be modelled with many local sizes."""
+
+    problem: Problem
+    """The launch; its own local size is tried too."""
+    machine: str
+    """Name of a machine description."""
+    local_sizes: tuple[tuple[int, ...], ...] | None = None
+    """What is tried; all that are worth it where None."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalSizeAnswer:
+    """What the model says of one local size."""
+
+    local_size: tuple[int, ...]
+    """Work-items of a work-group."""
+    estimate: AnalyticEstimate | None = None
+    """None where it cannot be launched or modelled."""
+    reason: str = ""
+    """Why it cannot."""
+
+
+MODEL_LOCAL_SIZES = Task(entry=f"{__name__}:model_local_sizes", returns=tuple[LocalSizeAnswer, ...])
+
+
+def model_local_sizes(task: LocalSizeTask, report: ReportProgress) -> tuple[LocalSizeAnswer, ...]:
+    """Ask the model of a machine for every local size; runs in a child process."""
+    machine = find_machine(task.machine)
+    source = use_problem(task.problem)
+    wanted = task.local_sizes
+    if wanted is None:
+        told = machine.max_work_group_size
+        most = 1024 if told is None else min(1024, told.value)
+        wanted = tuple(list_local_sizes(task.problem.ndrange, most))
+    answers = []
+    for number, one in enumerate(wanted, start=1):
+        report(f"local size {number} of {len(wanted)}")
+        try:
+            if machine.kind is DeviceKind.GPU:
+                estimate = configure(source, machine, one).estimate
+            else:
+                estimate = estimate_analytically(source.launch(one), machine)
+        except InputError as error:
+            answers.append(LocalSizeAnswer(local_size=one, reason=str(error)))
+        else:
+            answers.append(LocalSizeAnswer(local_size=one, estimate=estimate))
+    return tuple(answers)
+
+
+def list_local_sizes(ndrange: NDRange, most: int) -> list[tuple[int, ...]]:
+    """List local sizes worth trying: sides that divide the global size, few of each dimension."""
+    axes = []
+    for size in ndrange.global_size:
+        limit = min(size, most)
+        sides = [1 << power for power in range(limit.bit_length()) if size % (1 << power) == 0]
+        if len(sides) <= 4 and limit > 1:  # hardly any power of two divides it
+            sides = [one for one in range(1, limit + 1) if size % one == 0]
+            if len(sides) > 9:
+                sides = sorted({sides[round((len(sides) - 1) * place / 8)] for place in range(9)})
+        axes.append(sides)
+    found = {one for one in product(*axes) if math.prod(one) <= most}
+    # The largest 80 work-groups are those that matter; a flat one stays in any case.
+    kept = sorted(found, key=lambda one: (-math.prod(one), one))[:80]
+    own = ndrange.local_size
+    return sorted({*kept, *([own] if own is not None else [])})
