@@ -84,8 +84,8 @@ def test_features_are_those_of_a_collection(session: DeviceSession, problem: Pro
     for name in ours.names:
         if group_of(name) in steady:
             assert math.isclose(ours_by_name[name], theirs_by_name[name], rel_tol=1e-9), name
-    assert outcome.row.linear_s == outcome.estimate.seconds
-    assert outcome.row.linear_error > 0
+    assert outcome.row.columns["linear_s"] == outcome.estimate.seconds
+    assert outcome.row.columns["linear_error"] > 0
 
 
 def test_facts_of_an_earlier_sampling_serve_again(session: DeviceSession, problem: Problem) -> None:

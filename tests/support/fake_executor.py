@@ -1,5 +1,6 @@
 """Answers and predictors of synthetic launches."""
 
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ import numpy as np
 
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.settings import EstimateSettings
+from kernelcast.models.columns import FIGURES
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.answering.memory import Answer
 from kernelcast.predictor.answering.policy import Policy
@@ -33,7 +35,6 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.training_table import TrainingTable
-from kernelcast.training.peaks import DevicePeaks
 from kernelcast.training_data.store import Store
 from support.builders import make_description
 from support.fakes import SyntheticLaunch
@@ -115,7 +116,9 @@ class FakeExecutor:
         if not task.wants_row:
             return outcome
         facts = LaunchFacts(values={}, issued_per_work_item=None, analytic=None)
-        row = None if self.row is None else replace(self.row, linear_s=sampled.fit.seconds)
+        row = self.row
+        if row is not None:
+            row = replace(row, columns={**row.columns, "linear_s": sampled.fit.seconds})
         return replace(
             outcome,
             row=row,
@@ -181,21 +184,9 @@ def row_of(table: TrainingTable, place: int) -> LaunchRow:
     """Make of a table's row what a device would tell of that launch."""
     values = dict(zip(table.schema.names, table.features[place].tolist(), strict=True))
     known = {name: value for name, value in values.items() if np.isfinite(value)}
-    return LaunchRow(
-        vector=make_vector(known, table.schema),
-        linear_s=float(table.linear_s[place]),
-        linear_error=float(table.linear_error[place]),
-        two_point_s=None,
-        sampling_s=float(table.sampling_s[place]),
-        work_groups=int(table.work_groups[place]),
-        compute_units=int(table.compute_units[place]),
-        peaks=DevicePeaks(
-            compute_units=float(table.compute_units[place]),
-            cache_bytes=float(table.cache_bytes[place]),
-            bandwidth_bytes_per_s=float(table.bandwidth_bytes_per_s[place]),
-            flops_per_s=float(table.flops_per_s[place]),
-        ),
-    )
+    columns = {name: float(getattr(table, name)[place]) for name in FIGURES}
+    vector = make_vector(known, table.schema)
+    return LaunchRow(vector=vector, columns={**columns, "two_point_s": math.nan})
 
 
 DEVICE = make_device()

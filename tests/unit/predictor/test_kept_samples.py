@@ -203,7 +203,7 @@ def test_samples_without_features_do_not_answer_where_a_model_waits_for_them(
     executor: FakeExecutor, store: Store, registry: ModelRegistry, known_row: LaunchRow
 ) -> None:
     """A model that was trained meanwhile corrects the next answer."""
-    executor.work_group_s = known_row.linear_s / 100_000
+    executor.work_group_s = known_row.columns["linear_s"] / 100_000
     first = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id)
     executor.row = known_row
     second = make_predictor(executor, store, registry.url).estimate(PROBLEM, DEVICE.id)

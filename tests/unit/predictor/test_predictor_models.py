@@ -31,7 +31,7 @@ def test_the_hybrid_answers_in_its_domain(
     store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
 ) -> None:
     """A model of the device corrects the samples, with the interval of its own errors."""
-    executor = FakeExecutor(row=known_row, work_group_s=known_row.linear_s / 100_000)
+    executor = FakeExecutor(row=known_row, work_group_s=known_row.columns["linear_s"] / 100_000)
     predictor = make_predictor(executor, store, registry.url)
     found = predictor.estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.HYBRID
@@ -153,7 +153,7 @@ def test_a_damaged_model_is_said_and_the_next_one_answers(
 ) -> None:
     """A warning names the file; then the runtime's model answers, then the samples."""
     publish_correction(registry, hybrid, "evidence_runtime/fake")
-    executor = FakeExecutor(row=known_row, work_group_s=known_row.linear_s / 100_000)
+    executor = FakeExecutor(row=known_row, work_group_s=known_row.columns["linear_s"] / 100_000)
     damage(registry, f"evidence/{DEVICE.id}")
     found = make_predictor(executor, store, registry.url).estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.HYBRID

@@ -42,17 +42,16 @@ from kernelcast.predictor.answering.plausibility import (
 )
 from kernelcast.predictor.answering.policy import MethodChoice, Policy
 from kernelcast.predictor.answering.processes import Executor
-from kernelcast.predictor.answering.tasks import EstimateOutcome, LaunchFacts, LaunchRow, ModelTask
+from kernelcast.predictor.answering.tasks import EstimateOutcome, LaunchFacts, ModelTask
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import ModelFacts, Tier
-from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.records.training_table import TrainingTable, make_table
+from kernelcast.records.training_table import make_table
 from kernelcast.training.registry import name_model
 from kernelcast.training.settings import STATIC_MODEL
 
@@ -320,10 +319,6 @@ def check_history(
     history.hold_against(known)
 
 
-_PEAKS = ("cache_bytes", "bandwidth_bytes_per_s", "flops_per_s")
-_PLAIN = ("linear_s", "linear_error", "two_point_s", "sampling_s", "work_groups", "compute_units")
-
-
 def add_models(
     trained_models: TrainedModels,
     estimate: Estimate,
@@ -341,7 +336,10 @@ def add_models(
             failures += [f"{name} does not stand beside the answer: {why}"] if why else []
             continue
         try:
-            table = tabulate(row, stored.model.schema)
+            schema = stored.model.schema
+            values = [row.vector.as_dict().get(name, math.nan) for name in schema.names]
+            columns = {name: [one] for name, one in row.columns.items()}
+            table = make_table(schema, [values], columns)
             seconds = float(stored.model.predict(table)[0])
         except (KernelcastError, ValueError, ArithmeticError, IndexError):
             continue
@@ -389,16 +387,4 @@ def answer_statically(
         estimate=replace(estimate, in_domain=bool(found.in_domain[0])),
         pieces=(piece,),
         learned=replace(basis.learned, facts=facts),
-    )
-
-
-def tabulate(row: LaunchRow, schema: FeatureSchema) -> TrainingTable:
-    known = row.vector.as_dict()
-    features = [[known.get(name, math.nan) for name in schema.names]]
-    columns = {name: getattr(row, name) for name in _PLAIN}
-    columns |= {name: getattr(row.peaks, name) for name in _PEAKS}
-    return make_table(
-        schema,
-        features,
-        {name: [math.nan if one is None else float(one)] for name, one in columns.items()},
     )

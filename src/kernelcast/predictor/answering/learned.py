@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -43,7 +43,7 @@ class Learned:
 
 
 def ask(model: EvidenceModel, facts: ModelFacts, row: LaunchRow, said: FusedEstimate) -> Learned:
-    values = list_values(row)
+    values = row.vector.as_dict() | {name: row.columns[name] for name in FIGURES}
     try:
         log_factor, distance = model.find_correction(said, values)
     except (ValueError, ArithmeticError, IndexError) as error:
@@ -54,12 +54,6 @@ def ask(model: EvidenceModel, facts: ModelFacts, row: LaunchRow, said: FusedEsti
         facts=facts,
         influences=_find_influences(model, values, said),
     )
-
-
-def list_values(row: LaunchRow) -> dict[str, float]:
-    found = row.vector.as_dict() | asdict(row.peaks)
-    figures = {name: getattr(row, name) for name in FIGURES if hasattr(row, name)}
-    return found | {name: float(one) for name, one in figures.items()}
 
 
 def _find_influences(

@@ -1,10 +1,11 @@
 """Samples a launch on a device and gathers what learned models need; runs in a child process."""
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache, lru_cache, partial
 from importlib import import_module
 from typing import Final, Self
@@ -442,16 +443,16 @@ def make_row(
         issued_per_work_item=facts.issued_per_work_item,
         touched=touched,
     )
-    return LaunchRow(
-        vector=combine(source, analytic=facts.values),
-        linear_s=fit.seconds,
-        linear_error=fit.standard_error_s / fit.seconds,
-        two_point_s=fit.two_point_s,
-        sampling_s=estimate.sampling_seconds,
-        work_groups=estimate.ndrange.work_group_count,
-        compute_units=estimate.compute_units,
-        peaks=facts.peaks,
-    )
+    columns = {
+        "linear_s": fit.seconds,
+        "linear_error": fit.standard_error_s / fit.seconds,
+        "two_point_s": math.nan if fit.two_point_s is None else fit.two_point_s,
+        "sampling_s": estimate.sampling_seconds,
+        **asdict(facts.peaks),
+        "work_groups": float(estimate.ndrange.work_group_count),
+        "compute_units": float(estimate.compute_units),
+    }
+    return LaunchRow(vector=combine(source, analytic=facts.values), columns=columns)
 
 
 _opening = threading.Lock()

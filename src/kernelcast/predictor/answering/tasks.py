@@ -63,15 +63,8 @@ class LaunchRow:
 
     vector: FeatureVector
     """Features, made exactly as a collection makes them."""
-    linear_s: float
-    linear_error: float
-    """The linear model's time in seconds, and its standard error as a share of it."""
-    two_point_s: float | None
-    """Time by the paper's formula, in seconds."""
-    sampling_s: float
-    work_groups: int
-    compute_units: int
-    peaks: DevicePeaks = UNKNOWN
+    columns: Mapping[str, float]
+    """The table's other columns; NaN where one is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
