@@ -7,7 +7,6 @@ addresses, which tell the device's compiler no types.
 """
 
 import re
-import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
@@ -245,38 +244,18 @@ class _Writer:
             elif not variable.value:
                 raise self._refuse(f"{text[1:]}, which is not defined,")
             else:
-                values = ",".join(map(str, self._flatten(variable.type, variable.value)))
+                values = ",".join(map(str, self._encode(variable.type, variable.value)))
                 space = "__constant" if variable.space in (0, 2) else "__global"
                 self._program.append(f"{space} {declared} = {{{values}}};")
             if variable.space in (2, 3) and not text.startswith("@__const."):
                 self._bases[self._evaluator.name_global(text)] = f"(ulong){found}"
         return found
 
-    def _flatten(self, kind: str, value: str) -> bytes:
-        module, size = self._module, self._module.size_of(kind)
-        if value in ("undef", "poison", "zeroinitializer", "null", "false"):
-            return bytes(size)
-        if kind in ("half", "float", "double"):
-            return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], _read_float(value))
-        if value.lstrip("-").isdigit():
-            return (int(value) % (1 << (8 * size))).to_bytes(size, "little")
-        if value.startswith('c"'):
-            text = re.sub(rb"\\([0-9A-Fa-f]{2})", lambda one: bytes.fromhex(one[1].decode()),
-                          value[2:-1].encode())  # fmt: skip
-            return text.ljust(size, b"\0")
-        if value.startswith("splat ("):
-            lane = self._flatten(*read_operand(value[7:-1]))
-            return (lane * lanes_of(kind)).ljust(size, b"\0")
-        if value.startswith(("[", "<[", "<")) and split_sequence(kind) is not None:
-            parts = [self._flatten(*read_operand(one)) for one in split_list(value[1:-1])]
-            return b"".join(parts).ljust(size, b"\0")
-        if value.startswith("{"):
-            result = b""
-            for number, one in enumerate(split_list(value[1:-1].strip())):
-                offset, _ = module.member_offset(kind, number)
-                result = result.ljust(offset, b"\0") + self._flatten(*read_operand(one))
-            return result.ljust(size, b"\0")
-        raise self._refuse(f"the constant {value[:40]}")
+    def _encode(self, kind: str, value: str) -> bytes:
+        try:
+            return self._module.encode(kind, value)
+        except ValueError as error:
+            raise self._refuse(str(error)) from error
 
     # Operands
 
@@ -312,14 +291,11 @@ class _Writer:
         if text.startswith("<"):
             lanes = (self._lane(kind, read_operand(one)) for one in split_list(text[1:-1]))
             return f"(({name})({', '.join(lanes)}))"
+        bits = int.from_bytes(self._encode(kind, text), "little")
         if is_float(kind):
-            form, integer = {"half": ("<e", "<H"), "float": ("<f", "<I"),
-                             "double": ("<d", "<Q")}[kind]  # fmt: skip
-            [bits] = struct.unpack(integer, struct.pack(form, _read_float(text)))
             whole = {"half": "ushort", "float": "uint", "double": "ulong"}[kind]
             return f"as_{name}(({whole}){bits:#x}{'ul' if kind == 'double' else 'u'})"
-        bits = int(kind[1:])
-        return f"(({name}){int(text) % (1 << bits)}{'ul' if bits == 64 else 'u'})"
+        return f"(({name}){bits}{'ul' if kind == 'i64' else 'u'})"
 
     def _lane(self, kind: str, operand: Operand) -> str:
         is_condition = split_sequence(kind) is not None and operand[0] == "i1"
@@ -343,15 +319,8 @@ class _Writer:
     def _move(self, operands: Sequence[Operand], kind: str) -> str:
         """Give the address that an index leads to."""
         terms = [self._operand(operands[0])]
-        for position, operand in enumerate(operands[1:]):
-            if position:
-                if "{" in self._module.types.get(kind, kind):
-                    offset, kind = self._module.member_offset(kind, int(operand[1]))
-                    terms.append(f"{offset}")
-                    continue
-                sequence = split_sequence(kind)
-                kind = sequence[1] if sequence else kind
-            terms.append(f"{self._signed(operand)} * (long){self._module.size_of(kind)}")
+        for operand, size in self._module.list_steps(kind, operands[1:]):
+            terms.append(f"{self._signed(operand)} * (long){size}" if operand else f"{size}")
         return f"({' + '.join(terms)})"
 
     def _at(self, operand: Operand, kind: str) -> str:
@@ -571,17 +540,6 @@ class _Writer:
             self._body.append(f"{result} = {_INTRINSICS[name]}({', '.join(texts)});")
         else:
             raise self._refuse(f"the function {one.detail}", one)
-
-
-def _read_float(text: str) -> float:
-    """Read a number as LLVM IR writes it: in decimal, or the bits of a double."""
-    if text[:3] == "0xH":
-        [half] = struct.unpack("<e", struct.pack("<H", int(text[3:], 16)))
-        return float(half)
-    if text.startswith("0x"):
-        [double] = struct.unpack("<d", struct.pack("<Q", int(text[2:], 16)))
-        return float(double)
-    return float(text)
 
 
 def _read_types(mangled: str) -> list[str]:

@@ -1,6 +1,8 @@
 """Reads the text of LLVM IR into light records: functions, blocks, instructions, notes."""
 
 import re
+import struct
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import takewhile
@@ -160,6 +162,57 @@ class Module:
                 return offset, member
             offset += size
         return offset, "i8"
+
+    def list_steps(
+        self, kind: str, indices: Sequence[Operand]
+    ) -> Iterator[tuple[Operand | None, int]]:
+        """List indices of a getelementptr, None for a member, with the bytes that one moves by."""
+        for position, operand in enumerate(indices):
+            if position and "{" in self.types.get(kind, kind):
+                offset, kind = self.member_offset(kind, int(operand[1]))
+                yield None, offset
+                continue
+            if position:
+                sequence = split_sequence(kind)
+                kind = sequence[1] if sequence else kind
+            yield operand, self.size_of(kind)
+
+    def encode(self, kind: str, value: str) -> bytes:
+        """Lay a constant out as memory holds it; refuse addresses by a `ValueError`."""
+        size = self.size_of(kind)
+        if value in ("undef", "poison", "zeroinitializer", "null", "false"):
+            content = b""
+        elif value == "true":
+            content = b"\1"
+        elif kind in ("half", "float", "double"):
+            content = struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], _read_float(value))
+        elif value.lstrip("-").isdigit():
+            content = (int(value) % (1 << (8 * size))).to_bytes(size, "little")
+        elif value.startswith('c"'):
+            content = re.sub(rb"\\([0-9A-Fa-f]{2})", lambda one: bytes.fromhex(one[1].decode()),
+                             value[2:-1].encode())  # fmt: skip
+        elif value.startswith("splat (") and (sequence := split_sequence(kind)):
+            content = self.encode(*read_operand(value[7:-1])) * sequence[0]
+        elif value.startswith(("[", "<")) and split_sequence(kind) is not None:
+            content = b"".join(self.encode(*read_operand(one)) for one in split_list(value[1:-1]))
+        elif value.startswith("{"):
+            content = b""
+            for number, one in enumerate(split_list(value[1:-1].strip())):
+                offset, _ = self.member_offset(kind, number)
+                content = content.ljust(offset, b"\0") + self.encode(*read_operand(one))
+        else:
+            msg = f"the constant {value[:40]}"
+            raise ValueError(msg)
+        return content.ljust(size, b"\0")
+
+
+def _read_float(text: str) -> float:
+    """Read a number as LLVM IR writes it: in decimal, or the bits of a double."""
+    form, bits = ("<e", "<H") if text[:3] == "0xH" else ("<d", "<Q")
+    if not text.startswith("0x"):
+        return float(text)
+    [number] = struct.unpack(form, struct.pack(bits, int(text.removeprefix("0xH"), 16)))
+    return float(number)
 
 
 _SIZES: Final = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "fp128": 16}

@@ -44,6 +44,7 @@ from kernelcast.features.ir.module import (
 )
 from kernelcast.features.ir.recurrences import REASON, Slot, solve_slots
 from kernelcast.features.ir.values import (
+    ONE,
     PLACES,
     ZERO,
     Choice,
@@ -450,22 +451,11 @@ class Evaluator:
 
     def _move(self, operands: Sequence[Operand], kind: str, block: str) -> Value:
         """Give the address that an index leads to."""
-        place = self.operand(operands[0], block)
         distance: Expr | Opaque = ZERO
-        for position, operand in enumerate(operands[1:]):
-            if position:
-                members = "{" in self.module.types.get(kind, kind)
-                if members:
-                    offset, kind = self.module.member_offset(kind, int(operand[1]))
-                    distance = _add(distance, Expr.constant(offset))
-                    continue
-                sequence = split_sequence(kind)
-                kind = sequence[1] if sequence else kind
-            number = as_number(self.operand(operand, block))
-            size = self.module.size_of(kind)
-            scaled = number * size if isinstance(number, Expr) else number
-            distance = _add(distance, scaled)
-        return move_place(place, distance)
+        for operand, size in self.module.list_steps(kind, operands[1:]):
+            number = as_number(self.operand(operand, block)) if operand else ONE
+            distance = _add(distance, number * size if isinstance(number, Expr) else number)
+        return move_place(self.operand(operands[0], block), distance)
 
     def _compare(self, one: Instruction, values: list[Value]) -> Value:
         left, right = values
@@ -762,19 +752,16 @@ class Evaluator:
                 return Opaque(reason="a part of a structure")
             return self._name_number(f"{memory.name}{part[0]}", one.type, part[1])
         if memory.role is Role.INITIAL:
-            set_to = self.module.globals[memory.name]
-            found = None if constant is None else self._initial(
-                set_to.type, set_to.value, constant, one.type
-            )  # fmt: skip
+            found = None if constant is None else self._initial(memory.name, constant, one.type)
             return found or Opaque(reason="an initial value that is not followed")
         if memory.space is MemorySpace.PRIVATE:
             return self._read_own(memory.name, offset, one)
         variable = next((
-            each for key, each in self.module.globals.items()
+            key for key, each in self.module.globals.items()
             if each.is_constant and self.name_global(key) == memory.name
-        ), None) if memory.space is MemorySpace.CONSTANT else None  # fmt: skip
-        if variable is not None and constant is not None:
-            found = self._initial(variable.type, variable.value, constant, one.type)
+        ), "") if memory.space is MemorySpace.CONSTANT else ""  # fmt: skip
+        if variable and constant is not None:
+            found = self._initial(variable, constant, one.type)
             if found is not None:
                 return found
         if memory.name in self.known_buffers and bits_of(one.type) and not is_vector(one.type):
@@ -806,26 +793,23 @@ class Evaluator:
             self.largest_unsigned[name] = (1 << bits) - 1
         return Expr.symbol(Symbol(SymbolKind.CONTENT, name))
 
-    def _initial(self, kind: str, value: str, offset: int, wanted: str) -> Value | None:
+    def _initial(self, name: str, offset: int, wanted: str) -> Value | None:
         """Give a whole number, or a vector of such, of a constant's initial value."""
-        if kind == wanted and offset == 0:
-            found = self._constant(kind, value) if bits_of(kind) else None
-            return None if isinstance(found, Opaque) else found
-        if value == "zeroinitializer":
-            return ZERO if bits_of(wanted) and not is_vector(wanted) else None
-        module, sequence = self.module, split_sequence(kind)
-        if sequence is not None and value.startswith(("[", "<")):
-            index, rest = divmod(offset, module.size_of(sequence[1]))
-            parts = split_list(value[1:-1])
-            if 0 <= index < len(parts):
-                return self._initial(*read_operand(parts[index]), rest, wanted)
-        if "{" in module.types.get(kind, kind) and value.startswith("{"):
-            parts = split_list(value[1:-1].strip())
-            for index in reversed(range(len(parts))):
-                start, _ = module.member_offset(kind, index)
-                if start <= offset:
-                    return self._initial(*read_operand(parts[index]), offset - start, wanted)
-        return None
+        variable, bits = self.module.globals[name], bits_of(wanted)
+        try:
+            content = self._remember(
+                ("initial", name), lambda: self.module.encode(variable.type, variable.value)
+            )
+        except ValueError:
+            return None
+        assert isinstance(content, bytes)
+        if bits < 8 or not 0 <= offset <= len(content) - self.module.size_of(wanted):
+            return None
+        lanes = [
+            Expr.constant(int.from_bytes(content[at : at + bits // 8], "little", signed=True))
+            for at in range(offset, offset + lanes_of(wanted) * bits // 8, bits // 8)
+        ]
+        return Lanes(tuple(lanes)) if is_vector(wanted) else lanes[0]
 
     def _read_own(self, name: str, offset: Expr | Opaque, one: Instruction) -> Value:
         """Read an array of the work-item's own: whatever is written to it anywhere."""
