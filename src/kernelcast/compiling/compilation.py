@@ -19,6 +19,7 @@ from kernelcast.compiling.libraries import (
     find_libdevice,
     list_libraries,
 )
+from kernelcast.compiling.mangling import demangle
 from kernelcast.compiling.options import ReadOptions, read_options
 from kernelcast.compiling.signatures import Argument, CompiledKernel, read_kernels
 from kernelcast.compiling.targets import CodeFormat, Target, choose_processor
@@ -64,17 +65,6 @@ _EXTERN: Final = re.compile(r"^\.extern \.func\s+(?:\([^)]*\)\s*)?([\w$.]+)", re
 _AMD_REFERENCE: Final = re.compile(r"\b([\w$.]+)@(?:gotpc)?rel32@lo")
 _AMD_LABEL: Final = re.compile(r"^([\w$.]+):", re.MULTILINE)
 _OF_THE_DRIVER: Final = frozenset({"vprintf", "malloc", "free", "__assertfail"})
-_SYMBOL: Final = re.compile(r"_Z(\d+)(.+)")
-_SCALARS: Final = {
-    "c": "char", "h": "uchar", "s": "short", "t": "ushort", "i": "int", "j": "uint", "l": "long",
-    "m": "ulong", "f": "float", "d": "double", "Dh": "half", "b": "bool",
-}  # fmt: skip
-_PARAMETER: Final = re.compile(r"(P?)(?:U\d+\w+?)?[VK]*(?:Dv(\d+)_)?(Dh|[chstijlmfdb])")
-# What clang makes of them before it looks for a library.
-_LOWERED: Final = {
-    "__translate_sampler_initializer": "sampler_t", "__printf_alloc": "printf",
-    "__read_pipe": "read_pipe", "__write_pipe": "write_pipe",
-}  # fmt: skip
 _NEVER_HERE: Final = re.compile(r"printf|sampler_t|\w+_(?:image|pipe)\w*")
 
 
@@ -384,24 +374,6 @@ def _resolve_folders(
 def _shorten(output: str) -> str:
     """Leave out what a crashed compiler says of itself."""
     return output.partition("PLEASE submit a bug report")[0].strip()
-
-
-def demangle(name: str) -> str:
-    """Spell a built-in function as OpenCL C does, with its parameters where they are numbers."""
-    match = _SYMBOL.fullmatch(name)
-    if match is None:
-        return next((spelt for start, spelt in _LOWERED.items() if name.startswith(start)), name)
-    length = int(match[1])
-    base, rest = match[2][:length], match[2][length:]
-    parameters = []
-    while rest:
-        found = _PARAMETER.match(rest)
-        if found is None:
-            return base
-        scalar = _SCALARS[found[3]]
-        parameters.append(f"{scalar}{found[2] or ''}{' *' if found[1] else ''}")
-        rest = rest[found.end() :]
-    return f"{base}({', '.join(parameters)})"
 
 
 def _inline_calls(code: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from kernelcast.features import builtins
+from kernelcast.compiling.mangling import read_types
 from kernelcast.features.ir.facts import FactsReader, Touch
 from kernelcast.features.ir.module import (
     Instruction,
@@ -21,6 +21,7 @@ from kernelcast.features.ir.module import (
     split_list,
     split_sequence,
 )
+from kernelcast.features.ir.operations import read_vector_access
 from kernelcast.features.ir.reading import read_code
 from kernelcast.features.ir.scalars import is_float, lanes_of, mangled_types, name_called
 from kernelcast.records.errors import InputError
@@ -66,11 +67,6 @@ _INTRINSICS: Final = {"fabs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": 
                       "trunc": "trunc", "rint": "rint", "fma": "fma", "copysign": "copysign",
                       "minnum": "fmin", "maxnum": "fmax", "umin": "min", "umax": "max",
                       "ctpop": "popcount"}  # fmt: skip
-_LETTERS: Final = {
-    "v": "void", "b": "bool", "c": "char", "a": "char", "h": "uchar", "s": "short", "t": "ushort",
-    "i": "int", "j": "uint", "l": "long", "m": "ulong", "x": "long", "y": "ulong", "f": "float",
-    "d": "double",
-}  # fmt: skip
 _EXTENSIONS: Final = "".join(
     f"#ifdef {name}\n#pragma OPENCL EXTENSION {name} : enable\n#endif\n"
     for name in ("cl_khr_fp64", "cl_khr_fp16", "cl_khr_int64_base_atomics",
@@ -333,17 +329,10 @@ class _Writer:
 
     def _find_address(self, touch: Touch) -> str:
         address = f"(ulong){self._operand(touch.operand)}"
-        one = touch.instruction
-        access = builtins.find_vector_access(name_called(one)) if one.opcode == "call" else None
+        access = read_vector_access(touch.instruction, self._module)
         if access is None:
             return address
-        _, lanes, is_half = access
-        place = one.operands.index(touch.operand)
-        moved = one.type if one.type != "void" else one.operands[0][0]
-        sequence = split_sequence(moved) if is_vector(moved) else None
-        element = 2 if is_half else self._module.size_of(sequence[1] if sequence else moved)
-        apart = 4 if lanes == 3 and "a_half" in one.detail else lanes
-        return f"{address} + {self._operand(one.operands[place - 1])} * {apart * element}ul"
+        return f"{address} + {self._operand(access.index)} * {access.stride}ul"
 
     def _end(self, label: str, one: Instruction) -> None:
         """Write what follows a block, with the values that phis take on the way."""
@@ -507,8 +496,8 @@ class _Writer:
         if one.detail in self._module.functions or name.startswith("__"):
             raise self._refuse(f"the call of {name}", one)
         try:
-            types = _read_types(mangled_types(one))
-        except (KeyError, IndexError) as error:
+            types = read_types(mangled_types(one))
+        except ValueError as error:
             raise self._refuse(f"the call of {name}", one) from error
         arguments = []
         for operand, kind in zip(one.operands, types, strict=False):
@@ -540,66 +529,3 @@ class _Writer:
             self._body.append(f"{result} = {_INTRINSICS[name]}({', '.join(texts)});")
         else:
             raise self._refuse(f"the function {one.detail}", one)
-
-
-def _read_types(mangled: str) -> list[str]:
-    """Read the types of a builtin's parameters (Itanium C++ ABI); empty for images and such."""
-    place = 0
-    seen: list[str] = []
-
-    def read() -> str:
-        nonlocal place
-        letter = mangled[place]
-        if letter == "S":
-            end = mangled.index("_", place)
-            number = mangled[place + 1 : end]
-            place = end + 1
-            return seen[int(number, 36) + 1 if number else 0]
-        qualifiers: list[str] = []
-        while mangled[place] in "UVKr":
-            letter = mangled[place]
-            place += 1
-            if letter != "U":
-                qualifiers.append({"V": "volatile", "K": "const", "r": "restrict"}[letter])
-                continue
-            match = re.compile(r"\d+").match(mangled, place)
-            length = int(match[0]) if match else 0
-            place = (match.end() if match else place) + length
-            word = mangled[place - length : place]
-            qualifiers.append(_SPACES[int(word[2:])] if word.startswith("AS") else word)
-        if qualifiers:
-            inner = read()
-            if "_Atomic" in qualifiers:
-                inner = f"atomic_{inner}"
-            spaces = [one for one in qualifiers if one.startswith("__")]
-            others = [one for one in qualifiers if one in ("volatile", "const")]
-            found = " ".join((*others, *spaces, inner))
-            seen.append(found)
-            return found
-        place += 1
-        if letter == "P":
-            inner = read()
-            found = f"{inner} *"
-        elif letter == "D" and mangled[place] == "v":
-            end = mangled.index("_", place)
-            lanes = mangled[place + 1 : end]
-            place = end + 1
-            found = f"{read()}{lanes}"
-        elif letter == "D":
-            place += 1
-            return {"h": "half"}[mangled[place - 1]]
-        elif letter.isdigit():
-            match = re.compile(r"\d+").match(mangled, place - 1)
-            start = match.end() if match else place
-            place = start + int(match[0] if match else 0)
-            word = mangled[start:place]
-            found = "event_t" if word == "ocl_event" else "" if word.startswith("ocl_") else word
-        else:
-            return _LETTERS[letter]
-        seen.append(found)
-        return found
-
-    types = []
-    while place < len(mangled):
-        types.append(read())
-    return types

@@ -23,9 +23,14 @@ from kernelcast.features import builtins
 from kernelcast.features.ir.control import LEFT, Loop
 from kernelcast.features.ir.debug import Place, read_expression, read_operand_before
 from kernelcast.features.ir.loops import describe_test
-from kernelcast.features.ir.module import Instruction, Operand, is_vector, split_sequence
+from kernelcast.features.ir.module import Instruction, Operand
 from kernelcast.features.ir.narrowing import Form, Forms, find_narrowed
-from kernelcast.features.ir.operations import atomic_number, count_instruction, make_operation
+from kernelcast.features.ir.operations import (
+    atomic_number,
+    count_instruction,
+    make_operation,
+    read_vector_access,
+)
 from kernelcast.features.ir.scalars import (
     lanes_of,
     mangled_types,
@@ -403,24 +408,16 @@ class FactsReader:
         if one.detail.startswith("llvm."):
             return
         name = name_called(one)
-        access = builtins.find_vector_access(name)
+        access = read_vector_access(one, self._module)
         if access is not None:
-            is_store, lanes, is_half = access
-            pointer, index = one.operands[-1], one.operands[-2]
-            if is_store and not pointer[0].startswith("ptr"):  # a rounding mode comes last
-                pointer, index = one.operands[2], one.operands[1]
-            moved = one.operands[0][0] if is_store else one.type
-            sequence = split_sequence(moved) if is_vector(moved) else None
-            element = 2 if is_half else self._module.size_of(sequence[1] if sequence else moved)
-            # Three lanes are packed by vload3 and vstore3, four apart by the aligned ones.
-            apart = 4 if lanes == 3 and "a_half" in name else lanes
-            number = as_number(self._evaluator.operand(index, one.block))
-            distance = number * (apart * element) if isinstance(number, Expr) else number
-            place = move_place(self._evaluator.operand(pointer, one.block), distance)
-            kind = AccessKind.STORE if is_store else AccessKind.LOAD
-            self._record(one, pointer, place, lanes * element, lanes, kind, block)
+            number = as_number(self._evaluator.operand(access.index, one.block))
+            distance = number * access.stride if isinstance(number, Expr) else number
+            place = move_place(self._evaluator.operand(access.pointer, one.block), distance)
+            kind = AccessKind.STORE if access.is_store else AccessKind.LOAD
+            self._record(one, access.pointer, place, access.bytes, access.lanes, kind, block)
             if self._accesses:
-                self._form_of[self._accesses[-1].site] = self._forms.combine((pointer, index))
+                form = self._forms.combine((access.pointer, access.index))
+                self._form_of[self._accesses[-1].site] = form
             return
         pointers = [each for each in one.operands if each[0].startswith("ptr")]
         if builtins.is_atomic(name) and pointers:

@@ -2,11 +2,18 @@
 
 import re
 from collections import Counter
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from kernelcast.features import builtins
-from kernelcast.features.ir.module import Instruction, Module, is_vector, split_sequence
+from kernelcast.features.ir.module import (
+    Instruction,
+    Module,
+    Operand,
+    is_vector,
+    split_sequence,
+)
 from kernelcast.features.ir.scalars import bits_of, is_float, lanes_of, mangled_types, name_called
 from kernelcast.records.operations import NumberClass, Operation
 from kernelcast.records.operations import OperationKind as Kind
@@ -126,6 +133,37 @@ def _count_call(one: Instruction, counts: Counter[Operation]) -> None:
             name if is_named else "",
         )  # fmt: skip
         counts[operation] += times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorAccess:
+    """A vload or a vstore: its pointer is moved by so many bytes for each of its index."""
+
+    is_store: bool
+    pointer: Operand
+    index: Operand
+    lanes: int
+    bytes: int
+    stride: int
+
+
+def read_vector_access(one: Instruction, module: Module) -> VectorAccess | None:
+    """Read a call of a vload or vstore; None for any other instruction."""
+    name = name_called(one) if one.opcode == "call" else ""
+    access = builtins.find_vector_access(name)
+    if access is None:
+        return None
+    is_store, lanes, is_half = access
+    place = next(at for at, (kind, _) in enumerate(one.operands) if kind.startswith("ptr"))
+    moved = one.operands[0][0] if is_store else one.type
+    sequence = split_sequence(moved) if is_vector(moved) else None
+    element = 2 if is_half else module.size_of(sequence[1] if sequence else moved)
+    # Three lanes are packed by vload3 and vstore3, four apart by the aligned ones.
+    apart = 4 if lanes == 3 and "a_half" in name else lanes
+    return VectorAccess(
+        is_store=is_store, pointer=one.operands[place], index=one.operands[place - 1],
+        lanes=lanes, bytes=lanes * element, stride=apart * element,
+    )  # fmt: skip
 
 
 def atomic_number(one: Instruction) -> tuple[NumberClass, int, int]:

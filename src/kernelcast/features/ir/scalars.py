@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Final
 
+from kernelcast.compiling.mangling import split_name
 from kernelcast.expressions import (
     FALSE,
     TRUE,
@@ -77,7 +78,6 @@ _SPACES: Final = {
     0: MemorySpace.PRIVATE, 1: MemorySpace.GLOBAL, 2: MemorySpace.CONSTANT, 3: MemorySpace.LOCAL,
     4: MemorySpace.GENERIC,
 }  # fmt: skip
-_MANGLED: Final = re.compile(r"_Z(\d+)(.*)$")
 _SPACE: Final = re.compile(r"addrspace\((\d+)\)")
 _INITIAL: Final = "@__const."
 """Begins the names of what variables of functions are set to at first."""
@@ -108,14 +108,12 @@ _PRODUCTS: Final = frozenset(("mul24", "mad24", "mad", "fma"))
 
 def name_called(instruction: Instruction) -> str:
     """Give the name of a called function as the source has it."""
-    match = _MANGLED.match(instruction.detail)
-    return match[2][: int(match[1])] if match else instruction.detail
+    return split_name(instruction.detail)[0]
 
 
 def mangled_types(instruction: Instruction) -> str:
     """Give how the types of a called function's parameters are written."""
-    match = _MANGLED.match(instruction.detail)
-    return match[2][int(match[1]) :] if match else ""
+    return split_name(instruction.detail)[1]
 
 
 @lru_cache(maxsize=512)
