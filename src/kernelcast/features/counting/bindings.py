@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
+from kernelcast.expressions import Condition, EvaluationError, Symbol, SymbolKind, Value
 from kernelcast.expressions.axes import list_axes
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.ir.values import sources_of
@@ -95,11 +95,8 @@ def bind_contents(
 
 
 def depends_on_contents(facts: KernelFacts) -> bool:
-    """Tell whether what a buffer holds may decide how long loops run or where conditions hold.
-
-    So may a member of a structure or vector by value, which nobody counts with either.
-    """
-    conditions = *(one.guard for one in facts.reaches), *(loop.condition for loop in facts.loops)
+    """Tell whether what a buffer or a by-value structure holds may decide loops or conditions."""
+    conditions = _list_conditions(facts)
     if sources_of(*conditions) & {one.name for one in facts.parameters if one.is_pointer}:
         return True
     given = {one.name for one in facts.parameters}
@@ -109,15 +106,16 @@ def depends_on_contents(facts: KernelFacts) -> bool:
 
 def find_index_buffers(facts: KernelFacts) -> frozenset[str]:
     """Find read-only buffers if one of them decides how long loops run or conditions hold."""
-    decide = sources_of(
-        *(one.guard for one in facts.reaches), *(loop.condition for loop in facts.loops)
-    )
     read_only = frozenset(
         one.name
         for one in facts.parameters
         if one.is_pointer and one.is_read and not one.is_written and not one.is_volatile
     )
-    return read_only if decide & read_only else frozenset()
+    return read_only if sources_of(*_list_conditions(facts)) & read_only else frozenset()
+
+
+def _list_conditions(facts: KernelFacts) -> tuple[Condition, ...]:
+    return *(one.guard for one in facts.reaches), *(loop.condition for loop in facts.loops)
 
 
 def choose_work_groups(ndrange: NDRange, count: int = 8, seed: int = 0) -> tuple[int, ...]:

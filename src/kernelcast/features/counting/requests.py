@@ -1,7 +1,7 @@
 """How warps touch memory, place by place: from address expressions or from recorded addresses."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,6 @@ from kernelcast.expressions.evaluation import evaluate_where
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.counting.bindings import bind_ids, choose_work_groups
 from kernelcast.features.counting.trips import (
-    Loop,
     Points,
     estimate_share,
     find_loops,
@@ -133,9 +132,44 @@ def compute_requests(
             bindings[symbol] = value.reshape(-1, warp_width)[kept]
         else:
             bindings[symbol] = value
-    follower = _Follower(facts, Points.start(bindings | bind_names(scalars), is_present))
-    found = (follower.follow(access) for access in facts.accesses)
-    return _merge((one for one in found if one is not None), warps=len(is_present))
+    start = Points.start(bindings | bind_names(scalars), is_present)
+    # Accesses have in common what is the same of iterations and of addresses.
+    runs: dict[object, Points] = {}
+    touched: dict[object, Touches] = {}
+    found: list[_Requests] = []
+    for access in facts.accesses:
+        offset = access.offset_bytes
+        if offset is None or not access.bytes:  # the size of an undeclared type is not known
+            continue
+        loops = find_loops(facts, access.loops)
+        own = frozenset(loop.symbol for loop in loops)
+        if not offset.symbols() - own <= start.bindings.keys():
+            continue
+        wanted = offset.symbols() | access.guard.symbols()
+        way = access.loops, access.guard, wanted
+        if way not in runs:
+            used = wanted.union(*(loop.symbols for loop in loops))
+            points = run_loops(start.keep(used), loops, wanted, BUDGET)
+            share = estimate_share(access.guard, points.bindings, points.is_active.shape)
+            is_active = points.is_active & (share > 0)
+            some = np.flatnonzero(is_active.any(axis=1))
+            runs[way] = replace(points, is_active=is_active).take(some)
+        points = runs[way]
+        # What is moved by whole rows of banks touches as much.
+        moved = offset - offset.constant_term // ROW_BYTES * ROW_BYTES
+        is_local = access.space is MemorySpace.LOCAL
+        key = access.loops, access.guard, moved, access.bytes, is_local
+        try:
+            if key not in touched:
+                offsets = evaluate_where(moved, points.is_active, points.bindings)
+                touched[key] = find_touches(
+                    widen(offsets, points.is_active.shape), points.is_active, access.bytes,
+                    is_local=is_local,
+                )  # fmt: skip
+        except EvaluationError:
+            continue
+        found.append((access, points.weights, touched[key]))
+    return _merge(found, warps=len(is_present))
 
 
 def measure_requests(
@@ -171,54 +205,6 @@ def measure_requests(
     return _merge(found, warps=warps, is_measured=True)
 
 
-class _Follower:
-    """Evaluates addresses at the iterations that run; accesses have in common what is the same."""
-
-    def __init__(self, facts: KernelFacts, start: Points) -> None:
-        self._facts = facts
-        self._start = start
-        self._runs: dict[object, Points] = {}
-        self._touches: dict[object, Touches] = {}
-
-    def follow(self, access: MemoryAccess) -> _Requests | None:
-        """Give an access's requests; None where its addresses are not known."""
-        offset = access.offset_bytes
-        if offset is None or not access.bytes:  # the size of an undeclared type is not known
-            return None
-        loops = find_loops(self._facts, access.loops)
-        own = frozenset(loop.symbol for loop in loops)
-        if not offset.symbols() - own <= self._start.bindings.keys():
-            return None
-        points = self._run(access, loops, offset.symbols() | access.guard.symbols())
-        # What is moved by whole rows of banks touches as much.
-        moved = offset - offset.constant_term // ROW_BYTES * ROW_BYTES
-        is_local = access.space is MemorySpace.LOCAL
-        key = access.loops, access.guard, moved, access.bytes, is_local
-        try:
-            if key not in self._touches:
-                offsets = evaluate_where(moved, points.is_active, points.bindings)
-                self._touches[key] = find_touches(
-                    widen(offsets, points.is_active.shape), points.is_active, access.bytes,
-                    is_local=is_local,
-                )  # fmt: skip
-        except EvaluationError:
-            return None
-        return access, points.weights, self._touches[key]
-
-    def _run(
-        self, access: MemoryAccess, loops: tuple[Loop, ...], wanted: frozenset[Symbol]
-    ) -> Points:
-        key = access.loops, access.guard, wanted
-        if key not in self._runs:
-            used = wanted.union(*(loop.symbols for loop in loops))
-            points = run_loops(self._start.keep(used), loops, wanted, BUDGET)
-            share = estimate_share(access.guard, points.bindings, points.is_active.shape)
-            is_active = points.is_active & (share > 0)
-            some = np.flatnonzero(is_active.any(axis=1))
-            self._runs[key] = replace(points, is_active=is_active).take(some)
-        return self._runs[key]
-
-
 def _merge(
     found: Iterable[_Requests], *, warps: int, is_measured: bool = False
 ) -> tuple[RequestPattern, ...]:
@@ -226,27 +212,21 @@ def _merge(
     places: dict[tuple[int, str | None], list[_Requests]] = {}
     for one in found:
         places.setdefault((one[0].site, one[0].buffer), []).append(one)
-    return tuple(_summarise(parts, warps, is_measured=is_measured) for parts in places.values())
-
-
-def _summarise(parts: list[_Requests], warps: int, *, is_measured: bool) -> RequestPattern:
-    weights = np.concatenate([weight for _, weight, _ in parts])
-    total = float(weights.sum())
-
-    def mean(name: str) -> float:
-        values = np.concatenate([getattr(touches, name) for _, _, touches in parts])
-        return float(weights @ values) / total if total else 0.0
-
-    access = parts[0][0]
-    return RequestPattern(
-        site=access.site,
-        line=access.line,
-        buffer=access.buffer,
-        space=access.space,
-        is_store=access.kind is not AccessKind.LOAD,
-        requests=total / max(1, warps),
-        sectors_per_request=mean("sectors"),
-        ideal_sectors_per_request=mean("ideal_sectors"),
-        bank_conflicts_per_request=mean("conflicts"),
-        is_measured=is_measured,
-    )
+    patterns = []
+    for parts in places.values():
+        access = parts[0][0]
+        weights = np.concatenate([weight for _, weight, _ in parts])
+        total = float(weights.sum())
+        columns = [
+            [getattr(touches, one.name) for _, _, touches in parts] for one in fields(Touches)
+        ]
+        sectors, ideal_sectors, conflicts = (
+            float(weights @ np.concatenate(column)) / total if total else 0.0 for column in columns
+        )
+        patterns.append(RequestPattern(
+            site=access.site, line=access.line, buffer=access.buffer, space=access.space,
+            is_store=access.kind is not AccessKind.LOAD, requests=total / max(1, warps),
+            sectors_per_request=sectors, ideal_sectors_per_request=ideal_sectors,
+            bank_conflicts_per_request=conflicts, is_measured=is_measured,
+        ))  # fmt: skip
+    return tuple(patterns)

@@ -1,7 +1,7 @@
 """Counts what work-items execute without running them, as far as the source tells."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,6 @@ from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.counting.bindings import (
     Numbers,
-    WorkItems,
     bind_contents,
     bind_ids,
 )
@@ -46,17 +45,32 @@ def count_statically(
 ) -> CounterSample:
     """Count from the source: conditions on data hold half the time, loops run as assumed."""
     items = bind_ids(ndrange, work_groups)
-    fixed = {**items.bindings, **bind_names(scalars)}
-    found = bind_contents(facts, fixed, contents, items.is_present.shape)
-    items = replace(items, bindings={**items.bindings, **found})
-    counter = _Counter(items, scalars, budget)
-    counts = np.zeros((*items.is_present.shape, facts.counter_count))
+    shape, named = items.is_present.shape, bind_names(scalars)
+    known = bind_contents(facts, {**items.bindings, **named}, contents, shape)
+    bindings = {**items.bindings, **known}
+    fixed: dict[Symbol, Value] = {
+        **{one: value for one, value in bindings.items() if isinstance(value, int)}, **named,
+    }  # fmt: skip
+    classify = cache(partial(_classify, bindings))
+
+    @cache
+    def count(guard: Condition, loops: tuple[Loop, ...]) -> Counts:
+        """Count the iterations of loops for which a guard holds, per work-item."""
+        used = guard.symbols().union(*(loop.symbols for loop in loops))
+        own = frozenset(one for one in used if one not in fixed and one in bindings)
+        chosen, place = classify(own)
+        values = {one: np.asarray(bindings[one]).reshape(-1, 1)[chosen] for one in own}
+        points = Points.start(fixed | values, np.ones((chosen.size, 1), dtype=np.bool_))
+        found, is_exact = _count_points(points.keep(used), guard, loops, budget)
+        return found[place].reshape(shape), is_exact
+
+    counts = np.zeros((*shape, facts.counter_count))
     # What was not followed may hold ways to counters that nobody knows of.
     is_exact = np.full(facts.counter_count, not facts.gaps)
     for reach in facts.reaches:
         is_exact[reach.counter] = True
     for reach in facts.reaches:
-        number, is_known = counter.count(reach.guard, find_loops(facts, reach.loops))
+        number, is_known = count(reach.guard, find_loops(facts, reach.loops))
         counts[..., reach.counter] += number
         is_exact[reach.counter] &= is_known
     counts[~items.is_present] = np.nan
@@ -68,52 +82,15 @@ def count_statically(
     )
 
 
-class _Counter:
-    """Counts iterations for the same work-items again and again."""
-
-    def __init__(self, items: WorkItems, scalars: Mapping[str, int], budget: int) -> None:
-        self._items = items
-        self._fixed = {
-            **{one: value for one, value in items.bindings.items() if isinstance(value, int)},
-            **bind_names(scalars),
-        }
-        self._budget = budget
-        self._known: dict[tuple[Condition, tuple[Loop, ...]], Counts] = {}
-        self._classes: dict[frozenset[Symbol], tuple[npt.NDArray[np.int64], ...]] = {}
-
-    def count(self, guard: Condition, loops: tuple[Loop, ...]) -> Counts:
-        """Count the iterations of loops for which a guard holds, per work-item."""
-        key = (guard, loops)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._count(guard, loops)
-        return found
-
-    def _count(self, guard: Condition, loops: tuple[Loop, ...]) -> Counts:
-        used = guard.symbols().union(*(loop.symbols for loop in loops))
-        symbols = frozenset(one for one in used if one not in self._fixed
-                            and one in self._items.bindings)  # fmt: skip
-        found = self._classes.get(symbols)
-        if found is None:
-            found = self._classes[symbols] = _classify(self._items, symbols)
-        chosen, place = found
-        bindings: dict[Symbol, Value] = {**self._fixed}
-        for symbol in used - self._fixed.keys():
-            value = self._items.bindings.get(symbol)
-            if isinstance(value, np.ndarray):
-                bindings[symbol] = value.reshape(-1, 1)[chosen]
-        points = Points.start(bindings, np.ones((chosen.size, 1), dtype=np.bool_))
-        counts, is_exact = _count_points(points.keep(used), guard, loops, self._budget)
-        return counts[place].reshape(self._items.is_present.shape), is_exact
-
-
 def _classify(
-    items: WorkItems, symbols: frozenset[Symbol]
+    bindings: Mapping[Symbol, Value], symbols: frozenset[Symbol]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    key = np.zeros(items.is_present.size, dtype=np.int64)
+    """Choose a work-item for each combination of values, and tell whose combination is whose."""
+    size = next(value.size for value in bindings.values() if isinstance(value, np.ndarray))
+    key = np.zeros(size, dtype=np.int64)
     width = 1
     for symbol in sorted(symbols, key=lambda one: one.sort_key):
-        value = np.asarray(items.bindings[symbol]).reshape(-1)
+        value = np.asarray(bindings[symbol]).reshape(-1)
         low = int(value.min())
         extent = int(value.max()) - low + 1
         width *= extent

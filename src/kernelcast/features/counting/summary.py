@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.expressions.kernel_facts import ONCE, BlockFacts, BlockKind, KernelFacts
+from kernelcast.expressions.kernel_facts import ONCE, BlockKind, KernelFacts
 from kernelcast.features.counting.trips import ASSUMED_TRIPS, has_bound
 from kernelcast.records.operations import (
     MemorySpace,
@@ -114,14 +115,35 @@ def summarise(
             line=block.line, function=block.function, mean=float(trips.mean()),
             least=float(trips.min()), median=float(np.median(trips)), most=float(trips.max()),
         ))  # fmt: skip
+    branches = np.array(
+        [block.operations.count(OperationKind.BRANCH) for block in facts.blocks], dtype=np.float64
+    )
+
+    def mean(values: FloatArray) -> float:
+        return float(values.mean()) if values.size else 0.0
+
+    warps = []
+    for width in warp_widths:
+        lanes = split_lanes(counts, width).reshape(-1, width, counts.shape[2])
+        takes_part = split_lanes(is_present[..., None], width).reshape(-1, width)
+        kept = takes_part.any(axis=1)
+        lanes, takes_part = lanes[kept], takes_part[kept]
+        if len(lanes) and (lanes == lanes[0]).all() and takes_part.all():
+            lanes, takes_part = lanes[:1], takes_part[:1]
+        passes = lanes.max(axis=1)
+        warps.append(WarpCounters(
+            width=width,
+            issued=mean(passes @ sizes),
+            executed=mean(lanes.sum(axis=1) @ sizes),
+            branches=mean(passes @ branches),
+            divergent_branches=mean(count_divergent_branches(facts, lanes, takes_part)),
+        ))  # fmt: skip
     return SoftwareCounters(
         work_groups=len(sample.work_groups),
         work_items=int(is_present.sum()),
         executed=executed,
         block_counts=block_counts,
-        warps=tuple(
-            _count_warps(facts, counts, is_present, (sizes, width)) for width in warp_widths
-        ),
+        warps=tuple(warps),
         loops=tuple(loops),
         patterns=tuple(patterns),
         is_exact=all(sample.is_exact),
@@ -160,34 +182,6 @@ def split_lanes(values: npt.NDArray[Lane], width: int) -> npt.NDArray[Lane]:
     return filled.reshape(groups, -1, width, columns)
 
 
-def _count_warps(
-    facts: KernelFacts, counts: FloatArray, is_present: BoolArray, warps: tuple[FloatArray, int]
-) -> WarpCounters:
-    sizes, width = warps
-    lanes = split_lanes(counts, width).reshape(-1, width, counts.shape[2])
-    present = split_lanes(is_present[..., None], width).reshape(-1, width)
-    kept = present.any(axis=1)
-    lanes, present = lanes[kept], present[kept]
-    if len(lanes) and (lanes == lanes[0]).all() and present.all():
-        lanes, present = lanes[:1], present[:1]
-    branches = np.array(
-        [block.operations.count(OperationKind.BRANCH) for block in facts.blocks], dtype=np.float64
-    )
-    passes = lanes.max(axis=1)
-    parted = count_divergent_branches(facts, lanes, present)
-    return WarpCounters(
-        width=width,
-        issued=_mean(passes @ sizes),
-        executed=_mean(lanes.sum(axis=1) @ sizes),
-        branches=_mean(passes @ branches),
-        divergent_branches=_mean(parted),
-    )
-
-
-def _mean(values: FloatArray) -> float:
-    return float(values.mean()) if values.size else 0.0
-
-
 _REPEATED = (BlockKind.LOOP_BODY, BlockKind.LOOP_STEP, BlockKind.LOOP_CONDITION)
 
 
@@ -197,52 +191,37 @@ def count_unjumped(facts: KernelFacts, counters: SoftwareCounters) -> OperationC
     Loops are gone through once at least. Stores and atomics are those executed: lanes that are
     masked out do not touch memory.
     """
-    times = _Times(facts.blocks, counters.block_counts)
-    found = add_weighted((one.operations, times.of(one)) for one in facts.blocks)
+    counted = {one.count: one for one in reversed(facts.blocks) if one.kind != BlockKind.ENTRY}
+
+    @cache
+    def count(number: int) -> float:
+        block = facts.blocks[number]
+        if block.parent is None:  # a function: as often as the blocks that call it
+            total = 0.0
+            for counter, factor in block.count:
+                if factor > 0:
+                    caller = counted.get(((counter, 1),))
+                    times = 0.0 if caller is None else count(caller.id)
+                    total += factor * (1.0 if counter == ONCE else times)
+            return total
+        times = count(block.parent)
+        if block.kind not in _REPEATED:
+            return times
+        idle = times - counters.block_counts[block.parent]
+        return max(times, counters.block_counts[number] + idle)
+
+    found = add_weighted((one.operations, count(one.id)) for one in facts.blocks)
     executed = counters.executed
     return OperationCounts(
         operations={
-            one: executed.operations.get(one, 0.0) if one.kind is OperationKind.ATOMIC else count
-            for one, count in found.operations.items()
+            one: executed.operations.get(one, 0.0) if one.kind is OperationKind.ATOMIC else times
+            for one, times in found.operations.items()
         },
         memory={
-            one: executed.memory.get(one, 0.0) if one.is_store else count
-            for one, count in found.memory.items()
+            one: executed.memory.get(one, 0.0) if one.is_store else times
+            for one, times in found.memory.items()
         },
     )
-
-
-class _Times:
-    """How often blocks are gone through."""
-
-    def __init__(self, blocks: tuple[BlockFacts, ...], executed: tuple[float, ...]) -> None:
-        self._blocks = blocks
-        self._executed = executed
-        self._known: dict[int, float] = {}
-        self._counted = {one.count: one for one in reversed(blocks) if one.kind != BlockKind.ENTRY}
-
-    def of(self, block: BlockFacts) -> float:
-        if block.id not in self._known:
-            self._known[block.id] = self._find(block)
-        return self._known[block.id]
-
-    def _find(self, block: BlockFacts) -> float:
-        if block.parent is None:  # a function: as often as the blocks that call it
-            return sum(
-                factor * self._read(counter) for counter, factor in block.count if factor > 0
-            )
-        around = self._blocks[block.parent]
-        times = self.of(around)
-        if block.kind not in _REPEATED:
-            return times
-        idle = times - self._executed[around.id]
-        return max(times, self._executed[block.id] + idle)
-
-    def _read(self, counter: int) -> float:
-        if counter == ONCE:
-            return 1.0
-        counted = self._counted.get(((counter, 1),))
-        return 0.0 if counted is None else self.of(counted)
 
 
 _LEFT_EARLY = 2.9

@@ -168,19 +168,16 @@ def count_trips(
     known = known_part(facts.condition)
     if known == TRUE or not known.symbols() - {loop.symbol} <= bindings.keys():
         return np.full(shape, ASSUMED_TRIPS + loop.extra, dtype=np.int64), False
-    used = known.symbols() - {loop.symbol}
-    if not any(isinstance(bindings[one], np.ndarray) for one in used):
-        fixed = {one: bindings[one] for one in used}
-        trips, is_finished = _try_all(known, loop.symbol, fixed, (1, budget))
-        return np.full(shape, trips[0] + loop.extra), is_finished and facts.is_exact
-    flat = {
-        one: widen(bindings[one], shape).reshape(-1, 1)
-        if isinstance(bindings[one], np.ndarray)
-        else bindings[one]
-        for one in used
+    values: dict[Symbol, Value] = {
+        one: widen(value, shape).reshape(-1, 1) if isinstance(value, np.ndarray) else value
+        for one, value in bindings.items()
+        if one in known.symbols() and one != loop.symbol
     }
-    trips, is_finished = _try_all(known, loop.symbol, flat, (math.prod(shape), budget))
-    return trips.reshape(shape) + loop.extra, is_finished and facts.is_exact
+    is_same = not any(isinstance(value, np.ndarray) for value in values.values())
+    lanes = 1 if is_same else math.prod(shape)
+    trips, is_finished = _try_all(known, loop.symbol, values, (lanes, budget))
+    trips = np.broadcast_to(trips, shape) if is_same else trips.reshape(shape)
+    return trips + loop.extra, is_finished and facts.is_exact
 
 
 def has_bound(loop: LoopFacts) -> bool:
@@ -300,7 +297,9 @@ def _run(
         trips = np.where(points.is_active, trips, 0)
         points = replace(points, is_exact=points.is_exact and (is_exact or not trips.size))
         points = points.keep(needed)
-        if loop.symbol in needed or not _is_uniform(trips, points.is_active):
+        # Lanes of a point that make equally many iterations stay in step.
+        is_uniform = ((trips == trips.max(axis=1, keepdims=True)) | ~points.is_active).all()
+        if loop.symbol in needed or not is_uniform:
             ahead = sum(one.symbol in needed for one in inner) + 1
             points = _enumerate(points, loop, trips, (budget, ahead if is_sampled else 0))
         else:
@@ -309,14 +308,6 @@ def _run(
             kept = points if some.size == times.size else points.take(some)
             points = replace(kept, weights=kept.weights * times[some])
     return points
-
-
-def _is_uniform(trips: IntArray, is_active: BoolArray) -> bool:
-    """Tell whether the lanes of each point make equally many iterations."""
-    if trips.shape[1] == 1:
-        return True
-    most = trips.max(axis=1, keepdims=True)
-    return bool(np.all((trips == most) | ~is_active))
 
 
 def _enumerate(points: Points, loop: Loop, trips: IntArray, limit: tuple[int, int]) -> Points:
@@ -332,7 +323,13 @@ def _enumerate(points: Points, loop: Loop, trips: IntArray, limit: tuple[int, in
         chosen = most
     index = np.repeat(np.arange(most.size), chosen)
     within = np.arange(index.size) - np.repeat(np.cumsum(chosen) - chosen, chosen)
-    iteration = _spread(within, index, most, chosen)
+    iteration = within
+    if not np.array_equal(most, chosen):
+        # Sampled ones are placed one to a stratum, without a period that loops could have too.
+        shift = (within * _GOLDEN + index * _PLASTIC) % 1.0
+        placed = ((within + shift) * (most[index] / chosen[index])).astype(np.int64)
+        is_whole = (chosen == most)[index]
+        iteration = np.where(is_whole, within, np.minimum(placed, most[index] - 1))
     inner = points.take(index)
     return replace(
         inner,
@@ -341,13 +338,3 @@ def _enumerate(points: Points, loop: Loop, trips: IntArray, limit: tuple[int, in
         is_active=inner.is_active & (iteration[:, None] < trips[index]),
         is_exact=points.is_exact and bool(np.all(chosen == most)),
     )
-
-
-def _spread(within: IntArray, index: IntArray, most: IntArray, chosen: IntArray) -> IntArray:
-    """Place sampled iterations one to a stratum, without a period that loops could have too."""
-    if np.array_equal(most, chosen):
-        return within
-    shift = (within * _GOLDEN + index * _PLASTIC) % 1.0
-    placed = ((within + shift) * (most[index] / chosen[index])).astype(np.int64)
-    is_whole = (chosen == most)[index]
-    return np.where(is_whole, within, np.minimum(placed, most[index] - 1))
