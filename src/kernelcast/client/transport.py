@@ -133,14 +133,12 @@ class Transport:
             raise InputError(msg) from error
 
     async def close(self) -> None:
-        """Close all connections."""
         if isinstance(self._http, httpx.AsyncClient):
             await self._http.aclose()
         else:
             self._http.close()
 
     async def identify(self) -> ServiceIdentity:
-        """Ask which service answers."""
         self._is_checked = False
         answer = await self._send("GET", _HEALTH)
         if not answer.is_success:
@@ -154,7 +152,6 @@ class Transport:
         content: Any = None,
         **options: Any,
     ) -> Any:
-        """Send a request and give the JSON of its answer."""
         answer = await self._send(method, path, json=content, **options)
         if answer.is_success:
             return answer.json()
@@ -256,7 +253,6 @@ async def _iterate(lines: Iterator[str]) -> AsyncIterator[str]:
 
 
 def read_error(answer: httpx.Response) -> ServiceError:
-    """Read what a service said instead of an answer."""
     request_id = answer.headers.get("x-request-id", "")
     try:
         return ServiceError.read(answer.status_code, answer.json()["error"], request_id)

@@ -144,7 +144,6 @@ def _name_problem_type(described: dict[str, Any]) -> dict[str, Any]:
 async def _run(
     app: FastAPI, settings: ServiceSettings, metrics: Metrics, backend: Backend | None
 ) -> AsyncIterator[None]:
-    """Run a service while the application runs."""
     service = await asyncio.to_thread(Service, settings, metrics, backend)
     app.state.service = service
     _stop_streams_on_signal(service)

@@ -63,7 +63,6 @@ def hash_secret(secret: str) -> bytes:
 
 
 def is_right(secret: str, record: TokenRecord) -> bool:
-    """Tell whether a secret is the one of a token."""
     return hmac.compare_digest(hash_secret(secret), record.digest)
 
 
@@ -104,7 +103,6 @@ class Authenticator:
         self._changes += 1
 
     async def identify(self, authorization: str | None) -> Caller:
-        """Tell who calls."""
         if authorization is None:
             if self._local is None:
                 _refuse("this service needs a token: Authorization: Bearer TOKEN")
@@ -199,7 +197,6 @@ def read_token_file(path: Path) -> dict[str, TokenRecord]:
 
 
 def read_scopes(text: str) -> frozenset[Scope]:
-    """Read scopes with commas between them."""
     names = [one.strip() for one in text.split(",")]
     known = {one.value: one for one in Scope}
     unknown = [one for one in names if one not in known]
@@ -210,7 +207,6 @@ def read_scopes(text: str) -> frozenset[Scope]:
 
 
 def require(caller: Caller, scope: Scope) -> None:
-    """Refuse a caller who lacks a scope."""
     if scope not in caller.scopes:
         raise ApiError(
             HTTPStatus.FORBIDDEN,

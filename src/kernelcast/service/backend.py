@@ -37,8 +37,6 @@ from kernelcast.service.redaction import redact, redact_estimate, redact_paths
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One launch on one device, and who asks."""
-
     problem: Problem
     device: DeviceDescription
     settings: EstimateSettings
@@ -107,7 +105,6 @@ class Backend:
         ).estimate
 
     def close(self) -> None:
-        """End all processes."""
         if isinstance(self._executor, CallerProcesses):
             self._executor.close()
 
@@ -159,7 +156,6 @@ class DeviceDirectory:
         self._lock = asyncio.Lock()
 
     async def list(self) -> Sequence[DeviceDescription]:
-        """Describe all devices."""
         return list((await self._read()).values())
 
     async def find(self) -> tuple[Sequence[DeviceDescription], str]:

@@ -37,7 +37,6 @@ class Versions:
     """Changes with the models in use."""
 
     def of(self, bucket: str) -> tuple[int, int]:
-        """Find the counts of a launch."""
         return self.everything, self.observed.get(bucket, 0)
 
 

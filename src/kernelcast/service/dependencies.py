@@ -34,7 +34,6 @@ _SHOWN_NAMES: Final = 10
 
 
 def get_service(request: Request) -> Service:
-    """Give the running service."""
     service: Service = request.app.state.service
     return service
 
@@ -57,7 +56,6 @@ async def identify(request: ServerScope, service: Service, authorization: str | 
 
 
 async def get_caller(request: Request, service: Annotated[Service, Depends(get_service)]) -> Caller:
-    """Tell who calls, and have the log know."""
     return await identify(request.scope, service, request.headers.get("authorization"))
 
 

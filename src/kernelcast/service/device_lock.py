@@ -47,7 +47,6 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Free the lock."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -79,7 +78,6 @@ class DeviceLock:
             self._door.release()
 
     def release(self) -> None:
-        """Free the device."""
         self._device.release()
 
 

@@ -76,7 +76,6 @@ KINDS: Final[dict[type[Exception], ErrorKind]] = {
 
 
 def kind_of(error: BaseException) -> ErrorKind:
-    """Give the kind of an error."""
     if isinstance(error, ApiError):
         return ErrorKind(error.status, error.code)
     known = (KINDS[one] for one in type(error).__mro__ if one in KINDS)
@@ -130,12 +129,10 @@ def retry_after(error: BaseException) -> int | None:
 
 
 def refuse_unknown(what: str, name: str) -> NoReturn:
-    """Refuse a name that nothing has."""
     raise ApiError(HTTPStatus.NOT_FOUND, f"unknown_{what}", f"there is no {what} {name!r}")
 
 
 def refuse_amount(what: str, count: int, most: int) -> NoReturn:
-    """Refuse too many things in one request."""
     raise ApiError(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         f"too_many_{what}",

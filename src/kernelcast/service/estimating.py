@@ -51,8 +51,6 @@ class Sampling(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """One answer that is wanted."""
-
     digest: str
     ask: Ask
     sampling: Sampling
@@ -105,7 +103,6 @@ class _Kept:
         return self.models == models and is_lasting
 
     def write(self, *, is_kept: bool) -> bytes:
-        """Give the whole JSON."""
         return (b'{"is_kept": true, ' if is_kept else b'{"is_kept": false, ') + self.rest
 
 
@@ -213,7 +210,6 @@ class Estimating:
         return taken_s
 
     def close(self) -> None:
-        """Begin nothing new."""
         self.queues.close()
         self._models.close()
         self._recalls.shutdown(wait=False, cancel_futures=True)
@@ -400,5 +396,4 @@ def _write(wanted: Wanted, estimate: Estimate) -> bytes:
 
 
 def write_answers(contents: Sequence[bytes]) -> bytes:
-    """Write answers as one JSON object."""
     return b'{"estimates": [' + b", ".join(contents) + b"]}"

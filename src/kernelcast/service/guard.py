@@ -107,7 +107,6 @@ def _list_definitions(options: Sequence[str]) -> Iterator[str]:
 
 
 def is_text(text: str) -> bool:
-    """Tell whether a text can be kept."""
     try:
         text.encode()
     except UnicodeEncodeError:

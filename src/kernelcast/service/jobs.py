@@ -285,7 +285,6 @@ class StageLog:
         return self._write()
 
     def note(self, text: str) -> Mapping[str, Any]:
-        """Add a line; give the last progress with the log."""
         self._lines.append([datetime.now(UTC).isoformat(timespec="seconds"), text[:80]])
         return self._write()
 

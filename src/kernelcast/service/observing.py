@@ -82,7 +82,6 @@ class Observing:
         return taken
 
     async def count(self, wanted: Selection, global_size: tuple[int, ...] = ()) -> int:
-        """Count what a selection means."""
         return await asyncio.to_thread(self._state.answers.count_observations, wanted, global_size)
 
     async def list(
@@ -110,7 +109,6 @@ class Observing:
         return await asyncio.to_thread(read)
 
     async def remove(self, wanted: Selection) -> int:
-        """Remove what a selection means; give how many there were."""
         try:
             return await asyncio.to_thread(self.store.remove_selected, wanted)
         finally:
@@ -134,7 +132,6 @@ class Observing:
             self._judge.forget()
 
     def close(self) -> None:
-        """Close the store."""
         self.store.close()
 
     def _write(self, reported: Sequence[Reported]) -> tuple[Sequence[Observation], ObservationsOut]:

@@ -175,7 +175,6 @@ def _end_with_parent() -> None:
 
 
 def make_app() -> FastAPI:
-    """Make the application of one process."""
     settings = load_settings(os.environ[_SETTINGS_VARIABLE])
     set_up_logs(settings.log_level)
     keep_files_together()

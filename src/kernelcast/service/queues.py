@@ -27,7 +27,6 @@ class TurnMissedError(ApiError):
     """Is raised when a sampling has waited for its turn for too long."""
 
     def add(self, more: str) -> Self:
-        """Say more."""
         return type(self)(
             self.status, self.code, self.message + more, detail=self.detail,
             retry_after_s=self.retry_after_s,
@@ -48,7 +47,6 @@ class SamplingQueue:
 
     @property
     def length(self) -> int:
-        """Samplings that wait or are at work."""
         return self._count
 
     async def run(self, work: Callable[[], T], longest_s: float | None = None) -> T:
@@ -80,7 +78,6 @@ class SamplingQueue:
             return None
 
     def close(self) -> None:
-        """Begin no further sampling."""
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _begin(self, work: Callable[[], T], wait_s: float) -> tuple[Future[T], asyncio.Future[T]]:
@@ -134,17 +131,14 @@ class SamplingQueues:
 
     @property
     def length(self) -> int:
-        """Samplings that wait or are at work, on all devices."""
         return sum(one.length for one in self._queues.values())
 
     def of(self, device_id: str) -> SamplingQueue:
-        """Give the queue of a device."""
         if device_id not in self._queues:
             self._queues[device_id] = SamplingQueue(device_id, self._limits, self._metrics)
         return self._queues[device_id]
 
     def close(self) -> None:
-        """Begin no further sampling."""
         for one in self._queues.values():
             one.close()
 
@@ -160,7 +154,6 @@ class BoundedPool:
         self._count = 0
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do a piece of work."""
         if self._count >= self._most:
             raise ApiError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
@@ -175,5 +168,4 @@ class BoundedPool:
             self._count -= 1
 
     def close(self) -> None:
-        """Begin nothing new."""
         self._executor.shutdown(wait=False, cancel_futures=True)

@@ -70,7 +70,6 @@ def redact_estimate(estimate: Estimate, kernel: Kernel) -> Estimate:
 
 
 def redact_paths(text: str) -> str:
-    """Replace paths of this machine."""
     if "/" not in text:
         return text
     # Give folders whose names say how this service is installed, longest first.

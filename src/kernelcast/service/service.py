@@ -54,7 +54,6 @@ class ProblemCache:
         return digest, problem
 
     async def find(self, digest: str) -> Problem:
-        """Find a problem that was sent before."""
         known = self._known.get(digest)
         if known is None:
             known = self._known[digest] = self._read(await self.read(digest))

@@ -132,7 +132,6 @@ class ServiceSettings:
 
     @property
     def needs_tokens(self) -> bool:
-        """Whether callers need a token."""
         is_asked_for = self.require_tokens or self.token_file is not None
         return is_asked_for or bool(self.trusted_proxies) or not self.is_loopback
 

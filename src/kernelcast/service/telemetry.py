@@ -44,7 +44,6 @@ class JsonFormatter(logging.Formatter):
     """Writes a record as one line of JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record."""
         content: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -183,7 +182,6 @@ class Metrics:
         self._build.labels(version("kernelcast"), api_version, platform.python_version()).set(1)
 
     def watch_request(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a request."""
         method = method if method in _METHODS else "other"  # callers may invent any number
         self.requests.labels(method, route, status).inc()
         self.request_s.labels(route).observe(seconds)

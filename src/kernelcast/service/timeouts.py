@@ -37,7 +37,6 @@ class TimedOut:
 
     @property
     def until(self) -> datetime:
-        """When the launch may be tried again."""
         return self.at + min(_LONGEST, _STANDS * (1 << 2 * min(self.times - 1, 9)))
 
 

@@ -53,7 +53,6 @@ class Comparison:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the answer's interval holds the measured time."""
         answer = self.answer.as_it_was
         return answer.low <= self.measured_s <= answer.high
 
@@ -110,8 +109,6 @@ def begin_week(at: datetime) -> datetime:
 
 
 class AnswerTable:
-    """Answers; several processes share the table."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -148,7 +145,6 @@ class AnswerTable:
     def find(
         self, wanted: AnswerFilter, *, most: int, before: int | None = None
     ) -> list[AnswerRecord]:
-        """List answers, newest first."""
         query = _FOUND.where(*wanted.list_conditions(ANSWERS)).order_by(_COLUMNS.id.desc())
         if before is not None:
             query = query.where(_COLUMNS.id < before)
@@ -221,7 +217,6 @@ class AnswerTable:
         return found
 
     def count_observations(self, wanted: Selection, global_size: tuple[int, ...] = ()) -> int:
-        """Count observations."""
         query = sa.select(sa.func.count()).select_from(OBSERVATIONS)
         with self._database.read() as connection:
             return connection.scalar(query.where(*self._select(wanted, global_size))) or 0

@@ -12,15 +12,12 @@ from kernelcast.training_data.store.connecting import WRITER, speak_plainly
 
 
 class Database:
-    """Connections to the service's tables; threads share one."""
-
     def __init__(self, engine: sa.Engine, where: str) -> None:
         self.engine = engine
         self.where = where
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        """Open a transaction that only reads."""
         with speak_plainly(self.where), self.engine.connect() as connection:
             yield connection
 

@@ -38,7 +38,6 @@ class JobTable:
         return job, True
 
     def find(self, job_id: str) -> JobRecord | None:
-        """Give a job; None if there is none of that id."""
         with self._database.read() as connection:
             found = _read_jobs(connection, _FOUND.where(_COLUMNS.id == job_id))
         return found[0] if found else None
@@ -70,7 +69,6 @@ class JobTable:
             return _read_jobs(connection, query)
 
     def count(self) -> dict[JobState, int]:
-        """Count jobs by their state."""
         query = sa.select(_COLUMNS.state, sa.func.count()).group_by(_COLUMNS.state)
         with self._database.read() as connection:
             found = {row[0]: row[1] for row in connection.execute(query)}

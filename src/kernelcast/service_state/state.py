@@ -39,31 +39,25 @@ _FOUND = select_record(TOKENS, TokenRecord)
 
 
 class TokenTable:
-    """Tokens, by their ids."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, one: TokenRecord) -> None:
-        """Add a token."""
         with self._database.write() as connection:
             connection.execute(sa.insert(TOKENS), write_row(one, TOKENS))
             count_change(connection, TOKENS_CHANGED)
 
     def find(self, token_id: str) -> TokenRecord | None:
-        """Give a token, also a revoked one; None if there is none of that id."""
         with self._database.read() as connection:
             row = connection.execute(_FOUND.where(TOKENS.c.id == token_id)).mappings().one_or_none()
         return None if row is None else TokenRecord(**row)
 
     def list(self) -> list[TokenRecord]:
-        """Give all tokens, oldest first."""
         with self._database.read() as connection:
             rows = connection.execute(_FOUND.order_by(TOKENS.c.created_at)).mappings().all()
         return [TokenRecord(**row) for row in rows]
 
     def revoke(self, token_id: str) -> TokenRecord:
-        """Refuse a token from now on."""
         revoked = sa.update(TOKENS).where(TOKENS.c.id == token_id, TOKENS.c.revoked_at.is_(None))
         with self._database.write() as connection:
             connection.execute(revoked.values(revoked_at=datetime.now(UTC)))
@@ -76,18 +70,14 @@ class TokenTable:
 
 
 class AuditTable:
-    """What administrators did; rows are only added."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, one: AuditRecord) -> None:
-        """Add a row."""
         with self._database.write() as connection:
             connection.execute(sa.insert(AUDIT), write_row(one, AUDIT))
 
     def list(self, *, most: int) -> list[AuditRecord]:
-        """Give the newest rows, newest first."""
         newest = select_record(AUDIT, AuditRecord).order_by(AUDIT.c.number.desc())
         with self._database.read() as connection:
             rows = connection.execute(newest.limit(most)).mappings().all()
@@ -102,7 +92,6 @@ class ProblemTable:
         self._most = most
 
     def add(self, digest: str, content: str) -> None:
-        """Keep a problem."""
         row = {"digest": digest, "content": content, "created_at": datetime.now(UTC)}
         with self._database.write() as connection:
             if not insert_once(connection, PROBLEMS, row, "digest"):
@@ -138,7 +127,6 @@ class ChangeTable:
                 count_change(connection, name)
 
     def read(self) -> dict[str, int]:
-        """Give all counts."""
         with self._database.read() as connection:
             rows = connection.execute(sa.select(CHANGES)).all()
         return {row.name: row.number for row in rows}

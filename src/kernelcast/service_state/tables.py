@@ -41,17 +41,14 @@ class _Stored(sa.types.TypeDecorator[Any]):
         self.kind, self.write, self.read = kind, write, read
 
     def load_dialect_impl(self, dialect: sa.Dialect) -> sa.types.TypeEngine[Any]:
-        """Give the type of what is stored."""
         is_small = self.kind is sa.BigInteger and dialect.name == "sqlite"  # as WHOLE has it
         return dialect.type_descriptor(sa.Integer() if is_small else self.kind())
 
     def process_bind_param(self, value: Any, dialect: sa.Dialect) -> Any:  # noqa: ANN401
-        """Write a value."""
         del dialect
         return None if value is None else self.write(value)
 
     def process_result_value(self, value: Any, dialect: sa.Dialect) -> Any:  # noqa: ANN401
-        """Read a value."""
         del dialect
         return None if value is None else self.read(value)
 

@@ -40,8 +40,6 @@ from kernelcast.workers.task import BESIDE, MOST_BYTES, find_function
 
 
 class _ChannelReporter:
-    """Sends what a task tells."""
-
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         self.most_bytes = MOST_BYTES

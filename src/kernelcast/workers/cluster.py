@@ -8,7 +8,6 @@ _CONNECT_TIMEOUT_S = 10.0
 
 
 def connect(scheduler: str) -> Any:  # noqa: ANN401 - the library ships no types
-    """Connect to a cluster."""
     try:
         import distributed
     except ImportError as error:

@@ -83,12 +83,10 @@ class ChildProcess:
         return explain_death(self.process.wait(), self.errors, subject, stage)
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to it and all that it started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, number)
 
     def end(self) -> None:
-        """Kill it and all that it started."""
         self.signal(signal.SIGKILL)
         self.process.wait()
         self.channel.close()

@@ -46,8 +46,6 @@ class MessageKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One thing that a child process tells."""
-
     kind: MessageKind
     content: Any
 
@@ -57,8 +55,6 @@ class ClosedError(Exception):
 
 
 class Channel:
-    """Frames over a socket."""
-
     def __init__(self, connected: socket.socket, *, most_bytes: int = MOST_BYTES) -> None:
         self.socket = connected
         self.most_bytes = most_bytes
@@ -74,7 +70,6 @@ class Channel:
             raise ClosedError from None
 
     def receive(self, *, within_s: float | None = None) -> bytes:
-        """Take the next frame."""
         ends_s = None if within_s is None else time.monotonic() + within_s
         (length,) = _LENGTH.unpack(self._take(_LENGTH.size, ends_s))
         if length > self.most_bytes:
@@ -87,7 +82,6 @@ class Channel:
         return bool(self._held) or bool(wait([self.socket], 0))
 
     def close(self) -> None:
-        """Close this end."""
         self.socket.close()
 
     def _take(self, count: int, ends_s: float | None) -> bytes:

@@ -30,7 +30,6 @@ def run_isolated(
     report: Callable[[str], None] = lambda _: None,
     confinement: Confinement | None = None,
 ) -> R:
-    """Run a task in a child process of its own."""
     messages = stream_isolated(
         task, arguments, timeout_s=timeout_s, subject=subject, confinement=confinement
     )
@@ -43,7 +42,6 @@ def take_result(
     subject: str,
     report: Callable[[str], None] = lambda _: None,
 ) -> R:
-    """Wait for a task's result."""
     results: list[R] = []
     for message in messages:  # to their end: a warm child is ended where somebody leaves before
         if message.kind is MessageKind.RESULT:

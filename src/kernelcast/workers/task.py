@@ -59,12 +59,10 @@ class Task(Generic[R]):
 
     @property
     def name(self) -> str:
-        """The function's name."""
         return self.entry.partition(":")[2]
 
 
 def find_function(entry: str) -> Callable[[Any, Reporter], Any]:
-    """Import the function that ``module:function`` names."""
     module, _, name = entry.partition(":")
     found: Callable[[Any, Reporter], Any] = getattr(import_module(module), name)
     return found

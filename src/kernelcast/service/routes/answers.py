@@ -85,7 +85,6 @@ def read_filter(
     given_from: Moment = None,
     given_before: Moment = None,
 ) -> AnswerFilter:
-    """Read which answers are meant."""
     return AnswerFilter(
         kernels=tuple(kernel or ()),
         devices=tuple(device or ()),

@@ -204,7 +204,6 @@ async def add_job(
 
 
 async def end_job(job_id: str, request: Request, service: Service, caller: Caller) -> JobRecord:
-    """Have a job end."""
     await find_job(job_id, service)
     await audit(request, service, caller, "cancel_job", job_id)
     job = await asyncio.to_thread(service.state.jobs.cancel, job_id)
@@ -214,7 +213,6 @@ async def end_job(job_id: str, request: Request, service: Service, caller: Calle
 
 
 async def find_job(job_id: str, service: Service) -> JobRecord:
-    """Give a job."""
     job = await asyncio.to_thread(service.state.jobs.find, job_id)
     if job is None:
         refuse_unknown("job", job_id)
@@ -239,7 +237,6 @@ async def stream_job(job_id: str, service: Service) -> Response:
 
 
 async def _count_stream(events: AsyncIterator[str], service: Service) -> AsyncIterator[str]:
-    """Count a stream while somebody reads it."""
     service.streams += 1
     try:
         async for one in events:
@@ -249,7 +246,6 @@ async def _count_stream(events: AsyncIterator[str], service: Service) -> AsyncIt
 
 
 async def _tell_changes(job_id: str, service: Service) -> AsyncIterator[str]:
-    """Tell a job's changes as server-sent events until it ends."""
     revision, silent_s = -1, 0.0
     while not service.stopping.is_set():
         try:

@@ -168,7 +168,6 @@ async def correct_one(
 
 
 async def find_observation(key: str, service: Service) -> dict[str, object]:
-    """Find an observation by its key in the store."""
     rows, _ = await service.observing.list(Selection(keys=(key,)), most=1)
     if not rows:
         refuse_unknown("observation", key)
@@ -176,7 +175,6 @@ async def find_observation(key: str, service: Service) -> dict[str, object]:
 
 
 def read_cursor(text: str) -> tuple[int | None, str]:
-    """Read what `write_cursor` wrote."""
     time, _, key = text.partition(".")
     if not key.isalnum():
         refuse_cursor(text)
