@@ -10,24 +10,18 @@ from typing import Any, Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.routing import Match
-from starlette.types import Scope
 
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.service_state import Scope as Access
 from kernelcast.service.backend import Backend
-from kernelcast.service.dependencies import Documented, KnownParameters, identify
+from kernelcast.service.dependencies import Documented, KnownParameters
 from kernelcast.service.errors import ApiError, ErrorResponse, kind_of, message_of, retry_after
-from kernelcast.service.middleware import API_PREFIX, STREAMS, Frame
+from kernelcast.service.middleware import STREAMS, Frame
 from kernelcast.service.pages import include_pages
-from kernelcast.service.pages.dependencies import read_authorization
 from kernelcast.service.pages.rendering import answer_error, wants_page
-from kernelcast.service.pages.sign_in import FORM_BYTES, SIGN_IN_PATH
 from kernelcast.service.routes import (
     answers,
     devices,
@@ -39,7 +33,7 @@ from kernelcast.service.routes import (
 )
 from kernelcast.service.schemas.common import ErrorAnswer
 from kernelcast.service.service import Service
-from kernelcast.service.settings import ServiceSettings
+from kernelcast.service.settings import API_PREFIX, ServiceSettings
 from kernelcast.service.telemetry import Instance, Metrics, log
 from kernelcast.service_state import StoreError
 
@@ -91,38 +85,7 @@ def create_app(
 
     # What fits one packet gains nothing.
     app.add_middleware(GZipMiddleware, minimum_size=1400, compresslevel=5)
-
-    async def admit(scope: Scope, headers: Headers) -> int:
-        """Tell how many bytes of a body are read: a stranger's only where one signs in."""
-        if scope["path"] == SIGN_IN_PATH:
-            return FORM_BYTES
-        service: Service = app.state.service
-        authorization = (
-            headers.get("authorization")
-            if scope["path"].startswith(f"{API_PREFIX}/")
-            else read_authorization(HTTPConnection(scope), service.settings)
-        )
-        try:
-            await identify(scope, service, authorization)
-        except (ApiError, KernelcastError):
-            return 0
-        return service.settings.limits.body_bytes
-
-    async def shortcut(scope: Scope, headers: Headers, body: bytes) -> bytes | None:
-        """Answer a request that was answered before; refusals are left to the usual way."""
-        service: Service = app.state.service
-        caller = await identify(scope, service, headers.get("authorization"))
-        if Access.ESTIMATE not in caller.scopes:
-            return None
-        return service.estimating.repeat(body, may_run=Access.RUN in caller.scopes)
-
-    app.add_middleware(
-        Frame,
-        hosts=hosts,
-        watch=metrics.watch_request,
-        admit=admit,
-        shortcut=shortcut,
-    )
+    app.add_middleware(Frame, hosts=hosts, metrics=metrics)
     describe = app.openapi
     app.openapi = lambda: _name_problem_type(describe())  # type: ignore[method-assign]  # FastAPI's own way to change it
     return app

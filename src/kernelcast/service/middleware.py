@@ -6,20 +6,26 @@ How long headers and bodies take to arrive is the business of the proxy: docs/ho
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kernelcast.records.errors import KernelcastError
+from kernelcast.records.service_state import Scope as Access
+from kernelcast.service.dependencies import identify
 from kernelcast.service.errors import ApiError, ErrorResponse
 from kernelcast.service.guard import is_plain_form, is_plain_json, is_text
-from kernelcast.service.telemetry import LOGGER, log
+from kernelcast.service.pages.dependencies import read_authorization
+from kernelcast.service.pages.sign_in import FORM_BYTES, SIGN_IN_PATH
+from kernelcast.service.service import Service
+from kernelcast.service.settings import API_PREFIX
+from kernelcast.service.telemetry import LOGGER, Metrics, log
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-API_PREFIX: Final = "/v1"
-"""Where the API is."""
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 API_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
 """Content security policy of answers that are no pages."""
@@ -32,13 +38,6 @@ _HEADERS: Final = {
     "cache-control": "no-store",
 }
 _RAW_HEADERS: Final = tuple((name.encode(), value.encode()) for name, value in _HEADERS.items())
-
-Watch = Callable[[str, str, int, float], None]
-"""Is told method, route, status and seconds of each request."""
-Admit = Callable[[Scope, Headers], Awaitable[int]]
-"""Tells how many bytes are read of the body that a request brings: none of a stranger's."""
-Shortcut = Callable[[Scope, Headers, bytes], Awaitable[bytes | None]]
-"""Gives the JSON of an answer that is there already; None has the application answer."""
 _SHORTCUT_PATH: Final = f"{API_PREFIX}/estimates"
 _JSON: Final = "application/json"
 STREAMS: Final = "/events"  # they would go on where nobody listens
@@ -48,22 +47,11 @@ class Frame:
     """Frames every request; the outermost layer of the service."""
 
     # `hosts` are names that a request may call us, None means any: a page of another site cannot
-    # reach a service on loopback under a name of its own (DNS rebinding). `shortcut` is asked
-    # first: most estimates are repeats, and reading one takes several times longer than answering.
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        hosts: Iterable[str] | None,
-        watch: Watch,
-        admit: Admit,
-        shortcut: Shortcut,
-    ) -> None:
+    # reach a service on loopback under a name of its own (DNS rebinding).
+    def __init__(self, app: ASGIApp, *, hosts: Iterable[str] | None, metrics: Metrics) -> None:
         self._app = app
         self._hosts = None if hosts is None else frozenset(hosts)
-        self._watch = watch
-        self._admit = admit
-        self._shortcut = shortcut
+        self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -97,8 +85,19 @@ class Frame:
         try:
             await self._answer(scope, headers, receive, send_framed)
         finally:
-            scope["method"] = method
-            self._note(scope, status, time.perf_counter() - started_s, request_id)
+            seconds = time.perf_counter() - started_s
+            self._metrics.watch_request(method, _name_route(scope), status, seconds)
+            client = scope.get("client")
+            log(
+                "request",
+                request_id=request_id,
+                method=method,
+                path=scope["path"],
+                status=status,
+                seconds=round(seconds, 6),
+                client=client[0] if client else None,
+                caller=scope["state"].get("caller"),
+            )
 
     async def _answer(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         """Answer, or say why not if that fails before an answer has begun."""
@@ -134,26 +133,40 @@ class Frame:
         if scope["state"]["is_read"]:
             await self._app(scope, receive, send)
             return
-        most = await self._admit(scope, headers)
-        if most == 0:
-            # The application says why: it knows whom it refuses, and whether as a page or as JSON.
-            await self._app(scope, _replay(b"", _tell_gone), send)
-            return
+        service: Service = scope["app"].state.service
+        is_of_api = scope["path"].startswith(f"{API_PREFIX}/")
+        authorization = headers.get("authorization")
+        most = service.settings.limits.body_bytes
+        if scope["path"] == SIGN_IN_PATH:
+            most = FORM_BYTES
+        else:  # of a stranger nothing is read
+            if not is_of_api:
+                authorization = read_authorization(HTTPConnection(scope), service.settings)
+            try:
+                await identify(scope, service, authorization)
+            except (ApiError, KernelcastError):
+                # The application says why: it knows whether as a page or as JSON.
+                await self._app(scope, _replay(b"", _tell_gone), send)
+                return
         body = await _read_body(receive, headers, most)
         scope["state"]["is_read"] = True
         # Refuse what is no JSON by its own word; the application would miss a field instead.
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        is_json = not kind or kind == _JSON or kind.endswith("+json")
-        if scope["path"].startswith(f"{API_PREFIX}/") and not is_json:
+        if is_of_api and kind and kind != _JSON and not kind.endswith("+json"):
             raise ApiError(
                 HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
                 "unsupported_media_type",
                 f"the body is {kind[:100]!r}; send JSON, with the header Content-Type: {_JSON}",
             )
-        is_of_api = scope["path"].startswith(f"{API_PREFIX}/")
         if not (is_plain_json(body) if is_of_api else is_plain_form(body)):
             raise _bad_text()
-        known = await self._look_up(scope, headers, body)
+        known: bytes | None = None
+        is_asked = scope["path"] == _SHORTCUT_PATH and scope["method"] == "POST"
+        if is_asked and not scope["query_string"] and headers.get("content-type") == _JSON:
+            # Most estimates are repeats, and reading one takes several times longer than answering.
+            caller = await identify(scope, service, authorization)
+            if Access.ESTIMATE in caller.scopes:  # a refusal is left to the usual way
+                known = service.estimating.repeat(body, may_run=Access.RUN in caller.scopes)
         if known is None:
             await self._app(scope, _replay(body, receive), send)
         else:
@@ -161,14 +174,6 @@ class Frame:
             head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(known))]
             await send({"type": "http.response.start", "status": 200, "headers": head})
             await send({"type": "http.response.body", "body": known})
-
-    async def _look_up(self, scope: Scope, headers: Headers, body: bytes) -> bytes | None:
-        """Ask for an answer that is there already."""
-        if scope["path"] != _SHORTCUT_PATH or scope["method"] != "POST" or scope["query_string"]:
-            return None
-        if headers.get("content-type") != _JSON:
-            return None
-        return await self._shortcut(scope, headers, body)
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
         """Refuse what a page of another site has sent."""
@@ -188,21 +193,6 @@ class Frame:
             raise ApiError(
                 HTTPStatus.FORBIDDEN, "wrong_origin", f"requests of pages from {origin} are refused"
             )
-
-    def _note(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
-        route = _name_route(scope)
-        self._watch(scope["method"], route, status, seconds)
-        client = scope.get("client")
-        log(
-            "request",
-            request_id=request_id,
-            method=scope["method"],
-            path=scope["path"],
-            status=status,
-            seconds=round(seconds, 6),
-            client=client[0] if client else None,
-            caller=scope.get("state", {}).get("caller"),
-        )
 
 
 async def _read_body(receive: Receive, headers: Headers, most: int) -> bytes:

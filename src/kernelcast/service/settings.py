@@ -13,6 +13,8 @@ from kernelcast.records.errors import InputError
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8372
+API_PREFIX: Final = "/v1"
+"""Where the API is."""
 _LARGEST_GAIN = 1e6
 _CONVERTER: Final = make_converter()
 

@@ -11,12 +11,12 @@ from starlette.responses import RedirectResponse, Response
 
 from kernelcast.launches.data_store import Selection
 from kernelcast.service.dependencies import OurService
-from kernelcast.service.middleware import API_PREFIX
 from kernelcast.service.pages.accuracy import list_used
 from kernelcast.service.pages.dependencies import PageAdmin, PageReader
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.routes.devices import list_calibrated
 from kernelcast.service.service import Service
+from kernelcast.service.settings import API_PREFIX
 from kernelcast.service_state import AnswerFilter
 
 router = APIRouter(route_class=PageRoute)

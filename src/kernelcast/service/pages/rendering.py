@@ -21,9 +21,9 @@ from kernelcast.records.service_state import Scope
 from kernelcast.reports.presenter import make_environment
 from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import ApiError, kind_of, message_of, retry_after
-from kernelcast.service.middleware import API_PREFIX
 from kernelcast.service.pages.dependencies import forget_token, read_token
 from kernelcast.service.pages.filters import FILTERS, link_kernel
+from kernelcast.service.settings import API_PREFIX
 from kernelcast.service.telemetry import log
 
 FIRST_PAGE: Final = "/"

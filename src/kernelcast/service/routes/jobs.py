@@ -18,7 +18,6 @@ from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import Admin, OurService, Reader, audit
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, refuse_unknown
-from kernelcast.service.middleware import API_PREFIX
 from kernelcast.service.schemas.jobs import (
     AuditOut,
     CompareJob,
@@ -29,6 +28,7 @@ from kernelcast.service.schemas.jobs import (
     JobsOut,
 )
 from kernelcast.service.service import Service
+from kernelcast.service.settings import API_PREFIX
 
 router = APIRouter(tags=["jobs"])
 _LOOK_S: Final = 0.5
