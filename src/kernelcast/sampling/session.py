@@ -114,8 +114,9 @@ class LaunchTimer:
 
 
 _THREADS = Path("/proc/self/task")
-# Who works for less than this share of a launch only hands it on; so often it is looked.
-_WORKS, _LOOKS = 0.2, 5
+# Who works for less than this share of a launch only hands it on; so often it is looked, and again
+# after so long, in seconds.
+_WORKS, _LOOKS, _LOOK_AGAIN_S = 0.2, 5, 3.0
 _kept: dict[int, tuple[set[int], int]] = {}
 """Threads that are kept on one processor: where they were allowed before, and how many want it."""
 _kept_lock = threading.Lock()
@@ -133,9 +134,11 @@ def find_workers(run: Callable[[], object], cores: int) -> tuple[int, ...]:
         worked = {
             number: seconds - before.get(number, 0.0) for number, seconds in _read_threads().items()
         }
-        found = sorted(number for number in worked.keys() - others if worked[number] > least_s)
+        found = [number for number in worked.keys() - others if worked[number] > least_s]
         if len(found) >= cores:
-            return tuple(0 if number == caller else number for number in found)
+            # One more may only have started the launch; it would be kept beside a worker.
+            most = sorted(found, key=lambda number: -worked[number])[:cores]
+            return tuple(0 if number == caller else number for number in sorted(most))
     return ()
 
 
@@ -237,6 +240,7 @@ class DeviceSession:
         """Kernels that cannot be told of the whole launch by arguments, by their digests."""
         self._limits: LRUCache[Any, tuple[tuple[int, ...], int]] = LRUCache(_KERNELS_KEPT)
         self._last_busy_s = -math.inf
+        self._looked_s = math.inf
 
     @cached_property
     def buffers(self) -> BufferPool:
@@ -269,18 +273,20 @@ class DeviceSession:
     @cached_property
     def timer(self) -> LaunchTimer:
         """What times launches; looks for the threads of a CPU device at the first call."""
-        trial = self.trial
-        workers: tuple[int, ...] = ()
-        if trial.cores is not None:
-            workers = find_workers(lambda: self.run_trial(trial.steps), trial.cores)
-        return LaunchTimer(
+        timer = LaunchTimer(
             self.queue,
             uses_event_timer=self.uses_event_timer,
-            cores=trial.cores,
-            workers=workers,
-            asleep_s=trial.asleep_s,
+            cores=self.trial.cores,
+            asleep_s=self.trial.asleep_s,
             note_compiled=self.note_built,
         )
+        self._look_for_workers(timer)
+        return timer
+
+    def _look_for_workers(self, timer: LaunchTimer) -> None:
+        if timer.cores is not None and not timer.workers:
+            timer.workers = find_workers(lambda: self.run_trial(self.trial.steps), timer.cores)
+            self._looked_s = time.perf_counter()
 
     def try_out(self) -> None:
         assert self.timer
@@ -297,6 +303,9 @@ class DeviceSession:
         # A device that was busy so recently has not fallen asleep, in seconds.
         if time.perf_counter() - self._last_busy_s <= 0.02:
             return
+        # Beside others that worked then, threads were not found.
+        if time.perf_counter() - self._looked_s > _LOOK_AGAIN_S:
+            self._look_for_workers(self.timer)
         # All threads of a CPU device have to be awake, each on its processor.
         with kept_apart(self.timer.workers):
             settle(self.time_reference, self.trial.settled_s, self.description.kind)

@@ -1,7 +1,10 @@
+import _thread
+import hashlib
 import os
 import threading
 import time
 from dataclasses import dataclass
+from queue import SimpleQueue
 from types import SimpleNamespace
 
 import pytest
@@ -102,6 +105,28 @@ def test_whoever_calls_is_kept_where_the_caller_works() -> None:
     sampling.start()
     sampling.join()
     assert [len(processors) for processors in allowed] == [1]
+
+
+def test_who_only_starts_a_launch_is_no_worker() -> None:
+    """Names the threads that work most, as many as there are cores."""
+    wanted: SimpleQueue[bool] = SimpleQueue()
+    done: SimpleQueue[None] = SimpleQueue()
+
+    def serve() -> None:
+        while wanted.get():
+            hashlib.pbkdf2_hmac("sha256", b"", b"", 200_000)
+            done.put(None)
+
+    def run() -> None:
+        wanted.put(True)
+        _work()
+        done.get()
+
+    # As a driver's threads, it is none that Python knows.
+    _thread.start_new_thread(serve, ())
+    looks = (find_workers(run, 1) for _ in range(50))
+    assert next(found for found in looks if found) != (0,)
+    wanted.put(False)
 
 
 def test_fewer_threads_than_cores_are_no_workers() -> None:
