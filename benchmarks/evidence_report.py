@@ -104,7 +104,7 @@ def _introduce() -> list[str]:
     return [
         "Mean and median relative errors of launches whose kernels were held out (with their whole",
         "family since rows of sampler 5), with their 90 % intervals, as `benchmarks/evidence.py`",
-        "says. *Two moments*, rows of sampler 5 (`55ea`, `91ef`, `2b30`): the samples that an",
+        "says. *Two moments*, rows of sampler 6 (`55ea`, `91ef`, `2b30`): the samples that an",
         "estimate takes, before anything of the launch ran. Of sampler 3: pairs of 3 and 4",
         "units at two moments where the sampler's pilot or the source says that work is even, else",
         "its sets 0 and 1; all but set 0 were taken between whole runs, and the cost leaves the",
