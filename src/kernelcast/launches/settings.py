@@ -1,7 +1,7 @@
 """What an estimate is asked for with."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.errors import InputError
@@ -70,11 +70,6 @@ class EstimateSettings:
                 "or leave them out"
             )
             raise InputError(msg)
-
-    def move_places(self, moments: int) -> "EstimateSettings":
-        """Give them for samples of a launch that was sampled at moments before: elsewhere."""
-        plan = self.plan
-        return self if not moments else replace(self, plan=replace(plan, seed=plan.seed + moments))
 
 
 def check_seed(seed: int) -> None:

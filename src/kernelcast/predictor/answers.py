@@ -165,11 +165,10 @@ class Answers:
 
     def sample_once(self, request: LaunchRequest, outcome: EstimateOutcome) -> EstimateOutcome:
         """Add a moment, at other places, for one moment's share of the budget; keep the samples."""
-        settings = request.with_moments(1).policy.settings.move_places(len(outcome.moments))
         task = EstimateTask(
             problem=request.problem,
             device_id=request.device.id,
-            settings=settings,
+            settings=request.choose_settings(1, len(outcome.moments)),
             facts=outcome.facts,
         )
         found = request.executor.sample(
@@ -291,8 +290,7 @@ class Answers:
                 if not moments:
                     free = kept.as_kept(policy.settings.coverage)
                     return self._take_outcome(known, request, free)
-        request = request.with_moments(moments)
-        policy, limit = request.policy, request.limit
+        limit = request.limit
         taken, facts = ((), None) if kept is None else (kept.moments, kept.facts)
         wants_row = self._wants_row(request) and self._recall_correction(request) is None
         if facts is None and limit is not None and not limit.goes_on:
@@ -302,7 +300,7 @@ class Answers:
             task = EstimateTask(
                 problem=request.problem,
                 device_id=request.device.id,
-                settings=policy.settings.move_places(len(taken)),
+                settings=request.choose_settings(moments, len(taken)),
                 wants_row=wants_row,
                 wants_counts=wants_row and self.trained_models.takes_counters(request.device),
                 facts=facts,

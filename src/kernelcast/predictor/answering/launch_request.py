@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeGuard
 
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.machines import find_stand_in
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.policy import Policy, TimeLimit
 from kernelcast.predictor.answering.processes import Executor, ReportProgress
 from kernelcast.predictor.answering.tasks import EstimateOutcome, ModelTask
@@ -133,14 +134,14 @@ class LaunchRequest:
 
         return replace(self, limit=limit, report=report, remembers=remembers)
 
-    def with_moments(self, moments: int) -> "LaunchRequest":
-        """Give the launch sampled at fewer moments, each with its share of the budget."""
+    def choose_settings(self, moments: int, taken: int) -> EstimateSettings:
+        """Give the settings of so many moments more, each with its share of the budget, at other
+        places than those of the moments that were taken before."""
         settings = self.policy.settings
-        plan = settings.plan
-        if moments == plan.moments:
-            return self
-        plan = replace(plan, moments=moments, budget=plan.budget * moments / plan.moments)
-        return replace(self, policy=replace(self.policy, settings=replace(settings, plan=plan)))
+        plan = replace(settings.plan, moments=moments, seed=settings.plan.seed + taken)
+        if moments != settings.plan.moments:
+            plan = replace(plan, budget=plan.budget * moments / settings.plan.moments)
+        return replace(settings, plan=plan)
 
     def as_run(self, outcome: EstimateOutcome) -> "LaunchRequest":
         """Give the launch as a sampling ran it: local size chosen, driver as it is."""
