@@ -28,7 +28,7 @@ from scipy.stats import spearmanr
 from kernelcast.launches.devices import choose_devices
 from kernelcast.records.device import DeviceDescription
 from kernelcast.tuning.api import tune_on_device
-from kernelcast.tuning.device_runs import EventKind, MeasureTask, TuningEvent, run_on_device
+from kernelcast.tuning.device_runs import EventKind, TuningEvent, TuningTask, run_on_device
 from kernelcast.tuning.report import TuneReport
 from kernelcast.tuning.settings import TuneModels, TuneSettings
 from kernelcast.tuning.space import SearchSpace, read_space
@@ -205,7 +205,7 @@ def _run(
         elif event.kind is EventKind.REFUSED:
             entry["obstacle"] = event.reason
 
-    def order(given_up: frozenset[int]) -> MeasureTask | None:
+    def order(given_up: frozenset[int]) -> TuningTask | None:
         needed = {
             number: runs - len(entries[number]["runs_s"])
             for number in problems
@@ -214,7 +214,7 @@ def _run(
             and not entries[number]["obstacle"]
         }
         left = {number: problems[number] for number in needed}
-        task = MeasureTask(device_id=device.id, problems=left, runs=needed, seed=0)
+        task = TuningTask(device_id=device.id, problems=left, runs=needed)
         return task if left else None
 
     run_on_device(order, timeout_s=TIMEOUT_S, take=take)

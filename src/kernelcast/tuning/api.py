@@ -21,12 +21,11 @@ from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.problem import Problem
 from kernelcast.tuning.device_runs import (
     EventKind,
-    MeasureTask,
-    SampleTask,
     TuningEvent,
+    TuningTask,
     run_on_device,
 )
-from kernelcast.tuning.ranking import DeviceModel, rank, several_processes
+from kernelcast.tuning.ranking import rank, several_processes
 from kernelcast.tuning.report import (
     UNKNOWN,
     TunedConfiguration,
@@ -114,11 +113,6 @@ class MeasurementFile:
             self._refused[key] = str(line.get("reason", ""))
 
 
-def choose_file(problem: Problem, device: DeviceDescription) -> Path:
-    """Give the file where measurements of a problem on a device are kept by default."""
-    return data_folder() / "tuning" / device.id / f"{problem.name}.jsonl"
-
-
 def key_of(problem: Problem, device: DeviceDescription, seed: int) -> str:
     """Say what a measurement holds for: kernel, options, sizes, arguments, device, driver."""
     parts = (
@@ -140,7 +134,6 @@ class TuneProgress:
     """Where tuning stands."""
 
     device_id: str
-    """The device."""
     stage: str
     """``ranking``, ``sampling`` or ``measuring``."""
     done: int
@@ -222,7 +215,13 @@ def tune_on_device(
         save=None if save is None else Path(save),
         report=report,
     )
-    known = machine or _find_machine(device)
+    known = machine or find_own_machine(device.id)
+    if known is None:
+        msg = (
+            f"{device.id}: the device was not calibrated, so no model can rank configurations; "
+            f"run `kernelcast calibrate --device {device.id}` first"
+        )
+        raise InputError(msg)
     if executor is None:
         with several_processes(space) as own:
             work.rank(known, own)
@@ -233,17 +232,6 @@ def tune_on_device(
     if work.settings.measure:
         work.measure()
     return work.finish()
-
-
-def _find_machine(device: DeviceDescription) -> MachineDescription:
-    found = find_own_machine(device.id)
-    if found is None:
-        msg = (
-            f"{device.id}: the device was not calibrated, so no model can rank configurations; "
-            f"run `kernelcast calibrate --device {device.id}` first"
-        )
-        raise InputError(msg)
-    return found
 
 
 @dataclass(slots=True, kw_only=True)
@@ -261,10 +249,10 @@ class _Tuning:
     def rank(self, machine: MachineDescription, executor: Executor | None) -> None:
         """Let the analytic model predict all configurations."""
         started_s = time.perf_counter()
-        model = DeviceModel(device=self.device, machine=machine)
         self.found = rank(
             self.space,
-            model,
+            self.device,
+            machine,
             executor=executor,
             report=lambda done, total: self._tell("ranking", done, total),
         )
@@ -272,18 +260,8 @@ class _Tuning:
 
     def sample(self) -> None:
         """Run a few work-groups of the best, and rank those by what they took."""
-        started_s = time.perf_counter()
         chosen = self._choose(self.settings.sampled)
         waiting = dict(chosen)
-
-        def order(given_up: frozenset[int]) -> SampleTask | None:
-            left = {number: one for number, one in waiting.items() if number not in given_up}
-            settings = EstimateSettings(seed=self.settings.seed)
-            return (
-                SampleTask(device_id=self.device.id, problems=left, settings=settings)
-                if left
-                else None
-            )
 
         def take(event: TuningEvent) -> None:
             if event.kind is EventKind.STARTED:
@@ -292,18 +270,17 @@ class _Tuning:
             waiting.pop(event.number, None)
             self._take(event)
 
-        run_on_device(order, timeout_s=self.settings.timeout_s, take=take)
-        self.spent_s["sampling"] = time.perf_counter() - started_s
+        self._run("sampling", lambda: waiting, None, take)
 
     def measure(self) -> None:
         """Measure the best as a whole, in turn; runs of an earlier call count."""
-        started_s = time.perf_counter()
         chosen = self._choose(self.settings.top)
         keys = {n: key_of(one, self.device, self.settings.seed) for n, one in chosen.items()}
         example = next(iter(chosen.values()), None)
         if example is None:
             return
-        file = MeasurementFile(self.save or choose_file(example, self.device))
+        usual = data_folder() / "tuning" / self.device.id / f"{example.name}.jsonl"
+        file = MeasurementFile(self.save or usual)
         for number, key in keys.items():
             self.found[number] = replace(
                 self.found[number],
@@ -312,20 +289,15 @@ class _Tuning:
                 obstacle=file.obstacle(key),
             )
 
-        def order(given_up: frozenset[int]) -> MeasureTask | None:
-            missing = {
-                number: self.settings.runs - len(file.runs(keys[number]))
-                for number in chosen
-                if number not in given_up and not self.found[number].obstacle
+        def find_missing(number: int) -> int:
+            return self.settings.runs - len(file.runs(keys[number]))
+
+        def list_left() -> dict[int, Problem]:
+            return {
+                number: one
+                for number, one in chosen.items()
+                if not self.found[number].obstacle and find_missing(number) > 0
             }
-            runs = {number: count for number, count in missing.items() if count > 0}
-            problems = {number: chosen[number] for number in runs}
-            seed = self.settings.seed
-            return (
-                MeasureTask(device_id=self.device.id, problems=problems, runs=runs, seed=seed)
-                if runs
-                else None
-            )
 
         def take(event: TuningEvent) -> None:
             file.add(keys[event.number], event)
@@ -333,8 +305,27 @@ class _Tuning:
             done = sum(len(self.found[number].runs_s) for number in chosen)
             self._tell("measuring", done, self.settings.runs * len(chosen))
 
+        self._run("measuring", list_left, find_missing, take)
+
+    def _run(
+        self,
+        stage: str,
+        list_left: Callable[[], Mapping[int, Problem]],
+        find_missing: Callable[[int], int] | None,
+        take: Callable[[TuningEvent], None],
+    ) -> None:
+        """Have the device run what is left, but for what was given up; without runs, sample it."""
+        started_s = time.perf_counter()
+
+        def order(given_up: frozenset[int]) -> TuningTask | None:
+            left = {number: one for number, one in list_left().items() if number not in given_up}
+            runs = {} if find_missing is None else {number: find_missing(number) for number in left}
+            settings = EstimateSettings(seed=self.settings.seed)
+            task = TuningTask(device_id=self.device.id, problems=left, runs=runs, settings=settings)
+            return task if left else None
+
         run_on_device(order, timeout_s=self.settings.timeout_s, take=take)
-        self.spent_s["measuring"] = time.perf_counter() - started_s
+        self.spent_s[stage] = time.perf_counter() - started_s
 
     def finish(self) -> TuneReport:
         """Give what was found."""

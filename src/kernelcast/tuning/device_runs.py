@@ -1,7 +1,7 @@
 """Has a device run configurations in child processes, and goes on without those that it dies of."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from kernelcast.launches.settings import EstimateSettings
@@ -41,40 +41,27 @@ class TuningEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureTask:
-    """Configurations to be measured on one device."""
+class TuningTask:
+    """Configurations to be measured on one device, or sampled."""
 
     device_id: str
     problems: dict[int, Problem]
     runs: dict[int, int]
-    """Runs that each still needs."""
-    seed: int
+    """Runs that each still needs; empty where they are sampled."""
+    settings: EstimateSettings = field(default_factory=EstimateSettings)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SampleTask:
-    """Configurations to be sampled on one device."""
-
-    device_id: str
-    problems: dict[int, Problem]
-    settings: EstimateSettings
-
-
-Take = Callable[[TuningEvent], None]
 _TUNE: Task[None] = Task(entry="kernelcast.tuning.device_task:run_tuning", gives=TuningEvent)
 
 
 def run_on_device(
-    make_task: Callable[[frozenset[int]], MeasureTask | SampleTask | None],
+    make_task: Callable[[frozenset[int]], TuningTask | None],
     *,
     timeout_s: float,
-    take: Take,
+    take: Callable[[TuningEvent], None],
 ) -> None:
-    """Run what is left to do in child processes, until `make_task` says that nothing is.
-
-    It is given the configurations that were given up: those that a child died of, or told nothing
-    of for `timeout_s`.
-    """
+    """Run what is left to do in child processes, until `make_task` says that nothing is; it is told
+    the configurations that a child died of, or said nothing of for `timeout_s`."""
     given_up: set[int] = set()
     while (task := make_task(frozenset(given_up))) is not None:
         current: list[int] = []

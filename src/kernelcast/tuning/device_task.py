@@ -15,9 +15,8 @@ from kernelcast.sampling.problems import TimedLaunch, prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.tuning.device_runs import (
     EventKind,
-    MeasureTask,
-    SampleTask,
     TuningEvent,
+    TuningTask,
 )
 from kernelcast.workers.task import Reporter
 
@@ -25,19 +24,19 @@ _Outcome = tuple[EventKind, float, float]
 """What happened, the seconds it is about, and the time that the process's threads spent."""
 
 
-def run_tuning(task: MeasureTask | SampleTask, report: Reporter) -> None:
+def run_tuning(task: TuningTask, report: Reporter) -> None:
     """Do a task; each configuration's events are given as they happen."""
     report("opening the device")
     session = open_session(*choose_device(task.device_id, find_devices()))
     with session.lock:
-        if isinstance(task, MeasureTask):
+        if task.runs:
             _measure(session, task, report)
         else:
             for number, problem in task.problems.items():
                 _try(number, report, partial(_sample, session, problem, task))
 
 
-def _measure(session: DeviceSession, task: MeasureTask, report: Reporter) -> None:
+def _measure(session: DeviceSession, task: TuningTask, report: Reporter) -> None:
     """Build all, then run them in turn: what slows the machine down for a while slows all."""
     built: dict[int, TimedLaunch] = {}
 
@@ -45,25 +44,23 @@ def _measure(session: DeviceSession, task: MeasureTask, report: Reporter) -> Non
         started_s, used_s = time.perf_counter(), time.process_time()
         problem = problem.on(session.description)
         accesses = infer_accesses(problem.kernel, len(problem.arguments))
-        launch = TimedLaunch(session, problem, accesses, seed=task.seed)
+        launch = TimedLaunch(session, problem, accesses, seed=task.settings.seed)
         launch.run()
         built[number] = launch
         cpu_s = time.process_time() - used_s
         return EventKind.BUILT, time.perf_counter() - started_s, cpu_s
 
+    def run(launch: TimedLaunch) -> _Outcome:
+        return EventKind.RAN, launch.run(), launch.cpu_s
+
     for number, problem in task.problems.items():
         _try(number, report, partial(build, number, problem))
     for turn in range(max(task.runs.values(), default=0)):
         for number in [one for one in built if task.runs[one] > turn]:
-            _try(number, report, partial(_run, built[number]))
+            _try(number, report, partial(run, built[number]))
 
 
-def _run(launch: TimedLaunch) -> _Outcome:
-    seconds = launch.run()
-    return EventKind.RAN, seconds, launch.cpu_s
-
-
-def _sample(session: DeviceSession, problem: Problem, task: SampleTask) -> _Outcome:
+def _sample(session: DeviceSession, problem: Problem, task: TuningTask) -> _Outcome:
     problem = problem.on(session.description)
     refuse_persistent(problem.kernel)
     accesses = infer_accesses(problem.kernel, len(problem.arguments))

@@ -9,13 +9,13 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
+from functools import partial
 
 from kernelcast.analytic.cpu.opencl.device import read_device
 from kernelcast.features.analysis import read_facts
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.launches import (
-    ModelledKernel,
     choose_local_size,
     model_kernel,
 )
@@ -31,106 +31,84 @@ from kernelcast.tuning.space import Configuration, SearchSpace
 _MODERN_LANGUAGE = re.compile(r"-cl-std=CL[23]\.\d")
 
 
-def find_obstacle(
-    problem: Problem, device: DeviceDescription, *, local_bytes: int = 0
-) -> str | None:
-    """Say why a device cannot take a launch; None if nothing speaks against it."""
-    return _check_sizes(problem, device) or _check_memory(problem, device, local_bytes)
-
-
-def _check_sizes(problem: Problem, device: DeviceDescription) -> str | None:
+def find_obstacle(problem: Problem, device: DeviceDescription, *, local_bytes: int = 0) -> str:
+    """Say why a device cannot take a launch; empty if nothing speaks against it."""
     ndrange = problem.ndrange
-    if ndrange.local_size is None:
-        return None
-    if ndrange.work_group_size > device.max_work_group_size:
-        return (
-            f"{ndrange.work_group_size} work-items a work-group, the device allows "
-            f"{device.max_work_group_size}"
-        )
-    for size, most in zip(ndrange.local_size, device.max_work_item_sizes, strict=False):
-        if size > most:
-            return f"local size {size} in a dimension, the device allows {most}"
-    is_modern = any(_MODERN_LANGUAGE.fullmatch(one) for one in problem.kernel.build_options)
-    if not ndrange.is_uniform and not (device.has_non_uniform_work_groups and is_modern):
-        return f"local size {ndrange.local_size} does not divide {ndrange.global_size}"
-    return None
-
-
-def _check_memory(problem: Problem, device: DeviceDescription, local_bytes: int) -> str | None:
-    given = sum(one.bytes for one in problem.arguments if isinstance(one, LocalArgument))
+    if ndrange.local_size is not None:
+        if ndrange.work_group_size > device.max_work_group_size:
+            return (
+                f"{ndrange.work_group_size} work-items a work-group, the device allows "
+                f"{device.max_work_group_size}"
+            )
+        for size, most in zip(ndrange.local_size, device.max_work_item_sizes, strict=False):
+            if size > most:
+                return f"local size {size} in a dimension, the device allows {most}"
+        is_modern = any(_MODERN_LANGUAGE.fullmatch(one) for one in problem.kernel.build_options)
+        if not ndrange.is_uniform and not (device.has_non_uniform_work_groups and is_modern):
+            return f"local size {ndrange.local_size} does not divide {ndrange.global_size}"
+    local_bytes += sum(one.bytes for one in problem.arguments if isinstance(one, LocalArgument))
     buffers = [one.bytes for one in problem.arguments if isinstance(one, BufferArgument)]
     for what, needed, most in (
-        ("of local memory", local_bytes + given, device.local_memory_bytes),
+        ("of local memory", local_bytes, device.local_memory_bytes),
         ("in one buffer", max(buffers, default=0), device.max_allocation_bytes),
         ("of buffers", sum(buffers), device.global_memory_bytes),
     ):
         if needed > most:
             return f"{needed:,} bytes {what}, the device allows {most:,}"
-    return None
+    return ""
 
 
 _WORTH_PROCESSES = 32
-Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceModel:
-    """What a device's model says of launches."""
-
-    device: DeviceDescription
-    machine: MachineDescription
-
-    def predict(self, configuration: Configuration) -> TunedConfiguration:
-        """Predict one configuration; what cannot be launched or modelled says why."""
-        problem = configuration.problem
-        if problem is None:
-            return TunedConfiguration(
-                number=configuration.number,
-                parameters=configuration.parameters,
-                obstacle=configuration.obstacle,
-            )
-        ndrange = problem.ndrange
-        seconds, limiter, note = None, "", ""
-        obstacle = find_obstacle(problem, self.device)
-        if obstacle is None:
-            try:
-                kernel = model_kernel(problem, read_facts(problem.kernel))
-                note = next((one.reason for one in kernel.facts.gaps), "")
-                obstacle = find_obstacle(problem, self.device, local_bytes=kernel.facts.local_bytes)
-                if obstacle is None:
-                    ndrange, _ = choose_local_size(ndrange)
-                    seconds, limiter = self._predict(problem, kernel)
-            except KernelcastError as error:
-                # Not known to be impossible: it is ranked behind all that have a prediction.
-                limiter = f"not modelled: {error}"
-        return TunedConfiguration(
-            number=configuration.number,
-            parameters=configuration.parameters,
-            global_size=ndrange.global_size,
-            local_size=ndrange.local_size or (),
-            build_options=problem.kernel.build_options,
-            predicted_s=seconds,
-            obstacle=obstacle or "",
-            limiter=limiter,
-            note=note,
-        )
-
-    def _predict(self, problem: Problem, kernel: ModelledKernel) -> tuple[float, str]:
-        ndrange, _ = choose_local_size(problem.ndrange)
-        if self.machine.kind is DeviceKind.CPU:
-            cost = cost_launch(kernel, ndrange, read_device(self.machine))
-            return cost.seconds, cost.limiter
-        estimate = estimate_analytically(kernel.launch(ndrange), self.machine, problem)
-        return estimate.seconds, estimate.limiter
+def predict(
+    device: DeviceDescription, machine: MachineDescription, configuration: Configuration
+) -> TunedConfiguration:
+    """Predict one configuration by models; what cannot be launched or modelled says why."""
+    tuned = TunedConfiguration(
+        number=configuration.number,
+        parameters=configuration.parameters,
+        obstacle=configuration.obstacle,
+    )
+    problem = configuration.problem
+    if problem is None:
+        return tuned
+    ndrange = problem.ndrange
+    seconds, limiter, note = None, "", ""
+    obstacle = find_obstacle(problem, device)
+    if not obstacle:
+        try:
+            kernel = model_kernel(problem, read_facts(problem.kernel))
+            note = next((one.reason for one in kernel.facts.gaps), "")
+            obstacle = find_obstacle(problem, device, local_bytes=kernel.facts.local_bytes)
+            if not obstacle:
+                ndrange, _ = choose_local_size(ndrange)
+                made = (
+                    cost_launch(kernel, ndrange, read_device(machine))
+                    if machine.kind is DeviceKind.CPU
+                    else estimate_analytically(kernel.launch(ndrange), machine, problem)
+                )
+                seconds, limiter = made.seconds, made.limiter
+        except KernelcastError as error:
+            # Not known to be impossible: it is ranked behind all that have a prediction.
+            limiter = f"not modelled: {error}"
+    return replace(
+        tuned,
+        global_size=ndrange.global_size,
+        local_size=ndrange.local_size or (),
+        build_options=problem.kernel.build_options,
+        predicted_s=seconds,
+        obstacle=obstacle,
+        limiter=limiter,
+        note=note,
+    )
 
 
 @contextmanager
 def several_processes(space: SearchSpace) -> Iterator[Executor | None]:
-    """Open processes that predict beside each other, where that pays and is safe.
-
-    A copy of a process with threads may hang.
-    """
+    """Open processes that predict beside each other, where that pays and is safe."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    # A copy of a process with threads may hang.
     is_safe = sys.platform == "linux" and threading.active_count() == 1
     if cores < 2 or not is_safe or len(space.configurations) < _WORTH_PROCESSES:
         yield None
@@ -139,32 +117,31 @@ def several_processes(space: SearchSpace) -> Iterator[Executor | None]:
     with ProcessPoolExecutor(
         max_workers=min(cores, 8),
         mp_context=context,
-        initializer=_leave_interrupts,
+        # Ctrl-C ends the parent, which ends them.
+        initializer=signal.signal,
+        initargs=(signal.SIGINT, signal.SIG_IGN),
     ) as one:
         yield one
 
 
-def _leave_interrupts() -> None:
-    """Let Ctrl-C end the parent, which ends us."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
 def rank(
     space: SearchSpace,
-    model: DeviceModel,
+    device: DeviceDescription,
+    machine: MachineDescription,
     *,
     executor: Executor | None = None,
-    report: Progress = lambda _, __: None,
+    report: Callable[[int, int], None] = lambda _, __: None,
 ) -> dict[int, TunedConfiguration]:
     """Predict all configurations of a space."""
-    if model.machine.kind is DeviceKind.CPU:
-        read_device(model.machine)  # complains once, not for each configuration
-    found: dict[int, TunedConfiguration] = {}
+    if machine.kind is DeviceKind.CPU:
+        read_device(machine)  # complains once, not for each configuration
+    predict_one = partial(predict, device, machine)
     answers = (
-        map(model.predict, space.configurations)
+        map(predict_one, space.configurations)
         if executor is None
-        else executor.map(model.predict, space.configurations, chunksize=4)
+        else executor.map(predict_one, space.configurations, chunksize=4)
     )
+    found: dict[int, TunedConfiguration] = {}
     for one in answers:
         found[one.number] = one
         report(len(found), len(space.configurations))

@@ -7,7 +7,7 @@ import pytest
 
 from kernelcast.records.errors import EstimateTimeoutError, KernelRunError
 from kernelcast.tuning import device_runs
-from kernelcast.tuning.device_runs import EventKind, MeasureTask, TuningEvent
+from kernelcast.tuning.device_runs import EventKind, TuningEvent, TuningTask
 from kernelcast.workers import Message, MessageKind, Task
 
 
@@ -19,7 +19,7 @@ class Child:
         self.dies_at_once = dies_at_once
         self.starts: list[list[int]] = []
 
-    def __call__(self, asked: Task[Any], task: MeasureTask, **_: Any) -> Iterator[Message]:  # noqa: ANN401
+    def __call__(self, asked: Task[Any], task: TuningTask, **_: Any) -> Iterator[Message]:  # noqa: ANN401
         """Tell what happens to each configuration."""
         assert asked.name == "run_tuning"
         self.starts.append(list(task.problems))
@@ -44,10 +44,10 @@ def run(child: Child, monkeypatch: pytest.MonkeyPatch) -> list[TuningEvent]:
     monkeypatch.setattr(device_runs, "stream_isolated", child)
     events: list[TuningEvent] = []
 
-    def order(given_up: frozenset[int]) -> MeasureTask | None:
+    def order(given_up: frozenset[int]) -> TuningTask | None:
         done = {one.number for one in events if one.kind is EventKind.RAN}
         left: dict[int, Any] = {one: None for one in range(4) if one not in given_up | done}
-        return MeasureTask(device_id="d", problems=left, runs={}, seed=0) if left else None
+        return TuningTask(device_id="d", problems=left, runs={}) if left else None
 
     device_runs.run_on_device(order, timeout_s=1.0, take=events.append)
     return events
