@@ -128,10 +128,13 @@ def test_a_device_is_fastest_only_where_intervals_tell() -> None:
         _make(6, device_id="a", seconds=50.0), _make(5, problem_digest="alone"),
     ]  # fmt: skip
     (placed,) = place_problems(answers)
-    verdicts = {device: placed.judge(device) for device in placed.by_device}
-    assert verdicts == {"a": "shortest", "b": "cannot be told apart", "c": ""}
+    assert {device: verdict for device, (_, verdict) in placed.items()} == {
+        "a": "shortest",
+        "b": "cannot be told apart",
+        "c": "",
+    }
     (placed,) = place_problems([answers[0], answers[2]])
-    assert placed.judge("a") == "fastest"
+    assert placed["a"][1] == "fastest"
 
 
 def test_a_service_keeps_what_it_answers(

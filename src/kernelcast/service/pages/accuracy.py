@@ -33,7 +33,7 @@ from kernelcast.service.service import Service
 from kernelcast.service_state import AnswerFilter, AnswerRecord
 
 if TYPE_CHECKING:  # what reads models takes long to import
-    from kernelcast.reports.accuracy.judging import UsedModel
+    from kernelcast.reports.accuracy import UsedModel
     from kernelcast.training.registry import ModelVersions
 
 router = APIRouter(route_class=PageRoute)
@@ -55,94 +55,6 @@ class Choice:
 Chosen = Annotated[Choice, Depends()]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccuracyView:
-    """Answers of a device, or of all, and what was observed of them."""
-
-    devices: Sequence[str]
-    """That have answered."""
-    device: str
-    """The one that was chosen; empty for all."""
-    weeks: int
-    methods: Sequence[Mapping[str, Any]]
-    by_week: Sequence[Mapping[str, Any]]
-    kernels: Sequence[Mapping[str, Any]]
-    """Sums by device and tier, by week and device, and by kernel; see `AnswerTable.sum_up`."""
-    observed: Sequence[AnswerRecord]
-    """The last answers that were observed, newest first."""
-
-    @property
-    def pictures(self) -> Mapping[str, Figure]:
-        """Pictures by the names that their addresses have."""
-        found = []
-        if self.observed:
-            launches = _group(self.observed, lambda one: Point(
-                x=one.measured_s or 0.0, y=one.seconds, low=one.low, high=one.high,
-                label=one.kernel, link=link_kernel(one.kernel),
-            ))  # fmt: skip
-            found.append(Figure(
-                name="launches", title="Answers over measured times",
-                caption="Each answer that was observed, with its interval, which should hold the "
-                "middle line. A click on a point leads to its kernel.",
-                charts=(chart_predictions(launches),), heights=(4.6,),
-            ))  # fmt: skip
-            # Callers may report anything: an axis has to end somewhere.
-            drift = _group(self.observed, lambda one: Point(
-                x=(one.observed_at or one.at).timestamp(),
-                y=min(max(one.seconds / (one.measured_s or 1.0), 1e-6), 1e6),
-                label=one.kernel, link=link_kernel(one.kernel),
-            ))  # fmt: skip
-            moments = [at.x for one in drift for at in one.points]
-            equal = make_series("equal", (min(moments), max(moments)), (1.0, 1.0), "guide")
-            found.append(Figure(
-                name="drift", title="Answers over measured times, by when they were observed",
-                caption="Above the line answers were too long. Where points leave it for good, a "
-                "driver, a clock or the machine's work has changed.",
-                charts=(Chart(
-                    x=Axis(title="observed", unit="moment"),
-                    y=Axis(title="predicted over measured", unit="ratio", is_log=True),
-                    series=(*drift, equal),
-                ),),
-                heights=(3.2,),
-            ))  # fmt: skip
-        if known := [one for one in self.kernels if one["observed"]][:_MOST_BARS]:
-            errors: list[float | None] = [one["error"] for one in known]
-            found.append(replace(
-                chart_mean_errors([one["kernel"] for one in known], {"mean error": errors}, None),
-                name="kernels", title="Mean error of answers to each kernel, worst first",
-                caption=f"At most {_MOST_BARS} kernels.",
-            ))  # fmt: skip
-        weeks: dict[str, list[Point]] = {}
-        for row in reversed(self.by_week):
-            if row["observed"]:
-                label = f"{row['observed']} observed"
-                point = Point(x=row["week"].timestamp(), y=row["error"], label=label)
-                weeks.setdefault(row["device_id"], []).append(point)
-        if weeks:
-            found.append(Figure(
-                name="weeks", title="Mean error of answers that were observed, by week and device",
-                caption="A point per week; what was answered then, and observed since.",
-                charts=(Chart(
-                    x=Axis(title="week", unit="moment"),
-                    y=Axis(title="mean error", unit="share"),
-                    series=tuple(
-                        Series(name=name, points=points, kind="line")
-                        for name, points in weeks.items()
-                    ),
-                ),),
-            ))  # fmt: skip
-        return {one.name: one for one in found}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Validation:
-    """What a validation found, as HTML without figures; figures by the names of their addresses."""
-
-    job: str
-    text: str
-    pictures: Mapping[str, Figure]
-
-
 def _group(answers: Sequence[AnswerRecord], make: Any) -> list[Series]:  # noqa: ANN401 - makes a point
     """Sort answers by whether their interval held."""
     groups: dict[str, list[Point]] = {}
@@ -157,24 +69,25 @@ async def show_accuracy(
     request: Request, service: OurService, _: PageReader, chosen: Chosen
 ) -> Response:
     """Show how far answers were off, and what a validation found."""
-    view = await _look(service, chosen)
+    found = await _look(service, chosen)
+    query = urlencode({"weeks": found["weeks"], "device": chosen.device})
     validation = await _find_validation(service, chosen.job)
-    query = urlencode({"weeks": view.weeks, "device": view.device})
+    job, text, charts = validation or ("", "", {})
     values = {
-        "view": view,
+        **found,
+        "device": chosen.device,
         "shifts": [
             one
             for one in service.answers.shifts.values()
             if chosen.device in {"", one.compared.answer.device_id}
         ],
-        "pictures": link_all(view.pictures, "/accuracy", query),
+        "pictures": link_all(_make_pictures(found), "/accuracy", query),
         "reaches": REACHES,
         "is_asked": bool(chosen.job),
-        "validation": validation,
+        "validation": job,
+        "told": text,
+        "charts": link_all(charts, "/accuracy", urlencode({"job": job})),
     }
-    if validation is not None:
-        job = urlencode({"job": validation.job})
-        values["charts"] = link_all(validation.pictures, "/accuracy", job)
     return render(request, "accuracy/page.html", values)
 
 
@@ -186,39 +99,101 @@ async def show_picture(
     """Draw one of the page's pictures, or write its numbers."""
     if name.startswith("validation-"):
         validation = await _find_validation(service, chosen.job)
-        pictures = validation.pictures if validation else {}
+        pictures = validation[2] if validation else {}
     else:
-        pictures = (await _look(service, chosen)).pictures
+        pictures = _make_pictures(await _look(service, chosen))
     return await respond(pictures, name, ending, theme)
 
 
-async def _look(service: Service, chosen: Choice) -> AccuracyView:
+async def _look(service: Service, chosen: Choice) -> dict[str, Any]:
+    """Find answers of a device, or of all: sums by `AnswerTable.sum_up`, and those observed."""
     await service.answers.flush()
     weeks = chosen.weeks if chosen.weeks in REACHES else _USUAL_WEEKS
-    since = datetime.now(UTC) - timedelta(weeks=weeks)
-    every = AnswerFilter(given_from=since)
+    every = AnswerFilter(given_from=datetime.now(UTC) - timedelta(weeks=weeks))
     wanted = replace(every, devices=(chosen.device,) if chosen.device else ())
     table = service.state.answers
 
-    def read() -> AccuracyView:
+    def read() -> dict[str, Any]:
         kernels = table.sum_up(("kernel",), wanted)
-        return AccuracyView(
-            devices=[one["device_id"] for one in table.sum_up(("device_id",), every)],
-            device=chosen.device,
-            weeks=weeks,
-            methods=table.sum_up(("device_id", "tier"), wanted),
-            by_week=table.sum_up(("week", "device_id"), wanted),
-            kernels=sorted(kernels, key=lambda one: -(one["error"] or 0.0)),
-            observed=[
-                one.as_it_was for one in table.find(replace(wanted, is_observed=True), most=2000)
-            ],
-        )
+        observed = table.find(replace(wanted, is_observed=True), most=2000)
+        return {
+            "weeks": weeks,
+            "devices": [one["device_id"] for one in table.sum_up(("device_id",), every)],
+            "methods": table.sum_up(("device_id", "tier"), wanted),
+            "by_week": table.sum_up(("week", "device_id"), wanted),
+            "kernels": sorted(kernels, key=lambda one: -(one["error"] or 0.0)),
+            "observed": [one.as_it_was for one in observed],  # the last ones, newest first
+        }
 
     return await asyncio.to_thread(read)
 
 
-async def _find_validation(service: Service, wanted: str) -> Validation | None:
-    """Read the validation that is asked for, or the newest one."""
+def _make_pictures(found: Mapping[str, Any]) -> dict[str, Figure]:
+    """Make the pictures of what `_look` has found by the names that their addresses have."""
+    observed: Sequence[AnswerRecord] = found["observed"]
+    pictures: list[Figure] = []
+    if observed:
+        launches = _group(observed, lambda one: Point(
+            x=one.measured_s or 0.0, y=one.seconds, low=one.low, high=one.high,
+            label=one.kernel, link=link_kernel(one.kernel),
+        ))  # fmt: skip
+        pictures.append(Figure(
+            name="launches", title="Answers over measured times",
+            caption="Each answer that was observed, with its interval, which should hold the "
+            "middle line. A click on a point leads to its kernel.",
+            charts=(chart_predictions(launches),), heights=(4.6,),
+        ))  # fmt: skip
+        # Callers may report anything: an axis has to end somewhere.
+        drift = _group(observed, lambda one: Point(
+            x=(one.observed_at or one.at).timestamp(),
+            y=min(max(one.seconds / (one.measured_s or 1.0), 1e-6), 1e6),
+            label=one.kernel, link=link_kernel(one.kernel),
+        ))  # fmt: skip
+        moments = [at.x for one in drift for at in one.points]
+        equal = make_series("equal", (min(moments), max(moments)), (1.0, 1.0), "guide")
+        pictures.append(Figure(
+            name="drift", title="Answers over measured times, by when they were observed",
+            caption="Above the line answers were too long. Where points leave it for good, a "
+            "driver, a clock or the machine's work has changed.",
+            charts=(Chart(
+                x=Axis(title="observed", unit="moment"),
+                y=Axis(title="predicted over measured", unit="ratio", is_log=True),
+                series=(*drift, equal),
+            ),),
+            heights=(3.2,),
+        ))  # fmt: skip
+    if known := [one for one in found["kernels"] if one["observed"]][:_MOST_BARS]:
+        errors = {"mean error": [one["error"] for one in known]}
+        pictures.append(replace(
+            chart_mean_errors([one["kernel"] for one in known], errors, None),
+            name="kernels", title="Mean error of answers to each kernel, worst first",
+            caption=f"At most {_MOST_BARS} kernels.",
+        ))  # fmt: skip
+    weeks: dict[str, list[Point]] = {}
+    for row in reversed(found["by_week"]):
+        if row["observed"]:
+            label = f"{row['observed']} observed"
+            point = Point(x=row["week"].timestamp(), y=row["error"], label=label)
+            weeks.setdefault(row["device_id"], []).append(point)
+    if weeks:
+        pictures.append(Figure(
+            name="weeks", title="Mean error of answers that were observed, by week and device",
+            caption="A point per week; what was answered then, and observed since.",
+            charts=(Chart(
+                x=Axis(title="week", unit="moment"),
+                y=Axis(title="mean error", unit="share"),
+                series=tuple(
+                    Series(name=name, points=points, kind="line") for name, points in weeks.items()
+                ),
+            ),),
+        ))  # fmt: skip
+    return {one.name: one for one in pictures}
+
+
+async def _find_validation(
+    service: Service, wanted: str
+) -> tuple[str, str, Mapping[str, Figure]] | None:
+    """Read the validation that is asked for, or the newest: its job, HTML, and figures by name."""
     jobs = service.state.jobs
     if wanted:
         job = await asyncio.to_thread(jobs.find, wanted)
@@ -231,16 +206,17 @@ async def _find_validation(service: Service, wanted: str) -> Validation | None:
         if not found:
             return None
         job = found[0]
-    return await run_in_thread(_present, job.id, job.result)
+    result = job.result
 
+    def present() -> tuple[str, str, Mapping[str, Figure]]:
+        from kernelcast.reports.accuracy import read_report
+        from kernelcast.reports.validation import present_validation
 
-def _present(job: str, result: Mapping[str, Any]) -> Validation:
-    from kernelcast.reports.accuracy.judging import read_report
-    from kernelcast.reports.validation import present_validation
+        pictures: dict[str, Figure] = {}
+        parts = _take_out(present_validation(read_report(result)), pictures)
+        return job.id, make_html(*parts, level=3), pictures
 
-    pictures: dict[str, Figure] = {}
-    parts = _take_out(present_validation(read_report(result)), pictures)
-    return Validation(job=job, text=make_html(*parts, level=3), pictures=pictures)
+    return await run_in_thread(present)
 
 
 def _take_out(parts: Iterable[Part], pictures: dict[str, Figure]) -> list[Part]:
@@ -260,44 +236,35 @@ def _take_out(parts: Iterable[Part], pictures: dict[str, Figure]) -> list[Part]:
 @router.get("/accuracy/models")
 async def show_models(request: Request, service: OurService, _: PageReader) -> Response:
     """Show the models in use with the devices that each serves, and the versions trained here."""
-    registry = service.settings.registry
-    used, failures = await run_in_thread(list_used, registry)
-    known, more = await run_in_thread(_list_known, registry)
+    used, known, failures = await run_in_thread(read_models, service.settings.registry)
     found, failure = await service.devices.find()
     devices = sorted(one.id for one in found)
+    # A model serves the device that its name ends in, or all where it names none.
+    served = [
+        (one, [device for device in devices if one.name.partition("/")[2] in {"", device}])
+        for one in used
+    ]
     values = {
-        "used": [(one, find_served(one.name, devices)) for one in used],
-        "unserved": [
-            one
-            for one in devices
-            if not any(one in find_served(each.name, devices) for each in used)
-        ],
+        "used": served,
+        "unserved": [one for one in devices if not any(one in own for _, own in served)],
         "known": known,
-        "failures": [*failures, *more, *filter(None, [failure])],
+        "failures": [*failures, *filter(None, [failure])],
     }
     return render(request, "accuracy/models.html", values)
 
 
-def find_served(model: str, devices: Sequence[str]) -> list[str]:
-    """Find the devices that a model serves: that of its name, or all where it names none."""
-    _, mark, device = model.partition("/")
-    return [one for one in devices if not mark or one == device]
-
-
-def list_used(registry: str | None) -> "tuple[tuple[UsedModel, ...], list[str]]":
-    """List the models in use, and what cannot be read."""
-    from kernelcast.reports.accuracy.judging import list_used_models
-
-    try:
-        return list_used_models(registry), []
-    except InputError as error:
-        return (), [message_of(error)]
-
-
-def _list_known(registry: str | None) -> "tuple[tuple[ModelVersions, ...], list[str]]":
+def read_models(
+    registry: str | None,
+) -> "tuple[Sequence[UsedModel], Sequence[ModelVersions], list[str]]":
+    """Read the models in use and those of the registry, and say what cannot be read."""
+    from kernelcast.reports.accuracy import list_used_models
     from kernelcast.training.registry import open_registry
 
+    used: Sequence[UsedModel] = ()
+    known: Sequence[ModelVersions] = ()
     try:
-        return open_registry(registry).list_models(), []
+        known = open_registry(registry).list_models()
+        used = list_used_models(registry)
     except InputError as error:
-        return (), [message_of(error)]
+        return used, known, [message_of(error)]
+    return used, known, []

@@ -33,7 +33,7 @@ from kernelcast.service.routes.jobs import find_job
 from kernelcast.service.service import Service
 
 if TYPE_CHECKING:  # what reads models takes long to import
-    from kernelcast.reports.accuracy.judging import (
+    from kernelcast.reports.accuracy import (
         Comparison,
         DeviceComparison,
         ExplainedError,
@@ -79,7 +79,7 @@ class ComparingView:
 @cached(LRUCache(8), key=lambda job, chosen: (job.id, chosen), lock=Lock())
 def make_view(job: JobRecord, chosen: Choice) -> ComparingView:
     """Read the result of a job, which never changes: pictures ask again, and resampling is long."""
-    from kernelcast.reports.accuracy.judging import (
+    from kernelcast.reports.accuracy import (
         compare_validated,
         find_ablation,
         read_comparison,
@@ -396,6 +396,6 @@ async def _look(
 
 def _list_choices() -> dict[str, Any]:
     """Give the models that may be compared, and those of an ablation."""
-    from kernelcast.reports.accuracy.judging import ABLATION, list_models
+    from kernelcast.reports.accuracy import ABLATION, list_models
 
     return {"known_models": list_models(), "ablation_models": ABLATION}

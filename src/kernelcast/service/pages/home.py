@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from kernelcast.launches.data_store import Selection
 from kernelcast.service.dependencies import OurService
-from kernelcast.service.pages.accuracy import list_used
+from kernelcast.service.pages.accuracy import read_models
 from kernelcast.service.pages.dependencies import PageAdmin, PageReader
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.routes.devices import list_calibrated
@@ -35,7 +35,7 @@ async def show_home(request: Request, service: OurService, _: PageReader) -> Res
     """Show how the service is, what it did last, and what to do next."""
     await service.answers.flush()
     devices, failure = await _list_devices(service)
-    used, _failures = await run_in_thread(list_used, service.settings.registry)
+    used, *_failures = await run_in_thread(read_models, service.settings.registry)
     answered = await asyncio.to_thread(
         lambda: service.state.answers.find(AnswerFilter(), most=_MOST_ANSWERS)
     )

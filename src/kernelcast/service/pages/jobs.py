@@ -162,7 +162,7 @@ async def _render_list(
     form: Form,
     error: Exception | None = None,
 ) -> Response:
-    from kernelcast.reports.accuracy.judging import RIVALS, list_models
+    from kernelcast.reports.accuracy import RIVALS, list_models
 
     devices, _ = await service.devices.find()  # what needs none can be started all the same
     values = {

@@ -46,7 +46,7 @@ from kernelcast.service.service import Service
 from kernelcast.service_state import AnswerFilter, AnswerRecord
 
 if TYPE_CHECKING:  # what reads models takes long to import
-    from kernelcast.reports.accuracy.held_launches import HeldLaunch
+    from kernelcast.reports.accuracy import HeldLaunch
 
 router = APIRouter(route_class=PageRoute)
 _LOOKED_AT: Final = 2000
@@ -162,13 +162,31 @@ async def read_entries(
         records = await asyncio.to_thread(
             lambda: service.state.answers.find(answers, most=most + 1, before=before)
         )
-        found += map(_of_answer, records)
+        found += (
+            Entry(
+                when=one.at, kernel=one.kernel, device_id=one.device_id,
+                size=write_size(one.global_size), what=one.tier, is_estimate=True, predicted=one,
+                measured_s=one.measured_s, cursor=str(one.id),
+            )
+            for one in records
+        )  # fmt: skip
     if observations is not None:
         after = read_cursor(places["observation"]) if places["observation"] else None
-        rows, _ = await service.observing.list(
-            observations, most=most + 1, after=after, global_size=chosen.sizes
-        )
-        found += map(_of_observation, rows)
+        rows: Sequence[Mapping[str, Any]] = (
+            await service.observing.list(
+                observations, most=most + 1, after=after, global_size=chosen.sizes
+            )
+        )[0]
+        for row in rows:
+            told = row["measured_at"]
+            when = None if told is None else datetime.fromisoformat(told)
+            place = (None if when is None else round(when.timestamp() * 1e6), str(row["key"]))
+            found.append(Entry(
+                when=when, kernel=row["kernel"], device_id=row["device_id"],
+                size=write_size(row["global_size"]), what=row["origin"], is_estimate=False,
+                measured_s=row["seconds"], flags=tuple(row["flags"]), key=str(row["key"]),
+                cursor=write_cursor(place),
+            ))  # fmt: skip
     oldest = datetime.min.replace(tzinfo=UTC)
     found.sort(key=lambda one: one.when or oldest, reverse=True)
     shown = found[:most]
@@ -178,58 +196,24 @@ async def read_entries(
     return shown, more
 
 
-def _of_answer(one: AnswerRecord) -> Entry:
-    return Entry(
-        when=one.at, kernel=one.kernel, device_id=one.device_id, size=write_size(one.global_size),
-        what=one.tier, is_estimate=True, predicted=one, measured_s=one.measured_s,
-        cursor=str(one.id),
-    )  # fmt: skip
-
-
-def _of_observation(row: Mapping[str, Any]) -> Entry:
-    when = None if row["measured_at"] is None else datetime.fromisoformat(row["measured_at"])
-    place = (None if when is None else round(when.timestamp() * 1e6), str(row["key"]))
-    return Entry(
-        when=when, kernel=row["kernel"], device_id=row["device_id"],
-        size=write_size(row["global_size"]), what=row["origin"], is_estimate=False,
-        measured_s=row["seconds"], flags=tuple(row["flags"]), key=str(row["key"]),
-        cursor=write_cursor(place),
-    )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """A problem's newest estimate on each device."""
-
-    problem: AnswerRecord
-    by_device: Mapping[str, AnswerRecord]
-
-    @property
-    def fastest(self) -> AnswerRecord:
-        """The shortest time."""
-        return min(self.by_device.values(), key=lambda one: one.seconds)
-
-    def judge(self, device_id: str) -> str:
-        """Say whether a device is the fastest, or cannot be told apart from it."""
-        one, fastest = self.by_device[device_id], self.fastest
-        overlaps = one.low <= fastest.high
-        if one is fastest:
-            rivals = [each for each in self.by_device if each != device_id]
-            return "fastest" if all(self.judge(each) == "" for each in rivals) else "shortest"
-        return "cannot be told apart" if overlaps else ""
-
-
-def place_problems(answers: Sequence[AnswerRecord]) -> list[Placed]:
-    """Sort answers, newest first, by problem and device."""
+def place_problems(
+    answers: Sequence[AnswerRecord],
+) -> list[dict[str, tuple[AnswerRecord, str]]]:
+    """Sort answers, newest first, by problem and device, each with a word on how it compares."""
     found: dict[str, dict[str, AnswerRecord]] = {}
     for one in answers:
         found.setdefault(one.problem_digest, {}).setdefault(one.device_id, one.as_it_was)
-    placed = (
-        Placed(problem=next(iter(own.values())), by_device=own)
-        for own in found.values()
-        if len(own) > 1
-    )
-    return list(islice(placed, 40))
+    placed = []
+    for own in islice((one for one in found.values() if len(one) > 1), 40):
+        fastest = min(own.values(), key=lambda one: one.seconds)
+        words = {
+            device: "cannot be told apart" if one.low <= fastest.high else ""
+            for device, one in own.items()
+            if one is not fastest
+        }
+        words[fastest.device_id] = "shortest" if any(words.values()) else "fastest"
+        placed.append({device: (one, words[device]) for device, one in own.items()})
+    return placed
 
 
 @router.get("/kernels")
@@ -261,7 +245,7 @@ async def show_placements(
     wanted = AnswerFilter(devices=(device,) if device else ())
     answers = await asyncio.to_thread(lambda: service.state.answers.find(wanted, most=_LOOKED_AT))
     placed = place_problems(answers)
-    devices = sorted({one for each in placed for one in each.by_device})
+    devices = sorted({one for each in placed for one in each})
     return render(request, "kernels/devices.html", {"placed": placed, "devices": devices})
 
 
@@ -321,74 +305,11 @@ def _read_reason(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class KernelView:
-    """What is known of a kernel."""
-
-    kernel: str
-    launches: "tuple[HeldLaunch, ...]"
-    answers: Sequence[AnswerRecord]
-    """That were observed."""
-
-    @property
-    def pictures(self) -> Mapping[str, Figure]:
-        """Pictures by name."""
-        found = {}
-        series: dict[str, list[Point]] = {}
-        for one in self.answers:
-            point = Point(
-                x=one.measured_s or 0.0, y=one.seconds, low=one.low, high=one.high,
-                label=write_size(one.global_size),
-            )  # fmt: skip
-            series.setdefault(f"answers by {one.tier} on {one.device_id}", []).append(point)
-        for held in self.launches:
-            label = write_size(held.global_size)
-            if held.linear_s is not None:
-                point = Point(x=held.seconds, y=held.linear_s, label=label)
-                series.setdefault(f"samples on {held.device_id}", []).append(point)
-            if held.remembered is not None:
-                answer = held.remembered.answer
-                point = Point(
-                    x=held.remembered.measured_s, y=answer.seconds, low=answer.low,
-                    high=answer.high, label=label,
-                )  # fmt: skip
-                series.setdefault(f"observations on {held.device_id}", []).append(point)
-        if series:
-            groups = [Series(name=name, points=points) for name, points in series.items()]
-            found["predicted"] = Figure(
-                name="predicted",
-                title=f"Predicted over measured times of {self.kernel}",
-                caption="Answers that were observed; what samples said, and what observations "
-                "before the newest one said of it.",
-                charts=(chart_predictions(groups, has_bounds=False),),
-            )
-        lines = [
-            make_series(
-                f"{write_size(held.global_size)}, {held.device_id}",
-                [when.timestamp() for when, _ in held.times],
-                [clip_seconds(seconds) for _, seconds in held.times], "line",
-            )
-            for held in self.launches if held.times
-        ]  # fmt: skip
-        if lines:
-            found["history"] = Figure(
-                name="history",
-                title=f"Measured times of {self.kernel}",
-                caption=f"The newest times of each launch, of at most {_MOST_HISTORIES} launches.",
-                charts=(Chart(
-                    x=Axis(title="measured", unit="moment"),
-                    y=Axis(title="time", unit="s", is_log=True),
-                    series=tuple(lines[:_MOST_HISTORIES]),
-                ),),
-            )  # fmt: skip
-        return found
-
-
 @router.get("/kernels/of")
 async def show_kernel(request: Request, service: OurService, _: PageReader, name: Name) -> Response:
     """Show everything about a kernel: sizes, devices, predictions, history, the last answer."""
     entries, more = await read_entries(service, Filters(kernel=name), "", most=20)
-    view = await run_in_thread(_look, service, name)
+    launches, pictures = await run_in_thread(_look, service, name)
     if not entries:
         refuse_unknown("kernel among the launches that were observed or asked for", name)
     bare = name.rpartition("/")[2]
@@ -398,12 +319,13 @@ async def show_kernel(request: Request, service: OurService, _: PageReader, name
     )
     evidence = None if newest is None else describe_explanation(newest.to_dict())
     values = {
-        "view": view,
+        "kernel": name,
+        "launches": launches,
         "sums": sums,
         "entries": entries,
         "more": more,
         "evidence": evidence,
-        "pictures": link_all(view.pictures, "/kernels/of", urlencode({"name": name})),
+        "pictures": link_all(pictures, "/kernels/of", urlencode({"name": name})),
     }
     return render(request, "kernels/kernel.html", values)
 
@@ -414,16 +336,62 @@ async def show_picture(
     theme: Theme = "light",
 ) -> Response:  # fmt: skip
     """Draw one of a kernel's pictures, or write its numbers."""
-    view = await run_in_thread(_look, service, name)
-    return await respond(view.pictures, picture, ending, theme)
+    pictures = (await run_in_thread(_look, service, name))[1]
+    return await respond(pictures, picture, ending, theme)
 
 
-def _look(service: Service, kernel: str) -> KernelView:
-    from kernelcast.reports.accuracy.held_launches import read_kernel_launches
+def _look(service: Service, kernel: str) -> "tuple[Sequence[HeldLaunch], dict[str, Figure]]":
+    """Read the launches of a kernel, and make its pictures by name."""
+    from kernelcast.reports.accuracy import read_kernel_launches
 
+    launches = read_kernel_launches(service.observing.store, kernel)
     observed = AnswerFilter(kernels=(kernel.rpartition("/")[2],), is_observed=True)
-    return KernelView(
-        kernel=kernel,
-        launches=read_kernel_launches(service.observing.store, kernel),
-        answers=[one.as_it_was for one in service.state.answers.find(observed, most=_LOOKED_AT)],
-    )
+    answers = [one.as_it_was for one in service.state.answers.find(observed, most=_LOOKED_AT)]
+    found: dict[str, Figure] = {}
+    series: dict[str, list[Point]] = {}
+    for one in answers:
+        point = Point(
+            x=one.measured_s or 0.0, y=one.seconds, low=one.low, high=one.high,
+            label=write_size(one.global_size),
+        )  # fmt: skip
+        series.setdefault(f"answers by {one.tier} on {one.device_id}", []).append(point)
+    for held in launches:
+        label = write_size(held.global_size)
+        if held.linear_s is not None:
+            point = Point(x=held.seconds, y=held.linear_s, label=label)
+            series.setdefault(f"samples on {held.device_id}", []).append(point)
+        if held.remembered is not None:
+            answer, measured_s = held.remembered
+            point = Point(
+                x=measured_s, y=answer.seconds, low=answer.low, high=answer.high, label=label
+            )
+            series.setdefault(f"observations on {held.device_id}", []).append(point)
+    if series:
+        groups = [Series(name=name, points=points) for name, points in series.items()]
+        found["predicted"] = Figure(
+            name="predicted",
+            title=f"Predicted over measured times of {kernel}",
+            caption="Answers that were observed; what samples said, and what observations "
+            "before the newest one said of it.",
+            charts=(chart_predictions(groups, has_bounds=False),),
+        )
+    lines = [
+        make_series(
+            f"{write_size(held.global_size)}, {held.device_id}",
+            [when.timestamp() for when, _ in held.times],
+            [clip_seconds(seconds) for _, seconds in held.times], "line",
+        )
+        for held in launches if held.times
+    ]  # fmt: skip
+    if lines:
+        found["history"] = Figure(
+            name="history",
+            title=f"Measured times of {kernel}",
+            caption=f"The newest times of each launch, of at most {_MOST_HISTORIES} launches.",
+            charts=(Chart(
+                x=Axis(title="measured", unit="moment"),
+                y=Axis(title="time", unit="s", is_log=True),
+                series=tuple(lines[:_MOST_HISTORIES]),
+            ),),
+        )  # fmt: skip
+    return launches, found

@@ -67,7 +67,7 @@ class ActivateRequest(Strict):
 @router.get("/models")
 async def list_models(service: OurService, _: Reader) -> ModelsOut:
     """List the models of the registry, and those in use."""
-    from kernelcast.reports.accuracy.judging import list_used_models
+    from kernelcast.reports.accuracy import list_used_models
 
     registry = service.settings.registry
     found = await asyncio.to_thread(open_registry(registry).list_models)

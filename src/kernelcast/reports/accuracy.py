@@ -1,20 +1,33 @@
-"""Launches that a store holds, each once, beside what is known to have been predicted of them.
+"""What pages tell of accuracy: launches beside their predictions, models in use, results of jobs.
 
 Two predictions need no model: the linear model's, which is stored with the samples, and the one
 that observations of the same launch gave just before its newest one, as the tier ``history``
 answers. A launch that was observed 100,000 times counts as one that was observed twice does.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 from typing import Any, Final
 
+from kernelcast.models.persistence import ModelRegistry
+from kernelcast.models.time_models import ABLATION, HYBRID, RIVALS, list_models
+from kernelcast.models.validation.comparison import (
+    Comparison,
+    DeviceComparison,
+    ExplainedError,
+    compare_validated,
+    comparison_from_json,
+)
+from kernelcast.models.validation.report import ValidationReport, report_from_json
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
+from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.estimates import Interval
 from kernelcast.records.observation import ObservationFlag, Origin
+from kernelcast.training.registry import choose_registry
 from kernelcast.training_data.store import Selection, Store
 from kernelcast.training_data.store.launches import (
     find_newest_samples,
@@ -25,6 +38,24 @@ from kernelcast.training_data.store.launches import (
 )
 from kernelcast.training_data.store.schema import load_time
 
+# The service asks no room below the predictor: what it shows of models comes from here.
+__all__ = [
+    "ABLATION",
+    "RIVALS",
+    "Comparison",
+    "DeviceComparison",
+    "ExplainedError",
+    "HeldLaunch",
+    "UsedModel",
+    "ValidationReport",
+    "compare_validated",
+    "find_ablation",
+    "list_models",
+    "list_used_models",
+    "read_comparison",
+    "read_kernel_launches",
+    "read_report",
+]
 # A first launch holds compilation, a busy machine's times hold other people's work; imported rows
 # are of other machines.
 _JUDGED: Final = Selection(
@@ -36,19 +67,9 @@ _JUDGED: Final = Selection(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
-    """What observations of a launch gave just before its newest one."""
-
-    answer: Interval
-    measured_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HeldLaunch:
     """A launch and what its newest observations say."""
 
-    kernel: str
-    """``suite/application/kernel``, as far as they are known."""
     device_id: str
     global_size: tuple[int, ...] | None
     observations: int
@@ -63,25 +84,22 @@ class HeldLaunch:
     """The linear model's time from the newest samples, in seconds."""
     times: Sequence[tuple[datetime, float]]
     """When its newest observations took how many seconds, oldest of them first."""
-    remembered: Remembered | None
-    """What history is worth here; None of a launch that was observed once."""
+    remembered: tuple[Interval, float] | None
+    """What observations gave just before the newest one, and its time; None of a single one."""
     shifted_at: datetime | None
     """When it became certain that the launch takes another time than before."""
 
 
 def read_kernel_launches(store: Store, kernel: str) -> tuple[HeldLaunch, ...]:
-    """Read the launches of a kernel, that were measured last first; it is named as they name it."""
-    name = kernel.rpartition("/")[2]
-    # Those that were measured last are looked at.
-    found = _read(store, list_newest(store, _JUDGED, kernel=name, most=1000))
-    return tuple(one for one in found if one.kernel == kernel)
-
-
-def _read(store: Store, rows: Sequence[Any]) -> list[HeldLaunch]:
-    """Read launches, in the order of their rows; those without observations that count are out."""
-    keys = [one.launch_key for one in rows]
+    """Read the launches of a ``suite/application/kernel``, those that were measured last first."""
+    rows = list_newest(store, _JUDGED, kernel=kernel.rpartition("/")[2], most=1000)
+    names = {
+        one.launch_key: "/".join(filter(None, (one.suite, one.application, one.kernel)))
+        for one in rows
+    }
+    keys = [key for key, name in names.items() if name == kernel]
     if not keys:
-        return []
+        return ()
     sums = {one.launch_key: one for one in sum_up_launches(store, keys, _JUDGED)}
     samples = {one.launch_key: one.linear_s for one in find_newest_samples(store, keys, _JUDGED)}
     # The history of each launch is drawn of its newest times.
@@ -91,14 +109,13 @@ def _read(store: Store, rows: Sequence[Any]) -> list[HeldLaunch]:
     found = []
     for launch in rows:
         key = launch.launch_key
-        if key not in sums or key not in times:
+        if key not in sums or key not in times:  # no observation of it counts
             continue
         held, linear_s = sums[key], samples.get(key) or 0.0
         # The newest one is answered from those before. 1,000 launches take 0.25 s so, and a lasting
         # shift is seen after three to six.
         remembered, shifted_at = _replay(times[key][-12:])
         found.append(HeldLaunch(
-            kernel="/".join(filter(None, (launch.suite, launch.application, launch.kernel))),
             device_id=launch.device_id,
             global_size=sizes.get(key),
             observations=held.observations,
@@ -113,17 +130,64 @@ def _read(store: Store, rows: Sequence[Any]) -> list[HeldLaunch]:
             remembered=remembered,
             shifted_at=shifted_at,
         ))  # fmt: skip
-    return found
+    return tuple(found)
 
 
-def _replay(rows: Sequence[Any]) -> tuple[Remembered | None, datetime | None]:
+def _replay(rows: Sequence[Any]) -> tuple[tuple[Interval, float] | None, datetime | None]:
     """Answer the newest observation of a launch from those before it; tell when times shifted."""
     history, remembered, shifted_at = LaunchHistory(), None, None
     for place, one in enumerate(rows, 1):
         when = load_time(one.measured_at_us)
         if place == len(rows) and (answer := history.answer(DEFAULT_COVERAGE)) is not None:
-            remembered = Remembered(answer=answer, measured_s=one.seconds)
+            remembered = (answer, one.seconds)
         noise = one.noise if one.run_count > 1 else None
         if history.add(Seen(seconds=one.seconds, noise=noise, when=when)).has_shifted:
             shifted_at = when
     return remembered, shifted_at
+
+
+def read_report(content: Mapping[str, Any]) -> ValidationReport:
+    """Read the result of a validation."""
+    return report_from_json(json.dumps(content))
+
+
+def read_comparison(content: Mapping[str, Any]) -> Comparison:
+    """Read the result of a comparison."""
+    return comparison_from_json(json.dumps(content))
+
+
+def find_ablation(report: ValidationReport, device: str) -> list[tuple[str, DeviceComparison]]:
+    """Compare the hybrid without each feature group that was left out with the whole one."""
+    if HYBRID not in report.models:
+        return []
+    without = f"{HYBRID}_without_"
+    found = [
+        (name.removeprefix(without), one)
+        for name in report.models
+        if name.startswith(without)
+        for one in compare_validated(report, HYBRID, name).devices
+        if one.device == device and one.difference is not None
+    ]
+    return sorted(found, key=lambda one: -(one[1].difference or 0.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedModel:
+    """A model that estimates may use."""
+
+    name: str
+    """``model/device``, or the model alone where it serves all devices."""
+    version: str
+    """The one in use."""
+    is_shipped: bool
+    """Whether it came with the package."""
+
+
+def list_used_models(registry: str | None = None) -> tuple[UsedModel, ...]:
+    """List the models in use: those of the registry, then those shipped that it does not have."""
+    found: dict[str, UsedModel] = {}
+    for place, is_shipped in ((choose_registry(registry), False), (find_shipped(), True)):
+        for one in ModelRegistry(url=place).list_models():
+            if one.used is not None and one.name not in found:
+                found[one.name] = UsedModel(name=one.name, version=one.used, is_shipped=is_shipped)
+    return tuple(found.values())

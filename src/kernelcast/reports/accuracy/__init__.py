@@ -1,1 +1,0 @@
-"""What was predicted beside what was measured, gathered for people to look at."""
