@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 import pytest
 
+from kernelcast.calibration.calibration import measure_benchmark
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import BrokenDeviceError, NoDeviceError
 from kernelcast.sampling.discovery import INSTALL_HINT, choose_device, find_devices
 from kernelcast.sampling.microbenchmarks import instructions
 from kernelcast.sampling.microbenchmarks.bench import FEWEST_REPEATS, Bench, BenchmarkResult, Effort
-from kernelcast.sampling.microbenchmarks.suite import Benchmark
 from kernelcast.sampling.session import DeviceSession, open_session
 
 BenchmarkRunner: TypeAlias = Callable[..., BenchmarkResult]
@@ -122,11 +122,11 @@ def run_benchmark() -> BenchmarkRunner:
 
     def run(
         session: DeviceSession,
-        benchmark: Benchmark,
+        name: str,
         until: Callable[[BenchmarkResult], bool] = lambda _: True,
     ) -> BenchmarkResult:
         device_id = session.description.id
-        key = (device_id, benchmark.name)
+        key = (device_id, name)
         for _ in range(_MOST_RUNS):
             if key in results and until(results[key]):
                 break
@@ -134,7 +134,7 @@ def run_benchmark() -> BenchmarkRunner:
                 bench = benches.setdefault(device_id, Bench(session, Effort.QUICK))
                 if not _IS_FULL:
                     _shorten(bench, changes)
-                results[key] = benchmark.run(bench)
+                results[key] = measure_benchmark(bench, name)
         return results[key]
 
     return run

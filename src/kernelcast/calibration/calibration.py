@@ -2,9 +2,10 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,14 +31,39 @@ from kernelcast.records.machine import (
 )
 from kernelcast.records.private_files import write_private
 from kernelcast.sampling.discovery import choose_device, find_devices
+from kernelcast.sampling.microbenchmarks import caches, loops, streams
 from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult, Effort
-from kernelcast.sampling.microbenchmarks.suite import suite
+from kernelcast.sampling.microbenchmarks.instructions import INSTRUCTIONS as KINDS
+from kernelcast.sampling.microbenchmarks.instructions import measure_instruction
 from kernelcast.sampling.session import open_session
 from kernelcast.workers import Task, run_isolated
 
 Facts = TypeVar("Facts", InstructionFacts, CacheFacts, MemoryFacts)
 Record = TypeVar("Record", InstructionFacts, CacheFacts, MemoryFacts, MachineDescription)
 
+Measure = Callable[[Bench, BenchmarkResult], None]
+"""Measures on a bench; a number that cannot be vouched for goes into `not_obtained`."""
+SUITE: Mapping[str, tuple[str, Measure]] = {
+    **{
+        f"instructions-{kind.name}": (
+            f"occupancy roofline, peak and latencies of {kind.name}",
+            partial(measure_instruction, kind=kind),
+        )
+        for kind in KINDS
+    },
+    "clock": ("clock, by instructions or by the device's cycles", loops.measure_clock),
+    "divergence": ("branches that neighbours do not share", loops.measure_divergence),
+    "atomics": ("atomic additions", loops.measure_atomics),
+    "barrier": ("barriers", loops.measure_barriers),
+    "dispatch": ("starting work-groups", loops.measure_dispatch),
+    "launch": ("launching kernels", loops.measure_launch),
+    "caches": ("cache sizes, latencies and bandwidths", caches.measure_caches),
+    "latency": ("local, constant and private memory", caches.measure_spaces),
+    "gathers": ("loads at unrelated addresses", loops.measure_gathers),
+    "bandwidth": ("global memory, loads and copies", streams.measure_bandwidth),
+    "transfers": ("between host and device", streams.measure_transfers),
+}
+"""Titles of all microbenchmarks and what runs them, by their stable names, in their order."""
 # A number of a higher rank is kept when one of a lower rank arrives later.
 _RANKS = {
     TraitSource.ASSUMED: 0,
@@ -51,7 +77,17 @@ _RANKS = {
 def merge_machines(known: MachineDescription, added: MachineDescription) -> MachineDescription:
     """Add what a second description says to a first."""
     joined = _merge_fields(known, added, skip=("id", "name", "kind", "platform", "driver"))
-    obtained = {*_list_obtained(added)}
+    # The names under which a microbenchmark would list what is there now as missing.
+    obtained = {*added.costs, *(curve.name for curve in added.curves)}
+    for instruction in added.instructions:
+        obtained |= {instruction.name, f"instructions/{instruction.name}"}
+        if instruction.peak_per_s is not None:
+            obtained.add(f"peak/{instruction.name}")
+    for section, facts in (("caches", added.caches), ("memories", added.memories)):
+        for fact in facts:
+            name = fact.name if isinstance(fact, CacheFacts) else fact.space
+            told = (member.name for member in fields(fact) if getattr(fact, member.name))
+            obtained |= {name, f"{section}/{name}"} | {f"{section}/{name}/{one}" for one in told}
     missing = {name: why for name, why in known.not_obtained.items() if name not in obtained}
     return replace(
         joined,
@@ -99,22 +135,6 @@ def _is_at_least_as_good(new: object, old: object) -> bool:
     if not (isinstance(new, Trait) and isinstance(old, Trait)):
         return True
     return _RANKS[new.source] >= _RANKS[old.source]
-
-
-def _list_obtained(machine: MachineDescription) -> Iterator[str]:
-    """List the names under which a microbenchmark would list what is there as missing."""
-    yield from machine.costs
-    yield from (curve.name for curve in machine.curves)
-    for instruction in machine.instructions:
-        yield from (instruction.name, f"instructions/{instruction.name}")
-        if instruction.peak_per_s is not None:
-            yield f"peak/{instruction.name}"
-    for section, facts in (("caches", machine.caches), ("memories", machine.memories)):
-        for fact in facts:
-            name = fact.name if isinstance(fact, CacheFacts) else fact.space
-            yield from (name, f"{section}/{name}")
-            told = (member.name for member in fields(fact) if getattr(fact, member.name))
-            yield from (f"{section}/{name}/{member}" for member in told)
 
 
 class _Kept:
@@ -193,10 +213,16 @@ def run_benchmark(task: BenchmarkTask, report: Callable[[str], None]) -> Benchma
     """Run one microbenchmark on one device."""
     report("opening the device")
     session = open_session(*choose_device(task.device_id, find_devices()))
-    benchmark = next(one for one in suite() if one.name == task.name)
     report("measuring")
     with session.lock:
-        return benchmark.run(Bench(session, task.effort))
+        return measure_benchmark(Bench(session, task.effort), task.name)
+
+
+def measure_benchmark(bench: Bench, name: str) -> BenchmarkResult:
+    result = BenchmarkResult(name=name)
+    _, measure = SUITE[name]
+    measure(bench, result)
+    return result
 
 
 __all__ = [
@@ -259,7 +285,7 @@ class Calibration:
 
 def list_benchmarks() -> dict[str, str]:
     """Give each microbenchmark's title by its name, in the order in which they run."""
-    return {one.name: one.title for one in suite()}
+    return {name: title for name, (title, _) in SUITE.items()}
 
 
 def calibrate_device(

@@ -34,7 +34,6 @@ from kernelcast.records.machine import (
     MemoryFacts,
 )
 from kernelcast.sampling.microbenchmarks.bench import BenchmarkResult
-from kernelcast.sampling.microbenchmarks.suite import Benchmark
 from kernelcast.workers import Task
 from support.builders import make_description
 
@@ -76,10 +75,6 @@ RESULTS = {
 }
 
 
-def _run_nothing(_: object) -> BenchmarkResult:
-    raise NotImplementedError
-
-
 @dataclass
 class FakeSuite:
     """Two tiny microbenchmarks that do what the test says."""
@@ -88,13 +83,6 @@ class FakeSuite:
         default_factory=lambda: dict[str, BenchmarkResult | BaseException](RESULTS)
     )
     asked: list[str] = field(default_factory=list)
-
-    def suite(self) -> tuple[Benchmark, ...]:
-        """Stand in for the real suite."""
-        return tuple(
-            Benchmark(name=name, title=f"title of {name}", run=_run_nothing)
-            for name in self.outcomes
-        )
 
     def run_isolated(
         self,
@@ -119,9 +107,22 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSuite:
     """Put the fake suite in place of the real one, and data into a folder of the test."""
     fake = FakeSuite()
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "data"))
-    monkeypatch.setattr(calibration, "suite", fake.suite)
+    titles = {name: (f"title of {name}", None) for name in RESULTS}
+    monkeypatch.setattr(calibration, "SUITE", titles)
     monkeypatch.setattr(calibration, "run_isolated", fake.run_isolated)
     return fake
+
+
+NAMES = [*calibration.SUITE]
+
+
+def test_benchmarks_have_stable_names() -> None:
+    """`--only` and resuming go by the names."""
+    kinds = ["fp32", "fp32_fma", "int32", "fp64", "fp64_fma", "native_special", "special"]
+    assert [
+        *(f"instructions-{kind}" for kind in kinds), "clock", "divergence", "atomics", "barrier",
+        "dispatch", "launch", "caches", "latency", "gathers", "bandwidth", "transfers",
+    ] == NAMES  # fmt: skip
 
 
 def test_joins_what_the_benchmarks_found_and_writes_it() -> None:

@@ -23,17 +23,7 @@ from kernelcast.sampling.microbenchmarks.instructions import (
     plan_roofline,
 )
 from kernelcast.sampling.microbenchmarks.loops import infer_width, judge_clock
-from kernelcast.sampling.microbenchmarks.suite import suite
 from support.builders import make_description
-
-
-def test_benchmarks_have_stable_names() -> None:
-    """`--only` and resuming go by the names."""
-    kinds = ["fp32", "fp32_fma", "int32", "fp64", "fp64_fma", "native_special", "special"]
-    assert [one.name for one in suite()] == [
-        *(f"instructions-{kind}" for kind in kinds), "clock", "divergence", "atomics", "barrier",
-        "dispatch", "launch", "caches", "latency", "gathers", "bandwidth", "transfers",
-    ]  # fmt: skip
 
 
 @given(
