@@ -387,8 +387,8 @@ class Answers:
         if not policy.settings.uses_models:
             return False
         corrects = self.trained_models.find_evidence(device).model.correction is not None
-        return (policy.methods.uses(Tier.HYBRID) and corrects) or any(
-            self.trained_models.has(device.id, name) for name in policy.methods.models
+        return (policy.uses(Tier.HYBRID) and corrects) or any(
+            self.trained_models.has(device.id, name) for name in policy.models
         )
 
     def _weigh_samples(self, request: LaunchRequest, outcome: EstimateOutcome) -> Basis:
@@ -419,7 +419,7 @@ class Answers:
         estimate = replace(estimate, identity=identity, explanation=replace(told, notes=notes))
         absence = {} if learned_s else {Tier.HYBRID.value: learned.failure or learned.absence}
         return Basis(
-            estimate=add_models(self.trained_models, estimate, outcome, request.policy.methods),
+            estimate=add_models(self.trained_models, estimate, outcome, request.policy),
             pieces=tuple(pieces),
             evidence=evidence,
             learned=learned,
@@ -433,7 +433,7 @@ class Answers:
     ) -> Learned:
         """Ask the device's correction how it moves what samples say."""
         policy = request.policy
-        if not (policy.settings.uses_models and policy.methods.uses(Tier.HYBRID)):
+        if not (policy.settings.uses_models and policy.uses(Tier.HYBRID)):
             return Learned(absence=_NOT_ASKED)
         evidence = self.trained_models.find_evidence(request.device)
         if evidence.model.correction is None:
@@ -463,7 +463,7 @@ class Answers:
             return basis
         asks_static = (
             policy.settings.uses_models
-            and policy.methods.uses(Tier.LEARNED)
+            and policy.uses(Tier.LEARNED)
             and self.trained_models.has(device.id, STATIC_MODEL)
         )
         task = replace(request.ask_model(), wants_values=asks_static)
@@ -471,7 +471,7 @@ class Answers:
         if outcome.depends_on_contents is not None:
             kernel = self.memory.find_kernel(identity.kernel.digest, identity.device)
             kernel.depends_on_contents = outcome.depends_on_contents
-        is_wanted = policy.methods.uses(Tier.ANALYTIC)
+        is_wanted = policy.uses(Tier.ANALYTIC)
         found = outcome.analytic if is_wanted else None
         basis = self._describe(request, identity, found, outcome.notes)
         if asks_static:
@@ -548,7 +548,7 @@ class Answers:
         made: Estimate | None = None
         pieces: tuple[Piece, ...] = ()
         if known.sampled is None and (basis.pieces or sizes):
-            made, pieces = compose(basis, NOTHING, sizes, policy.methods)
+            made, pieces = compose(basis, NOTHING, sizes, policy)
             known.sampled = made
             expected = expect(made, by_clock=known.outcome is not None and known.outcome.by_clock)
             if made.identity is not None:
@@ -561,13 +561,13 @@ class Answers:
         if remembered.piece is None and not sizes and not basis.pieces:
             return None
         if made is None or remembered is not NOTHING:
-            made, pieces = compose(basis, remembered, sizes, policy.methods)
+            made, pieces = compose(basis, remembered, sizes, policy)
         known.pieces = pieces
         return made
 
 
 def _counts_history(policy: Policy) -> bool:
-    return policy.settings.uses_history and policy.methods.uses(Tier.HISTORY)
+    return policy.settings.uses_history and policy.uses(Tier.HISTORY)
 
 
 def is_open(known: KnownLaunch) -> bool:

@@ -109,27 +109,6 @@ class FastestLaunch:
         return f"{self.entry.device_id} ({'; '.join(notes)})"
 
 
-def add_costs(
-    problem: Problem,
-    estimate: Estimate,
-    accesses: Sequence[Access | None],
-    machine: MachineDescription | None,
-) -> LaunchEstimate:
-    to_device_s, from_device_s = estimate_transfers(problem, accesses, machine) or (None, None)
-    launch_s = estimate.launch_seconds
-    if launch_s is None and machine is not None and "launch_s" in machine.costs:
-        launch_s = machine.costs["launch_s"].value
-    return LaunchEstimate(
-        problem=problem.name,
-        device_id=estimate.device_id,
-        estimate=estimate,
-        compile_s=estimate.compile_seconds,
-        launch_s=launch_s,
-        to_device_s=to_device_s,
-        from_device_s=from_device_s,
-    )
-
-
 def estimate_transfers(
     problem: Problem, accesses: Sequence[Access | None], machine: MachineDescription | None
 ) -> tuple[float, float] | None:

@@ -19,7 +19,7 @@ from kernelcast.predictor.answering.launch_request import (
     refuse,
 )
 from kernelcast.predictor.answering.memory import Answer, Memory, SamplesStore
-from kernelcast.predictor.answering.policy import MethodChoice, Policy, TimeLimit
+from kernelcast.predictor.answering.policy import Policy, TimeLimit
 from kernelcast.predictor.answering.processes import Executor, ReportProgress, WarmProcesses
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.predictor.answers import Answers
@@ -27,9 +27,9 @@ from kernelcast.predictor.background import AskedLaunch, Asker, Refiner
 from kernelcast.predictor.launch_estimates import (
     FastestLaunch,
     LaunchEstimate,
-    add_costs,
     choose_fastest,
     compare_estimates,
+    estimate_transfers,
 )
 from kernelcast.predictor.observing import Observer
 from kernelcast.records.device import DeviceDescription
@@ -143,7 +143,7 @@ class Predictor:
         self._options = options = options or PredictorOptions()
         self._policy = Policy(
             settings=options.settings,
-            methods=MethodChoice(wanted=None if methods is None else frozenset(methods)),
+            methods=None if methods is None else frozenset(methods),
             timeout_s=options.timeout_s,
         )
         self._memory = Memory(store)
@@ -497,4 +497,17 @@ def _weigh(
     assert one.request is not None
     known = one.known
     accesses = known.outcome.accesses if known and known.outcome else ()
-    return add_costs(one.request.problem, estimate, accesses, find_machine(estimate.device_id))
+    problem, machine = one.request.problem, find_machine(estimate.device_id)
+    to_device_s, from_device_s = estimate_transfers(problem, accesses, machine) or (None, None)
+    launch_s = estimate.launch_seconds
+    if launch_s is None and machine is not None and "launch_s" in machine.costs:
+        launch_s = machine.costs["launch_s"].value
+    return LaunchEstimate(
+        problem=problem.name,
+        device_id=estimate.device_id,
+        estimate=estimate,
+        compile_s=estimate.compile_seconds,
+        launch_s=launch_s,
+        to_device_s=to_device_s,
+        from_device_s=from_device_s,
+    )

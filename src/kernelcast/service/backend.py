@@ -12,7 +12,7 @@ from kernelcast.launches.machines import machine_path
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.launch_history import LaunchHistory, update_doubts
 from kernelcast.predictor.answering.memory import Answer
-from kernelcast.predictor.answering.policy import MethodChoice, Policy
+from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.processes import (
     CallerProcesses,
     Executor,
@@ -66,7 +66,7 @@ class Backend:
         """
         policy = Policy(
             settings=replace(ask.settings, samples=False, within_s=None),
-            methods=MethodChoice(wanted=frozenset({Tier.HISTORY.value})),
+            methods=frozenset({Tier.HISTORY.value}),
             timeout_s=ask.timeout_s,
         )
         try:

@@ -12,7 +12,7 @@ from kernelcast.models.evidence.model import ASSUMED_ERRORS, move, name_situatio
 from kernelcast.predictor.answering.kernel_sizes import Work
 from kernelcast.predictor.answering.launch_history import NO_HISTORY, list_doubts
 from kernelcast.predictor.answering.learned import Learned
-from kernelcast.predictor.answering.policy import MethodChoice
+from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.trained_models import FoundEvidence
 from kernelcast.records.estimates import Estimate, Interval, Tier, format_seconds
 from kernelcast.records.explanation import Explanation, HistoryFacts, PieceFacts
@@ -100,22 +100,22 @@ def explain_unsampled(estimate: Estimate, why: str) -> Estimate:
 
 
 def compose(
-    basis: Basis, remembered: Remembered, sizes: Sequence[Piece], methods: MethodChoice
+    basis: Basis, remembered: Remembered, sizes: Sequence[Piece], policy: Policy
 ) -> tuple[Estimate, tuple[Piece, ...]]:
     """Fuse what may answer of all that is known of a launch, or all of it where nothing may."""
     estimate, evidence, learned = basis.estimate, basis.evidence, basis.learned
     observed = () if remembered.piece is None else (remembered.piece,)
     pieces = (*observed, *sizes, *basis.pieces)
-    if methods.wanted is not None:
-        wanted = {Tier.LINEAR} if methods.uses(Tier.HYBRID) else set()
-        wanted |= {tier for tier in Tier if methods.uses(tier)}
+    if policy.methods is not None:
+        wanted = {Tier.LINEAR} if policy.uses(Tier.HYBRID) else set()
+        wanted |= {tier for tier in Tier if policy.uses(tier)}
         pieces = tuple(one for one in pieces if _TIERS[one.kind] in wanted) or pieces
     fused = fuse(pieces)
     warnings: list[str] = []
     tier = _TIERS[fused.leading_kind]
     missing = {} if remembered.piece else {Tier.HISTORY.value: remembered.absence}
     missing |= basis.missing
-    if learned.log_factor is not None and methods.uses(Tier.HYBRID):
+    if learned.log_factor is not None and policy.uses(Tier.HYBRID):
         fused = move(fused, learned.log_factor, learned.distance)
         if learned.in_domain:
             tier = Tier.HYBRID if tier is Tier.LINEAR else tier
@@ -161,7 +161,7 @@ def compose(
         interval=evidence.model.surround(fused, estimate.coverage),
         tier=tier,
         in_domain=estimate.in_domain and (learned.log_factor is None or learned.in_domain),
-        estimates_s={name: seconds for name, seconds in methods_s.items() if methods.uses(name)},
+        estimates_s={name: seconds for name, seconds in methods_s.items() if policy.uses(name)},
         warnings=(
             *estimate.warnings, *failures, *warnings,
             *list_contradictions(pieces), *list_doubts(remembered.facts),

@@ -40,7 +40,7 @@ from kernelcast.predictor.answering.plausibility import (
     bound_traffic,
     doubt_launch,
 )
-from kernelcast.predictor.answering.policy import MethodChoice, Policy
+from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.answering.processes import Executor
 from kernelcast.predictor.answering.tasks import EstimateOutcome, LaunchFacts, ModelTask
 from kernelcast.predictor.answering.trained_models import TrainedModels
@@ -140,7 +140,7 @@ class EvidenceMaker:
     def ask_sizes(
         self, basis: Basis, identity: LaunchIdentity, policy: Policy
     ) -> tuple[Piece, ...]:
-        if basis.work is None or not policy.methods.uses(Tier.SIZES):
+        if basis.work is None or not policy.uses(Tier.SIZES):
             return ()
         piece = self._find_kernel(identity).ask(
             name_size(identity),
@@ -162,7 +162,7 @@ class EvidenceMaker:
             identity.ndrange is not None
             and identity.ndrange.local_size is not None
             and policy.settings.uses_history
-            and policy.methods.uses(Tier.SIZES)
+            and policy.uses(Tier.SIZES)
             and kernel.depends_on_contents is False
             and kernel.count_observed(name_size(identity)) > 0
         )
@@ -323,13 +323,13 @@ def add_models(
     trained_models: TrainedModels,
     estimate: Estimate,
     outcome: EstimateOutcome,
-    methods: MethodChoice,
+    policy: Policy,
 ) -> Estimate:
     row = outcome.row
-    if row is None or not methods.models:
+    if row is None or not policy.models:
         return estimate
     estimates_s, failures = dict(estimate.estimates_s), []
-    for name in methods.models:
+    for name in policy.models:
         stored, reasons = trained_models.find(estimate.device_id, row.vector.schema, name)
         if stored is None:
             why = "; ".join(reasons)

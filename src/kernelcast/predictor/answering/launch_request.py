@@ -110,7 +110,7 @@ class LaunchRequest:
         parameters: dict[str, float] = {}
         if problem.ndrange.local_size is not None:
             device_id = self.device.id if policy.settings.samples else ""
-            asks = policy.methods.uses(Tier.SIZES)
+            asks = policy.uses(Tier.SIZES)
             instructions = self.executor.count_work(problem, device_id, asks=asks)
             parameters = {} if instructions is None else {INSTRUCTIONS: instructions}
         return identify_launch(

@@ -89,7 +89,7 @@ class KnownCorrection:
 
     def serves(self, request: LaunchRequest, model: EvidenceModel) -> bool:
         sizes = list_sizes(request.problem)
-        if not request.is_live or request.policy.methods.models or model is not self.model:
+        if not request.is_live or request.policy.models or model is not self.model:
             return False
         return (
             sizes is not None

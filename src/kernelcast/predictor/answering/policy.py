@@ -18,28 +18,6 @@ METHODS = (*(one.value for one in Tier), *BESIDE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MethodChoice:
-    """Which methods are wanted."""
-
-    wanted: frozenset[str] | None = None
-
-    def __post_init__(self) -> None:
-        if self.wanted is not None and not any(one.value in self.wanted for one in Tier):
-            msg = (
-                f"methods {', '.join(sorted(self.wanted)) or 'none'}: give at least one of "
-                f"{', '.join(Tier)}, which the answer comes from"
-            )
-            raise InputError(msg)
-
-    def uses(self, name: str) -> bool:
-        return self.wanted is None or name in self.wanted
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        return tuple(sorted((self.wanted or frozenset()) - set(METHODS)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """What an answer may be made of.
 
@@ -48,8 +26,8 @@ class Policy:
     settings : EstimateSettings
         Budget, coverage, seed; whether work-groups may run, and whether observations and learned
         models count.
-    methods : MethodChoice
-        Which methods answer.
+    methods : frozenset of str or None
+        Which methods answer; None: all.
     timeout_s : float
         Time limit of one sampling, in seconds.
     spares_samples : bool
@@ -58,9 +36,25 @@ class Policy:
     """
 
     settings: EstimateSettings = field(default_factory=EstimateSettings)
-    methods: MethodChoice = field(default_factory=MethodChoice)
+    methods: frozenset[str] | None = None
     timeout_s: float = DEFAULT_TIMEOUT_S
     spares_samples: bool = False
+
+    def __post_init__(self) -> None:
+        if self.methods is not None and not any(one.value in self.methods for one in Tier):
+            msg = (
+                f"methods {', '.join(sorted(self.methods)) or 'none'}: give at least one of "
+                f"{', '.join(Tier)}, which the answer comes from"
+            )
+            raise InputError(msg)
+
+    def uses(self, method: str) -> bool:
+        return self.methods is None or method in self.methods
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Other models of the registry that are wanted, by name."""
+        return tuple(sorted((self.methods or frozenset()) - set(METHODS)))
 
 
 BUSY = "waiting for another estimate on the device"

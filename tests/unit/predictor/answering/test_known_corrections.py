@@ -5,7 +5,7 @@ from dataclasses import replace
 from kernelcast.models.evidence.model import BUILT_IN
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.learned import KnownCorrection, Learned, list_sizes
-from kernelcast.predictor.answering.policy import MethodChoice, Policy
+from kernelcast.predictor.answering.policy import Policy
 from kernelcast.records.arguments import ElementType, ScalarArgument
 from support.fake_executor import DEVICE, FakeExecutor, make_problem
 
@@ -31,7 +31,7 @@ def test_a_correction_serves_sizes_near_by() -> None:
     known = KnownCorrection(BUILT_IN, sizes, Learned(log_factor=0.1))
     assert known.serves(make_request(500), BUILT_IN)
     assert known.serves(make_request(4000, count=400), BUILT_IN)
-    further = Policy(methods=MethodChoice(wanted=frozenset({"linear", "other"})))
+    further = Policy(methods=frozenset({"linear", "other"}))
     for other in (
         make_request(4100),
         make_request(1000, count=10),
