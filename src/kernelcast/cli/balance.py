@@ -1,7 +1,6 @@
 """``kernelcast balance``."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -16,12 +15,10 @@ from kernelcast.cli.terminal import ExitStatus, complain, present, progress
 from kernelcast.records.balance import Activity, BalanceReport, Bar, MergeRule
 from kernelcast.records.private_files import writing
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
-from kernelcast.reports.drawing import check_plot
 from kernelcast.reports.numbers import format_range, format_seconds, format_share
 from kernelcast.reports.presenter import Table
 from kernelcast.reports.targets import make_folder
 
-_DEFAULTS: Final = BalanceSettings()
 _SIGNS: Final = {
     Activity.PREPARE: (".", "prepares"), Activity.SAMPLE: ("s", "samples (done work)"),
     Activity.RUN: ("#", "runs"), Activity.COLLECT: ("=", "hands over"),
@@ -30,55 +27,48 @@ _SIGNS: Final = {
 """How each activity is drawn on a terminal, and what it is called."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BalanceOptions:
-    """Options of ``kernelcast balance``."""
-
-    problem_file: Path = option.argument("P.yaml")
+@option.command(
+    short="Run one kernel over several devices at once.",
+    json="Print JSON instead of a table. Times are in seconds.",
+    plot="FILE.png: Draw the timeline to FILE (png, pdf, svg); needs kernelcast[plot].",
+)
+def balance(
+    problem_file: Path = option.argument("P.yaml"),
     device_ids: tuple[str, ...] = option.given(
         "--device ID",
         "Use this device (its id or the beginning of it); may be repeated.  [default: all devices]",
-    )
+    ),
     cores: str | None = option.given(
         "--cores ID=CORES,...",
         "Bind a device's process to processor cores, for example intel=0,pocl=1-3.  [default: CPU "
         "devices share the cores evenly]",
-    )
-    first_share: float = option.given(
-        "--first-share SHARE",
-        "Part of the work that is divided by the estimates; the rest is divided by the speeds that "
-        "show.",
-        default=_DEFAULTS.first_share,
-    )
-    budget: float = option.given(
-        "--budget SHARE",
-        "Part of the launch that is run to estimate the devices' speeds; it counts as done.",
-        default=_DEFAULTS.budget,
-    )
-    assumes_independence: bool = option.given(
-        "--independent",
-        "Vouch that no work-group reads what another one writes, where that cannot be proven.",
-    )
-    seed: int = option.use(option.seed)
-    parameters: Mapping[str, int | float] = option.use(option.parameters)
-    timeout_s: float = option.given(
-        "--timeout SECONDS",
-        "Give a device up that shows no sign of life for so long.",
-        default=_DEFAULTS.timeout_s,
-    )
+    ),
+    settings: BalanceSettings = option.settings(
+        first_share=option.given(
+            "--first-share SHARE",
+            "Part of the work that is divided by the estimates; the rest is divided by the speeds "
+            "that show.",
+        ),
+        budget=option.given(
+            "--budget SHARE",
+            "Part of the launch that is run to estimate the devices' speeds; it counts as done.",
+        ),
+        assumes_independence=option.given(
+            "--independent",
+            "Vouch that no work-group reads what another one writes, where that cannot be proven.",
+        ),
+        seed=option.use(option.seed),
+        timeout_s=option.given(
+            "--timeout SECONDS", "Give a device up that shows no sign of life for so long."
+        ),
+    ),
+    parameters: Mapping[str, int | float] = option.use(option.parameters),
     folder: Path | None = option.given(
         "--out FOLDER",
         "Write each buffer that the kernel writes to FOLDER, as .npy files.",
         type=option.FOLDER,
-    )
-    as_json: bool = option.given("--json", "Print JSON instead of a table. Times are in seconds.")
-    plot_file: Path | None = option.given(
-        "--plot FILE.png", "Draw the timeline to FILE (png, pdf, svg); needs kernelcast[plot]."
-    )
-
-
-@option.command(short="Run one kernel over several devices at once.")
-def balance(options: BalanceOptions) -> ExitStatus:
+    ),
+) -> ExitStatus:
     """Run the kernel of a problem file over several devices, so that all finish together.
 
     Each device works in a process of its own on its own part of the index space. A few parts are
@@ -88,26 +78,23 @@ def balance(options: BalanceOptions) -> ExitStatus:
     Exit status: 0 when all devices took part, 1 when one failed, 2 for bad input, 130 after
     Ctrl-C.
     """
-    settings = option.pick(BalanceSettings, options)
-    check_plot(options.plot_file)
-    if options.folder is not None:
-        make_folder(options.folder)
-    places = place_by_text(options.device_ids, options.cores)
-    with progress(is_wanted=not options.as_json) as report:
+    if folder is not None:
+        make_folder(folder)
+    places = place_by_text(device_ids, cores)
+    with progress() as report:
         launch, arguments = balance_problem(
-            options.problem_file, places, parameters=options.parameters, settings=settings,
+            problem_file, places, parameters=parameters, settings=settings,
             report=report,
         )  # fmt: skip
     present(
         balance_to_json(launch), list_shares(launch), *draw_timeline(launch), "",
-        *list_remarks(launch), as_json=options.as_json, figure=chart_timeline(launch),
-        plot_file=options.plot_file,
+        *list_remarks(launch), figure=chart_timeline(launch),
     )  # fmt: skip
-    if options.folder is not None:
+    if folder is not None:
         buffers = arguments.buffers.values()
         for (name, rule), array in zip(launch.merges.items(), buffers, strict=True):
             if rule is not MergeRule.READ:
-                path = options.folder / f"{name}.npy"
+                path = folder / f"{name}.npy"
                 with writing(path):
                     np.save(path, array)
     failures = [share.failure for share in launch.shares if share.failure]

@@ -10,23 +10,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, complain, progress_bar, show, show_json
+from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar
 from kernelcast.cli.training_options import STORE
-from kernelcast.collection.settings import DEFAULT_ROW_TIMEOUT_S, CollectionSettings
+from kernelcast.collection.settings import CollectionSettings
 
 if TYPE_CHECKING:  # databases and models take longer to import than all other commands do
     from kernelcast.collection.collection import (
         CollectionOrder,
         CollectionOutcome,
         CollectionProgress,
-        DeviceOutcome,
     )
     from kernelcast.records.device import DeviceDescription
     from kernelcast.reports.presenter import Part
     from kernelcast.training_data.applications import CorpusKernel
     from kernelcast.training_data.store import Store
 
-_DEFAULTS = CollectionSettings()
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|m|min|h)?")
 _UNITS_S = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -60,14 +58,6 @@ def parse_sizes(
     return found
 
 
-def _number(flags: str, says: str, default: int, least: int = 1) -> Any:  # noqa: ANN401 - the field has the type
-    return option.given(flags, says, type=click.IntRange(min=least), default=default)
-
-
-def _above_zero(flags: str, says: str, default: float) -> Any:  # noqa: ANN401 - the field has the type
-    return option.given(flags, says, type=option.POSITIVE, default=default)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectOptions:
     """The options of ``kernelcast collect``."""
@@ -90,56 +80,62 @@ class CollectOptions:
         "may be repeated.  [default: the first that adds work-groups, values searched]",
         multiple=True, type=str, callback=parse_sizes,
     )  # fmt: skip
-    sizes: int = _number(
-        "--sizes K",
-        "Sizes of each kernel; other local sizes than the usual one get every other size.",
-        _DEFAULTS.sizes,
-    )
-    local_sizes: int = _number(
-        "--local-sizes L",
-        "Local sizes of each kernel at most. With 1, all kernels are done sooner; a later "
-        "collection with more adds the others.",
-        _DEFAULTS.local_sizes,
-    )
-    least_work_groups: int = _number(
-        "--least-work-groups N", "Leave launches with fewer out.", _DEFAULTS.least_work_groups
-    )
-    runs: int = _number(
-        "--runs N", "Whole runs of each launch; twice as many where they disagree.", _DEFAULTS.runs
-    )
-    multiples: int = _number(
-        "--multiples K",
-        "Sample at 1 and 2 up to K and K + 1 times saturation too, for the study of sampling "
-        "points; estimates do not need it.",
-        _DEFAULTS.multiples,
-        least=0,
-    )
-    counts: bool = option.given(
-        "--counters/--no-counters",
-        "Count by an instrumented run, or from the source alone, which is sooner done.",
-        default=_DEFAULTS.counts,
-    )
-    shortest_s: float = _above_zero(
-        "--shortest SECONDS",
-        "Shortest time of a whole launch that sizes are chosen for.",
-        _DEFAULTS.shortest_s,
-    )
-    longest_s: float = _above_zero(
-        "--longest SECONDS",
-        "Longest time of a whole launch that sizes are chosen for.",
-        _DEFAULTS.longest_s,
-    )
-    most_others: float = _above_zero(
-        "--most-others PROCESSORS",
-        "Flag rows beside which other programs kept more processors busy, on average: models do "
-        "not learn from these.",
-        _DEFAULTS.most_others,
-    )
-    worst_noise: float = _above_zero(
-        "--worst-noise SHARE",
-        "Flag rows whose whole runs differ by more, likewise (half their 10-90 % spread over the "
-        "median).",
-        _DEFAULTS.worst_noise,
+    settings: CollectionSettings = option.settings(
+        sizes=option.given(
+            "--sizes K",
+            "Sizes of each kernel; other local sizes than the usual one get every other size.",
+            type=option.COUNT,
+        ),
+        local_sizes=option.given(
+            "--local-sizes L",
+            "Local sizes of each kernel at most. With 1, all kernels are done sooner; a later "
+            "collection with more adds the others.",
+            type=option.COUNT,
+        ),
+        least_work_groups=option.given(
+            "--least-work-groups N", "Leave launches with fewer out.", type=option.COUNT
+        ),
+        runs=option.given(
+            "--runs N",
+            "Whole runs of each launch; twice as many where they disagree.",
+            type=option.COUNT,
+        ),
+        multiples=option.given(
+            "--multiples K",
+            "Sample at 1 and 2 up to K and K + 1 times saturation too, for the study of sampling "
+            "points; estimates do not need it.",
+            type=click.IntRange(min=0),
+        ),
+        counts=option.given(
+            "--counters/--no-counters",
+            "Count by an instrumented run, or from the source alone, which is sooner done.",
+        ),
+        shortest_s=option.given(
+            "--shortest SECONDS",
+            "Shortest time of a whole launch that sizes are chosen for.",
+            type=option.POSITIVE,
+        ),
+        longest_s=option.given(
+            "--longest SECONDS",
+            "Longest time of a whole launch that sizes are chosen for.",
+            type=option.POSITIVE,
+        ),
+        most_others=option.given(
+            "--most-others PROCESSORS",
+            "Flag rows beside which other programs kept more processors busy, on average: models "
+            "do not learn from these.",
+            type=option.POSITIVE,
+        ),
+        worst_noise=option.given(
+            "--worst-noise SHARE",
+            "Flag rows whose whole runs differ by more, likewise (half their 10-90 % spread over "
+            "the median).",
+            type=option.POSITIVE,
+        ),
+        seed=option.use(option.seed),
+        row_timeout_s=option.given(
+            "--timeout SECONDS", "Time limit of one row.", type=option.POSITIVE
+        ),
     )
     sizes_of: str | None = option.given(
         "--sizes-of ID",
@@ -165,18 +161,12 @@ class CollectOptions:
         "Collect over a Dask cluster, such as tcp://host:8786: one worker per machine, rows into "
         "a store that all of them reach; needs kernelcast[cluster].",
     )
-    seed: int = option.use(option.seed)
-    row_timeout_s: float = _above_zero(
-        "--timeout SECONDS", "Time limit of one row.", DEFAULT_ROW_TIMEOUT_S
-    )
-    as_json: bool = option.given(
-        "--json", "Print JSON instead of a table: a list, one object per device."
-    )
 
 
 @option.command(
-    "collect", short="Measure kernels, of the corpus or your own: samples, features, whole runs."
-)
+    "collect", short="Measure kernels, of the corpus or your own: samples, features, whole runs.",
+    json="Print JSON instead of a table: a list, one object per device.",
+)  # fmt: skip
 def collect_command(options: CollectOptions) -> ExitStatus:
     """Measure kernels of the corpus, or your own, and keep what models learn from.
 
@@ -188,7 +178,20 @@ def collect_command(options: CollectOptions) -> ExitStatus:
 
     Exit status: 0 when all rows are there, 1 when some failed, 2 for bad input, 130 after Ctrl-C.
     """
-    kernels, left_out = _find_kernels(options)  # a wrong name is told before anything is opened
+    from kernelcast.collection.own_problems import find_problems
+    from kernelcast.records.plain import to_plain
+    from kernelcast.training_data.applications import choose_kernels, find_kernels
+
+    # A wrong name is told before anything is opened.
+    left_out: Mapping[str, str] = {}
+    if options.problems is not None:
+        own, left_out = find_problems(options.problems, options.own_sizes)
+        kernels = choose_kernels(own, options.patterns, str(options.problems))
+    elif options.own_sizes:
+        msg = "--size is for --problems; the corpus has its own sizes"
+        raise click.UsageError(msg)
+    else:
+        kernels = find_kernels(*options.patterns)
     for path, why in left_out.items():
         complain(f"{path} is left out: {why}")
     outcome = _collect(options, kernels)
@@ -198,27 +201,22 @@ def collect_command(options: CollectOptions) -> ExitStatus:
         for failure in one.failures:
             launch = failure.launch
             complain(f"{launch.kernel.label} {dict(launch.parameters)}: {failure.message}")
-    if options.as_json:
-        show_json([outcome_to_json(one) for one in outcome.devices])
-    else:
-        show(*present_outcome(outcome))
+    content = [
+        {
+            **to_plain(replace(one, failures=[])),
+            "failures": [
+                {"kernel": failure.launch.kernel.label, "kind": failure.kind,
+                 "parameters": dict(failure.launch.parameters), "message": failure.message}
+                for failure in one.failures
+            ],
+        }
+        for one in outcome.devices
+    ]  # fmt: skip
+    present(content, *present_outcome(outcome))
     if outcome.is_interrupted:
         return ExitStatus.INTERRUPTED
     failed = any(one.failures or one.errors for one in outcome.devices)
     return ExitStatus.FAILED if failed else ExitStatus.ANSWERED
-
-
-def _find_kernels(options: CollectOptions) -> "tuple[tuple[CorpusKernel, ...], dict[str, str]]":
-    from kernelcast.collection.own_problems import find_problems
-    from kernelcast.training_data.applications import choose_kernels, find_kernels
-
-    if options.problems is None:
-        if options.own_sizes:
-            msg = "--size is for --problems; the corpus has its own sizes"
-            raise click.UsageError(msg)
-        return find_kernels(*options.patterns), {}
-    kernels, left_out = find_problems(options.problems, options.own_sizes)
-    return choose_kernels(kernels, options.patterns, str(options.problems)), left_out
 
 
 def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "CollectionOutcome":
@@ -235,7 +233,7 @@ def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "C
             with connect(options.scheduler) as client:
                 devices = find_cluster_devices(client, options.device_ids)
                 order = _make_order(options, kernels, devices, store)
-                with _telling(options, order) as report:
+                with _telling(order) as report:
                     return collect_on_cluster(order, store, client, report=report)
         folder = data_folder()
         storage = RowStorage(
@@ -243,7 +241,7 @@ def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "C
             cache_folder=folder / "corpus",
         )  # fmt: skip
         order = _make_order(options, kernels, tuple(choose_devices(options.device_ids)), store)
-        with _telling(options, order) as report:
+        with _telling(order) as report:
             return collect(order, storage, report=report)
 
 
@@ -256,20 +254,20 @@ def _make_order(
     from kernelcast.training_data.store import Selection
     from kernelcast.training_data.summary import summarise_store
 
-    settings, sizes_of = option.pick(CollectionSettings, options), options.sizes_of
+    settings, sizes_of = options.settings, options.sizes_of
     if sizes_of is not None:
         # Another device may take this many times as long at the same size.
         settings = replace(settings, too_long=4.0)
         known = [one.group for one in summarise_store(store, Selection())]
         sizes_of = match_device_id(sizes_of, known)
-    return option.pick(
-        CollectionOrder, options, kernels=kernels, devices=devices, settings=settings,
-        sizes_of=sizes_of,
+    return CollectionOrder(
+        kernels=kernels, devices=devices, settings=settings, sizes_of=sizes_of,
+        retries_failures=options.retries_failures, budget_s=options.budget_s,
     )  # fmt: skip
 
 
 @contextmanager
-def _telling(options: CollectOptions, order: "CollectionOrder") -> Iterator[Any]:
+def _telling(order: "CollectionOrder") -> Iterator[Any]:
     """Say what the collection will take, and show where it stands."""
     from kernelcast.reports.numbers import format_duration
 
@@ -279,7 +277,7 @@ def _telling(options: CollectOptions, order: "CollectionOrder") -> Iterator[Any]
         f"{len(order.kernels)} kernels on {len(order.devices)} devices: about "
         f"{format_duration(foretold_s)} where nothing is there yet{limit}"
     )
-    with progress_bar(is_wanted=not options.as_json) as tell:
+    with progress_bar() as tell:
 
         def report(at: "CollectionProgress") -> None:
             where = f"{at.kernel}: {at.stage} ({at.device_id}, {at.rows} rows)"
@@ -311,17 +309,3 @@ def present_outcome(outcome: "CollectionOutcome") -> "Iterator[Part]":
             )
     if outcome.is_out_of_time:
         yield "the time budget is spent; the same command goes on where this one ended"
-
-
-def outcome_to_json(one: "DeviceOutcome") -> dict[str, Any]:
-    """Give what ``--json`` prints of a device."""
-    from kernelcast.records.plain import to_plain
-
-    return {
-        **to_plain(replace(one, failures=[])),
-        "failures": [
-            {"kernel": failure.launch.kernel.label, "kind": failure.kind,
-             "parameters": dict(failure.launch.parameters), "message": failure.message}
-            for failure in one.failures
-        ],
-    }  # fmt: skip

@@ -9,11 +9,11 @@ from pathlib import Path
 from threading import Thread
 from typing import Generic, TypeVar
 
-from kernelcast.cli.request import EstimateRequest
 from kernelcast.cli.terminal import ExitStatus, complain, status_of, worst
 from kernelcast.launches.devices import refuse_unknown_ids
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.launches.source_check import refuse_misfits
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import DeviceAnswer
@@ -68,14 +68,6 @@ class CollectedEstimates(Collected[DeviceAnswer]):
 
     recordings: list[Recording] = field(default_factory=list)
 
-    def add(self, one: RecordedAnswer) -> None:
-        """Keep an answer."""
-        self.answers.append(one.answer)
-        if one.answer.error is not None:
-            self.failures.append((one.answer.problem, one.answer.error))
-        if one.recording is not None:
-            self.recordings.append(one.recording)
-
 
 def read_problems(
     paths: Sequence[Path], parameters: Mapping[str, int | float]
@@ -93,79 +85,68 @@ def read_problems(
     return problems, refusals
 
 
-def collect(
-    request: EstimateRequest,
-    problems: Sequence[Problem],
-    report: Report,
-    refusals: Sequence[KernelcastError] = (),
-) -> CollectedEstimates:
+def collect_estimates(
+    problems: Sequence[Problem], refusals: Sequence[KernelcastError], settings: EstimateSettings, *,
+    device_ids: Sequence[str], timeout_s: float, replay_file: Path | None, report: Report,
+) -> CollectedEstimates:  # fmt: skip
     """Answer every problem; an error ends one problem, Ctrl-C ends all."""
     collected = CollectedEstimates(refusals=[("", error) for error in refusals])
     if refusals and not problems:
         return collected
+
+    def ask() -> Iterator[tuple[str, Iterator[RecordedAnswer]]]:
+        """Name each problem, with its answers to come."""
+        if replay_file is not None:
+            from kernelcast.predictor.replaying import replay
+
+            recordings = read_recordings(replay_file)
+            wanted: Sequence[Problem | None] = problems or [None]
+            for one in wanted:
+                name = replay_file.name if one is None else one.name
+                yield name, replay(recordings, one, device_ids=device_ids, settings=settings)
+            return
+        report("reading the source")
+        good = []
+        for problem in problems:
+            try:
+                refuse_misfits(problem)
+                good.append(problem)
+            except KernelcastError as error:
+                collected.refusals.append((problem.name, error))
+        if not good:
+            return
+        refuse_unknown_ids(device_ids)
+        # Who gave a wrong problem, or a wrong id, has not waited for this import.
+        from kernelcast.predictor.estimates import estimate_on_devices, find_devices, import_ahead
+
+        report("looking for devices")
+        listing = _run_beside(partial(find_devices, device_ids))
+        import_ahead()
+        devices = listing.result()
+        for number, problem in enumerate(good, start=1):
+            yield (
+                problem.name,
+                estimate_on_devices(
+                    problem, devices, settings=settings, timeout_s=timeout_s,
+                    report=prefix(report, f"[{number}/{len(good)}] {problem.name} on "),
+                ),
+            )  # fmt: skip
+
     with collected.until_interrupted():
-        for name, answers in _questions(request, problems, report, collected):
+        for name, answers in ask():
             failures = len(collected.failures)
             try:
                 for one in answers:
-                    collected.add(one)
+                    collected.answers.append(one.answer)
+                    if one.answer.error is not None:
+                        collected.failures.append((one.answer.problem, one.answer.error))
+                    if one.recording is not None:
+                        collected.recordings.append(one.recording)
             except KernelcastError as error:
                 # What no device takes is said once; the answers hold what each has said.
                 del collected.failures[failures:]
                 collected.refusals.append((name, error))
     return collected
-
-
-def _questions(
-    request: EstimateRequest,
-    problems: Sequence[Problem],
-    report: Report,
-    collected: CollectedEstimates,
-) -> Iterator[tuple[str, Iterator[RecordedAnswer]]]:
-    """Give each problem's name with its answers to come."""
-    settings, ids = request.settings(), request.device_ids
-    if request.replay_file is not None:
-        from kernelcast.predictor.replaying import replay
-
-        recordings = read_recordings(request.replay_file)
-        wanted: Sequence[Problem | None] = problems or [None]
-        for one in wanted:
-            name = request.replay_file.name if one is None else one.name
-            yield name, replay(recordings, one, device_ids=ids, settings=settings)
-        return
-    report("reading the source")
-    good = [one for one in problems if _fits(one, collected)]
-    if not good:
-        return
-    refuse_unknown_ids(ids)
-    # Who gave a wrong problem, or a wrong id, has not waited for this import.
-    from kernelcast.predictor.estimates import estimate_on_devices, find_devices, import_ahead
-
-    report("looking for devices")
-    listing = _run_beside(partial(find_devices, ids))
-    import_ahead()
-    devices = listing.result()
-    for number, problem in enumerate(good, start=1):
-        yield (
-            problem.name,
-            estimate_on_devices(
-                problem,
-                devices,
-                settings=settings,
-                timeout_s=request.timeout_s,
-                report=prefix(report, f"[{number}/{len(good)}] {problem.name} on "),
-            ),
-        )
-
-
-def _fits(problem: Problem, collected: CollectedEstimates) -> bool:
-    """Look whether a problem fits its source; keep the reason if it does not."""
-    try:
-        refuse_misfits(problem)
-    except KernelcastError as error:
-        collected.refusals.append((problem.name, error))
-        return False
-    return True
 
 
 def _run_beside(work: Callable[[], T]) -> Future[T]:

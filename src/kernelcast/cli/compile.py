@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import show, show_json
+from kernelcast.cli.terminal import present, show, wants_json
 from kernelcast.compiling import CodeFacts, Target, compile_kernel, read_facts
 from kernelcast.records.plain import to_plain
 from kernelcast.reports.presenter import Table
@@ -16,7 +16,10 @@ _NUMBERS: Final = (
 )  # fmt: skip
 
 
-@option.command("compile", short="Compile OpenCL C for a GPU or a processor, without having one.")
+@option.command(
+    "compile", short="Compile OpenCL C for a GPU or a processor, without having one.",
+    json="Print a JSON object instead: code, kernels, warnings, missing built-in functions.",
+)  # fmt: skip
 def compile_command(
     source: Path = option.argument(
         "FILE.cl", type=click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -43,10 +46,6 @@ def compile_command(
         "Show counts of instructions, registers and local memory of each kernel instead of the "
         "code (GPUs).",
     ),
-    as_json: bool = option.given(
-        "--json",
-        "Print a JSON object instead: code, kernels, warnings, missing built-in functions.",
-    ),
 ) -> None:
     """Compile OpenCL C to LLVM IR, PTX, AMD or x86 assembly, and print it.
 
@@ -59,13 +58,13 @@ def compile_command(
         Target.parse(target),
         include_folders=folders, source_name=source.name,
     )  # fmt: skip
-    if compiled.log and not as_json:
+    if compiled.log and not wants_json():
         click.echo(compiled.log, err=True)
-    if compiled.missing and not as_json:
+    if compiled.missing and not wants_json():
         click.echo(f"missing built-in functions: {', '.join(compiled.missing)}", err=True)
     facts = [read_facts(compiled, kernel.name) for kernel in compiled.kernels]
     facts = facts if shows_facts else []
-    if as_json:
+    if wants_json():
         code = {
             "facts": {
                 one.kernel: {
@@ -80,7 +79,7 @@ def compile_command(
                 for one in facts
             }
         }
-        show_json({
+        present({
             "target": str(compiled.target), "compiler": compiled.compiler, "log": compiled.log,
             "missing": list(compiled.missing),
             "kernels": [one.name for one in compiled.kernels],

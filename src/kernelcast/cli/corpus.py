@@ -7,7 +7,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
-from kernelcast.cli.terminal import ExitStatus, complain, present, progress, show, show_json
+from kernelcast.cli.terminal import ExitStatus, complain, present, progress, show
 from kernelcast.collection.corpus_checks import (
     DEFAULT_CHECK_TIMEOUT_S,
     CheckOutcome,
@@ -38,10 +38,8 @@ def corpus() -> None:
     """
 
 
-@option.command("ls")
-def list_kernels(
-    as_json: bool = option.use(option.json_list),
-) -> None:
+@option.command("ls", json=option.JSON_LIST)
+def list_kernels() -> None:
     """List the kernels with their size parameters and local sizes."""
     rows = [(one, kernel) for one in find_applications() for kernel in one.kernels]
     table = Table(
@@ -60,7 +58,7 @@ def list_kernels(
         ],
     )  # fmt: skip
     content = [_kernel_to_json(application, kernel) for application, kernel in rows]
-    present(content, table, as_json=as_json)
+    present(content, table)
 
 
 def _kernel_to_json(application: Application, kernel: CorpusKernel) -> dict[str, object]:
@@ -79,7 +77,7 @@ def _kernel_to_json(application: Application, kernel: CorpusKernel) -> dict[str,
     }
 
 
-@option.command()
+@option.command(json=option.JSON_LIST)
 def check(
     pattern: str = option.argument("[PATTERN]", default="*", required=False),
     device_ids: tuple[str, ...] = option.use(option.device),
@@ -89,7 +87,6 @@ def check(
         default=DEFAULT_CHECK_TIMEOUT_S,
         type=option.POSITIVE,
     ),
-    as_json: bool = option.use(option.json_list),
 ) -> ExitStatus:
     """Run the kernels that match PATTERN and compare what they compute with NumPy.
 
@@ -102,18 +99,17 @@ def check(
     kernels = find_kernels(pattern)
     collected = Collected[CheckOutcome]()
     outcomes = collected.answers
-    with collected.until_interrupted(), progress(is_wanted=not as_json) as report:
+    with collected.until_interrupted(), progress() as report:
         report("looking for devices")
         devices = choose_devices(device_ids)
         checks = check_on_devices(kernels, devices, timeout_s=timeout_s, report=report)
         for outcome in checks:
             outcomes.append(outcome)
-    if as_json:
-        show_json([{**to_plain(one), "seconds": round(one.seconds, 3)} for one in outcomes])
-    elif outcomes:
-        counts = {status: sum(one.status is status for one in outcomes) for status in CheckStatus}
-        words = (f"{count} {status}" for status, count in counts.items() if count)
-        show(_list_outcomes(outcomes), ", ".join(words))
+    counts = {status: sum(one.status is status for one in outcomes) for status in CheckStatus}
+    words = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    present([{**to_plain(one), "seconds": round(one.seconds, 3)} for one in outcomes])
+    if outcomes:
+        show(_list_outcomes(outcomes), words)
     failed = [one for one in outcomes if one.status in {CheckStatus.DIFFERS, CheckStatus.FAILED}]
     for one in failed:
         complain(f"{one.kernel} on {one.device_id}: {one.status}: {one.explanation}")

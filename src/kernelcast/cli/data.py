@@ -1,23 +1,16 @@
 """The commands of ``kernelcast data``."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import (
-    ExitStatus,
-    complain,
-    present,
-    progress,
-    show,
-    show_json,
-    show_line,
-)
+from kernelcast.cli.terminal import ExitStatus, complain, present, progress, show, wants_json
 from kernelcast.cli.training_options import STORE
 from kernelcast.collection.data_rows import (
     ImportRequest,
@@ -28,7 +21,6 @@ from kernelcast.collection.data_rows import (
 )
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.errors import InputError
-from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.reports.numbers import NOTHING
 from kernelcast.reports.presenter import Part, Table, Unit
 from kernelcast.training_data.check import FindingKind, check_store
@@ -42,39 +34,23 @@ from kernelcast.training_data.summary import (
     summary_to_json,
 )
 
-_AS_JSON: Any = option.given("--json", "Print JSON instead of a table.")
 _REPLACE: Any = option.given("--replace", "Replace observations that have the same key.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectionOptions:
-    """Options that choose rows; fields are those of `Selection`."""
-
-    as_json: bool = _AS_JSON
-    place: str | None = STORE
-    kernels: tuple[str, ...] = option.given("--kernel NAME", "Only this kernel; may be repeated.")
-    applications: tuple[str, ...] = option.given(
-        "--application NAME", "Only this application; may be repeated."
-    )
-    suites: tuple[str, ...] = option.given(
-        "--suite NAME", "Only this suite or data set; may be repeated."
-    )
-    devices: tuple[str, ...] = option.given(
+_SELECTION: Final = {
+    "kernels": option.given("--kernel NAME", "Only this kernel; may be repeated."),
+    "applications": option.given("--application NAME", "Only this application; may be repeated."),
+    "suites": option.given("--suite NAME", "Only this suite or data set; may be repeated."),
+    "devices": option.given(
         "--device ID", "Only this device (its id or the beginning of it); may be repeated."
-    )
-    origins: tuple[str, ...] = option.given(
-        "--origin", "Only what came about like this; may be repeated.",
-        type=click.Choice([one.value for one in Origin]),
-    )  # fmt: skip
-
-    def select(self, **more: Any) -> Selection:  # noqa: ANN401 - as `Selection` has them
-        """Give the selection."""
-        return option.pick(Selection, self, origins=tuple(map(Origin, self.origins)), **more)
+    ),
+    "origins": option.given("--origin", "Only what came about like this; may be repeated."),
+}
+_WANTED: Any = option.settings(**_SELECTION)
 
 
-@option.command("ls", short="List what is in the store.")
+@option.command("ls", short="List what is in the store.", json=option.JSON_TABLE)
 def list_rows(
-    options: SelectionOptions,
+    place: str | None = STORE,
+    wanted: Selection = _WANTED,
     by: str = option.given(
         "--by", "Group observations by this.", type=click.Choice(GROUPS), default=GROUPS[0]
     ),
@@ -84,8 +60,7 @@ def list_rows(
     ),
 ) -> None:
     """List what is in the store: a line per group, per observation or per failure."""
-    wanted = options.select()
-    with open_data_store(options.place, must_exist=True) as store:
+    with open_data_store(place, must_exist=True) as store:
         if wants_failures:
             found = [failure_to_json(one) for one in store.failures(wanted)]
             columns: dict[str, Unit] = dict.fromkeys(
@@ -103,7 +78,7 @@ def list_rows(
                 "newest": "text",
             }  # fmt: skip
     table = _tabulate(found, columns, {"group": by})
-    present(found, table if found else "nothing there that fits", as_json=options.as_json)
+    present(found, table if found else "nothing there that fits")
 
 
 _ROW_COLUMNS: dict[str, Unit] = {
@@ -144,9 +119,8 @@ def _write(name: str, value: Any) -> str:  # noqa: ANN401 - plain values
     return NOTHING if value in {None, ""} else str(value)
 
 
-@option.command("show", short="Show observations in full.")
+@option.command("show", short="Show observations in full.", json=option.JSON_TABLE)
 def show_rows(
-    as_json: bool = _AS_JSON,
     place: str | None = STORE,
     keys: tuple[str, ...] = option.argument("KEY..."),
 ) -> None:
@@ -170,31 +144,30 @@ def show_rows(
             values = list(one["features"].items())
             parts.append(Table(columns={"feature": "text", "value": "value"}, rows=values))
         parts.append("")
-    present(found, *parts, as_json=as_json)
+    present(found, *parts)
 
 
-@option.command("export", short="Write observations into a Parquet file.")
+@option.command("export", short="Write observations into a Parquet file.", json=option.JSON_TABLE)
 def export_rows(
-    options: SelectionOptions,
+    place: str | None = STORE,
+    wanted: Selection = _WANTED,
     file: Path = option.argument("FILE.parquet"),
 ) -> None:
     """Write observations into a Parquet file that others can read and import."""
     from kernelcast.training_data.parquet import export_parquet  # slow to import
 
-    wanted = options.select()
     with (
-        open_data_store(options.place, must_exist=True) as store,
-        progress(is_wanted=not options.as_json) as report,
+        open_data_store(place, must_exist=True) as store,
+        progress() as report,
     ):
         count = export_parquet(store, file, wanted, report=lambda n: report(f"{n:,} rows"))
     content = {"file": str(file), "rows": count}
     told = f"{count:,} observations written to {file}"
-    present(content, told, as_json=options.as_json)
+    present(content, told)
 
 
-@option.command("import", short="Add observations from files.")
+@option.command("import", short="Add observations from files.", json=option.JSON_TABLE)
 def import_files(
-    as_json: bool = _AS_JSON,
     place: str | None = STORE,
     files: tuple[Path, ...] = option.argument("FILE..."),
     replace: bool = _REPLACE,
@@ -221,7 +194,7 @@ def import_files(
     outcomes = []
     with (
         open_data_store(place) as store,
-        progress(is_wanted=not as_json) as report,
+        progress() as report,
     ):
         for path in files:
             request = ImportRequest(
@@ -240,7 +213,7 @@ def import_files(
         + (f"; licence: {one.licence}" if one.licence else "")
         for one in outcomes
     )
-    present(content, *lines, as_json=as_json)
+    present(content, *lines)
 
 
 def _count_rows(rows: AddedRows) -> dict[str, int]:
@@ -251,9 +224,10 @@ def _describe_rows(rows: AddedRows) -> str:
     return f"{rows.added:,} added, {rows.replaced:,} replaced, {rows.known:,} known before"
 
 
-@option.command("check", short="Look for damage and for rows that cannot be right.")
+@option.command(
+    "check", short="Look for damage and for rows that cannot be right.", json=option.JSON_TABLE
+)
 def check_rows(
-    as_json: bool = _AS_JSON,
     place: str | None = STORE,
     removes: bool = option.given("--remove", "Remove the rows that are found."),
 ) -> ExitStatus:
@@ -266,7 +240,7 @@ def check_rows(
     """
     with (
         open_data_store(place, must_exist=True) as store,
-        progress(is_wanted=not as_json) as report,
+        progress() as report,
     ):
         found = list(check_store(store, report=lambda n: report(f"{n:,} rows looked at")))
         is_damaged = any(one.kind is FindingKind.DAMAGED for one in found)
@@ -277,25 +251,23 @@ def check_rows(
          "device_id": one.device_id, "message": one.message, "advice": one.advice}
         for one in found
     ]  # fmt: skip
-    if as_json:
-        show_json(rows)
-    elif found:
+    present(rows)
+    if found:
         columns = dict.fromkeys(("kind", "key", "kernel", "device_id", "message"), "text")
         show(_tabulate(rows, columns, {"message": "what is wrong"}))  # type: ignore[arg-type]  # all are texts
         for advice in dict.fromkeys(f"{one.kind}: {one.advice}" for one in found):
-            show_line(advice)
+            show(advice)
     if removes:
         complain(f"{removed:,} rows removed")
     elif found:
         return ExitStatus.FAILED
-    elif not as_json:
-        show_line("no damage found, every row is sound")
+    else:
+        show("no damage found, every row is sound")
     return ExitStatus.ANSWERED
 
 
-@option.command("merge", short="Add the observations of other stores.")
+@option.command("merge", short="Add the observations of other stores.", json=option.JSON_TABLE)
 def merge_rows(
-    as_json: bool = _AS_JSON,
     place: str | None = STORE,
     others: tuple[str, ...] = option.argument("URL..."),
     replace: bool = _REPLACE,
@@ -304,7 +276,7 @@ def merge_rows(
     sources = [open_data_store(other, must_exist=True) for other in others]
     with (
         open_data_store(place) as store,
-        progress(is_wanted=not as_json) as report,
+        progress() as report,
     ):
         added = merge_stores(store, sources, replace=replace, report=report)
     for one in sources:
@@ -312,12 +284,13 @@ def merge_rows(
     pairs = list(zip(sources, added, strict=True))
     content = [{"store": one.where, **_count_rows(rows)} for one, rows in pairs]
     lines = (f"{one.where}: {_describe_rows(rows)}" for one, rows in pairs)
-    present(content, *lines, as_json=as_json)
+    present(content, *lines)
 
 
-@option.command("remodel", short="Compute analytic features anew.")
+@option.command("remodel", short="Compute analytic features anew.", json=option.JSON_TABLE)
 def remodel_rows(
-    options: SelectionOptions,
+    place: str | None = STORE,
+    wanted: Selection = _WANTED,
     problems: Path | None = option.given(
         "--problems DIR",
         "Problem files of rows that were collected by `collect --problems`.",
@@ -338,16 +311,16 @@ def remodel_rows(
 
     kernels = find_kernels() if problems is None else find_problems(problems)[0]
     with (
-        open_data_store(options.place, must_exist=True) as store,
-        progress(is_wanted=not options.as_json) as report,
+        open_data_store(place, must_exist=True) as store,
+        progress() as report,
     ):
         counts = remodelling.remodel_rows(
-            store, options.select(), kernels, cache_folder=data_folder() / "corpus", report=report
+            store, wanted, kernels, cache_folder=data_folder() / "corpus", report=report
         )
     done = counts.pop(remodelling.REMODELLED, 0)
     left_out = (f"{count:,} left out: {reason}" for reason, count in counts.items())
     content = {"remodelled": done, "left_out": dict(counts)}
-    present(content, f"{done:,} rows computed anew", *left_out, as_json=options.as_json)
+    present(content, f"{done:,} rows computed anew", *left_out)
     return ExitStatus.FAILED if counts else ExitStatus.ANSWERED
 
 
@@ -362,74 +335,63 @@ def _read_moment(_: click.Context, __: click.Parameter, text: str | None) -> dat
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveOptions(SelectionOptions):
-    """The options of ``rm``."""
-
-    keys: tuple[str, ...] = option.argument("[KEY...]", required=False)
-    launch_keys: tuple[str, ...] = option.given(
-        "--launch KEY", "Only this launch (launch_key of `ls --rows --json`); may be repeated."
-    )
-    measurements: tuple[str, ...] = option.given(
-        "--measurement NAME", "Only what its reporter called so; may be repeated."
-    )
-    flags: tuple[str, ...] = option.given(
-        "--flag", "Only with this flag; of several, with one of them.",
-        type=click.Choice([one.value for one in ObservationFlag]),
-    )  # fmt: skip
-    measured_from: datetime | None = option.given(
-        "--from TIME",
-        "Only what was measured then or later (ISO 8601; UTC if no zone is given).",
-        type=str, callback=_read_moment,
-    )  # fmt: skip
-    measured_before: datetime | None = option.given(
-        "--before TIME", "Only what was measured before.", type=str, callback=_read_moment
-    )
-    least_seconds: float | None = option.given(
-        "--least SECONDS", "Only times of at least so long.", type=option.POSITIVE
-    )
-    most_seconds: float | None = option.given(
-        "--most SECONDS", "Only times of at most so long.", type=option.POSITIVE
-    )
-    dry_run: bool = option.given("--dry-run", "Show what would go, and remove nothing.")
-    is_sure: bool = option.given("--yes", "Do not ask.")
-
-
-@option.command("rm", short="Remove observations.")
-def remove_rows(options: RemoveOptions) -> None:
+@option.command("rm", short="Remove observations.", json=option.JSON_TABLE)
+def remove_rows(
+    place: str | None = STORE,
+    wanted: Selection = option.settings(
+        **_SELECTION,
+        launch_keys=option.given(
+            "--launch KEY", "Only this launch (launch_key of `ls --rows --json`); may be repeated."
+        ),
+        measurements=option.given(
+            "--measurement NAME", "Only what its reporter called so; may be repeated."
+        ),
+        with_flags=option.given("--flag", "Only with this flag; of several, with one of them."),
+        measured_from=option.given(
+            "--from TIME",
+            "Only what was measured then or later (ISO 8601; UTC if no zone is given).",
+            type=str, callback=_read_moment,
+        ),
+        measured_before=option.given(
+            "--before TIME", "Only what was measured before.", type=str, callback=_read_moment
+        ),
+        least_seconds=option.given(
+            "--least SECONDS", "Only times of at least so long.", type=option.POSITIVE,
+            default=None, callback=lambda _, __, seconds: seconds or 0.0,
+        ),
+        most_seconds=option.given(
+            "--most SECONDS", "Only times of at most so long.", type=option.POSITIVE,
+            default=None, callback=lambda _, __, seconds: seconds or math.inf,
+        ),
+    ),
+    keys: tuple[str, ...] = option.argument("[KEY...]", required=False),
+    dry_run: bool = option.given("--dry-run", "Show what would go, and remove nothing."),
+    is_sure: bool = option.given("--yes", "Do not ask."),
+) -> None:  # fmt: skip
     """Remove observations, by their keys (or the beginnings of them) or by what they are.
 
     What would go is shown first. A service on the same database notes the removal in its audit
     log, and looks at its answers again within a second. What is removed is gone: `kernelcast data
     export` keeps a copy.
     """
-    as_json, dry_run = options.as_json, options.dry_run
-    if as_json and not (options.is_sure or dry_run):
+    if wants_json() and not (is_sure or dry_run):
         msg = "with --json nobody is asked: give --yes or --dry-run"
         raise InputError(msg)
-    wanted = options.select(
-        keys=(),
-        with_flags=frozenset(map(ObservationFlag, options.flags)),
-        least_seconds=options.least_seconds or 0.0,
-        most_seconds=options.most_seconds or float("inf"),
-    )
-    if wanted == Selection() and not options.keys:
+    if wanted == Selection() and not keys:
         msg = "say which observations are meant: their keys, or options such as --kernel"
         raise InputError(msg)
-    with open_data_store(options.place, must_exist=True) as store:
-        if options.keys:
-            wanted = replace(wanted, keys=tuple(store.get(key).key for key in options.keys))
-        found = find_observations(store, wanted, most=1000 if as_json else 20)
-        if not as_json:
-            if found.rows:
-                show(_tabulate(found.rows, _ROW_COLUMNS))
-            show_line(f"{found.count:,} observations" + (" would go" if dry_run else ""))
+    with open_data_store(place, must_exist=True) as store:
+        if keys:
+            wanted = replace(wanted, keys=tuple(store.get(key).key for key in keys))
+        found = find_observations(store, wanted, most=1000 if wants_json() else 20)
+        if found.rows:
+            show(_tabulate(found.rows, _ROW_COLUMNS))
+        show(f"{found.count:,} observations" + (" would go" if dry_run else ""))
         is_wanted = bool(found.count) and not dry_run
-        if is_wanted and not options.is_sure:
+        if is_wanted and not is_sure:
             is_wanted = click.confirm("Remove them?", err=True)
         removed = remove_by_hand(store, wanted, found.count) if is_wanted else 0
-    if as_json:
-        show_json({"count": found.count, "removed": removed, "is_dry_run": dry_run,
-                   "observations": list(found.rows)})  # fmt: skip
-    elif is_wanted:
+    present({"count": found.count, "removed": removed, "is_dry_run": dry_run,
+             "observations": list(found.rows)})  # fmt: skip
+    if is_wanted and not wants_json():
         complain(f"{removed:,} observations removed")

@@ -1,7 +1,7 @@
 """``kernelcast devices``."""
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, complain, present, progress, show_json
+from kernelcast.cli.terminal import ExitStatus, complain, present, progress
 from kernelcast.launches.devices import examine_devices
 from kernelcast.records.device import DeviceReport
 from kernelcast.records.errors import NoDeviceError
@@ -9,10 +9,8 @@ from kernelcast.records.plain import to_plain
 from kernelcast.reports.presenter import Table
 
 
-@option.command()
-def devices(
-    as_json: bool = option.use(option.json_list),
-) -> ExitStatus:
+@option.command(json=option.JSON_LIST)
+def devices() -> ExitStatus:
     """List the OpenCL and CUDA devices of this machine and try each.
 
     Each device builds and runs a small kernel for about 10 ms, in a process of its own: one that
@@ -23,11 +21,10 @@ def devices(
     Exit status: 0 if a device works, 1 if all are broken or there is none.
     """
     try:
-        with progress(is_wanted=not as_json) as report:
+        with progress() as report:
             reports = examine_devices(report=report)
     except NoDeviceError as error:
-        if as_json:
-            show_json([])
+        present([])
         complain(str(error))
         return ExitStatus.FAILED
     content = [
@@ -39,7 +36,7 @@ def devices(
         }
         for one in reports
     ]
-    present(content, _list_devices(reports), as_json=as_json)
+    present(content, _list_devices(reports))
     is_broken = all(one.broken_reason is not None for one in reports)
     return ExitStatus.FAILED if is_broken else ExitStatus.ANSWERED
 

@@ -1,12 +1,16 @@
 """``kernelcast estimate``."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
+
+import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.request import EstimateRequest
-from kernelcast.cli.terminal import ExitStatus, progress, show, show_json
+from kernelcast.cli.terminal import ExitStatus, present, progress, save_plot, show
 from kernelcast.launches.child_processes import start_ahead
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
@@ -14,10 +18,75 @@ from kernelcast.records.explanation import PieceFacts
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
 from kernelcast.reports.numbers import format_duration, format_range, format_seconds, format_share
 from kernelcast.reports.presenter import Table, Value
+from kernelcast.reports.targets import check_target
 
 
-@option.command(short="Predict how long kernels take on each device.")
-def estimate(request: EstimateRequest) -> ExitStatus:
+@option.command(
+    short="Predict how long kernels take on each device.", json=option.JSON_LIST,
+    plot="FILE.png: Draw predicted times with their intervals, beside measured ones, to FILE (png, "
+    "pdf, svg); needs kernelcast[plot].",
+)  # fmt: skip
+def estimate(
+    problem_files: tuple[Path, ...] = option.argument("P.yaml...", required=False),
+    device_ids: tuple[str, ...] = option.use(option.device),
+    settings: EstimateSettings = option.settings(
+        measure=option.given(
+            "--measure", "Also time whole runs of the kernel and show the error."
+        ),
+        measured_runs=option.given(
+            "--runs N", "Whole runs timed by --measure, after one that is not counted.",
+            type=option.COUNT,
+        ),
+        plan=option.settings(
+            budget=option.given(
+                "--budget SHARE",
+                "Device time that sampling may take, as a share of the predicted time (of launches "
+                "below 0.1 s 4 ms at least, or half of a shorter one): above 0, at most 1.",
+            ),
+            seed=option.use(option.seed),
+        ),
+        coverage=option.given(
+            "--coverage SHARE",
+            "Share of true times that the interval shall hold: between 0 and 1.",
+        ),
+        within_s=option.given(
+            "--within SECONDS",
+            "Wait so long for each answer, builds and all else included, at most 60 s: the best "
+            "that is known by then answers, by samples if they fit, and its warnings say why it "
+            "has none.",
+        ),
+        least_gain=option.use(option.least_gain),
+        uses_history=option.given(
+            "--no-history",
+            "Let nothing older count: no observation of this launch or of other sizes, no samples.",
+        ),
+        samples=option.given(
+            "--no-sampling",
+            "Run nothing: answer from earlier observations, or from the source by the analytic "
+            "model of a calibrated device.",
+        ),
+    ),
+    parameters: Mapping[str, int | float] = option.use(option.parameters),
+    timeout_s: float = option.given(
+        "--timeout SECONDS",
+        "Time limit in seconds for each problem on each device, build and measurement included; "
+        "the process that runs the kernel is stopped then.",
+        default=DEFAULT_TIMEOUT_S,
+    ),
+    explain: bool = option.given(
+        "--explain",
+        "Say how each answer was obtained, and why not in a better way. With --json it is always "
+        "there.",
+    ),
+    record_file: Path | None = option.given(
+        "--record FILE", "Write the raw samples to FILE (JSON), for --replay."
+    ),
+    replay_file: Path | None = option.given(
+        "--replay FILE",
+        "Answer from the samples in FILE instead of from devices, with the budget and seed they "
+        "were recorded with. Without P.yaml, all that is in FILE.",
+    ),
+) -> ExitStatus:  # fmt: skip
     """Predict how long the kernels of problem files take on each device.
 
     A few work-groups are run and timed; the whole launch's time follows from them, with an
@@ -27,45 +96,50 @@ def estimate(request: EstimateRequest) -> ExitStatus:
     are measured or samples recorded. Devices answer one after the other, each in a process of its
     own. Of several problems those that can be read are answered. Errors and progress go to
     standard error. Ctrl-C prints what is done.
-
-    Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
-    Ctrl-C.
     """
+    if not problem_files and replay_file is None:
+        msg = "give at least one problem file, for example `kernelcast estimate P.yaml`"
+        raise click.UsageError(msg)
+    if not settings.samples and (record_file or replay_file):
+        msg = "--no-sampling runs nothing: leave out --measure, --record and --replay"
+        raise click.UsageError(msg)
+    uses_history = settings.uses_history and not record_file
+    settings = replace(settings, seed=settings.plan.seed, uses_history=uses_history)
+    if record_file is not None:
+        check_target(record_file)
     began = datetime.now(UTC)
-    if request.replay_file is None:
+    if replay_file is None:
         # What follows takes as long to import as the process to start.
-        first = (request.device_ids or ("",))[0]
-        start_ahead(None if request.no_sampling else first)
-    from kernelcast.cli.collecting import collect, read_problems
+        start_ahead((device_ids or ("",))[0] if settings.samples else None)
+    from kernelcast.cli.collecting import collect_estimates, read_problems
 
-    problems, refusals = read_problems(request.problem_files, request.parameters)
+    problems, refusals = read_problems(problem_files, parameters)
     try:
-        with progress(is_wanted=not request.as_json) as report:
-            collected = collect(request, problems, report, refusals)
+        with progress() as report:
+            collected = collect_estimates(
+                problems, refusals, settings, device_ids=device_ids, timeout_s=timeout_s,
+                replay_file=replay_file, report=report,
+            )  # fmt: skip
     except NoDeviceError:
-        if request.as_json:
-            show_json([])
+        present([])
         raise
     answers = collected.answers
     is_answered = any(answer.estimate for answer in answers)
-    if request.as_json:
-        show_json([answer.to_dict() for answer in answers])
-    elif is_answered:
+    present([answer.to_dict() for answer in answers])
+    if is_answered:
         show(
-            list_answers(answers, coverage=request.coverage, is_measured=request.measure),
+            list_answers(answers, coverage=settings.coverage, is_measured=settings.measure),
             *(f"note: {line}" for line in _list_kept_samples(answers, began)),
             *(f"warning: {warning}" for warning in list_warnings(answers)),
-            *(list_explanations(answers) if request.explain else ()),
+            *(list_explanations(answers) if explain else ()),
         )
     collected.complain()
-    if request.record_file is not None and collected.recordings:
+    if record_file is not None and collected.recordings:
         from kernelcast.launches.recordings import write_recordings
 
-        write_recordings(request.record_file, collected.recordings)
-    if request.plot_file is not None and is_answered:
-        from kernelcast.reports.drawing import save_figure
-
-        save_figure(request.plot_file, chart_answers(answers))
+        write_recordings(record_file, collected.recordings)
+    if is_answered:
+        save_plot(chart_answers(answers))
     return collected.status
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +11,7 @@ import click
 from kernelcast.cli import options as option
 from kernelcast.cli.annotated_source import AnnotatedSource
 from kernelcast.cli.collecting import Collected, prefix, read_problems
-from kernelcast.cli.terminal import ExitStatus, progress, show, show_json
+from kernelcast.cli.terminal import ExitStatus, present, progress, show
 from kernelcast.expressions import Expr
 from kernelcast.expressions.accesses import AddressPattern
 from kernelcast.expressions.conditions import Condition
@@ -25,7 +25,6 @@ from kernelcast.launches.features import (
     read_on_devices,
     read_source_features,
 )
-from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
 from kernelcast.records.arguments import (
     Argument,
     BufferArgument,
@@ -42,7 +41,7 @@ from kernelcast.reports.numbers import format_bytes, format_count, format_second
 from kernelcast.reports.presenter import Part, Section, Table, Unit, Value
 from kernelcast.reports.source import shorten, write_address, write_guard
 
-_GROUPS: Final = tuple(group.value for group in FeatureGroup)
+_USUAL_GROUPS: Final = ", ".join(one for one in FeatureGroup if one in DEFAULT_GROUPS)
 _K: Final = OperationKind
 _WIDTHS: Final = {
     **{f"fp{bits}": (NumberClass.FLOAT, bits) for bits in (16, 32, 64)},
@@ -54,48 +53,39 @@ _QUALIFIERS: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeaturesOptions:
-    """Options of ``kernelcast features``."""
-
-    problem_files: tuple[Path, ...] = option.argument("P.yaml...")
+@option.command(
+    short="Show what is known of kernels: operations, addresses, features.",
+    json="Print a JSON list, one object per problem, with everything that is known.",
+)
+def features(
+    problem_files: tuple[Path, ...] = option.argument("P.yaml..."),
     shows_source: bool = option.given(
         "--source",
         "Show the source instead, with what each line executes and where it touches memory.",
-    )
-    device_ids: tuple[str, ...] = option.use(option.device)
+    ),
+    device_ids: tuple[str, ...] = option.use(option.device),
     without_devices: bool = option.given(
         "--no-device", "Ask no device: only what source and launch tell."
-    )
-    groups: tuple[str, ...] = option.given(
-        "--group",
-        "Features of this group only; may be repeated. `sampled` times a few work-groups.  "
-        f"[default: {', '.join(one for one in _GROUPS if one in DEFAULT_GROUPS)}]",
-        type=click.Choice(_GROUPS),
-    )
-    seed: int = option.use(option.seed)
+    ),
+    settings: FeatureSettings = option.settings(
+        groups=option.given(
+            "--group",
+            "Features of this group only; may be repeated. `sampled` times a few work-groups.  "
+            f"[default: {_USUAL_GROUPS}]",
+            show_default=False,
+        ),
+        seed=option.use(option.seed),
+        timeout_s=option.given(
+            "--timeout SECONDS",
+            "Time limit in seconds for each problem on each device; the process that runs the "
+            "kernel is stopped then.",
+        ),
+    ),
     parameters: Mapping[str, int | float] = option.numbers(
         "-p --param NAME=VALUE",
         "Replace a value of the problem files' `parameters`, for example N=2**20; may be repeated.",
-    )
-    timeout_s: float = option.given(
-        "--timeout SECONDS",
-        "Time limit in seconds for each problem on each device; the process that runs the kernel "
-        "is stopped then.",
-        default=DEFAULT_TIMEOUT_S,
-    )
-    as_json: bool = option.given(
-        "--json", "Print a JSON list, one object per problem, with everything that is known."
-    )
-
-    def __post_init__(self) -> None:
-        if self.without_devices and self.device_ids:
-            msg = "--no-device and --device exclude each other; give one of them"
-            raise click.UsageError(msg)
-
-
-@option.command(short="Show what is known of kernels: operations, addresses, features.")
-def features(options: FeaturesOptions) -> ExitStatus:
+    ),
+) -> ExitStatus:
     """Show what is known of the kernels of problem files, and their feature vectors.
 
     The source tells parameters, loops, operations, address expressions and how warps touch
@@ -103,21 +93,19 @@ def features(options: FeaturesOptions) -> ExitStatus:
     what a few work-groups really execute, on copies of the buffers. A kernel that is understood
     in part is shown with its gaps. Of several problems those that can be read are answered. Errors
     and progress go to standard error. Ctrl-C prints what is done.
-
-    Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
-    Ctrl-C.
     """
-    groups = frozenset(map(FeatureGroup, options.groups)) or DEFAULT_GROUPS
-    settings = FeatureSettings(groups=groups, seed=options.seed, timeout_s=options.timeout_s)
-    problems, refusals = read_problems(options.problem_files, options.parameters)
+    if without_devices and device_ids:
+        msg = "--no-device and --device exclude each other; give one of them"
+        raise click.UsageError(msg)
+    problems, refusals = read_problems(problem_files, parameters)
     collected = Collected[KernelFeatures](refusals=[("", error) for error in refusals])
     answers = collected.answers
-    with progress(is_wanted=not options.as_json) as report, collected.until_interrupted():
+    with progress() as report, collected.until_interrupted():
         devices: list[DeviceDescription] = []
-        if not options.without_devices:
+        if not without_devices:
             report("looking for devices")
             try:
-                devices = choose_devices(options.device_ids)
+                devices = choose_devices(device_ids)
             except NoDeviceError as error:  # the source still tells most
                 collected.refusals.append(("", error))
         for number, problem in enumerate(problems, start=1):
@@ -131,15 +119,11 @@ def features(options: FeaturesOptions) -> ExitStatus:
                         collected.failures.append((problem.name, device.error))
             except KernelcastError as error:
                 collected.refusals.append((problem.name, error))
-    if options.as_json:
-        show_json([features_to_json(answer) for answer in answers])
-    for number, answer in enumerate(() if options.as_json else answers):
+    present([features_to_json(answer) for answer in answers])
+    for number, answer in enumerate(answers):
         if number:
             show("")
-        if options.shows_source:
-            show(AnnotatedSource(answer))
-        else:
-            show(*describe(answer))
+        show(*([AnnotatedSource(answer)] if shows_source else describe(answer)))
     collected.complain()
     return collected.status
 

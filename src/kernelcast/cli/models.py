@@ -14,10 +14,9 @@ from kernelcast.reports.validation import tabulate_scores
 from kernelcast.training.registry import ModelVersions, is_evidence, open_registry
 
 
-@option.command("ls", short="List the models.")
+@option.command("ls", short="List the models.", json=option.JSON_TABLE)
 def list_versions(
     registry_url: str | None = REGISTRY,
-    as_json: bool = option.use(option.json_flag),
 ) -> None:
     """List the models of the registry with their versions."""
     registry = open_registry(registry_url)
@@ -34,13 +33,12 @@ def list_versions(
     )  # fmt: skip
     nothing = f"{registry.url}: no models yet; `kernelcast train` makes them"
     content = [_versions_to_json(one) for one in found]
-    present(content, table if found else nothing, as_json=as_json)
+    present(content, table if found else nothing)
 
 
-@option.command("show", short="Show what is known of a model.")
+@option.command("show", short="Show what is known of a model.", json=option.JSON_TABLE)
 def show_model(
     registry_url: str | None = REGISTRY,
-    as_json: bool = option.use(option.json_flag),
     name: str = option.argument("NAME"),
     version: str | None = option.given(
         "--version VERSION", "A version or the beginning of it.  [default: the one in use]"
@@ -62,7 +60,7 @@ def show_model(
         facts |= {
             "calibrated with": _plain(found["calibrated"]), "samplers": _plain(found["samplers"])
         }  # fmt: skip
-        present({**known, **found}, facts, as_json=as_json)
+        present({**known, **found}, facts)
         return
     stored = registry.load(name, wanted)
     told = stored.describe()
@@ -84,44 +82,43 @@ def show_model(
         "samplers": list(stored.samplers),
         "validation": None if report is None else summarise_report(report),
     }
-    present(content, *parts, as_json=as_json)
+    present(content, *parts)
 
 
-@option.command("pin", short="Use one version, whatever is trained later.")
+@option.command("pin", short="Use one version, whatever is trained later.", json=option.JSON_TABLE)
 def pin_version(
     registry_url: str | None = REGISTRY,
-    as_json: bool = option.use(option.json_flag),
     name: str = option.argument("NAME"),
     version: str = option.argument("VERSION"),
 ) -> None:
     """Use one version (or the one that begins so), whatever is trained later."""
-    _tell(open_registry(registry_url).pin(name, version), as_json=as_json)
+    _tell(open_registry(registry_url).pin(name, version))
 
 
-@option.command("unpin", short="Use the latest version again.")
+@option.command("unpin", short="Use the latest version again.", json=option.JSON_TABLE)
 def unpin_version(
     registry_url: str | None = REGISTRY,
-    as_json: bool = option.use(option.json_flag),
     name: str = option.argument("NAME"),
 ) -> None:
     """Use the latest version again."""
-    _tell(open_registry(registry_url).pin(name, None), as_json=as_json)
+    _tell(open_registry(registry_url).pin(name, None))
 
 
-@option.command("rollback", short="Make the version before the latest the latest.")
+@option.command(
+    "rollback", short="Make the version before the latest the latest.", json=option.JSON_TABLE
+)
 def roll_back(
     registry_url: str | None = REGISTRY,
-    as_json: bool = option.use(option.json_flag),
     name: str = option.argument("NAME"),
 ) -> None:
     """Make the version before the latest the latest; nothing is deleted."""
-    _tell(open_registry(registry_url).roll_back(name), as_json=as_json)
+    _tell(open_registry(registry_url).roll_back(name))
 
 
-def _tell(one: ModelVersions, *, as_json: bool) -> None:
+def _tell(one: ModelVersions) -> None:
     pinned = ", pinned" if one.pinned else ""
     told = f"{one.name}: {one.used} is in use{pinned}; the latest is {one.latest}"
-    present(_versions_to_json(one), told, as_json=as_json)
+    present(_versions_to_json(one), told)
 
 
 def _plain(value: object) -> str:

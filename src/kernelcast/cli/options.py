@@ -10,35 +10,43 @@
 >>> _ = greet(["hi", "--runs", "2"], standalone_mode=False)
 hihi
 
-Many options stand in a record, whose fields are declared alike; a parameter of its type takes them.
-An option that several commands share is a decorator here; ``= use(decorator)`` takes it.
+Options that are settings go into the settings' own record: ``= settings(runs=given("--runs N",
+"How often."))`` takes types and defaults of its fields. Of commands with very many options a record
+of their own holds them, whose fields are declared alike. An option that several commands share is a
+decorator here; ``= use(decorator)`` takes it.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import field, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from enum import Enum
-from inspect import signature
+from inspect import cleandoc, signature
+from operator import itemgetter
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
 
 import click
 
-from kernelcast.cli.terminal import ExitStatus
+from kernelcast.cli.terminal import JSON, PLOT_FILE, ExitStatus
 from kernelcast.launches.settings import DEFAULT_LEAST_GAIN
 from kernelcast.records.errors import InputError
 
 if TYPE_CHECKING:  # slow to load
-    from _typeshed import DataclassInstance
-
     from kernelcast.records.arithmetic import Number
 
-Record = TypeVar("Record", bound="DataclassInstance")
 FILE = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 COUNT = click.IntRange(min=1)
 POSITIVE = click.FloatRange(min=0, min_open=True)
+JSON_TABLE: Final = "Print JSON instead of a table."
+JSON_LIST: Final = (
+    "Print a JSON list, one object per device, instead of a table. Times are in seconds."
+)
 _DEBUG: Final = "kernelcast.debug"
+_EXIT_STATUS: Final = (
+    "Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after "
+    "Ctrl-C."
+)
 _MOST_SIZES: Final = 10_000
 
 
@@ -81,14 +89,6 @@ def read_range(text: str, *, given_as: str, example: str) -> tuple[int, ...]:
     return tuple(range(first, last + 1, step))
 
 
-def pick(kind: type[Record], options: object, **more: Any) -> Record:  # noqa: ANN401
-    """Make a record of those options that are called as its fields are."""
-    names = [
-        one.name for one in fields(kind) if one.name not in more and hasattr(options, one.name)
-    ]
-    return kind(**{name: getattr(options, name) for name in names}, **more)
-
-
 def given(flags: str, says: str, **more: Any) -> Any:  # noqa: ANN401 - the field has the type
     """Declare an option as a field of a command's record."""
     *names, last = flags.split()
@@ -112,40 +112,82 @@ def use(decorator: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - the field has
     return field(metadata={"decorator": decorator})
 
 
+def settings(**options: Any) -> Any:  # noqa: ANN401 - the field has the type
+    """Declare options as fields of a settings record, with the types and defaults of its fields."""
+    return field(metadata={"settings": options})
+
+
 def command(
-    name: str | None = None, *, short: str | None = None
+    name: str | None = None, *, short: str | None = None, json: str = "", plot: str = ""
 ) -> Callable[[Callable[..., ExitStatus | None]], click.Command]:
-    """Make a command of a function: its parameters, and the fields of a record, are options."""
+    """Make a command of a function: its parameters, and the fields of a record, are options.
+
+    `json` and `plot` are the help texts of the options that `present` looks at.
+    """
 
     def make(run: Callable[..., ExitStatus | None]) -> click.Command:
         hints = get_type_hints(run)
-        records: dict[str, Any] = {}
-        declared: list[tuple[str, Any, Any]] = []
-        for one in signature(run).parameters.values():
-            kind = hints[one.name]
-            if is_dataclass(kind):
-                records[one.name], inside = kind, get_type_hints(kind)
-                declared += [(each.name, each, inside[each.name]) for each in fields(kind)]
-            else:
-                declared.append((one.name, one.default, kind))
+        leaves: dict[str, tuple[Mapping[str, Any], Any]] = {}
+        parts = {
+            one.name: _declare(
+                one.name, getattr(one.default, "metadata", {}), hints[one.name], leaves
+            )
+            for one in signature(run).parameters.values()
+        }
 
         @click.pass_context
         def call(ctx: click.Context, /, **values: Any) -> None:  # noqa: ANN401 - `run` has the types
-            for place, kind in records.items():
-                values[place] = kind(**{one.name: values.pop(one.name) for one in fields(kind)})
-            status = run(**values)
+            ctx.meta[JSON] = values.pop("as_json", False)
+            ctx.meta[PLOT_FILE] = values.pop("plot_file", None)
+            if ctx.meta[PLOT_FILE] is not None:
+                from kernelcast.reports.drawing import check_plot  # loads NumPy
+
+                check_plot(ctx.meta[PLOT_FILE])
+            status = run(**{place: part(values) for place, part in parts.items()})
             if status:
                 ctx.exit(status)
 
         made: Any = debug(call)
-        for option_name, option, hint in reversed(declared):
-            made = _make_option(option_name, option.metadata, hint)(made)
+        if plot:
+            file, _, text = plot.partition(": ")
+            made = click.option("--plot", "plot_file", metavar=file, type=FILE, help=text)(made)
+        if json:
+            made = click.option("--json", "as_json", is_flag=True, help=json)(made)
+        for option_name, (option, hint) in reversed(leaves.items()):
+            made = _make_option(option_name, option, hint)(made)
+        about = run.__doc__ or ""
+        if hints["return"] is ExitStatus and "Exit status" not in about:
+            about = f"{cleandoc(about)}\n\n{_EXIT_STATUS}"
         return click.command(
-            name or run.__name__, help=run.__doc__, short_help=short,
+            name or run.__name__, help=about, short_help=short,
             context_settings={"show_default": True},
         )(made)  # fmt: skip
 
     return make
+
+
+def _declare(
+    name: str,
+    declared: Mapping[str, Any],
+    hint: Any,  # noqa: ANN401 - a type
+    leaves: dict[str, tuple[Mapping[str, Any], Any]],
+) -> Callable[[Mapping[str, Any]], Any]:
+    """List the options of a parameter or field, and make what makes its value of theirs."""
+    options: dict[str, Any]
+    if "settings" in declared:
+        options = {each: one.metadata for each, one in declared["settings"].items()}
+        defaults = {one.name: one.default for one in fields(hint)}
+        for each, one in options.items():
+            if one.get("names") and defaults[each] not in {MISSING, None, ()}:
+                options[each] = {**one, "click": {"default": defaults[each], **one["click"]}}
+    elif is_dataclass(hint):
+        options = {one.name: one.metadata for one in fields(hint)}
+    else:
+        leaves[name] = declared, hint
+        return itemgetter(name)
+    hints = get_type_hints(hint)
+    parts = {each: _declare(each, one, hints[each], leaves) for each, one in options.items()}
+    return lambda values: hint(**{each: part(values) for each, part in parts.items()})
 
 
 def _make_option(
@@ -158,21 +200,29 @@ def _make_option(
     if decorator is not None:
         return decorator
     names, more = declared["names"], dict(declared["click"])
-    inner = [one for one in (get_args(hint) or (hint,)) if one not in {NoneType, Ellipsis}]
-    is_many = get_origin(hint) is tuple
-    kind = inner[0]
+    default = more.get("default")
+    kind = next(one for one in (get_args(hint) or (hint,)) if one not in {NoneType, Ellipsis})
+    many = get_origin(hint) if get_origin(hint) in {tuple, frozenset} else None
     if kind is bool:
         more.setdefault("is_flag", True)
-    elif "type" not in more:
-        more["type"] = FILE if kind is Path else kind
-        if isinstance(kind, type) and issubclass(kind, Enum):
-            more["type"] = click.Choice([one.value for one in kind])
+        if default is True and "/" not in names[0]:  # --no-something
+            more |= {"default": False, "callback": lambda _, __, value: not value}
+    elif isinstance(kind, type) and issubclass(kind, Enum):
+        more.setdefault("type", click.Choice([one.value for one in kind]))
+        if many is None:
+            if default is not None:
+                more["default"] = str(default.value)
             more["callback"] = lambda _, __, value: None if value is None else kind(value)
+        else:
+            more.pop("default", None)
+            more["callback"] = lambda _, __, values: many(map(kind, values)) or default or many()
+    else:
+        more.setdefault("type", FILE if kind is Path else kind)
     if names is None:
-        number = {"nargs": -1} if is_many else {}
+        number = {"nargs": -1} if many else {}
         required = NoneType not in get_args(hint)
         return click.argument(name, **{"required": required, **number, **more})
-    if is_many and "nargs" not in more:
+    if many and "nargs" not in more:
         more.setdefault("multiple", True)
     return click.option(*names, name, **more)
 
@@ -182,15 +232,6 @@ def wants_traceback(ctx: click.Context) -> bool:
     return bool(ctx.meta.get(_DEBUG))
 
 
-def _remember_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    ctx.meta[_DEBUG] = value
-
-
-json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-json_list = click.option(
-    "--json", "as_json", is_flag=True,
-    help="Print a JSON list, one object per device, instead of a table. Times are in seconds.",
-)  # fmt: skip
 device = click.option(
     "--device", "device_ids", metavar="ID", multiple=True,
     help="Ask this device only (its id or the beginning of it, see `kernelcast devices`); may be "
@@ -211,6 +252,7 @@ seed = click.option(
     help="Seed of random buffer contents and of the sampled places.",
 )  # fmt: skip
 debug = click.option(
-    "--debug", is_flag=True, is_eager=True, expose_value=False, callback=_remember_debug,
+    "--debug", is_flag=True, is_eager=True, expose_value=False,
+    callback=lambda ctx, _, value: ctx.meta.update({_DEBUG: value}),
     help="Show Python's traceback of an error.",
 )  # fmt: skip

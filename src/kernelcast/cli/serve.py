@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import complain, present, show
+from kernelcast.cli.terminal import complain, present, show, wants_json
 from kernelcast.launches.data_store import STORE_VARIABLE, choose_store
 from kernelcast.records.errors import InputError
 from kernelcast.records.plain import to_plain
@@ -152,7 +152,7 @@ def token() -> None:
     """Make, list and revoke tokens of the service."""
 
 
-@option.command(short="Make a token.")
+@option.command(short="Make a token.", json="Print JSON.")
 def create(
     name: str = option.argument("NAME"),
     scopes: tuple[str, ...] = option.given(
@@ -163,7 +163,6 @@ def create(
         default=(Scope.ESTIMATE.value,),
     ),
     database: str | None = option.use(_database),
-    as_json: bool = option.given("--json", "Print JSON."),
 ) -> None:
     """Make a token for NAME and print it.
 
@@ -175,16 +174,15 @@ def create(
     text, record = make_token(name, frozenset(map(Scope, scopes)))
     with _open(database) as state:
         state.tokens.add(record)
-    present({**to_plain(record, omit=_SECRET), "token": text}, text, as_json=as_json)
-    if not as_json:
+    present({**to_plain(record, omit=_SECRET), "token": text}, text)
+    if not wants_json():
         who = f"token {record.id} for {record.name} ({_list_scopes(record)})"
         complain(f"{who}; it is not shown again")
 
 
-@option.command("list", short="List the tokens.")
+@option.command("list", short="List the tokens.", json=option.JSON_TABLE)
 def list_tokens(
     database: str | None = option.use(_database),
-    as_json: bool = option.use(option.json_flag),
 ) -> None:
     """List the tokens by their ids; secrets are not known."""
     with _open(database) as state:
@@ -200,20 +198,19 @@ def list_tokens(
                   rows=rows)  # fmt: skip
     nothing = "no tokens yet; `kernelcast serve token create NAME` makes one"
     content = [to_plain(one, omit=_SECRET) for one in tokens]
-    present(content, table if rows else nothing, as_json=as_json)
+    present(content, table if rows else nothing)
 
 
-@option.command(short="Refuse a token from now on.")
+@option.command(short="Refuse a token from now on.", json="Print JSON.")
 def revoke(
     token_id: str = option.argument("ID"),
     database: str | None = option.use(_database),
-    as_json: bool = option.given("--json", "Print JSON."),
 ) -> None:
     """Refuse a token from now on; running services see it within seconds."""
     with _open(database) as state:
         record = state.tokens.revoke(token_id)
     told = f"token {record.id} for {record.name} is refused from now on"
-    present(to_plain(record, omit=_SECRET), told, as_json=as_json)
+    present(to_plain(record, omit=_SECRET), told)
 
 
 def _open(database: str | None) -> ServiceState:

@@ -108,9 +108,6 @@ class ExportOptions:
     timeout_s: float = option.given(
         "--timeout SECONDS", "Time limit in seconds for each estimate.", default=DEFAULT_TIMEOUT_S
     )
-    as_json: bool = option.given(
-        "--json", "Print a JSON list, one object per time, instead of a table."
-    )
 
     def read_codelets(self) -> list[Codelet]:
         """Read the codelets, with the devices named on the command line."""
@@ -146,7 +143,10 @@ class ExportOptions:
         return [*sources, estimate_now(settings, timeout_s=self.timeout_s)]
 
 
-@option.command(short="Write performance models that StarPU reads.")
+@option.command(
+    short="Write performance models that StarPU reads.",
+    json="Print a JSON list, one object per time, instead of a table.",
+)
 def export(options: ExportOptions) -> None:
     """Write performance models that StarPU reads, one file per codelet.
 
@@ -161,7 +161,7 @@ def export(options: ExportOptions) -> None:
     total = sum(len(codelet.sizes) * len(codelet.workers) for codelet in codelets)
     asked: list[Wanted] = []
     with ExitStack() as stack:
-        tell = stack.enter_context(progress_bar(is_wanted=not options.as_json))
+        tell = stack.enter_context(progress_bar())
 
         def report(wanted: Wanted) -> None:
             tell(len(asked), total, wanted.label)
@@ -207,7 +207,7 @@ def export(options: ExportOptions) -> None:
         }
         for one, path in rows
     ]
-    present(content, table, *(f"wrote {path}" for path in paths), as_json=options.as_json)
+    present(content, table, *(f"wrote {path}" for path in paths))
 
 
 starpu.add_command(export)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -18,11 +18,26 @@ if TYPE_CHECKING:  # takes longer to import than all else that a command needs b
     from kernelcast.reports.charts import Figure
     from kernelcast.reports.presenter import Part
 
+JSON = "kernelcast.json"
+PLOT_FILE = "kernelcast.plot_file"
+"""Keys of what a command was given in the context of its call."""
 _UNLIMITED_WIDTH = 10_000
 
 
+def _read_option(key: str) -> Any:  # noqa: ANN401 - what the option has
+    ctx = click.get_current_context(silent=True)
+    return None if ctx is None else ctx.meta.get(key)
+
+
+def wants_json() -> bool:
+    """Tell whether the command at work was given ``--json``."""
+    return bool(_read_option(JSON))
+
+
 def show(*parts: "Part | RenderableType") -> None:
-    """Write parts to standard output, see `kernelcast.reports.presenter`."""
+    """Write parts to standard output, see `kernelcast.reports.presenter`; with ``--json`` none."""
+    if wants_json():
+        return
     from rich.console import Console
 
     from kernelcast.reports import charts
@@ -47,28 +62,26 @@ def show(*parts: "Part | RenderableType") -> None:
 
 
 def present(
-    content: object, *parts: "Part | RenderableType", as_json: bool, figure: "Figure | None" = None,
-    plot_file: Path | None = None,
-) -> None:  # fmt: skip
-    """Present an answer: as JSON or as parts, and its figure in a file where one is named."""
-    if as_json:
-        show_json(content)
-    else:
-        show(*parts)
-    if plot_file is not None and figure is not None:
+    content: object, *parts: "Part | RenderableType", figure: "Figure | None" = None
+) -> None:
+    """Present an answer: with ``--json`` its content, else parts; a figure where ``--plot`` says.
+
+    Numbers that JSON lacks are refused.
+    """
+    if wants_json():
+        click.echo(json.dumps(content, indent=2, allow_nan=False))
+    show(*parts)
+    if figure is not None:
+        save_plot(figure)
+
+
+def save_plot(figure: "Figure") -> None:
+    """Draw a figure into the file that ``--plot`` names, if any."""
+    plot_file: Path | None = _read_option(PLOT_FILE)
+    if plot_file is not None:
         from kernelcast.reports.drawing import save_figure
 
         save_figure(plot_file, figure)
-
-
-def show_line(text: str) -> None:
-    """Write one line of text to standard output."""
-    click.echo(text)
-
-
-def show_json(content: object) -> None:
-    """Write JSON to standard output; numbers that JSON lacks are refused."""
-    click.echo(json.dumps(content, indent=2, allow_nan=False))
 
 
 def complain(message: str) -> None:
@@ -77,9 +90,9 @@ def complain(message: str) -> None:
 
 
 @contextmanager
-def progress(*, is_wanted: bool) -> Iterator[Callable[[str], None]]:
-    """Show the stage at work on standard error while the block runs, on a terminal only."""
-    if not (is_wanted and sys.stderr.isatty()):
+def progress() -> Iterator[Callable[[str], None]]:
+    """Show the stage at work on standard error, on a terminal and without ``--json`` only."""
+    if wants_json() or not sys.stderr.isatty():
         yield lambda _: None
         return
     from rich.console import Console
@@ -102,8 +115,8 @@ class Tell(Protocol):
 
 
 @contextmanager
-def progress_bar(*, is_wanted: bool) -> Iterator[Tell]:
-    """Show on standard error where work stands while the block runs, on a terminal only."""
+def progress_bar() -> Iterator[Tell]:
+    """Show on standard error where work stands, on a terminal and without ``--json`` only."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
@@ -112,7 +125,7 @@ def progress_bar(*, is_wanted: bool) -> Iterator[Tell]:
     from kernelcast.reports.numbers import format_duration
 
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-    if not (is_wanted and console.is_terminal):
+    if wants_json() or not console.is_terminal:
         yield lambda *_, **__: None
         return
     columns = (

@@ -1,14 +1,13 @@
 """``kernelcast trace``."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected, prefix
-from kernelcast.cli.terminal import ExitStatus, progress, show, show_json
+from kernelcast.cli.terminal import ExitStatus, present, progress, save_plot, show
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
@@ -20,48 +19,41 @@ from kernelcast.records.work_group_trace import (
     StepTimes,
     Timeline,
     TraceAnswer,
-    TraceMethod,
     WorkGroupTrace,
 )
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
-from kernelcast.reports.drawing import check_plot, save_figure
 from kernelcast.reports.numbers import format_seconds
 from kernelcast.reports.presenter import Table, Value
 from kernelcast.sampling.trace_analysis import average_active
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceOptions:
-    """Options of ``kernelcast trace``."""
-
-    problem_file: Path = option.argument("P.yaml")
-    device_ids: tuple[str, ...] = option.use(option.device)
-    work_groups: int | None = option.given(
-        "--work-groups N",
-        "Trace about the first N work-groups: part of a row, whole rows or whole planes.  "
-        "[default: all, at most 10000]",
-        type=option.COUNT,
-    )
-    method: TraceMethod = option.given(
-        "--method",
-        "By a clock on the device, by the steps of t(n), or by what the device offers.",
-        default=TraceMethod.AUTO.value,
-    )
-    seed: int = option.use(option.seed)
-    parameters: Mapping[str, int | float] = option.use(option.parameters)
+@option.command(
+    short="Show when each work-group of a kernel begins and ends.", json=option.JSON_LIST,
+    plot="FILE.png: Draw the timelines to FILE (png, pdf, svg); needs kernelcast[plot].",
+)  # fmt: skip
+def trace(
+    problem_file: Path = option.argument("P.yaml"),
+    device_ids: tuple[str, ...] = option.use(option.device),
+    settings: TraceSettings = option.settings(
+        work_groups=option.given(
+            "--work-groups N",
+            "Trace about the first N work-groups: part of a row, whole rows or whole planes.  "
+            "[default: all, at most 10000]",
+            type=option.COUNT,
+        ),
+        method=option.given(
+            "--method",
+            "By a clock on the device, by the steps of t(n), or by what the device offers.",
+        ),
+        seed=option.use(option.seed),
+    ),
+    parameters: Mapping[str, int | float] = option.use(option.parameters),
     timeout_s: float = option.given(
         "--timeout SECONDS",
         "Time limit in seconds for each device; the process that runs the kernel is stopped then.",
         default=DEFAULT_TIMEOUT_S,
-    )
-    as_json: bool = option.use(option.json_list)
-    plot_file: Path | None = option.given(
-        "--plot FILE.png", "Draw the timelines to FILE (png, pdf, svg); needs kernelcast[plot]."
-    )
-
-
-@option.command(short="Show when each work-group of a kernel begins and ends.")
-def trace(options: TraceOptions) -> ExitStatus:
+    ),
+) -> ExitStatus:
     """Show when each work-group of a problem file's kernel begins and ends on each device.
 
     A copy of the kernel, in which every work-group reads a clock at its begin and end, runs once
@@ -69,37 +61,31 @@ def trace(options: TraceOptions) -> ExitStatus:
     per compute unit) and the staircase of work-groups that share a compute unit. Where a device
     has no such clock, launches of 1, 2, 3, ... work-groups are timed instead, and the answer says
     so. Errors and progress go to standard error. Ctrl-C prints what is done.
-
-    Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
-    Ctrl-C.
     """
-    check_plot(options.plot_file)
-    with progress(is_wanted=not options.as_json) as report:
-        problem = read_problem(options.problem_file, parameters=options.parameters)
+    with progress() as report:
+        problem = read_problem(problem_file, parameters=parameters)
         collected = Collected[TraceAnswer]()
         with collected.until_interrupted():
             report("looking for devices")
-            devices = choose_devices(options.device_ids)
-            answers = trace_on_devices(
-                problem, devices, settings=option.pick(TraceSettings, options),
-                timeout_s=options.timeout_s, report=prefix(report, f"{problem.name} on "),
+            devices = choose_devices(device_ids)
+            traced = trace_on_devices(
+                problem, devices, settings=settings,
+                timeout_s=timeout_s, report=prefix(report, f"{problem.name} on "),
             )  # fmt: skip
-            for answer in answers:
+            for answer in traced:
                 collected.answers.append(answer)
     errors = [(one.problem, one.error) for one in collected.answers if one.error is not None]
     is_refused = len(errors) == len(collected.answers) and all(
         isinstance(error, InputError) for _, error in errors
     )
     (collected.refusals if is_refused else collected.failures).extend(errors)
-    if options.as_json:
-        show_json([_answer_to_json(one) for one in collected.answers])
-    elif collected.answers:
-        show(_list_answers(collected.answers), *_list_remarks(collected.answers))
+    answers = collected.answers
+    present([_answer_to_json(one) for one in answers])
+    if answers:
+        show(_list_answers(answers), *_list_remarks(answers))
+    if charts := [chart for one in answers if one.trace for chart in _chart_trace(one.trace)]:
+        save_plot(Figure(charts=tuple(charts), columns=1, heights=(4.0, 1.8)))
     collected.complain()
-    traces = [one.trace for one in collected.answers if one.trace is not None]
-    if options.plot_file is not None and traces:
-        charts = tuple(chart for one in traces for chart in _chart_trace(one))
-        save_figure(options.plot_file, Figure(charts=charts, columns=1, heights=(4.0, 1.8)))
     return collected.status
 
 

@@ -1,7 +1,8 @@
 """``kernelcast train``."""
 
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
+from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,21 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import (
-    ExitStatus,
-    complain,
-    present,
-    progress_bar,
-    show,
-    show_json,
-    show_line,
-)
-from kernelcast.cli.training_options import (
-    DATA,
-    JOBS,
-    REGISTRY,
-    ROWS_DEVICE,
-)
+from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar
+from kernelcast.cli.training_options import DATA, JOBS, REGISTRY, ROWS_DEVICE
 from kernelcast.training.settings import (
     DEFAULT_MODEL,
     POOLED_MODEL,
@@ -36,51 +24,36 @@ if TYPE_CHECKING:  # takes longer to import than all other commands do
     from kernelcast.training.training import TrainedModel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainOptions:
-    """The options of ``kernelcast train``."""
-
-    sources: tuple[str, ...] = DATA
-    model: str = option.given(
+@option.command(
+    short="Train models on collected observations.",
+    json="Print JSON instead of a table: a list, one object per model.",
+)
+def train(
+    sources: tuple[str, ...] = DATA,
+    name: str = option.given(
         "--model NAME", "The model; a wrong name lists all.", default=DEFAULT_MODEL
-    )
-    device_ids: tuple[str, ...] = ROWS_DEVICE
+    ),
+    device_ids: tuple[str, ...] = ROWS_DEVICE,
     is_pooled: bool = option.given(
         "--pooled",
         "One model of all devices on dimensionless features (hybrid_pooled): it serves devices "
         "that it has not seen once they are calibrated.",
-    )
+    ),
     out: Path | None = option.given(
         "--out FILE.json", "Write the model into one file instead of the registry.",
         type=click.Path(path_type=Path, dir_okay=False),
-    )  # fmt: skip
-    registry_url: str | None = REGISTRY
-    skips_validation: bool = option.given(
-        "--no-validation", "Do not validate: the file then does not say how good the model is."
-    )
-    jobs: int | None = JOBS
+    ),
+    registry_url: str | None = REGISTRY,
+    settings: TrainingSettings = option.settings(
+        with_validation=option.given(
+            "--no-validation", "Do not validate: the file then does not say how good the model is."
+        ),
+        jobs=JOBS,
+    ),
     lists: bool = option.given(
         "--list", "List earlier trainings and validations instead; `compare` takes two of them."
-    )
-    as_json: bool = option.given(
-        "--json", "Print JSON instead of a table: a list, one object per model."
-    )
-
-    def name(self) -> str:
-        """Give the model's name."""
-        if self.out is not None and self.registry_url is not None:
-            msg = "--out and --registry: give one of them, the file or the registry"
-            raise click.UsageError(msg)
-        if not self.is_pooled:
-            return self.model
-        if self.model not in {DEFAULT_MODEL, POOLED_MODEL}:
-            msg = f"--pooled trains {POOLED_MODEL}; leave --model {self.model} out, or --pooled"
-            raise click.UsageError(msg)
-        return POOLED_MODEL
-
-
-@option.command(short="Train models on collected observations.")
-def train(options: TrainOptions) -> ExitStatus:
+    ),
+) -> ExitStatus:  # fmt: skip
     """Train a model for each device, or one for all, on collected observations.
 
     Each model is validated by leaving out one kernel after the other (a pooled one, one device
@@ -90,8 +63,15 @@ def train(options: TrainOptions) -> ExitStatus:
     Exit status: 0 when all models are trained, 1 when one could not be, 2 for bad input, 130
     after Ctrl-C.
     """
-    if options.lists:
-        return _list_runs(as_json=options.as_json)
+    if lists:
+        return _list_runs()
+    if out is not None and registry_url is not None:
+        msg = "--out and --registry: give one of them, the file or the registry"
+        raise click.UsageError(msg)
+    if is_pooled and name not in {DEFAULT_MODEL, POOLED_MODEL}:
+        msg = f"--pooled trains {POOLED_MODEL}; leave --model {name} out, or --pooled"
+        raise click.UsageError(msg)
+    name, started_s = POOLED_MODEL if is_pooled else name, time.time()
     from kernelcast.cli.collecting import Collected
     from kernelcast.records.errors import InputError, KernelcastError
     from kernelcast.records.observation import Observation
@@ -101,16 +81,13 @@ def train(options: TrainOptions) -> ExitStatus:
     from kernelcast.training.registry import open_registry
     from kernelcast.training.runs import record_run
 
-    name, started_s = options.name(), time.time()
     seen: list[Observation] = []
-    table = tables.load_training_table(
-        options.sources, devices=options.device_ids, tell=complain, keep=seen.append
-    )
+    table = tables.load_training_table(sources, devices=device_ids, tell=complain, keep=seen.append)
     if name == DEFAULT_MODEL and not any(isfinite(one) for one in table.linear_s):
         name = STATIC_MODEL
         complain(f"no row has samples: the model {name} is trained, which needs none")
     evidence = EvidenceRows(seen)
-    registry = open_registry(options.registry_url) if options.out is None else None
+    registry = open_registry(registry_url) if out is None else None
     count = training.count_models(table, name)
     if registry is None and count > 1:
         msg = (
@@ -124,15 +101,12 @@ def train(options: TrainOptions) -> ExitStatus:
         """Write a model as soon as it is ready."""
         if registry is not None:
             place = f"{registry.url}/{one.name} as {training.publish_model(one, registry)}"
-        elif options.out is not None:
-            training.write_model_file(one, options.out)
-            place = str(options.out)
+        elif out is not None:
+            training.write_model_file(one, out)
+            place = str(out)
         kept.answers.append((one, place))
 
-    settings = TrainingSettings(
-        with_validation=not options.skips_validation, jobs=options.jobs or -1
-    )
-    with kept.until_interrupted(), progress_bar(is_wanted=not options.as_json) as tell:
+    with kept.until_interrupted(), progress_bar() as tell:
         outcome = training.train(
             table,
             name,
@@ -143,7 +117,7 @@ def train(options: TrainOptions) -> ExitStatus:
         kept.failures += [(one, KernelcastError(why)) for one, why in outcome.refused.items()]
     calibrated = []
     if registry is not None and not kept.is_interrupted:
-        found = evidence.calibrate(tables.machines_beside(options.sources))
+        found = evidence.calibrate(tables.machines_beside(sources))
         calibrated = [
             (one, f"{registry.url}/{one.name} as {one.publish(registry)}") for one in found
         ]
@@ -153,59 +127,50 @@ def train(options: TrainOptions) -> ExitStatus:
         record_run("train", name, asked, reports, started_s=started_s)
     except InputError as error:  # the models are there
         complain(str(error))
-    if options.as_json:
-        show_json(
-            [
-                *(_trained_to_json(one, place) for one, place in kept.answers),
-                *({"name": one, "error_message": str(why)} for one, why in kept.failures),
-                *(
-                    {
-                        "name": one.name,
-                        "place": place,
-                        "devices": list(one.devices),
-                        "rows": one.model.facts["rows"],
-                        "calibrated": dict(one.model.facts),
-                    }
-                    for one, place in calibrated
-                ),
-            ]
-        )
-    else:
-        if kept.answers:
-            show(_tabulate([one for one, _ in kept.answers]))
-        for model, place in kept.answers:
-            show_line(f"{model.name}: written to {place}")
-        for one, place in calibrated:
-            facts = one.model.facts
-            show_line(
-                f"{one.name}: calibrated with {facts['rows']:,} launches of {facts['kernels']} "
-                f"kernels, written to {place}"
-            )
+    present(
+        [
+            *(_trained_to_json(one, place) for one, place in kept.answers),
+            *({"name": one, "error_message": str(why)} for one, why in kept.failures),
+            *(
+                {
+                    "name": one.name, "place": place, "devices": list(one.devices),
+                    "rows": one.model.facts["rows"], "calibrated": dict(one.model.facts),
+                }
+                for one, place in calibrated
+            ),
+        ],
+        *([_tabulate([one for one, _ in kept.answers])] if kept.answers else ()),
+        *(f"{model.name}: written to {place}" for model, place in kept.answers),
+        *(
+            f"{one.name}: calibrated with {one.model.facts['rows']:,} launches of "
+            f"{one.model.facts['kernels']} kernels, written to {place}"
+            for one, place in calibrated
+        ),
+    )  # fmt: skip
     kept.complain()
     return kept.status
 
 
-def _list_runs(*, as_json: bool) -> ExitStatus:
+def _list_runs() -> ExitStatus:
     """Show the records of trainings and validations, the latest first."""
-    from datetime import UTC, datetime
-
     from kernelcast.records.plain import to_plain
     from kernelcast.reports.presenter import Table
     from kernelcast.training.runs import list_runs
 
     runs = list_runs()
+    rows = [
+        (
+            one.id[:8], one.kind, one.name, one.settings.get("rows", ""),
+            datetime.fromtimestamp(one.started_s, UTC).isoformat(" ", "minutes"),
+        )
+        for one in runs
+    ]  # fmt: skip
     table = Table(
-        columns=dict.fromkeys(("run", "what", "models", "rows", "began"), "text"),
-        rows=[
-            (
-                one.id[:8], one.kind, one.name, one.settings.get("rows", ""),
-                datetime.fromtimestamp(one.started_s, UTC).isoformat(" ", "minutes"),
-            )
-            for one in runs
-        ],
-    )  # fmt: skip
+        columns=dict.fromkeys(("run", "what", "models", "rows", "began"), "text"), rows=rows
+    )
     nothing = "no runs yet; `kernelcast train` and `kernelcast validate` record theirs"
-    present([to_plain(one) for one in runs], table if runs else nothing, as_json=as_json)
+    content = [to_plain(one) for one in runs]
+    present(content, table if runs else nothing)
     return ExitStatus.ANSWERED
 
 

@@ -7,9 +7,7 @@ import click
 from kernelcast.cli import options as option
 from kernelcast.launches.data_folder import STORE_VARIABLE
 from kernelcast.training.registry import MODELS_VARIABLE
-from kernelcast.training.settings import RowFilter
 
-_USUAL = RowFilter()
 DATA: Any = option.given(
     "--data --rows PATH",
     "Observations: a store (file or URL), a Parquet file or a folder of them, a table of your own "
@@ -21,22 +19,23 @@ ROWS_DEVICE: Any = option.given(
 )
 JOBS: Any = option.given(
     "--jobs N", "Processes that work side by side.  [default: one per processor]",
-    type=click.IntRange(min=1), default=None,
+    type=click.IntRange(min=1), default=None, callback=lambda _, __, jobs: jobs or -1,
 )  # fmt: skip
 REGISTRY: Any = option.given(
     "--registry URL",
     "Where models are kept: a folder or any URL that fsspec knows.  "
     f"[default: {MODELS_VARIABLE}, or models in the data folder]",
 )
-LEAST_WORK_GROUPS: Any = option.given(
+_LEAST_WORK_GROUPS: Any = option.given(
     "--least-work-groups N", "Leave launches out that have fewer work-groups, likewise.",
-    type=click.IntRange(min=0), default=_USUAL.least_work_groups,
+    type=click.IntRange(min=0),
 )  # fmt: skip
-SHORTEST: Any = option.given(
+_SHORTEST: Any = option.given(
     "--shortest SECONDS",
     "Leave launches out that were measured shorter, from learning and from judging.",
-    type=click.FloatRange(min=0), default=_USUAL.shortest_s,
+    type=click.FloatRange(min=0),
 )  # fmt: skip
+ROW_FILTER: Any = option.settings(shortest_s=_SHORTEST, least_work_groups=_LEAST_WORK_GROUPS)
 STORE: Any = option.given(
     "--store URL",
     "The store: a SQLite file, or postgresql://user@host/database.  "

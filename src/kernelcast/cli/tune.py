@@ -2,15 +2,13 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
-from kernelcast.cli.terminal import ExitStatus, progress_bar, show, show_json
+from kernelcast.cli.terminal import ExitStatus, present, progress_bar, show
 from kernelcast.launches.devices import choose_devices
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.private_files import writing
@@ -26,102 +24,81 @@ from kernelcast.tuning.report import (
     report_to_json,
     report_to_t4,
 )
-from kernelcast.tuning.settings import TuneModels, TuneSettings
-from kernelcast.tuning.space import SearchSpace, read_space
+from kernelcast.tuning.settings import TuneSettings
+from kernelcast.tuning.space import read_space
 from kernelcast.tuning.t1 import read_t1
 
-_DEFAULTS: Final = TuneSettings()
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TuneOptions:
-    """Options of ``kernelcast tune``."""
-
-    problem_file: Path | None = option.argument("[P.yaml]")
-    device_ids: tuple[str, ...] = option.use(option.device)
-    models: TuneModels = option.given(
-        "--models",
-        "What ranks configurations: the analytic model alone, which runs nothing, or a few "
-        "work-groups of those that it likes best as well.",
-        default=_DEFAULTS.models.value,
-    )
-    top: int = option.given(
-        "--top K",
-        "Configurations that are shown, and measured with --measure.",
-        default=_DEFAULTS.top, type=option.COUNT,
-    )  # fmt: skip
-    measure: bool = option.given("--measure", "Measure the best K as a whole, in turn.")
-    runs: int = option.given(
-        "--runs N",
-        "Measured runs of each; their median counts.",
-        default=_DEFAULTS.runs, type=option.COUNT,
-    )  # fmt: skip
-    sampled: int = option.given(
-        "--sampled K",
-        "Configurations that `--models hybrid` samples.",
-        default=_DEFAULTS.sampled, type=option.COUNT,
-    )  # fmt: skip
+@option.command(
+    short="Find the best launch configuration of a kernel by models.", json=option.JSON_LIST
+)
+def tune(
+    problem_file: Path | None = option.argument("[P.yaml]"),
+    device_ids: tuple[str, ...] = option.use(option.device),
+    settings: TuneSettings = option.settings(
+        models=option.given(
+            "--models",
+            "What ranks configurations: the analytic model alone, which runs nothing, or a few "
+            "work-groups of those that it likes best as well.",
+        ),
+        top=option.given(
+            "--top K", "Configurations that are shown, and measured with --measure.",
+            type=option.COUNT,
+        ),
+        measure=option.given("--measure", "Measure the best K as a whole, in turn."),
+        runs=option.given(
+            "--runs N", "Measured runs of each; their median counts.", type=option.COUNT
+        ),
+        sampled=option.given(
+            "--sampled K", "Configurations that `--models hybrid` samples.", type=option.COUNT
+        ),
+        seed=option.use(option.seed),
+        timeout_s=option.given(
+            "--timeout SECONDS", "Give a configuration up that runs for so long.",
+            type=option.POSITIVE,
+        ),
+    ),
     parameters: Mapping[str, int | float] = option.numbers(
         "--param NAME=VALUE",
         "Fix a value of the problem file's `parameters`, for example N=2**20; may be repeated.",
-    )
-    seed: int = option.use(option.seed)
-    timeout_s: float = option.given(
-        "--timeout SECONDS",
-        "Give a configuration up that runs for so long.",
-        default=_DEFAULTS.timeout_s, type=option.POSITIVE,
-    )  # fmt: skip
+    ),
     save_file: Path | None = option.given(
         "--save FILE",
         "Keep measured runs in FILE, one JSON object a line, and take them up again from it.  "
         "[default: a file in the user's data folder]",
-    )
+    ),
     t1_file: Path | None = option.given(
         "--t1 T1.json", "Read the problem from a file in the auto-tuning community's T1 format."
-    )
+    ),
     t4_file: Path | None = option.given(
         "--t4 T4.json", "Write what was measured to a file in the T4 format; for one device."
-    )
-    as_json: bool = option.use(option.json_list)
-
-    def __post_init__(self) -> None:
-        if (self.problem_file is None) == (self.t1_file is None):
-            msg = "give one problem: a problem file, or --t1 T1.json"
-            raise click.UsageError(msg)
-        if self.t1_file is not None and self.parameters:
-            msg = "--param fixes values of a problem file; edit the T1 file instead"
-            raise click.UsageError(msg)
-        if self.t4_file is not None and not self.measure:
-            msg = "--t4 writes what was measured: give --measure as well"
-            raise click.UsageError(msg)
-        for path in (self.save_file, self.t4_file):
-            if path is not None:
-                check_target(path)
-
-    def read_space(self) -> SearchSpace:
-        """Read the configurations."""
-        if self.t1_file is not None:
-            return read_t1(self.t1_file)
-        assert self.problem_file is not None
-        return read_space(self.problem_file, parameters=self.parameters)
-
-
-@option.command(short="Find the best launch configuration of a kernel by models.")
-def tune(options: TuneOptions) -> ExitStatus:
+    ),
+) -> ExitStatus:  # fmt: skip
     """Search the configurations of a problem file for the fastest, by models.
 
     Lists of values among the file's `parameters` are searched over, `restrictions` leave
     combinations out; without lists, local sizes are searched. No configuration runs as a whole
     unless --measure asks for it; then the best K run in turn, and what was measured is kept, so
     that Ctrl-C loses nothing. The device must have been calibrated.
-
-    Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after
-    Ctrl-C.
     """
-    settings = option.pick(TuneSettings, options)
-    space = options.read_space()
-    devices = choose_devices(options.device_ids)
-    if options.t4_file is not None and len(devices) > 1:
+    if t1_file is not None and parameters:
+        msg = "--param fixes values of a problem file; edit the T1 file instead"
+        raise click.UsageError(msg)
+    if t4_file is not None and not settings.measure:
+        msg = "--t4 writes what was measured: give --measure as well"
+        raise click.UsageError(msg)
+    for path in (save_file, t4_file):
+        if path is not None:
+            check_target(path)
+    if problem_file is not None and t1_file is None:
+        space = read_space(problem_file, parameters=parameters)
+    elif problem_file is None and t1_file is not None:
+        space = read_t1(t1_file)
+    else:
+        msg = "give one problem: a problem file, or --t1 T1.json"
+        raise click.UsageError(msg)
+    devices = choose_devices(device_ids)
+    if t4_file is not None and len(devices) > 1:
         msg = f"--t4 takes the results of one device, here are {len(devices)}: choose by --device"
         raise InputError(msg)
     collected = Collected[TuneReport | TuneFailure](
@@ -129,14 +106,14 @@ def tune(options: TuneOptions) -> ExitStatus:
     )
     with collected.until_interrupted(), several_processes(space) as executor:
         for device in devices:
-            with progress_bar(is_wanted=not options.as_json) as tell:
+            with progress_bar() as tell:
 
                 def report(progress: TuneProgress) -> None:
                     tell(progress.done, progress.total, f"{progress.device_id}: {progress.stage}")
 
                 try:
                     answer: TuneReport | TuneFailure = tune_on_device(
-                        space, device, settings=settings, save=options.save_file,
+                        space, device, settings=settings, save=save_file,
                         executor=executor, report=report,
                     )  # fmt: skip
                 except KernelcastError as error:
@@ -146,15 +123,14 @@ def tune(options: TuneOptions) -> ExitStatus:
                     )  # fmt: skip
                     collected.failures.append(("", KernelcastError(answer.message)))
             collected.answers.append(answer)
-    if options.as_json:
-        show_json([report_to_json(one, top=settings.top) for one in collected.answers])
+    present([report_to_json(one, top=settings.top) for one in collected.answers])
     reports = [one for one in collected.answers if isinstance(one, TuneReport)]
-    for one in () if options.as_json else reports:
+    for one in reports:
         show(list_best(one, top=settings.top), *list_remarks(one))
-    if options.t4_file is not None and reports:
-        with writing(options.t4_file):
+    if t4_file is not None and reports:
+        with writing(t4_file):
             text = json.dumps(report_to_t4(reports[0]), indent=1) + "\n"
-            options.t4_file.write_text(text, encoding="utf-8")
+            t4_file.write_text(text, encoding="utf-8")
     collected.complain()
     return collected.status
 

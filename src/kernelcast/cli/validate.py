@@ -3,24 +3,22 @@
 import json
 import math
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, complain, progress_bar, show, show_json, show_line
+from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar, show, wants_json
 from kernelcast.cli.training_options import (
     DATA,
     JOBS,
-    LEAST_WORK_GROUPS,
+    ROW_FILTER,
     ROWS_DEVICE,
-    SHORTEST,
 )
 from kernelcast.records.errors import InputError
-from kernelcast.training.settings import RowFilter, Split, ValidationSettings
+from kernelcast.training.settings import ValidationSettings
 
-_DEFAULTS = ValidationSettings()
 REPORT_FILE = "validation.json"
 POINTS_FILE = "sampling_points.json"
 PAGE_FILE = "validation.html"
@@ -37,49 +35,41 @@ def parse_names(_: click.Context, __: click.Parameter, text: str | None) -> tupl
     return names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ValidateOptions:
-    """The options of ``kernelcast validate``."""
-
-    sources: tuple[str, ...] = DATA
-    device_ids: tuple[str, ...] = ROWS_DEVICE
-    split: Split = option.given(
-        "--split",
-        "What is held out as a whole. Devices are predicted by models of all other devices.",
-        default=_DEFAULTS.split.value,
-    )
-    models: tuple[str, ...] = option.given(
-        "--models A,B,...",
-        "Models to compare, with commas between them; a wrong name lists all.  [default: the "
-        "hybrid and its rivals]",
-        multiple=False, callback=parse_names,
-    )  # fmt: skip
-    jobs: int | None = JOBS
-    scheduler: str | None = option.given(
-        "--scheduler ADDRESS",
-        "Validate on a Dask cluster, such as tcp://host:8786; needs kernelcast[cluster].",
-    )
-    coverage: float = option.given(
-        "--coverage SHARE", "Share of true times that intervals shall hold.",
-        type=click.FloatRange(min=0, max=1, min_open=True, max_open=True),
-        default=_DEFAULTS.coverage,
-    )  # fmt: skip
-    shortest_s: float = SHORTEST
-    least_work_groups: int = LEAST_WORK_GROUPS
+@option.command(
+    short="Compare models on kernels, applications or devices they have not seen.",
+    json="Print JSON instead of tables: what validation.json holds.",
+)
+def validate(
+    sources: tuple[str, ...] = DATA,
+    device_ids: tuple[str, ...] = ROWS_DEVICE,
+    settings: ValidationSettings = option.settings(
+        split=option.given(
+            "--split",
+            "What is held out as a whole. Devices are predicted by models of all other devices.",
+        ),
+        models=option.given(
+            "--models A,B,...",
+            "Models to compare, with commas between them; a wrong name lists all.  [default: the "
+            "hybrid and its rivals]",
+            type=str, multiple=False, callback=parse_names,
+        ),
+        jobs=JOBS,
+        scheduler=option.given(
+            "--scheduler ADDRESS",
+            "Validate on a Dask cluster, such as tcp://host:8786; needs kernelcast[cluster].",
+        ),
+        coverage=option.given(
+            "--coverage SHARE", "Share of true times that intervals shall hold.",
+            type=click.FloatRange(min=0, max=1, min_open=True, max_open=True),
+        ),
+        rows=ROW_FILTER,
+    ),
     folder: Path | None = option.given(
         "--out FOLDER",
         "Write validation.json, sampling_points.json and a page, validation.html, into FOLDER.",
         type=option.FOLDER,
-    )
-    as_json: bool = option.given(
-        "--json", "Print JSON instead of tables: what validation.json holds."
-    )
-
-
-@option.command(
-    short="Compare models on kernels, applications or devices they have not seen.",
-)
-def validate(options: ValidateOptions) -> ExitStatus:
+    ),
+) -> ExitStatus:  # fmt: skip
     """Hold kernels, applications or devices out and predict them by models that have not seen them.
 
     Settings, gates and intervals of each model are chosen inside the rows that it learns from:
@@ -104,19 +94,12 @@ def validate(options: ValidateOptions) -> ExitStatus:
     from kernelcast.training.table import load_training_table
     from kernelcast.training.training import validate_models
 
-    if options.folder is not None:
+    if folder is not None:
         require_matplotlib("--out")  # both told before anything runs for minutes
-        make_folder(options.folder)
-    settings = option.pick(
-        ValidationSettings,
-        options,
-        split=Split(options.split),
-        jobs=options.jobs or -1,
-        rows=option.pick(RowFilter, options),
-    )
+        make_folder(folder)
     started_s = time.time()
-    table = load_training_table(options.sources, devices=options.device_ids, tell=complain)
-    with progress_bar(is_wanted=not options.as_json) as tell:
+    table = load_training_table(sources, devices=device_ids, tell=complain)
+    with progress_bar() as tell:
         report = validate_models(table, settings, lambda done, total: tell(done, total, "fits"))
     asked = {
         "data_digest": table.digest, "rows": len(table), "split": settings.split.value,
@@ -126,29 +109,27 @@ def validate(options: ValidateOptions) -> ExitStatus:
         record_run("validate", ",".join(report.models), asked, [report], started_s=started_s)
     except InputError as error:  # the report is there
         complain(str(error))
-    is_shown = options.folder is not None or not options.as_json
-    observations = read_observations(options.sources, devices=options.device_ids)
+    is_shown = folder is not None or not wants_json()
+    observations = read_observations(sources, devices=device_ids)
     points = score_sampling_points(observations, settings.rows) if is_shown else ()
     content = report_to_json(report)
-    if options.as_json:
-        show_json(json.loads(content))
-    else:
+    present(json.loads(content))
+    if not wants_json():
         show(*present_validation(report, points, is_brief=True))
     for what, why in report.refused.items():
         complain(f"{what}: {why}")
-    if options.folder is not None:
+    if folder is not None:
         plain = json.dumps(CONVERTER.unstructure(points), indent=1)
-        with writing(options.folder):
-            (options.folder / REPORT_FILE).write_text(content, encoding="utf-8")
-            (options.folder / POINTS_FILE).write_text(plain, encoding="utf-8")
+        with writing(folder):
+            (folder / REPORT_FILE).write_text(content, encoding="utf-8")
+            (folder / POINTS_FILE).write_text(plain, encoding="utf-8")
         pairs = zip(table.keys.tolist(), table.noise.tolist(), strict=True)
         noise = {key: value for key, value in pairs if math.isfinite(value)}
         save_page(
-            options.folder / PAGE_FILE,
+            folder / PAGE_FILE,
             f"Validation: leave one {report.split} out",
             *present_validation(report, points, noise=noise),
         )
-        if not options.as_json:
-            show_line(f"written to {options.folder}")
+        show(f"written to {folder}")
     is_whole = {*map(str, table.devices)} == {*report.devices}
     return ExitStatus.ANSWERED if is_whole else ExitStatus.FAILED

@@ -38,7 +38,7 @@ def test_a_library_that_breaks_after_ctrl_c(command: click.Command, status: Exit
 
 
 def _show(capsys: pytest.CaptureFixture[str], *told: tuple[int, int, str, float | None]) -> str:
-    with progress_bar(is_wanted=True) as tell:
+    with progress_bar() as tell:
         for one in told:
             tell(*one)
     return capsys.readouterr().err

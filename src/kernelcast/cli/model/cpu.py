@@ -40,7 +40,6 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
-from kernelcast.reports.drawing import check_plot
 from kernelcast.reports.numbers import format_seconds, format_share
 from kernelcast.reports.presenter import Part, Section, Table, Value
 from kernelcast.sampling.loop_benchmark import (
@@ -150,8 +149,6 @@ class CpuOptions:
         "--device ID",
         "Record on this OpenCL device where accesses of the problem go that depend on data.",
     )
-    plot_file: Path | None = option.given("--plot FILE", "Draw the sweep, as .png or .svg.")
-    as_json: bool = option.given("--json", "Print JSON; cycles are per cache line.")
 
     def __post_init__(self) -> None:
         if self.is_problem and (
@@ -180,7 +177,6 @@ class CpuOptions:
         if self.measures and self.cores > 1:
             msg = "--measure runs the loop on one core; leave --cores out"
             raise click.UsageError(msg)
-        check_plot(self.plot_file)
         _ = self.unit, self.sizes  # wrong ones are refused now
 
     @property
@@ -297,7 +293,9 @@ class _Size:
 
 
 @option.command(
-    short="ECM, Roofline and layer conditions of a C loop, or time of an OpenCL kernel."
+    short="ECM, Roofline and layer conditions of a C loop, or time of an OpenCL kernel.",
+    json="Print JSON; cycles are per cache line.",
+    plot="FILE: Draw the sweep, as .png or .svg.",
 )
 def cpu(options: CpuOptions) -> None:
     """Model a loop on a CPU: cache traffic, ECM, Roofline, saturation, where to block.
@@ -306,14 +304,14 @@ def cpu(options: CpuOptions) -> None:
     OpenCL kernel. Nothing is run without --measure or --device; a loop may be compiled.
     """
     content, parts, figure = (_model_problem if options.is_problem else _model_loop)(options)
-    present(content, *parts, as_json=options.as_json, figure=figure, plot_file=options.plot_file)
+    present(content, *parts, figure=figure)
 
 
 def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
     source, model = options.read_model()
     sizes, unit = options.sizes, options.unit
     rows: list[_Size] = []
-    with progress(is_wanted=not options.as_json) as report:
+    with progress() as report:
         for value in sizes.values or (None,):
             constants = dict(sizes.fixed) | ({} if value is None else {sizes.name: value})
             swept = "the loop" if value is None else f"{sizes.name}={value}"
@@ -562,7 +560,7 @@ def _model_problem(options: CpuOptions) -> tuple[object, list[Part], Figure]:
     sizes, swept = options.sizes, options.sizes.name
     rows: list[tuple[int, AnalyticEstimate]] = []
     name = options.file.stem
-    with progress(is_wanted=not options.as_json) as report:
+    with progress() as report:
         for value in sizes.values or (0,):
             parameters = {**sizes.fixed, swept: value} if swept else dict(sizes.fixed)
             source = read_launch_source(options.file, parameters=parameters)

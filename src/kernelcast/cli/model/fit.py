@@ -7,7 +7,7 @@ import click
 
 from kernelcast.analytic.gpu.hit_rates import HitRateFit
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import show
+from kernelcast.cli.terminal import save_plot, show
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.measurements import (
     HitRatePoint,
@@ -20,11 +20,12 @@ from kernelcast.launches.modelling.measurements import (
 from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.records.arithmetic import Number
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
-from kernelcast.reports.drawing import check_plot, save_figure
 from kernelcast.reports.presenter import Table
 
 
-@option.command(short="Fit hit rates of a GPU's caches to measurements.")
+@option.command(
+    short="Fit hit rates of a GPU's caches to measurements.", plot="FILE: Draw points and curves."
+)
 def fit(
     measurements: Path = option.argument("MEASUREMENTS.csv|json"),
     problem_file: Path | None = option.given(
@@ -38,7 +39,6 @@ def fit(
         "Where to write the hit rates; `model gpu --hit-rates` reads them.",
         default=Path("hit_rates.yaml"),
     ),
-    plot_file: Path | None = option.given("--plot FILE", "Draw points and curves."),
 ) -> None:
     """Fit hit rates of a GPU's caches to measurements, with the standard errors of the constants.
 
@@ -48,7 +48,6 @@ def fit(
     l2_load_bytes_per_update, dram_load_bytes_per_update, dram_store_bytes_per_update), which needs
     --problem and --machine. Hit rates whose points tell too little keep the shipped constants.
     """
-    check_plot(plot_file)
     points, launches = read_measurements(measurements)
     if launches:  # hit rates follow from volumes
         if problem_file is None or machine is None:
@@ -63,22 +62,21 @@ def fit(
     rates = make_hit_rates(out_file.stem, provenance, fits)
     write_hit_rates(out_file, rates, fits)
     show(_list_fits(fits, points), f"written to {out_file}")
-    if plot_file is not None:
-        # Chart measured hit rates and the curves fitted to them (the paper's Fig. 12, 16 and 18).
-        charts = []
-        for name, one in fits.items():
-            own = [point for point in points if point.function == name]
-            most = 1.05 * max(point.oversubscription for point in own)
-            places = [most * number / 200 for number in range(201)]
-            measured = [point.hit_rate for point in own]
-            charts.append(Chart(
-                title=name, x=Axis(title="oversubscription"), y=Axis(title="hit rate"),
-                series=(
-                    make_series("measured", [point.oversubscription for point in own], measured),
-                    make_series("fit", places, map(one.rate.at, places), "guide"),
-                ),
-            ))  # fmt: skip
-        save_figure(plot_file, Figure(charts=tuple(charts)))
+    # Chart measured hit rates and the curves fitted to them (the paper's Fig. 12, 16 and 18).
+    charts = []
+    for name, one in fits.items():
+        own = [point for point in points if point.function == name]
+        most = 1.05 * max(point.oversubscription for point in own)
+        places = [most * number / 200 for number in range(201)]
+        measured = [point.hit_rate for point in own]
+        charts.append(Chart(
+            title=name, x=Axis(title="oversubscription"), y=Axis(title="hit rate"),
+            series=(
+                make_series("measured", [point.oversubscription for point in own], measured),
+                make_series("fit", places, map(one.rate.at, places), "guide"),
+            ),
+        ))  # fmt: skip
+    save_plot(Figure(charts=tuple(charts)))
 
 
 def _list_fits(fits: Mapping[str, HitRateFit], points: Sequence[HitRatePoint]) -> Table:

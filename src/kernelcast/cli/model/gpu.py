@@ -47,7 +47,6 @@ from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
-from kernelcast.reports.drawing import check_plot
 from kernelcast.reports.numbers import format_count, format_seconds, format_share
 from kernelcast.reports.presenter import Part, Section, Table, Unit, Value
 
@@ -132,8 +131,6 @@ class GpuOptions:
         "takes the paper's limiters as well.",
     )
     shown: int = option.given("--top N", "Rows of the ranking.", default=10, type=option.COUNT)
-    plot_file: Path | None = option.given("--plot FILE", "Draw the result, as .png or .svg.")
-    as_json: bool = option.given("--json", "Print JSON; times in seconds.")
 
     def __post_init__(self) -> None:
         written = bool(self.arrays or self.loads or self.stores or self.atomics)
@@ -154,7 +151,6 @@ class GpuOptions:
         ):
             msg = "--measured compares with the launches of one machine; it cannot be swept"
             raise click.UsageError(msg)
-        check_plot(self.plot_file)
 
     def list_local_sizes(self) -> list[tuple[int, ...] | None]:
         """Read the local sizes; None stands for the file's own."""
@@ -197,7 +193,10 @@ class GpuOptions:
         return source
 
 
-@option.command(short="Time, limiters and data volumes of a kernel on a GPU.")
+@option.command(
+    short="Time, limiters and data volumes of a kernel on a GPU.",
+    json="Print JSON; times in seconds.", plot="FILE: Draw the result, as .png or .svg.",
+)  # fmt: skip
 def gpu(options: GpuOptions) -> None:
     """Model a kernel on GPUs: data volumes between caches and memory, limiters, time.
 
@@ -211,7 +210,7 @@ def gpu(options: GpuOptions) -> None:
     else:
         source = options.read_source()
         if options.device_id is not None:
-            with progress(is_wanted=not options.as_json) as report:
+            with progress() as report:
                 source = record_accesses(source, options.device_id, report=report)
         if options.sweeps_local or options.sweeps_fold:
             content, parts, figure = _sweep_local_sizes(options, source, machines)
@@ -228,7 +227,7 @@ def gpu(options: GpuOptions) -> None:
             labels = [f"{answer.estimate.machine}\n{answer.label}" for answer in answers]
             charts = (_chart_limiters("Limiters", labels, answers), _chart_volumes(labels, answers))
             figure = Figure(charts=charts, title=source.name, columns=1)
-    present(content, *parts, as_json=options.as_json, figure=figure, plot_file=options.plot_file)
+    present(content, *parts, figure=figure)
 
 
 def _sweep_local_sizes(
@@ -237,7 +236,7 @@ def _sweep_local_sizes(
     folds = list_folds(source) if options.sweeps_fold else None
     sweeps: list[tuple[str, Sweep]] = []
     for machine in machines:
-        with progress_bar(is_wanted=not options.as_json) as tell:
+        with progress_bar() as tell:
             report = partial(tell, description=machine.id)
             sweeps.append((machine.id, sweep_local_sizes(source, machine, folds, report)))
     parts: list[Part] = []
@@ -297,7 +296,7 @@ def _sweep_sizes(
     local_sizes = options.list_local_sizes()
     curves: dict[str, list[tuple[int, Configuration]]] = {}
     for machine in machines:
-        with progress_bar(is_wanted=not options.as_json) as tell:
+        with progress_bar() as tell:
             answers = sweep_sizes(
                 lambda value: options.read_source({name: value}), values, machine, local_sizes
             )

@@ -1,7 +1,6 @@
 """``kernelcast model scratchpad``."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -9,6 +8,7 @@ import click
 
 from kernelcast.analytic.scratchpad.kernel import ScratchpadKernel, ScratchpadMachine
 from kernelcast.analytic.scratchpad.model import (
+    CpeSweep,
     DoubleBuffering,
     ScratchpadTerms,
     buffer_doubly,
@@ -34,7 +34,6 @@ from kernelcast.launches.modelling.scratchpad_opencl import derive_scratchpad_ke
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arithmetic import Number
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
-from kernelcast.reports.drawing import check_plot
 from kernelcast.reports.numbers import format_seconds, format_share
 from kernelcast.reports.presenter import Part, Table, Unit, Value
 
@@ -43,85 +42,86 @@ _TIMES: Final[Mapping[str, Unit]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class ScratchpadOptions:
-    """Options of ``kernelcast model scratchpad``."""
+_Answer = tuple[object, Sequence[Part], list[str], Figure]
+"""Content of JSON, parts to show, notes and a figure."""
 
-    files: tuple[Path, ...] = option.argument("KERNEL.yaml...")
+
+@option.command(
+    short="Time of a kernel on a processor with scratchpads (SW26010).",
+    json="Print JSON; times in seconds.",
+    plot="FILE: Draw breakdown and timeline, or what --what-if found, as .png or .svg.",
+)
+def scratchpad(
+    files: tuple[Path, ...] = option.argument("KERNEL.yaml..."),
     machine: str = option.given(
         "--machine NAME", "Scratchpad processor: a shipped one, or a file.", default="sw26010"
-    )
+    ),
     what_if: str | None = option.given(
         "--what-if",
         "Ask what smaller DMA requests, double buffering or other numbers of active CPEs save.",
         type=click.Choice(("dma", "double-buffer", "cpes")),
-    )
+    ),
     active_cpes: int | None = option.given(
         "--active-cpes N",
         "Active CPEs, instead of the file's.  [default: the file's, else 64]",
         type=option.COUNT,
-    )
+    ),
     cpe_range: str | None = option.given(
         "--cpes FIRST:LAST:STEP",
         "Numbers of CPEs for `--what-if cpes`.  [default: eighths of a core group, then halves]",
-    )
+    ),
     average_ilp: float | None = option.given(
         "--ilp X",
         "Average instruction-level parallelism of a problem file, which no source tells.  "
         "[default: 1]",
         type=click.FloatRange(min=1),
-    )
+    ),
     parameters: Mapping[str, Number] = option.numbers(
         "-p --param NAME=VALUE", "Replace a value of the file's `parameters`; may be repeated."
-    )
-    plot_file: Path | None = option.given(
-        "--plot FILE", "Draw breakdown and timeline, or what --what-if found, as .png or .svg."
-    )
-    as_json: bool = option.given("--json", "Print JSON; times in seconds.")
-
-    def __post_init__(self) -> None:
-        if self.what_if is not None and len(self.files) > 1:
-            msg = "--what-if takes one kernel at a time"
-            raise click.UsageError(msg)
-        if self.cpe_range is not None and self.what_if != "cpes":
-            msg = "--cpes goes with --what-if cpes"
-            raise click.UsageError(msg)
-        if self.average_ilp is not None and any(map(is_scratchpad_file, self.files)):
-            msg = "--ilp is for problem files; a scratchpad kernel file has the key average_ilp"
-            raise click.UsageError(msg)
-        check_plot(self.plot_file)
-
-    def read_kernel(
-        self, path: Path, processor: ScratchpadMachine, cpes: int | None
-    ) -> ScratchpadKernel:
-        """Read a kernel's file, for so many active CPEs or as many as the file says."""
-        if is_scratchpad_file(path):
-            return read_scratchpad_kernel(path, active_cpes=cpes, parameters=self.parameters)
-        problem = read_problem(path, parameters=self.parameters)
-        return derive_scratchpad_kernel(
-            problem, processor, active_cpes=cpes, average_ilp=self.average_ilp
-        )
-
-
-_Answer = tuple[object, Sequence[Part], Sequence[str], Figure]
-"""Content of JSON, parts to show, notes and a figure."""
-
-
-@option.command(short="Time of a kernel on a processor with scratchpads (SW26010).")
-def scratchpad(options: ScratchpadOptions) -> None:
+    ),
+) -> None:
     """Model kernels on a processor whose cores copy data to scratchpads themselves.
 
     KERNEL.yaml lists the DMA requests, Gload requests and compute instructions of a CPE, or is
     the problem file of an OpenCL kernel, from whose source they are derived. Nothing is run.
     """
-    processor = find_scratchpad(options.machine)
-    if options.what_if == "cpes":
-        answer = _vary_cpes(options, processor)
+    if what_if is not None and len(files) > 1:
+        msg = "--what-if takes one kernel at a time"
+        raise click.UsageError(msg)
+    if cpe_range is not None and what_if != "cpes":
+        msg = "--cpes goes with --what-if cpes"
+        raise click.UsageError(msg)
+    if average_ilp is not None and any(map(is_scratchpad_file, files)):
+        msg = "--ilp is for problem files; a scratchpad kernel file has the key average_ilp"
+        raise click.UsageError(msg)
+    processor = find_scratchpad(machine)
+
+    def read(path: Path, cpes: int | None) -> ScratchpadKernel:
+        """Read a kernel's file, for so many active CPEs or as many as the file says."""
+        if is_scratchpad_file(path):
+            return read_scratchpad_kernel(path, active_cpes=cpes, parameters=parameters)
+        problem = read_problem(path, parameters=parameters)
+        return derive_scratchpad_kernel(
+            problem, processor, active_cpes=cpes, average_ilp=average_ilp
+        )
+
+    if what_if == "cpes":
+        counts = list_cpe_counts(processor)
+        if cpe_range is not None:
+            given_as = f"--cpes {cpe_range!r}"
+            counts = list(option.read_range(cpe_range, given_as=given_as, example="8:64:8"))
+        [path] = files
+        usual = read(path, active_cpes).active_cpes
+        sweep = vary_cpes(lambda count: read(path, count), usual, counts, processor)
+        answer = _describe_cpes(sweep, processor)
+        if is_scratchpad_file(path) and not depends_on_cpes(path):
+            answer[2].append(
+                "nothing in the file depends on {active_cpes}: each CPE keeps its work, so more of "
+                "them do more work"
+            )
     else:
-        kernels = [
-            options.read_kernel(path, processor, options.active_cpes) for path in options.files
-        ]
-        if options.what_if == "dma":
+        kernels = [read(path, active_cpes) for path in files]
+        if what_if == "dma":
             # Divide DMA requests into smaller and smaller ones (the paper's Fig. 7).
             steps = vary_granularity(kernels[0], processor)
             kernel = steps[0].terms.kernel
@@ -150,16 +150,14 @@ def scratchpad(options: ScratchpadOptions) -> None:
             chart = _chart_times([step.terms for step in steps], labels, title)
             content = {"kernel": kernel.name, "granularity": granularity_to_json(steps)}
             figure = Figure(charts=(chart,), title=f"{kernel.name}: smaller DMA requests")
-            answer = content, parts, kernel.notes, figure
-        elif options.what_if == "double-buffer":
+            answer = content, parts, [*kernel.notes], figure
+        elif what_if == "double-buffer":
             answer = _buffer_doubly(buffer_doubly(kernels[0], processor), processor)
         else:
             answer = _model([model_kernel(kernel, processor) for kernel in kernels], processor)
     told, shown, notes, drawn = answer
-    present(
-        told, *shown, *(f"note: {note}" for note in dict.fromkeys(notes)), as_json=options.as_json,
-        figure=drawn, plot_file=options.plot_file,
-    )  # fmt: skip
+    lines = (f"note: {note}" for note in dict.fromkeys(notes))
+    present(told, *shown, *lines, figure=drawn)
 
 
 def _model(terms: Sequence[ScratchpadTerms], processor: ScratchpadMachine) -> _Answer:
@@ -238,20 +236,11 @@ def _buffer_doubly(saving: DoubleBuffering, processor: ScratchpadMachine) -> _An
             f"{processor.spm_bytes:,}: requests must be made smaller first"
         )
     content = {"kernel": terms.kernel.name, "double_buffering": double_buffering_to_json(saving)}
-    return content, parts, terms.kernel.notes, _chart_kernels([terms])
+    return content, parts, [*terms.kernel.notes], _chart_kernels([terms])
 
 
-def _vary_cpes(options: ScratchpadOptions, processor: ScratchpadMachine) -> _Answer:
-    """Try several numbers of active CPEs (the paper's Fig. 9 and 10)."""
-    [path] = options.files
-    counts = list_cpe_counts(processor)
-    if options.cpe_range is not None:
-        given_as = f"--cpes {options.cpe_range!r}"
-        counts = list(option.read_range(options.cpe_range, given_as=given_as, example="8:64:8"))
-    usual = options.read_kernel(path, processor, options.active_cpes).active_cpes
-    sweep = vary_cpes(
-        lambda count: options.read_kernel(path, processor, count), usual, counts, processor
-    )
+def _describe_cpes(sweep: CpeSweep, processor: ScratchpadMachine) -> _Answer:
+    """Describe several numbers of active CPEs (the paper's Fig. 9 and 10)."""
     kernel = sweep.best.terms.kernel
     table = Table(
         columns={
@@ -271,11 +260,6 @@ def _vary_cpes(options: ScratchpadOptions, processor: ScratchpadMachine) -> _Ans
     if own is not None and own is not sweep.best:
         best += f"; of one core group with {own.active_cpes}"
     notes = [*kernel.notes, *(f"{count} CPEs: {reason}" for count, reason in sweep.refused)]
-    if is_scratchpad_file(path) and not depends_on_cpes(path):
-        notes.append(
-            "nothing in the file depends on {active_cpes}: each CPE keeps its work, so more of "
-            "them do more work"
-        )
     marked = {"fastest": sweep.best, "fastest of one core group": sweep.best_of_one_group}
     counts = [point.active_cpes for point in sweep.points]
     totals_s = [point.terms.t_total_s for point in sweep.points]
