@@ -26,7 +26,7 @@ from kernelcast.reports.targets import check_target
     plot="FILE.png: Draw predicted times with their intervals, beside measured ones, to FILE (png, "
     "pdf, svg); needs kernelcast[plot].",
 )  # fmt: skip
-def estimate(
+def estimate(  # noqa: PLR0913 - each is an option
     problem_files: tuple[Path, ...] = option.argument("P.yaml...", required=False),
     device_ids: tuple[str, ...] = option.use(option.device),
     settings: EstimateSettings = option.settings(
@@ -60,11 +60,11 @@ def estimate(
             "--no-history",
             "Let nothing older count: no observation of this launch or of other sizes, no samples.",
         ),
-        samples=option.given(
-            "--no-sampling",
-            "Run nothing: answer from earlier observations, or from the source by the analytic "
-            "model of a calibrated device.",
-        ),
+    ),
+    no_sampling: bool = option.given(
+        "--no-sampling",
+        "Run nothing: answer from earlier observations, or from the source by the analytic model "
+        "of a calibrated device.",
     ),
     parameters: Mapping[str, int | float] = option.use(option.parameters),
     timeout_s: float = option.given(
@@ -100,17 +100,19 @@ def estimate(
     if not problem_files and replay_file is None:
         msg = "give at least one problem file, for example `kernelcast estimate P.yaml`"
         raise click.UsageError(msg)
-    if not settings.samples and (record_file or replay_file):
+    if no_sampling and (settings.measure or record_file or replay_file):
         msg = "--no-sampling runs nothing: leave out --measure, --record and --replay"
         raise click.UsageError(msg)
-    uses_history = settings.uses_history and not record_file
-    settings = replace(settings, seed=settings.plan.seed, uses_history=uses_history)
+    settings = replace(
+        settings, seed=settings.plan.seed, samples=not no_sampling,
+        uses_history=settings.uses_history and not record_file,
+    )  # fmt: skip
     if record_file is not None:
         check_target(record_file)
     began = datetime.now(UTC)
     if replay_file is None:
         # What follows takes as long to import as the process to start.
-        start_ahead((device_ids or ("",))[0] if settings.samples else None)
+        start_ahead(None if no_sampling else (device_ids or ("",))[0])
     from kernelcast.cli.collecting import collect_estimates, read_problems
 
     problems, refusals = read_problems(problem_files, parameters)
