@@ -1,6 +1,6 @@
 """``kernelcast balance``."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +12,7 @@ from kernelcast.balancing.reports import balance_to_json
 from kernelcast.balancing.settings import BalanceSettings
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress
-from kernelcast.records.balance import Activity, BalanceReport, Bar, MergeRule
+from kernelcast.records.balance import Activity, BalanceReport, MergeRule
 from kernelcast.records.private_files import writing
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
 from kernelcast.reports.numbers import format_range, format_seconds, format_share
@@ -148,34 +148,24 @@ def list_remarks(report: BalanceReport) -> Iterator[str]:
 
 def draw_timeline(report: BalanceReport, width: int = 72) -> list[str]:
     """Draw who was busy when, one line per device and one for the host."""
-    names = _number_names([*(share.device_id for share in report.shares), "host"])
+    names: list[str] = []
+    for name in [*(share.device_id for share in report.shares), "host"]:  # a device may come twice
+        times = sum(one == name or one.startswith(f"{name} (") for one in names)
+        names.append(f"{name} ({times + 1})" if times else name)
     margin = max(map(len, names))
     end_s = max((bar.end_s for bar in report.bars), default=0.0) or 1.0
     lines = []
     for place, name in enumerate(names):
+        line = [" "] * width
         own = [bar for bar in report.bars if bar.device == place]
-        lines.append(f"{name:<{margin}} |{_draw_line(own, end_s, width)}|")
+        for bar in sorted(own, key=lambda bar: bar.start_s):
+            first = min(int(bar.start_s / end_s * width), width - 1)
+            stop = max(first + 1, round(bar.end_s / end_s * width))
+            line[first:stop] = _SIGNS[bar.activity][0] * (min(stop, width) - first)
+        lines.append(f"{name:<{margin}} |{''.join(line)}|")
     used = {bar.activity for bar in report.bars}
     key = ", ".join(" ".join(_SIGNS[activity]) for activity in Activity if activity in used)
     return [*lines, f"{'':<{margin}} 0{format_seconds(end_s):>{width}}", key]
-
-
-def _draw_line(bars: Iterable[Bar], end_s: float, width: int) -> str:
-    line = [" "] * width
-    for bar in sorted(bars, key=lambda bar: bar.start_s):
-        first = min(int(bar.start_s / end_s * width), width - 1)
-        stop = max(first + 1, round(bar.end_s / end_s * width))
-        line[first:stop] = _SIGNS[bar.activity][0] * (min(stop, width) - first)
-    return "".join(line)
-
-
-def _number_names(names: Iterable[str]) -> list[str]:
-    """Tell devices apart that are used twice."""
-    numbered: list[str] = []
-    for name in names:
-        times = sum(one == name or one.startswith(f"{name} (") for one in numbered)
-        numbered.append(f"{name} ({times + 1})" if times else name)
-    return numbered
 
 
 def chart_timeline(report: BalanceReport) -> Figure:

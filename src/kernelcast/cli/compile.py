@@ -7,7 +7,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present, show, wants_json
-from kernelcast.compiling import CodeFacts, Target, compile_kernel, read_facts
+from kernelcast.compiling import Target, compile_kernel, read_facts
 from kernelcast.records.plain import to_plain
 from kernelcast.reports.presenter import Table
 
@@ -86,20 +86,15 @@ def compile_command(
             **(code if facts else {"code": compiled.text}),
         })  # fmt: skip
     elif shows_facts:
-        show(*map(_list_facts, facts))
+        for one in facts:
+            counts = {f"registers ({one.registers.source})": one.registers.value}
+            counts |= {name.replace("_", " "): getattr(one, name) for name in _NUMBERS}
+            counts |= {f"{kind} instructions": count for kind, count in one.instructions.items()}
+            counts |= {
+                f"{access.operation} {access.address_space}, {access.size_bytes} bytes": count
+                for access, count in sorted(one.accesses.items(), key=repr)
+            }
+            rows = [(name, str(count)) for name, count in counts.items() if count is not None]
+            show(Table(columns={"what": "text", "count": "number"}, rows=rows, title=one.kernel))
     else:
         click.echo(compiled.text, nl=False)
-
-
-def _list_facts(facts: CodeFacts) -> Table:
-    counts = {f"registers ({facts.registers.source})": facts.registers.value}
-    counts |= {name.replace("_", " "): getattr(facts, name) for name in _NUMBERS}
-    counts |= {f"{kind} instructions": count for kind, count in facts.instructions.items()}
-    counts |= {
-        f"{access.operation} {access.address_space}, {access.size_bytes} bytes": count
-        for access, count in sorted(facts.accesses.items(), key=repr)
-    }
-    return Table(
-        columns={"what": "text", "count": "number"}, title=facts.kernel,
-        rows=[(name, str(count)) for name, count in counts.items() if count is not None],
-    )  # fmt: skip

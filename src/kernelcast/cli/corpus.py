@@ -22,8 +22,6 @@ from kernelcast.records.plain import to_plain
 from kernelcast.reports.numbers import format_seconds
 from kernelcast.reports.presenter import Table
 from kernelcast.training_data.applications import (
-    Application,
-    CorpusKernel,
     find_applications,
     find_kernels,
 )
@@ -57,24 +55,18 @@ def list_kernels() -> None:
             for application, kernel in rows
         ],
     )  # fmt: skip
-    content = [_kernel_to_json(application, kernel) for application, kernel in rows]
+    content = [
+        {
+            "kernel": kernel.name, "application": application.name,
+            "suite": application.suite.value, "title": application.title,
+            "table_2": kernel.table_2,
+            "size": {one.removeprefix("is_"): x for one, x in to_plain(kernel.size).items()},
+            "local_sizes": [list(sizes) for sizes in kernel.local_sizes],
+            "fp64": kernel.uses_fp64, "note": kernel.note, "problem": str(kernel.problem_path),
+        }
+        for application, kernel in rows
+    ]  # fmt: skip
     present(content, table)
-
-
-def _kernel_to_json(application: Application, kernel: CorpusKernel) -> dict[str, object]:
-    size = to_plain(kernel.size)
-    return {
-        "kernel": kernel.name,
-        "application": application.name,
-        "suite": application.suite.value,
-        "title": application.title,
-        "table_2": kernel.table_2,
-        "size": {name.removeprefix("is_"): value for name, value in size.items()},
-        "local_sizes": [list(sizes) for sizes in kernel.local_sizes],
-        "fp64": kernel.uses_fp64,
-        "note": kernel.note,
-        "problem": str(kernel.problem_path),
-    }
 
 
 @option.command(json=option.JSON_LIST)

@@ -174,6 +174,13 @@ def _list_values(answer: DeviceAnswer) -> list[Value]:
     if prediction is None:
         return [answer.problem, answer.device_id, "failed", *[""] * 13]
     cost, measurement, now = prediction.cost, prediction.measurement, prediction.now
+
+    def describe(part_s: float) -> str:
+        """Write a time, its share of the kernel's time, or how many times as long it took."""
+        ratio = part_s / prediction.seconds
+        times = f"{ratio:.2g} x" if ratio < 10 else f"{ratio:,.0f} x"
+        return f"{format_seconds(part_s)}, {format_share(ratio) if ratio < 1 else times}"
+
     values: list[Value] = [
         answer.problem, answer.device_id, prediction.seconds,
         format_range(prediction.low, prediction.high),
@@ -182,8 +189,7 @@ def _list_values(answer: DeviceAnswer) -> list[Value]:
         str(prediction.tier), _describe_saturation(prediction.saturation),
         f"{prediction.sampled_work_groups:,} of {prediction.ndrange.work_group_count:,}",
         *(
-            f"{format_seconds(part_s)}, {_describe_ratio(part_s / prediction.seconds)}"
-            if part_s else "-"
+            describe(part_s) if part_s else "-"
             for part_s in (cost.sampling_s, cost.build_s, cost.rest_s)
         ),
     ]  # fmt: skip
@@ -195,13 +201,6 @@ def _list_values(answer: DeviceAnswer) -> list[Value]:
         *values, format_seconds(measurement.seconds) + slowdown, measurement.noise,
         measurement.error_of(prediction.seconds), measurement.one_run_error,
     ]  # fmt: skip
-
-
-def _describe_ratio(ratio: float) -> str:
-    """Write shares as such, and what takes longer than the kernel as its multiple."""
-    return (
-        format_share(ratio) if ratio < 1 else f"{ratio:.2g} x" if ratio < 10 else f"{ratio:,.0f} x"
-    )
 
 
 def _describe_saturation(saturation: SaturationPoint | None) -> str:

@@ -202,6 +202,17 @@ def _list_parameters(answer: KernelFeatures) -> Table:
     arguments += [None] * (len(parameters) - len(arguments))
     rows = []
     for parameter, argument in zip(parameters, arguments, strict=False):
+        if argument is None:
+            launch = ""
+        elif isinstance(argument, BufferArgument):
+            launch = f"{argument.count:,} {argument.element}, {format_bytes(argument.bytes)}"
+        elif isinstance(argument, LocalArgument):
+            launch = format_bytes(argument.bytes)
+        elif isinstance(argument, SamplerArgument):
+            launch = f"{argument.filter}, {argument.address}"
+        else:
+            values = argument.values
+            launch = ", ".join(f"{x:g}" if isinstance(x, float) else f"{x:,}" for x in values)
         qualifiers = {"const": parameter.is_const, "restrict": parameter.is_restrict,
                       "volatile": parameter.is_volatile}  # fmt: skip
         uses = {"read": parameter.is_read, "written": parameter.is_written}
@@ -210,7 +221,7 @@ def _list_parameters(answer: KernelFeatures) -> Table:
             parameter.name, _QUALIFIERS.sub("", parameter.type_name).strip(),
             str(parameter.space) if parameter.is_pointer else "",
             " ".join(word for word, holds in qualifiers.items() if holds),
-            use if parameter.is_pointer else "value", _describe_argument(argument),
+            use if parameter.is_pointer else "value", launch,
         ))  # fmt: skip
     rows += [
         (array.name, "array", "local", "", "", format_bytes(array.bytes))
@@ -218,20 +229,6 @@ def _list_parameters(answer: KernelFeatures) -> Table:
     ]
     titles = ("parameter", "type", "space", "qualifiers", "use", "launch")
     return Table(columns=dict.fromkeys(titles, "text"), rows=rows)
-
-
-def _describe_argument(argument: Argument | None) -> str:
-    if argument is None:
-        return ""
-    if isinstance(argument, BufferArgument):
-        return f"{argument.count:,} {argument.element}, {format_bytes(argument.bytes)}"
-    if isinstance(argument, LocalArgument):
-        return format_bytes(argument.bytes)
-    if isinstance(argument, SamplerArgument):
-        return f"{argument.filter}, {argument.address}"
-    return ", ".join(
-        f"{value:g}" if isinstance(value, float) else f"{value:,}" for value in argument.values
-    )
 
 
 def _list_loops(answer: KernelFeatures) -> Table:

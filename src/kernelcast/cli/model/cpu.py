@@ -198,8 +198,16 @@ class CpuOptions:
             if ":" in text:
                 given_as = f"-D {name} {text!r}"
                 swept[name] = option.read_range(text, given_as=given_as, example="100:2000:20")
-            else:
-                fixed[name] = _read_number(name, text)
+                continue
+            try:
+                value = evaluate(text)
+            except ArithmeticProblem as problem:
+                msg = f"-D {name} {text!r}: expected a whole number or FIRST:LAST:STEP ({problem})"
+                raise InputError(msg) from problem
+            if int(value) != value or value < 1:
+                msg = f"-D {name} {text!r}: expected a whole number of at least 1"
+                raise InputError(msg)
+            fixed[name] = int(value)
         if len(swept) > 1:
             msg = f"-D {', '.join(swept)}: one constant may have a range, the others one value"
             raise InputError(msg)
@@ -234,9 +242,26 @@ class CpuOptions:
     ) -> tuple[InCoreProvider | None, tuple[str, ...]]:
         """Choose what tells the time in the core, None for the instruction table; with notes."""
         if self.assembly_file is not None:
-            return self._read_assembly(self.assembly_file, machine), ()
+            try:
+                assembly = self.assembly_file.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                msg = f"{self.assembly_file}: the assembly cannot be read: {error}"
+                raise InputError(msg) from error
+            name = self.architecture or choose_architecture(machine)[0].name
+            iterations = self.iterations_per_pass or 0.0
+            return OsacaProvider(assembly, architecture=name, iterations=iterations), ()
         if self.given_terms is not None:
-            return _read_terms(self.given_terms), ()
+            parts = self.given_terms.replace("|", ",").split(",")
+            try:
+                overlapping, loads = (float(part) for part in parts if part.strip())
+            except ValueError as error:
+                msg = (
+                    f"--in-core {self.given_terms!r}: expected two numbers of cycles per cache "
+                    "line, T_OL,T_nOL, such as 52,54"
+                )
+                raise InputError(msg) from error
+            terms = InCoreTerms(overlapping=overlapping, non_overlapping=loads, provider="given")
+            return GivenTerms(terms=terms), ()
         if self.core == "table":
             return None, ()
         choice = CompilerChoice(
@@ -260,17 +285,6 @@ class CpuOptions:
             called = ", ".join(provider.loop.calls)
             return None, (f"in the core: instruction table, for OSACA does not know {called}",)
         return provider, ()
-
-    def _read_assembly(self, path: Path, machine: CpuMachine) -> InCoreProvider:
-        try:
-            assembly = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            msg = f"{path}: the assembly cannot be read: {error}"
-            raise InputError(msg) from error
-        architecture = self.architecture or choose_architecture(machine)[0].name
-        return OsacaProvider(
-            assembly, architecture=architecture, iterations=self.iterations_per_pass or 0.0
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,7 +334,16 @@ def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
             measured = None
             if options.measures:
                 report(f"measuring {swept}")
-                measured = _measure(source, model, loop, options)
+                values = bind_names(loop.constants)
+                array_bytes = sum(
+                    array.element_bytes
+                    * prod(int(size.evaluate(values)) for size in array.dimensions)
+                    for array in model.nest.arrays
+                )
+                measured = measure_loop(LoopToRun(
+                    source=source, constants=loop.constants, array_bytes=array_bytes,
+                    compiler=options.compiler, flags=options.flags.split() or FLAGS,
+                ))  # fmt: skip
             rows.append(_Size(loop=loop, measured=measured))
     transitions, solved = _solve(options, model)
     predictor = "layer conditions" if options.predictor == "lc" else "cache simulation"
@@ -356,20 +379,6 @@ def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
         notes += model.conflicts(loop.constants)
     parts += [f"note: {note}" for note in notes]
     return content, parts, _chart_sweep(title, sizes.name, rows, unit)
-
-
-def _measure(
-    source: str, model: LoopModel, loop: LoopPrediction, options: CpuOptions
-) -> LoopMeasurement:
-    values = bind_names(loop.constants)
-    array_bytes = sum(
-        array.element_bytes * prod(int(size.evaluate(values)) for size in array.dimensions)
-        for array in model.nest.arrays
-    )
-    return measure_loop(LoopToRun(
-        source=source, constants=loop.constants, array_bytes=array_bytes,
-        compiler=options.compiler, flags=options.flags.split() or FLAGS,
-    ))  # fmt: skip
 
 
 def _solve(options: CpuOptions, model: LoopModel) -> tuple[tuple[Transition, ...], list[Part]]:
@@ -580,36 +589,32 @@ def _model_problem(options: CpuOptions) -> tuple[object, list[Part], Figure]:
         )
         parts = [f"{name} on {machine.id}", table]
     else:
-        parts = list(_describe_estimate(name, rows[0][1]))
+        [(_, estimate)] = rows
+        limiters = sorted(estimate.limiters.items(), key=lambda item: -item[1])
+        width = estimate.quantities.get("vector_work_items_count", 1.0)
+        parts = [
+            f"{name} on {estimate.machine}: {format_seconds(estimate.seconds)}, limited by "
+            f"{estimate.limiter}",
+            Table(
+                columns={"limiter": "text", "alone": "s", "of total": "share"},
+                rows=[
+                    (one, alone, alone / estimate.seconds) for one, alone in limiters if alone > 0
+                ],
+            ),
+            Table(
+                columns={"boundary": "text", "GB": "number"},
+                rows=[
+                    (boundary.replace("_", " "), f"{volume / 1e9:.3g}")
+                    for boundary, volume in estimate.volumes.items()
+                ],
+            ),
+            f"{width:.0f} work-items run in the lanes of a vector"
+            if width > 1
+            else "work-items run one after the other",
+        ]
     notes = dict.fromkeys(note for _, one in rows for note in one.notes)
     parts += [f"note: {note}" for note in notes]
     return content, parts, _chart_estimates(f"{name} on {machine.id}", swept, rows)
-
-
-def _describe_estimate(name: str, estimate: AnalyticEstimate) -> Iterator[Part]:
-    seconds = format_seconds(estimate.seconds)
-    yield f"{name} on {estimate.machine}: {seconds}, limited by {estimate.limiter}"
-    yield Table(
-        columns={"limiter": "text", "alone": "s", "of total": "share"},
-        rows=[
-            (limiter, alone, alone / estimate.seconds)
-            for limiter, alone in sorted(estimate.limiters.items(), key=lambda item: -item[1])
-            if alone > 0
-        ],
-    )
-    yield Table(
-        columns={"boundary": "text", "GB": "number"},
-        rows=[
-            (boundary.replace("_", " "), f"{volume / 1e9:.3g}")
-            for boundary, volume in estimate.volumes.items()
-        ],
-    )
-    width = estimate.quantities.get("vector_work_items_count", 1.0)
-    yield (
-        f"{width:.0f} work-items run in the lanes of a vector"
-        if width > 1
-        else "work-items run one after the other"
-    )
 
 
 def _chart_estimates(title: str, name: str, rows: Sequence[tuple[int, AnalyticEstimate]]) -> Figure:
@@ -644,29 +649,3 @@ def format_value(value: float, unit: Unit) -> str:
         scale, prefix = next((one for one in _PREFIXES if value >= one[0]), (1.0, ""))
         return f"{value / scale:.2f} {prefix}{unit}"
     return f"{value:.1f} {unit}" if value >= 10 else f"{value:.2f} {unit}"
-
-
-def _read_number(name: str, text: str) -> int:
-    try:
-        value = evaluate(text)
-    except ArithmeticProblem as problem:
-        msg = f"-D {name} {text!r}: expected a whole number or FIRST:LAST:STEP ({problem})"
-        raise InputError(msg) from problem
-    if int(value) != value or value < 1:
-        msg = f"-D {name} {text!r}: expected a whole number of at least 1"
-        raise InputError(msg)
-    return int(value)
-
-
-def _read_terms(text: str) -> InCoreProvider:
-    parts = text.replace("|", ",").split(",")
-    try:
-        overlapping, loads = (float(part) for part in parts if part.strip())
-    except ValueError as error:
-        msg = (
-            f"--in-core {text!r}: expected two numbers of cycles per cache line, T_OL,T_nOL, such "
-            "as 52,54"
-        )
-        raise InputError(msg) from error
-    terms = InCoreTerms(overlapping=overlapping, non_overlapping=loads, provider="given")
-    return GivenTerms(terms=terms)

@@ -43,7 +43,6 @@ from kernelcast.launches.modelling.sources import (
 )
 from kernelcast.records.arithmetic import Number
 from kernelcast.records.errors import InputError
-from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
@@ -159,7 +158,11 @@ class GpuOptions:
     def read_source(self, extra: Mapping[str, Number] | None = None) -> LaunchSource:
         """Read the file, or the accesses that are given as text."""
         if self.file is None:
-            scalars = {name: _read_whole(name, value) for name, value in self.scalars.items()}
+            for name, value in self.scalars.items():
+                if isinstance(value, float) and not value.is_integer():
+                    msg = f"{name} is {value}; expected a whole number"
+                    raise InputError(msg)
+            scalars = {name: int(value) for name, value in self.scalars.items()}
             arrays = {}
             for text in self.arrays:
                 array = read_array(text, tuple(scalars))
@@ -404,7 +407,20 @@ def _describe_answers(name: str, answers: Sequence[Configuration]) -> Iterator[P
         [answer] = answers
         estimate = answer.estimate
         rate = format_count(answer.updates / estimate.seconds)
-        without = _list_without(estimate)
+        without = {  # the time without each limiter
+            name: estimate.quantities[key]
+            for name in estimate.limiters
+            if (key := f"without_{name.lower()}_s") in estimate.quantities
+        }
+        advice = []
+        if without:
+            best = min(without, key=lambda each: without[each])
+            gain = without[best] / estimate.seconds - 1
+            advice.append("\nWhat would help most: " + (
+                "nothing alone; several limiters take equally long." if gain > -0.005 else
+                f"less {best}; without any it would take {format_seconds(without[best])}, "
+                f"{format_share(gain, signed=True)}."
+            ))  # fmt: skip
         rows = [
             (
                 name, seconds, seconds / estimate.seconds,
@@ -435,7 +451,7 @@ def _describe_answers(name: str, answers: Sequence[Configuration]) -> Iterator[P
             f"updates/s, limited by {estimate.limiter} (local size {answer.label})",
             parts=[
                 Section(title="Volumes", parts=[volumes]),
-                Section(title="Limiters", parts=[limiters, *_advise(estimate)]),
+                Section(title="Limiters", parts=[limiters, *advice]),
             ],
         )
     yield from _list_notes(answers)
@@ -444,31 +460,6 @@ def _describe_answers(name: str, answers: Sequence[Configuration]) -> Iterator[P
 def _list_notes(answers: Sequence[Configuration]) -> list[str]:
     notes = dict.fromkeys(note for answer in answers for note in answer.estimate.notes)
     return [f"note: {note}" for note in notes]
-
-
-def _list_without(estimate: AnalyticEstimate) -> dict[str, float]:
-    """List the time without each limiter."""
-    return {
-        name: estimate.quantities[key]
-        for name in estimate.limiters
-        if (key := f"without_{name.lower()}_s") in estimate.quantities
-    }
-
-
-def _advise(estimate: AnalyticEstimate) -> Iterator[str]:
-    """Say which limiter's removal would help most."""
-    without = _list_without(estimate)
-    if not without:
-        return
-    name = min(without, key=lambda each: without[each])
-    gain = without[name] / estimate.seconds - 1
-    if gain > -0.005:
-        yield "\nWhat would help most: nothing alone; several limiters take equally long."
-    else:
-        yield (
-            f"\nWhat would help most: less {name}; without any it would take "
-            f"{format_seconds(without[name])}, {format_share(gain, signed=True)}."
-        )
 
 
 def _list_numbers(answer: Configuration) -> list[Value]:
@@ -548,10 +539,3 @@ def _read_sizes(text: str, name: str) -> tuple[int, ...]:
         msg = f"{name} {text!r}: expected one to three whole numbers, such as 32,4,8"
         raise InputError(msg)
     return tuple(map(int, parts))
-
-
-def _read_whole(name: str, value: Number) -> int:
-    if isinstance(value, float) and not value.is_integer():
-        msg = f"{name} is {value}; expected a whole number"
-        raise InputError(msg)
-    return int(value)

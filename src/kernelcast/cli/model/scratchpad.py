@@ -154,23 +154,19 @@ def scratchpad(
         elif what_if == "double-buffer":
             answer = _buffer_doubly(buffer_doubly(kernels[0], processor), processor)
         else:
-            answer = _model([model_kernel(kernel, processor) for kernel in kernels], processor)
+            terms = [model_kernel(kernel, processor) for kernel in kernels]
+            rows: list[Sequence[Value]] = [
+                (term.kernel.name, term.kernel.active_cpes, *_list_times(term)) for term in terms
+            ]
+            parts = [Table(columns={"kernel": "text", "CPEs": "whole", **_TIMES}, rows=rows)]
+            if len(terms) == 1:
+                parts = list(_describe_terms(terms[0], processor))
+            told_terms = [terms_to_json(term, processor) for term in terms]
+            notes = [note for term in terms for note in term.kernel.notes]
+            answer = told_terms, parts, notes, _chart_kernels(terms)
     told, shown, notes, drawn = answer
     lines = (f"note: {note}" for note in dict.fromkeys(notes))
     present(told, *shown, *lines, figure=drawn)
-
-
-def _model(terms: Sequence[ScratchpadTerms], processor: ScratchpadMachine) -> _Answer:
-    if len(terms) == 1:
-        parts = list(_describe_terms(terms[0], processor))
-    else:
-        rows: list[Sequence[Value]] = [
-            (term.kernel.name, term.kernel.active_cpes, *_list_times(term)) for term in terms
-        ]
-        parts = [Table(columns={"kernel": "text", "CPEs": "whole", **_TIMES}, rows=rows)]
-    content = [terms_to_json(term, processor) for term in terms]
-    notes = [note for term in terms for note in term.kernel.notes]
-    return content, parts, notes, _chart_kernels(terms)
 
 
 def _describe_terms(terms: ScratchpadTerms, processor: ScratchpadMachine) -> Iterator[Part]:
