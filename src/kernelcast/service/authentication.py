@@ -26,8 +26,6 @@ from kernelcast.service_state import ServiceState
 
 _UNKNOWN: Final = "the token is not known, or was revoked"
 _LINE = re.compile(r"(?P<scopes>[a-z,]+)\s+(?P<token>\S+)")
-
-
 _TOKEN = re.compile(r"kc_(?P<id>[0-9a-f]{12})_(?P<secret>[A-Za-z0-9_-]{43})")
 
 
@@ -54,16 +52,8 @@ def parse_token(text: str) -> tuple[str, str] | None:
 
 
 def hash_secret(secret: str) -> bytes:
-    """Hash a secret.
-
-    It is 256 random bits. Nobody finds those by trying, however fast the hash is, and no two are
-    alike; a slow hash would only let strangers keep our processors busy (ADR 0025).
-    """
+    # 256 random bits are found by no trying, however fast the hash is (ADR 0025).
     return hashlib.sha256(secret.encode()).digest()
-
-
-def is_right(secret: str, record: TokenRecord) -> bool:
-    return hmac.compare_digest(hash_secret(secret), record.digest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +65,7 @@ class Caller:
 
 
 class Authenticator:
-    """Tells callers by their tokens.
-
-    A right token always opens: who guesses at its secret is told to wait, and keeps its owner in.
-    Limits by address are a proxy's, which knows addresses.
-    """
+    """Tells callers by their tokens; a right one opens although somebody guesses at its secret."""
 
     def __init__(self, settings: ServiceSettings, state: ServiceState) -> None:
         self._settings = settings
@@ -112,7 +98,7 @@ class Authenticator:
         record = None if parsed is None else await self._find(parsed[0])
         if parsed is None or record is None or record.revoked_at is not None:
             _refuse(_UNKNOWN)
-        if not is_right(parsed[1], record):
+        if not hmac.compare_digest(hash_secret(parsed[1]), record.digest):
             # A wrong secret of a token counts for a minute.
             token_id = parsed[0]
             most, now_s = self._settings.limits.wrong_tokens, time.monotonic()

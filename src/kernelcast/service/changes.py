@@ -79,11 +79,6 @@ class ChangeWatcher:
         self._tokens = -1
         self._is_away = False
 
-    @property
-    def models(self) -> int:
-        """A number that changes with the models in use."""
-        return self._versions.models
-
     async def run(self) -> None:
         """Look once a second until cancelled."""
         while True:

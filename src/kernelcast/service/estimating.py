@@ -313,7 +313,7 @@ class Estimating:
         found = self._timeouts.find(ask)
         if found is not None:
             self._metrics.sampling_refused.labels(ask.device.id).inc()
-            raise refuse_repeat(ask, found)
+            refuse_repeat(ask, found)
 
     def _sample(self, ask: Ask, asked_s: float) -> Answer:
         """Sample on a device that is held; what does not end is remembered."""

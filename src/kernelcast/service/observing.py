@@ -6,9 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
+from typing import Final
 
 from cachetools import FIFOCache
 
@@ -38,6 +39,8 @@ from kernelcast.service.errors import ApiError
 from kernelcast.service.schemas.observations import DoubtOut, ObservationIn, ObservationsOut
 from kernelcast.service.telemetry import Metrics
 from kernelcast.service_state import AddedRows, ServiceState, Store, StoreError
+
+_VERSIONS: Final = {"kernelcast": version("kernelcast")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,7 +224,7 @@ def _make(one: Reported, launch: LaunchIdentity, now: datetime) -> Observation:
         origin=Origin.OBSERVED,
         measurement=asked.key,
         flags=frozenset(flag for flag, is_set in flags.items() if is_set),
-        versions=_list_versions(),
+        versions=_VERSIONS,
         measured_at=asked.measured_at or now,
     )
 
@@ -231,8 +234,3 @@ def identity_of(device: DeviceDescription) -> DeviceIdentity:
     return DeviceIdentity(
         id=device.id, name=device.name, platform=device.platform, driver=device.driver
     )
-
-
-@cache
-def _list_versions() -> dict[str, str]:
-    return {"kernelcast": version("kernelcast")}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final
+from typing import Final, NoReturn
 
 from cattrs.preconf.json import make_converter
 
@@ -103,9 +103,9 @@ def _key_of(ask: Ask) -> str:
     return sha256("\0".join(parts).encode()).hexdigest()
 
 
-def refuse_repeat(ask: Ask, found: TimedOut) -> ApiError:
+def refuse_repeat(ask: Ask, found: TimedOut) -> NoReturn:
     """Refuse a launch that did not end in time, without running it."""
-    return ApiError(
+    raise ApiError(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         "kernel_timeout",
         f"{ask.device.id}: this launch did not end when it was sampled at "

@@ -53,28 +53,18 @@ class _Stored(sa.types.TypeDecorator[Any]):
         return None if value is None else self.read(value)
 
 
-def _dump_plain(content: Any) -> str:  # noqa: ANN401 - plain values
-    return dump(dict(content) if isinstance(content, Mapping) else content)
-
-
-def _load_list(text: str) -> tuple[Any, ...]:
-    return tuple(json.loads(text))
-
-
-def _dump_scopes(scopes: frozenset[Scope]) -> str:
-    return " ".join(sorted(scopes))
-
-
-def _load_scopes(text: str) -> frozenset[Scope]:
-    return frozenset(map(Scope, text.split()))
-
-
 _TYPES: dict[Any, sa.types.TypeEngine[Any]] = {
     str: sa.Text(), bytes: sa.LargeBinary(), bool: sa.Boolean(), int: WHOLE, float: sa.Double(),
     datetime: _Stored(sa.BigInteger, dump_time, load_time),
-    tuple: _Stored(sa.Text, dump, _load_list),
-    frozenset: _Stored(sa.Text, _dump_scopes, _load_scopes),
-    Mapping: _Stored(sa.Text, _dump_plain, json.loads),
+    tuple: _Stored(sa.Text, dump, lambda text: tuple(json.loads(text))),
+    frozenset: _Stored(
+        sa.Text,
+        lambda scopes: " ".join(sorted(scopes)),
+        lambda text: frozenset(map(Scope, text.split())),
+    ),
+    Mapping: _Stored(
+        sa.Text, lambda one: dump(dict(one) if isinstance(one, Mapping) else one), json.loads
+    ),
 }  # fmt: skip
 _RENAMED = {"is_cancel_wanted": "cancel_wanted"}
 

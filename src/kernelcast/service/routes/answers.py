@@ -1,16 +1,15 @@
 """Answers that were given, with what was observed of them, and how good they were."""
 
 import asyncio
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, BeforeValidator, Field
 
 from kernelcast.service.dependencies import OurService, Reader
 from kernelcast.service.schemas.common import Open, Text, read_number
-from kernelcast.service_state import AnswerFilter, AnswerRecord
+from kernelcast.service_state import AnswerFilter
 
 router = APIRouter(tags=["answers"])
 Many = Annotated[list[Text] | None, Query(max_length=100)]
@@ -22,7 +21,7 @@ _COLUMNS = {"week": "week", "device": "device_id", "kernel": "kernel", "tier": "
 class AnswerOut(Open):
     """An answer, and the last observation of its launch before the next answer."""
 
-    id: str = Field(description="Grows with time.")
+    id: Annotated[str, BeforeValidator(str)] = Field(description="Grows with time.")
     at: datetime = Field(description="When it was given first.")
     asked: int = Field(description="How often it was given within an hour.")
     problem: str
@@ -113,7 +112,7 @@ async def list_answers(
         lambda: service.state.answers.find(wanted, most=limit + 1, before=before)
     )
     return AnswersOut(
-        answers=[_describe(one) for one in found[:limit]],
+        answers=[AnswerOut.model_validate(one) for one in found[:limit]],
         next=str(found[limit - 1].id) if len(found) > limit else None,
     )
 
@@ -133,7 +132,3 @@ async def show_accuracy(
     columns = [_COLUMNS[one] for one in dict.fromkeys(by or ("device",))]
     rows = await asyncio.to_thread(service.state.answers.sum_up, columns, wanted)
     return AccuracyOut.model_validate({"rows": rows})
-
-
-def _describe(one: AnswerRecord) -> AnswerOut:
-    return AnswerOut(**{**asdict(one), "id": str(one.id), "at": one.at})

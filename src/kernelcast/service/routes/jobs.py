@@ -230,43 +230,38 @@ async def stream_job(job_id: str, service: Service) -> Response:
             retry_after_s=10,
         )
     return StreamingResponse(
-        _count_stream(_tell_changes(job_id, service), service),
+        _tell_changes(job_id, service),
         media_type="text/event-stream",
         headers={"x-accel-buffering": "no"},
     )
 
 
-async def _count_stream(events: AsyncIterator[str], service: Service) -> AsyncIterator[str]:
-    service.streams += 1
-    try:
-        async for one in events:
-            yield one
-    finally:
-        service.streams -= 1
-
-
 async def _tell_changes(job_id: str, service: Service) -> AsyncIterator[str]:
     revision, silent_s = -1, 0.0
-    while not service.stopping.is_set():
-        try:
-            job = await find_job(job_id, service)
-        except (KernelcastError, ApiError) as error:
-            kind = kind_of(error)
-            yield _write_event("error", json.dumps(describe_error(kind.code, message_of(error))))
-            return
-        if job.revision != revision:
-            revision, silent_s = job.revision, 0.0
-            event = "end" if job.state.is_final else "job"
-            yield _write_event(event, JobOut.model_validate(job).model_dump_json(), revision)
-            if job.state.is_final:
+    service.streams += 1
+    try:
+        while not service.stopping.is_set():
+            try:
+                job = await find_job(job_id, service)
+            except (KernelcastError, ApiError) as error:
+                told = json.dumps(describe_error(kind_of(error).code, message_of(error)))
+                yield _write_event("error", told)
                 return
-        elif silent_s >= 15.0:
-            silent_s = 0.0
-            yield ": still at work\n\n"
-        try:
-            await asyncio.wait_for(service.stopping.wait(), _LOOK_S)
-        except TimeoutError:
-            silent_s += _LOOK_S
+            if job.revision != revision:
+                revision, silent_s = job.revision, 0.0
+                event = "end" if job.state.is_final else "job"
+                yield _write_event(event, JobOut.model_validate(job).model_dump_json(), revision)
+                if job.state.is_final:
+                    return
+            elif silent_s >= 15.0:
+                silent_s = 0.0
+                yield ": still at work\n\n"
+            try:
+                await asyncio.wait_for(service.stopping.wait(), _LOOK_S)
+            except TimeoutError:
+                silent_s += _LOOK_S
+    finally:
+        service.streams -= 1
 
 
 def _write_event(name: str, content: str, number: int | None = None) -> str:
