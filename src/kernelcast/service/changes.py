@@ -7,13 +7,9 @@ looked at again, and leaves the others alone.
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final
 
-from kernelcast.records.device import DeviceDescription
-from kernelcast.records.launch_identity import LaunchIdentity, digest_arguments, digest_text
-from kernelcast.records.ndrange import NDRange
-from kernelcast.records.problem import Problem
+from kernelcast.records.launch_identity import LaunchIdentity, digest_text
 from kernelcast.service.backend import Backend
 from kernelcast.service.telemetry import Metrics, log
 from kernelcast.service_state import OBSERVATIONS_CHANGED, ServiceState
@@ -40,24 +36,11 @@ class Versions:
         return self.everything, self.observed.get(bucket, 0)
 
 
-def bucket_of_launch(launch: LaunchIdentity) -> str:
+def bucket_of(launch: LaunchIdentity) -> str:
     """Name the count that observations of a launch make grow."""
-    return _name(
-        launch.kernel.digest, launch.device.id, launch.device.driver, launch.ndrange,
-        launch.arguments_digest,
-    )  # fmt: skip
-
-
-def bucket_of_problem(problem: Problem, device: DeviceDescription, *, seed: int) -> str:
-    """Name the same for a problem on a device."""
-    digest = digest_arguments(problem.arguments, seed=seed)
-    return _name(problem.kernel.digest, device.id, device.driver, problem.ndrange, digest)
-
-
-@lru_cache(maxsize=4096)
-def _name(kernel: str, device_id: str, driver: str, ndrange: NDRange | None, arguments: str) -> str:
-    digest = digest_text(kernel, device_id, driver, repr(ndrange), arguments)
-    return _BUCKET + digest[:3]
+    device = launch.device
+    parts = (launch.kernel.digest, device.id, device.driver, repr(launch.ndrange))
+    return _BUCKET + digest_text(*parts, launch.arguments_digest)[:3]
 
 
 class ChangeWatcher:

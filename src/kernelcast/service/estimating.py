@@ -15,6 +15,7 @@ from typing import Any, Final
 from cachetools import FIFOCache
 
 from kernelcast.predictor.answering.composing import explain_unsampled
+from kernelcast.predictor.answering.launch_request import identify_launch
 from kernelcast.predictor.answering.memory import Answer
 from kernelcast.records.contention import HOLDS_S
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
@@ -22,7 +23,7 @@ from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.service.answers import Answers
 from kernelcast.service.backend import Ask, Backend
-from kernelcast.service.changes import Versions, bucket_of_problem
+from kernelcast.service.changes import Versions, bucket_of
 from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
 from kernelcast.service.queues import (
     SHARE_OF_THE_WAIT,
@@ -154,8 +155,6 @@ class Estimating:
             found = await self._find(wanted)
         except (KernelcastError, ApiError) as error:
             return self._fail(wanted, error)
-        except asyncio.CancelledError:
-            raise
         except Exception as error:  # noqa: BLE001 - a bug must not take the other devices' answers
             return self._fail(wanted, KernelcastError(repr(error)))
         passed_s = time.perf_counter() - started_s
@@ -227,9 +226,8 @@ class Estimating:
 
     async def _make(self, wanted: Wanted) -> _Kept:
         """Make the answer: by observations, by what stands, or by asking the device."""
-        bucket = bucket_of_problem(
-            wanted.ask.problem, wanted.ask.device, seed=wanted.ask.settings.seed
-        )
+        ask = wanted.ask
+        bucket = bucket_of(identify_launch(ask.problem, ask.device, seed=ask.settings.seed))
         observed, models = self._versions.of(bucket), self._versions.models
         # Programs may write into the store without the service: it is asked again then.
         ends_s = time.monotonic() + 600.0

@@ -20,23 +20,23 @@ from kernelcast.collection.data_rows import (
 )
 from kernelcast.launches.data_store import Selection, open_data_store
 from kernelcast.predictor.answering.launch_history import Judge
-from kernelcast.predictor.answering.launch_request import INSTRUCTIONS
+from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, identify_launch
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
-from kernelcast.records.launch_identity import (
-    DeviceIdentity,
-    KernelIdentity,
-    LaunchIdentity,
-    digest_arguments,
-)
+from kernelcast.records.launch_identity import DeviceIdentity, LaunchIdentity
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import RunTimes, summarise_runs
 from kernelcast.records.problem import Problem
 from kernelcast.service.answers import Answers
 from kernelcast.service.backend import Backend
-from kernelcast.service.changes import EVERYTHING, bucket_of_launch
+from kernelcast.service.changes import EVERYTHING, bucket_of
 from kernelcast.service.errors import ApiError
-from kernelcast.service.schemas.observations import DoubtOut, ObservationIn, ObservationsOut
+from kernelcast.service.schemas.observations import (
+    DeviceIn,
+    DoubtOut,
+    ObservationIn,
+    ObservationsOut,
+)
 from kernelcast.service.telemetry import Metrics
 from kernelcast.service_state import AddedRows, ServiceState, Store, StoreError
 
@@ -158,7 +158,7 @@ class Observing:
             self.forget()
             raise
         if rows.added:
-            self._state.changes.count(*{bucket_of_launch(one.launch) for one in observations})
+            self._state.changes.count(*{bucket_of(one.launch) for one in observations})
         return observations, ObservationsOut(added=rows.added, known=rows.known, doubted=doubted)
 
     def _identify(self, one: Reported, ends_s: float) -> LaunchIdentity:
@@ -182,13 +182,8 @@ class Observing:
         problem = replace(one.problem, ndrange=ndrange)
         is_late = time.monotonic() > ends_s
         counted = None if is_late else self._count_work(problem, one.caller)
-        found = LaunchIdentity(
-            kernel=KernelIdentity(name=problem.kernel.name, digest=problem.kernel.digest),
-            device=one.device,
-            ndrange=problem.ndrange,
-            arguments_digest=digest_arguments(problem.arguments, seed=asked.seed),
-            parameters={} if counted is None else {INSTRUCTIONS: counted},
-        )
+        counts = {} if counted is None else {INSTRUCTIONS: counted}
+        found = identify_launch(problem, one.device, seed=asked.seed, parameters=counts)
         if not is_late:
             with self._lock:
                 self._identities[key] = found
@@ -229,8 +224,8 @@ def _make(one: Reported, launch: LaunchIdentity, now: datetime) -> Observation:
     )
 
 
-def identity_of(device: DeviceDescription) -> DeviceIdentity:
-    """Give what observations of a device of this host are stored under."""
+def identity_of(device: DeviceDescription | DeviceIn) -> DeviceIdentity:
+    """Give what observations of a device of this host or another are stored under."""
     return DeviceIdentity(
         id=device.id, name=device.name, platform=device.platform, driver=device.driver
     )

@@ -163,27 +163,29 @@ def test_a_service_keeps_what_it_answers(
 
 
 def test_answers_wait_for_the_database(
-    client: TestClient, problem: Plain, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    settings: ServiceSettings, backend: FakeBackend, problem: Plain,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     """A database that is away costs no answer; /ready is 503 while it cannot be written."""
-    service = client.app.state.service  # type: ignore[attr-defined]
-    write, count = service.state.answers.write, service.state.changes.count
+    with open_client(settings, backend, refine_share=0.0) as client:
+        service = client.app.state.service  # type: ignore[attr-defined]
+        write, count = service.state.answers.write, service.state.changes.count
 
-    def fail(*_: object) -> None:
-        raise answers.StoreError("disk full")
+        def fail(*_: object) -> None:
+            raise answers.StoreError("disk full")
 
-    monkeypatch.setattr(service.state.answers, "write", fail)
-    assert client.post("/v1/estimates", json={"problem": problem}).status_code == 200
-    monkeypatch.setattr(service.state.changes, "count", fail)
-    asyncio.run(service.answers.flush())
-    assert client.get("/ready").status_code == 503
-    monkeypatch.setattr(service.state.answers, "write", write)
-    monkeypatch.setattr(service.state.changes, "count", count)
-    assert client.get("/ready").status_code == 200
-    assert len(client.get("/v1/answers").json()["answers"]) == 2
-    text = client.get("/metrics").text
-    assert 'kernelcast_database_failures_total{where="answers"}' in text
-    assert 'kernelcast_database_failures_total{where="requests"}' in text
+        monkeypatch.setattr(service.state.answers, "write", fail)
+        assert client.post("/v1/estimates", json={"problem": problem}).status_code == 200
+        monkeypatch.setattr(service.state.changes, "count", fail)
+        asyncio.run(service.answers.flush())
+        assert client.get("/ready").status_code == 503
+        monkeypatch.setattr(service.state.answers, "write", write)
+        monkeypatch.setattr(service.state.changes, "count", count)
+        assert client.get("/ready").status_code == 200
+        assert len(client.get("/v1/answers").json()["answers"]) == 2
+        text = client.get("/metrics").text
+        assert 'kernelcast_database_failures_total{where="answers"}' in text
+        assert 'kernelcast_database_failures_total{where="requests"}' in text
 
 
 def test_observations_are_listed_by_time_in_parts(

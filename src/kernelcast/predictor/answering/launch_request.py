@@ -37,7 +37,7 @@ FileStamps = tuple[tuple[str, int, int], ...]
 
 def identify_launch(
     problem: Problem,
-    device: DeviceDescription,
+    device: DeviceDescription | DeviceIdentity,
     *,
     seed: int,
     parameters: Mapping[str, int | float | str] | None = None,

@@ -56,15 +56,10 @@ async def estimate(
     answer; where none can, the status is the first one's.
     """
     wanted = await list_wanted(asked, service, caller)
-    outcomes: list[Outcome | None] = [service.estimating.find_kept(one) for one in wanted]
-    missing = [place for place, one in enumerate(outcomes) if one is None]
-    if missing:
-        made = await asyncio.gather(*(service.estimating.answer(wanted[one]) for one in missing))
-        for place, one in zip(missing, made, strict=True):
-            outcomes[place] = one
+    outcomes = await asyncio.gather(*map(service.estimating.answer, wanted))
     may_run = Scope.RUN in caller.scopes
     service.estimating.remember_request(await request.body(), wanted, may_run=may_run)
-    return _respond([one for one in outcomes if one is not None])
+    return _respond(outcomes)
 
 
 @router.post("/observations")
@@ -91,9 +86,7 @@ async def observe(
                 device = identity_of((await service.devices.choose([given]))[0])
                 devices[given] = device
         else:
-            device = DeviceIdentity(
-                id=given.id, name=given.name, platform=given.platform, driver=given.driver
-            )
+            device = identity_of(given)
         reported.append(
             Reported(
                 asked=one, digest=known[0], problem=known[1], device=device, caller=caller.name
