@@ -175,8 +175,12 @@ def export(options: ExportOptions) -> None:
     # Files are written when all times are known: a failure leaves StarPU's folder as it was.
     folder = options.folder or default_folder()
     host = options.host or default_host()
-    paths = [save_model(one.model, folder, host=host) for one in models]
-    rows = [(time, path) for model, path in zip(models, paths, strict=True) for time in model.times]
+    paths = [save_model(one, folder, host=host) for one, _ in models]
+    rows = [
+        (wanted, time, path)
+        for (_, times), path in zip(models, paths, strict=True)
+        for wanted, time in times
+    ]
     table = Table(
         columns={
             "codelet": "text", "worker": "text", "size": "text", "footprint": "text", "time": "s",
@@ -184,28 +188,28 @@ def export(options: ExportOptions) -> None:
         },
         rows=[
             (
-                one.wanted.symbol, str(one.wanted.worker), one.wanted.size.label,
-                f"{one.wanted.size.footprint:08x}", one.time.seconds, one.time.deviation_s or "",
-                one.time.origin, one.time.device_id,
+                wanted.symbol, str(wanted.worker), wanted.size.label,
+                f"{wanted.size.footprint:08x}", time.seconds, time.deviation_s or "",
+                time.origin, time.device_id,
             )
-            for one, _ in rows
+            for wanted, time, _ in rows
         ],
     )  # fmt: skip
     content = [
         {
-            "codelet": one.wanted.symbol,
-            "worker": str(one.wanted.worker),
-            "parameters": dict(one.wanted.size.parameters),
-            "footprint": f"{one.wanted.size.footprint:08x}",
-            "size_bytes": one.wanted.size.size_bytes,
-            "flops": one.wanted.size.flops,
-            "seconds": one.time.seconds,
-            "deviation_seconds": one.time.deviation_s,
-            "origin": one.time.origin,
-            "device_id": one.time.device_id or None,
+            "codelet": wanted.symbol,
+            "worker": str(wanted.worker),
+            "parameters": dict(wanted.size.parameters),
+            "footprint": f"{wanted.size.footprint:08x}",
+            "size_bytes": wanted.size.size_bytes,
+            "flops": wanted.size.flops,
+            "seconds": time.seconds,
+            "deviation_seconds": time.deviation_s,
+            "origin": time.origin,
+            "device_id": time.device_id or None,
             "file": str(path),
         }
-        for one, path in rows
+        for wanted, time, path in rows
     ]
     present(content, table, *(f"wrote {path}" for path in paths))
 

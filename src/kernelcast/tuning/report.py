@@ -19,12 +19,10 @@ class TunedConfiguration:
     number: int
     """Place in the search space."""
     parameters: Mapping[str, int | float]
-    """Its values."""
     global_size: tuple[int, ...] = ()
     local_size: tuple[int, ...] = ()
     """Of its launch; empty where there is none."""
     build_options: tuple[str, ...] = ()
-    """Of its kernel."""
     predicted_s: float | None = None
     """By the analytic model, in seconds."""
     sampled_s: float | None = None
@@ -116,9 +114,7 @@ class TuneFailure:
     problem: str
     device: str
     device_id: str
-    """Which."""
     message: str
-    """Why."""
 
 
 def sort_configurations(
@@ -134,7 +130,6 @@ def sort_configurations(
     return tuple(sorted(found.values(), key=key))
 
 
-T4_VERSION = "1.0.0"
 _MILLISECOND = 1e-3
 
 
@@ -160,23 +155,6 @@ def report_to_json(report: TuneReport | TuneFailure, *, top: int | None = None) 
     }
 
 
-def report_to_t4(report: TuneReport) -> dict[str, Any]:
-    """Give measured configurations and those that were refused in the T4 format.
-
-    Run times are in milliseconds, as Kernel Tuner writes them. Configurations that were only
-    predicted are no results and are left out.
-    """
-    return {
-        "schema_version": T4_VERSION,
-        "metadata": {"timeunit": "milliseconds"},
-        "results": [
-            _as_result(one)
-            for one in report.configurations
-            if one.runs_s or (one.obstacle and one.local_size)
-        ],
-    }
-
-
 def _describe(one: TunedConfiguration) -> dict[str, Any]:
     return {
         "parameters": dict(one.parameters),
@@ -193,31 +171,43 @@ def _describe(one: TunedConfiguration) -> dict[str, Any]:
     }
 
 
-def _as_result(one: TunedConfiguration) -> dict[str, Any]:
-    measured = one.measured_s
+def report_to_t4(report: TuneReport) -> dict[str, Any]:
+    """Give measured configurations and those that were refused in the T4 format, in milliseconds.
+
+    Configurations that were only predicted are no results.
+    """
+    results: list[dict[str, Any]] = []
+    for one in report.configurations:
+        measured, obstacle = one.measured_s, one.obstacle
+        if measured is None and not (obstacle and one.local_size):
+            continue
+        if "no answer within" in obstacle:
+            invalidity = "timeout"
+        elif "compiler" in obstacle:
+            invalidity = "compile"
+        elif "process" in obstacle or "could not be run" in obstacle:
+            invalidity = "runtime"
+        else:
+            invalidity = "constraints"
+        results.append({
+            "timestamp": datetime.now(tz=UTC).isoformat(timespec="seconds"),
+            "configuration": dict(one.parameters),
+            "times": {
+                "compilation": one.build_s / _MILLISECOND,
+                "runtimes": [run / _MILLISECOND for run in one.runs_s],
+            },
+            "invalidity": invalidity if measured is None else "correct",
+            # Results are not compared with a reference: 0 would say that they were found wrong.
+            "correctness": 0 if measured is None else 1,
+            "measurements": (
+                []
+                if measured is None
+                else [{"name": "time", "value": measured / _MILLISECOND, "unit": "ms"}]
+            ),
+            "objectives": ["time"],
+        })  # fmt: skip
     return {
-        "timestamp": datetime.now(tz=UTC).isoformat(timespec="seconds"),
-        "configuration": dict(one.parameters),
-        "times": {
-            "compilation": one.build_s / _MILLISECOND,
-            "runtimes": [run / _MILLISECOND for run in one.runs_s],
-        },
-        "invalidity": "correct" if one.runs_s else _name_failure(one.obstacle),
-        # Results are not compared with a reference: 0 would say that they were found wrong.
-        "correctness": 1 if one.runs_s else 0,
-        "measurements": (
-            []
-            if measured is None
-            else [{"name": "time", "value": measured / _MILLISECOND, "unit": "ms"}]
-        ),
-        "objectives": ["time"],
+        "schema_version": "1.0.0",
+        "metadata": {"timeunit": "milliseconds"},
+        "results": results,
     }
-
-
-def _name_failure(obstacle: str) -> str:
-    """Give the schema's word for why a configuration cannot be launched."""
-    if "no answer within" in obstacle:
-        return "timeout"
-    if "compiler" in obstacle:
-        return "compile"
-    return "runtime" if "process" in obstacle or "could not be run" in obstacle else "constraints"

@@ -229,17 +229,13 @@ def _element(one: Mapping[str, Any]) -> ElementType:
 
 def _read_fill(one: Mapping[str, Any], element: ElementType) -> dict[str, Any]:
     fill, value = one.get("FillType", "Random"), one.get("FillValue", 0)
-    is_float = element.dtype.kind == "f"
     if fill == "Constant":
         if value in (0, 1):
             return {"init": Init.ONES if value else Init.ZEROS}
-        return {"init": Init.UNIFORM, "low": value, "high": _next(value, is_float=is_float)}
+        # The end of a range that holds one value, or hardly more.
+        step = max(abs(value), 1) * 1e-6 if element.dtype.kind == "f" else 1
+        return {"init": Init.UNIFORM, "low": value, "high": value + step}
     if fill != "Random":
         msg = f"argument {one.get('Name', '')}: filled by {fill}; Constant and Random are supported"
         raise InputError(msg)
     return {"init": Init.UNIFORM}
-
-
-def _next(value: float, *, is_float: bool) -> float:
-    """Give the end of a range that holds one value, or hardly more."""
-    return value + max(abs(value), 1) * 1e-6 if is_float else value + 1

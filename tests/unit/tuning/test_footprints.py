@@ -35,20 +35,6 @@ def count_moved(boxes: Sequence[Box], axes: Sequence[Axis], cache: tuple[int, in
     return CacheFootprint(boxes, axes, LINE).count_moved(*cache)
 
 
-def test_a_tile_has_the_lines_of_its_rows() -> None:
-    """16 floats of 8 rows are 8 lines, in whichever order the loops stand."""
-    for strides, extents in (((4, 4096), (16, 8)), ((4096, 4), (8, 16))):
-        box = Box(buffer="a", bytes=4, strides=strides)
-        assert reach(box, make_axes(*extents)).lines == 8
-
-
-def test_rows_a_page_apart_fall_into_one_set() -> None:
-    """A step of 4096 bytes leads to the same of 64 sets each time; one line more does not."""
-    axes = make_axes(12)
-    assert reach(Box(buffer="a", bytes=4, strides=(4096,)), axes).count_sets(64) == 1
-    assert reach(Box(buffer="a", bytes=4, strides=(4096 + 64,)), axes).count_sets(64) == 12
-
-
 def test_conflicts_cost_what_capacity_would_not() -> None:
     """A column read row by row is reused where its rows fall into different sets only."""
     axes = make_axes(64, 16)  # 64 rows, then the next of 16 floats in each
@@ -64,14 +50,6 @@ def test_axes_that_are_not_around_do_not_repeat() -> None:
     box = Box(buffer="a", bytes=4, strides=(0, 64), inside=(False, True))
     other = Box(buffer="b", bytes=4, strides=(64, 640_000))
     assert count_moved([box, other], axes, L1).loaded == pytest.approx(10_000 + 1e8)
-
-
-def test_walks_across_many_pages_are_not_foreseen() -> None:
-    """A long column is a jump per element; side by side nothing jumps."""
-    column = Box(buffer="a", bytes=4, strides=(8192, 4))
-    row = Box(buffer="a", bytes=4, strides=(4, 8192))
-    assert count_moved([column], make_axes(512, 2048), L1).unforeseen > 0
-    assert count_moved([row], make_axes(2048, 512), L1).unforeseen == 0
 
 
 @settings(max_examples=60)

@@ -20,7 +20,7 @@ from kernelcast.launches.features import (
 )
 from kernelcast.launches.machines import find_own_machine
 from kernelcast.predictor.answering.tasks import LaunchFacts
-from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
+from kernelcast.records.feature_vector import FeatureGroup, group_of
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.counting import CountingLaunch
@@ -50,7 +50,11 @@ def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem)
     machine = find_own_machine(session.description.id)
     warp = CounterSource(counters=counters, facts=features.facts).warp
     return LaunchFacts(
-        values=drop_sampled(compose_vector(features, found)),
+        values={
+            name: one
+            for name, one in compose_vector(features, found).as_dict().items()
+            if group_of(name) is not FeatureGroup.SAMPLED
+        },
         issued_per_work_item=warp.issued if warp else None,
         analytic=found.analytic,
         accesses=infer_accesses(problem.kernel, len(problem.arguments)),
@@ -58,11 +62,6 @@ def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem)
         cost_s=time.perf_counter() - started_s,
         peaks=UNKNOWN if machine is None else read_peaks(machine),
     )
-
-
-def drop_sampled(vector: FeatureVector) -> dict[str, float]:
-    found = vector.as_dict().items()
-    return {name: one for name, one in found if group_of(name) is not FeatureGroup.SAMPLED}
 
 
 def _derive(

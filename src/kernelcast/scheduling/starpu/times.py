@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.settings import EstimateSettings
@@ -227,28 +227,15 @@ def estimate_now(settings: EstimateSettings, *, timeout_s: float) -> TimeSource:
     return find
 
 
-class ExportedTime(NamedTuple):
-    """One time of an exported model."""
-
-    wanted: Wanted
-    time: ExpectedTime
-
-
-class ExportedModel(NamedTuple):
-    """A performance model with what its times come from."""
-
-    model: CodeletModel
-    times: tuple[ExportedTime, ...]
-
-
 def make_model(
     codelet: Codelet,
     sources: Sequence[TimeSource],
     *,
     samples: int = LEAST_SAMPLES,
     report: Callable[[Wanted], None] = lambda _: None,
-) -> ExportedModel:
-    found: list[ExportedTime] = []
+) -> tuple[CodeletModel, list[tuple[Wanted, ExpectedTime]]]:
+    """Make a codelet's performance model, and say what its times come from."""
+    found: list[tuple[Wanted, ExpectedTime]] = []
     entries: dict[Worker, tuple[Entry, ...]] = {}
     for place in codelet.workers:
         own: list[Entry] = []
@@ -272,7 +259,7 @@ def make_model(
                 )
                 msg = f"{wanted.label}: no time is known; {hint}"
                 raise InputError(msg)
-            found.append(ExportedTime(wanted, time))
+            found.append((wanted, time))
             own.append(
                 Entry(
                     footprint=size.footprint,
@@ -284,7 +271,7 @@ def make_model(
                 )
             )
         entries[place.worker] = tuple(own)
-    return ExportedModel(CodeletModel(symbol=codelet.symbol, entries=entries), tuple(found))
+    return CodeletModel(symbol=codelet.symbol, entries=entries), found
 
 
 def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Interval:
