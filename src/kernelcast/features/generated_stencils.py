@@ -48,56 +48,11 @@ def read_assignments(
     InputError
         If pystencils is not installed, sizes are missing, or an access is not affine.
     """
-    _require()
-    reads, writes, counted = _collect(assignments)
-    if not writes:
-        msg = f"{name}: no assignment writes to a field; give at least one"
-        raise InputError(msg)
-    fields = {access.field.name: access.field for access in (*reads, *writes)}
-    shapes = {key: _find_shape(one, sizes) for key, one in fields.items()}
-    strides = {key: _find_strides(one, shapes[key]) for key, one in fields.items()}
-    written = writes[0].field
-    # The spatial coordinates in the order of OpenCL's dimensions.
-    axes = sorted(range(written.spatial_dimensions), key=lambda one: strides[written.name][one])
-    kinds = [(AccessKind.LOAD, one) for one in reads] + [(AccessKind.STORE, one) for one in writes]
-    kernel = WrittenKernel(
-        name=name,
-        arrays=tuple(
-            WrittenArray(
-                name=one.name,
-                element=_read_type(one),
-                extents=(Expr.constant(math.prod(shapes[key])),),
-            )
-            for key, one in fields.items()
-        ),
-        accesses=tuple(
-            _place(one, kind, site, strides[one.field.name], axes)
-            for site, (kind, one) in enumerate(kinds)
-        ),
-        operations=_count_operations(counted, written),
-    )
-    reach = max((abs(int(one)) for access in reads for one in access.offsets), default=0)
-    border = reach if ghost_layers is None else ghost_layers
-    extents = [shapes[written.name][coordinate] for coordinate in axes]
-    interior = tuple(extent - 2 * border for extent in extents)
-    return kernel, NDRange(
-        global_size=interior,
-        local_size=None if local_size is None else tuple(local_size),
-        global_offset=(border,) * len(interior),
-    )
-
-
-def _require() -> Any:  # noqa: ANN401
     try:
-        return importlib.import_module("pystencils")
+        pystencils: Any = importlib.import_module("pystencils")
     except ImportError as error:
         msg = "pystencils is not installed; install it with `pip install 'kernelcast[stencils]'`"
         raise InputError(msg) from error
-
-
-def _collect(assignments: Any) -> tuple[list[Any], list[Any], Any]:  # noqa: ANN401
-    """Give distinct accesses in the order of their text, and the collection that counts."""
-    pystencils = _require()
     collection = assignments
     if not isinstance(assignments, pystencils.AssignmentCollection):
         collection = pystencils.AssignmentCollection(list(assignments), [])
@@ -109,75 +64,84 @@ def _collect(assignments: Any) -> tuple[list[Any], list[Any], Any]:  # noqa: ANN
         if isinstance(assignment.lhs, access_type):
             writes.add(assignment.lhs)
     for access in reads | writes:
-        if access.is_absolute_access or not all(_is_whole(one) for one in access.offsets):
+        if access.is_absolute_access or not all(map(_is_whole, access.offsets)):
             msg = f"{access}: not affine; model the generated kernel from its OpenCL source"
             raise InputError(msg)
-    return sorted(reads, key=str), sorted(writes, key=str), collection
+    if not writes:
+        msg = f"{name}: no assignment writes to a field; give at least one"
+        raise InputError(msg)
+    kinds = [(AccessKind.LOAD, one) for one in sorted(reads, key=str)]
+    kinds += [(AccessKind.STORE, one) for one in sorted(writes, key=str)]
+    fields = {one.field.name: one.field for _, one in kinds}
+    layouts = {key: _lay_out(one, sizes) for key, one in fields.items()}
+    elements = {
+        key: ElementType.parse(str(one.dtype).removesuffix(" const")) for key, one in fields.items()
+    }
+    written = min(writes, key=str).field
+    # The spatial coordinates in the order of OpenCL's dimensions.
+    shape, written_strides = layouts[written.name]
+    axes = sorted(range(written.spatial_dimensions), key=lambda one: written_strides[one])
+    ids = [Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in range(len(axes))]
+    accesses = []
+    for site, (kind, access) in enumerate(kinds):
+        key = access.field.name
+        _, strides = layouts[key]
+        cell = Expr.constant(0)
+        for place, coordinate in zip(ids, axes, strict=True):
+            cell += (place + int(access.offsets[coordinate])) * strides[coordinate]
+        for number, index in enumerate(access.index, start=access.field.spatial_dimensions):
+            cell += int(index) * strides[number]
+        width = elements[key].bytes
+        accesses.append(MemoryAccess(
+            site=site, block=site, line=0, text=str(access), kind=kind, space=MemorySpace.GLOBAL,
+            buffer=key, bytes=width, offset_bytes=cell * width,
+            pattern=AddressPattern.QUASI_AFFINE,
+        ))  # fmt: skip
+    # Additions and products count at the field's precision, the rest as special functions.
+    counts = dict(collection.operation_count)
+    plain = counts.pop("adds") + counts.pop("muls")
+    bits = elements[written.name].dtype.itemsize * 8
+    kernel = WrittenKernel(
+        name=name,
+        arrays=tuple(
+            WrittenArray(
+                name=key, element=one, extents=(Expr.constant(math.prod(layouts[key][0])),)
+            )
+            for key, one in elements.items()
+        ),
+        accesses=tuple(accesses),
+        operations={f"fp{bits}": float(plain), "special": float(sum(counts.values()))},
+    )
+    reach = max((abs(int(one)) for access in reads for one in access.offsets), default=0)
+    border = reach if ghost_layers is None else ghost_layers
+    return kernel, NDRange(
+        global_size=tuple(shape[coordinate] - 2 * border for coordinate in axes),
+        local_size=None if local_size is None else tuple(local_size),
+        global_offset=(border,) * len(axes),
+    )
 
 
 def _is_whole(offset: Any) -> bool:  # noqa: ANN401
     return getattr(offset, "is_Integer", isinstance(offset, int))
 
 
-def _find_shape(field: Any, sizes: Sequence[int]) -> tuple[int, ...]:  # noqa: ANN401
-    if not 1 <= field.spatial_dimensions <= MAX_DIMENSIONS:
-        msg = (
-            f"field {field.name}: {field.spatial_dimensions} dimensions; one to three are modelled"
-        )
+def _lay_out(field: Any, sizes: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:  # noqa: ANN401
+    """Find the extents and strides of a field, its values per cell last."""
+    dimensions = field.spatial_dimensions
+    if not 1 <= dimensions <= MAX_DIMENSIONS:
+        msg = f"field {field.name}: {dimensions} dimensions; one to three are modelled"
         raise InputError(msg)
-    spatial = tuple(field.spatial_shape)
-    if not all(_is_whole(one) for one in spatial):
-        spatial = tuple(sizes)
-    if len(spatial) != field.spatial_dimensions:
-        msg = (
-            f"field {field.name} has a variable size; give `sizes`, "
-            f"{field.spatial_dimensions} numbers of cells"
-        )
+    spatial = tuple(field.spatial_shape if all(map(_is_whole, field.spatial_shape)) else sizes)
+    if len(spatial) != dimensions:
+        msg = f"field {field.name} has a variable size; give `sizes`, {dimensions} numbers of cells"
         raise InputError(msg)
-    return tuple(int(one) for one in (*spatial, *field.index_shape))
-
-
-def _find_strides(field: Any, shape: Sequence[int]) -> tuple[int, ...]:  # noqa: ANN401
-    if all(_is_whole(one) for one in field.strides):
-        return tuple(int(one) for one in field.strides)
+    shape = tuple(int(one) for one in (*spatial, *field.index_shape))
+    if all(map(_is_whole, field.strides)):
+        return shape, tuple(int(one) for one in field.strides)
     if field.index_shape:
         msg = f"field {field.name} has values per cell and a variable size; give it a fixed size"
         raise InputError(msg)
     strides, running = [0] * len(shape), 1
     for coordinate in reversed(field.layout):  # the layout names the slowest dimension first
         strides[coordinate], running = running, running * shape[coordinate]
-    return tuple(strides)
-
-
-def _read_type(field: Any) -> ElementType:  # noqa: ANN401
-    return ElementType.parse(str(field.dtype).removesuffix(" const"))
-
-
-def _place(
-    access: Any,  # noqa: ANN401
-    kind: AccessKind,
-    site: int,
-    strides: Sequence[int],
-    axes: Sequence[int],
-) -> MemoryAccess:
-    element = _read_type(access.field)
-    cell = Expr.constant(0)
-    for axis, coordinate in enumerate(axes):
-        place = Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis))
-        cell += (place + int(access.offsets[coordinate])) * strides[coordinate]
-    for number, index in enumerate(access.index):
-        cell += int(index) * strides[access.field.spatial_dimensions + number]
-    return MemoryAccess(
-        site=site, block=site, line=0, text=str(access), kind=kind, space=MemorySpace.GLOBAL,
-        buffer=access.field.name, bytes=element.bytes, offset_bytes=cell * element.bytes,
-        pattern=AddressPattern.QUASI_AFFINE,
-    )  # fmt: skip
-
-
-def _count_operations(collection: Any, field: Any) -> dict[str, float]:  # noqa: ANN401
-    """Count additions and products at the field's precision; the rest as special functions."""
-    counts = collection.operation_count
-    bits = _read_type(field).dtype.itemsize * 8
-    plain = counts["adds"] + counts["muls"]
-    special = sum(count for key, count in counts.items() if key not in {"adds", "muls"})
-    return {f"fp{bits}": float(plain), "special": float(special)}
+    return shape, tuple(strides)

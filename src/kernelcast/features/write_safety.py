@@ -5,6 +5,7 @@ another one writes, and if it is clear which device wrote what: by address expre
 work-groups' places are provably apart, else by comparing with the content before.
 """
 
+import contextlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,15 +44,24 @@ class WrittenRanges:
 
     @classmethod
     def join(cls, parts: Sequence["WrittenRanges"]) -> "WrittenRanges":
-        """Put footprints together; stretches of the same slab that touch become one."""
-        if not parts:
-            nothing = np.zeros(0, dtype=np.int64)
-            return cls(nothing, nothing, nothing)
+        """Put footprints together; stretches of the same slab that overlap or touch become one."""
         starts, stops, slabs = (
-            np.concatenate([getattr(one, name) for one in parts])
+            np.concatenate([np.zeros(0, dtype=np.int64), *(getattr(one, name) for one in parts)])
             for name in ("starts", "stops", "slabs")
         )
-        return cls(*_unite(starts, stops, slabs))
+        some = np.flatnonzero(stops > starts)
+        if not some.size:
+            return cls(starts[some], stops[some], slabs[some])
+        order = some[np.lexsort((starts[some], slabs[some]))]
+        starts, stops, slabs = starts[order], stops[order], slabs[order]
+        # Far apart from slab to slab, so that one running maximum serves all.
+        apart = slabs * (int(stops.max()) + 1)
+        reach = np.maximum.accumulate(stops + apart)
+        is_new = np.ones(starts.size, dtype=np.bool_)
+        is_new[1:] = ((starts + apart)[1:] > reach[:-1]) | (slabs[1:] != slabs[:-1])
+        begins = np.flatnonzero(is_new)
+        ends = np.concatenate([begins[1:], [starts.size]]) - 1
+        return cls(starts[begins], (reach - apart)[ends], slabs[begins])
 
     def sort(self) -> "WrittenRanges":
         """Order stretches by where they begin."""
@@ -103,13 +113,12 @@ def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterat
     """Find what accesses touch in each slab, stretch by stretch along the widest strides."""
     space = launch.slabs
     assert space is not None
+    cuts = {Symbol(kind, axis=space.axis) for kind in _CUT}
     strides = sorted(
         (
             (abs(factor), monomial[0])
             for monomial, factor in placed.points.simplify(placed.offset_bytes).products
-            if len(monomial) == 1
-            and isinstance(monomial[0], Symbol)
-            and not _is_cut(monomial[0], space)
+            if len(monomial) == 1 and isinstance(monomial[0], Symbol) and monomial[0] not in cuts
         ),
         key=lambda one: -one[0],
     )
@@ -125,7 +134,7 @@ def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterat
             followed[symbol] = values
             most //= len(values)
     followed |= {one: placed.points.list_values(one) for one in placed.curved_bytes.symbols()}
-    cut = next((one for one in followed if _is_cut(one, space)), None)
+    cut = next((one for one in followed if one in cuts), None)
     if cut is None:
         followed[SLAB] = range(space.count)
     if math.prod(map(len, followed.values())) > _MOST_STEPS:
@@ -145,30 +154,6 @@ def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterat
     )
     for shift, access in placed.members:
         yield WrittenRanges(low + shift, high + shift + access.bytes, slabs)
-
-
-def _is_cut(symbol: Symbol, space: SlabSpace) -> bool:
-    """Tell whether slabs cut along an id."""
-    return symbol.kind in _CUT and symbol.axis == space.axis
-
-
-def _unite(starts: IntArray, stops: IntArray, slabs: IntArray) -> tuple[IntArray, ...]:
-    """Join stretches of the same slab that overlap or touch."""
-    some = stops > starts
-    starts, stops, slabs = starts[some], stops[some], slabs[some]
-    if not starts.size:
-        return starts, stops, slabs
-    order = np.lexsort((starts, slabs))
-    starts, stops, slabs = starts[order], stops[order], slabs[order]
-    # Far apart from slab to slab, so that one running maximum serves all.
-    apart = slabs * (int(stops.max()) + 1)
-    reach = np.maximum.accumulate(stops + apart)
-    is_new = np.ones(starts.size, dtype=np.bool_)
-    is_new[1:] = (starts + apart)[1:] > reach[:-1]
-    is_new[1:] |= slabs[1:] != slabs[:-1]
-    begins = np.flatnonzero(is_new)
-    ends = np.concatenate([begins[1:], [starts.size]]) - 1
-    return starts[begins], (reach - apart)[ends], slabs[begins]
 
 
 _SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
@@ -231,14 +216,21 @@ def assess_split(
         if is_followed and not stores:
             rules[name] = MergeRule.READ
             continue
-        places = _place(stores, loads, launch) if is_followed else None
-        footprint = _find_disjoint(*places, launch, size_bytes) if places else None
+        placed: tuple[list[PlacedAccesses], list[PlacedAccesses]] | None = None
+        if is_followed:
+            context = make_context()
+            with contextlib.suppress(NotKnownError):
+                placed = (
+                    list(launch.place(stores, context, is_exact=False)),
+                    list(launch.place(loads, context, is_exact=False)),
+                )
+        footprint = _find_disjoint(*placed, launch, size_bytes) if placed else None
         rules[name] = MergeRule.COMPARE if footprint is None else MergeRule.RANGES
         if footprint is not None:
             footprints[name] = footprint
             if all(one.kind is AccessKind.STORE for one in own):
                 unread.add(name)
-        elif loads and not assumes_independence and not (places and _is_own(*places)):
+        elif loads and not assumes_independence and not (placed and _is_own(*placed)):
             refusals.append(_explain_loads(name, loads, stores))
     return SplitSafety(
         space=space,
@@ -247,21 +239,6 @@ def assess_split(
         refusals=tuple(dict.fromkeys(refusals)),
         unread=frozenset(unread),
     )
-
-
-_Places = tuple[list[PlacedAccesses], list[PlacedAccesses]]
-
-
-def _place(
-    stores: Sequence[MemoryAccess], loads: Sequence[MemoryAccess], launch: LaunchPoints
-) -> _Places | None:
-    """Find the points at which a buffer is written and read; None if that is not known."""
-    context = make_context()
-    try:
-        written = list(launch.place(stores, context, is_exact=False))
-        return written, list(launch.place(loads, context, is_exact=False))
-    except NotKnownError:
-        return None
 
 
 def _find_disjoint(

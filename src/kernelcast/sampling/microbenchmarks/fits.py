@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 
 from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.errors import InputError
@@ -144,18 +145,7 @@ class _Steps:
         relative = self._columns(chosen) / self.values[:, None]
         weights = np.ones_like(self.values)
         for _ in range(6):
-            # Solve least squares with no negative unknown, dropping the most negative one at a
-            # time.
-            matrix = relative * weights[:, None]
-            active = list(range(matrix.shape[1]))
-            heights = np.zeros(matrix.shape[1])
-            while active:
-                found = np.linalg.lstsq(matrix[:, active], weights, rcond=None)[0]
-                worst = int(np.argmin(found))
-                if found[worst] >= 0:
-                    heights[active] = found
-                    break
-                active.pop(worst)
+            heights, _ = nnls(relative * weights[:, None], weights)
             residuals = relative @ heights - 1.0
             ratios = np.abs(residuals) / (1.345 * _robust_deviation(residuals))
             weights = np.sqrt(1.0 / np.maximum(ratios, 1.0))
