@@ -110,8 +110,11 @@ def draw_png(figure: Figure) -> bytes:
 
 def draw_svg(figure: Figure, *, is_inline: bool = False) -> str:
     """Draw a figure as an SVG element in `INK`."""
+    text = io.StringIO()
     with _draw(figure, fonttype="none" if is_inline else "path") as canvas:
-        svg = write_svg(canvas)
+        canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    svg = text.getvalue()
+    svg = _METADATA.sub("", svg[svg.index("<svg") :])
     if not is_inline:
         return svg
     return _SVG_TAG.sub(
@@ -123,10 +126,11 @@ def draw_svg(figure: Figure, *, is_inline: bool = False) -> str:
 def _draw(
     figure: Figure, *, shows_title: bool = False, fonttype: str = "path"
 ) -> "Iterator[Canvas]":
+    from matplotlib import rc_context
     from matplotlib.figure import Figure as Canvas
 
     heights = figure.list_heights()
-    with figure_style(**{"svg.fonttype": fonttype}):
+    with rc_context({**STYLE, "svg.fonttype": fonttype}):
         canvas = Canvas(figsize=(WIDTH_INCHES, sum(heights)), layout="constrained")
         draw_charts(canvas, *figure.charts, columns=figure.columns, heights=heights)
         if shows_title and figure.title:
@@ -181,29 +185,32 @@ def _draw_chart(axes: "Axes", chart: Chart, colours: Mapping[str, Any]) -> None:
     for number, one in enumerate(bars):
         _draw_bars(axes, one, chart, (number, len(bars)), colours[one.name])
     for number, one in enumerate(chart.series):
-        if one.kind == "guide":
-            x, y = [point.x for point in one.points], [point.y for point in one.points]
-            axes.plot(x, y, "--", color=INK, linewidth=0.8, alpha=0.6, label=one.name)
-        elif one.kind == "spans":
-            _draw_spans(axes, one, colours[one.name], is_thick=bool(chart.y.names))
-        elif one.kind in {"points", "line"}:
-            is_inked = bool(stack or bars)
-            style = {
-                "marker": MARKERS[number % len(MARKERS)],
-                "color": INK if is_inked else colours[one.name],
-                "linestyle": "none" if one.kind == "points" else DASHES[number * is_inked % 4],
-            }
-            _draw_points(axes, one, style)
+        if one.kind not in {"bars", "stack"}:
+            _draw_curve(
+                axes, chart, number, colours.get(one.name, INK), is_inked=bool(stack or bars)
+            )
     across, upward = (chart.x, chart.y) if chart.is_upright else (chart.y, chart.x)
     _set_axis(axes, "x", across)
     _set_axis(axes, "y", upward)
     if chart.cuts_bars:
-        _cut_bars(axes, chart)
+        # End where few bars go on, and write their values beside them.
+        limit = choose_limit([point.y for one in bars for point in one.points])
+        axes.set_ylim(0, limit)
+        for bar in axes.patches:
+            value = bar.get_height()  # type: ignore[attr-defined] # bars are rectangles
+            if value > limit:
+                at = bar.get_x() + bar.get_width() / 2  # type: ignore[attr-defined]
+                axes.text(
+                    at, limit, f" {write_number(value, chart.y)}", rotation=90, ha="center",
+                    va="bottom", fontsize=_SMALL_FONT - 0.5, color=bar.get_facecolor(),
+                )  # fmt: skip
     if chart.is_square:
         ends = np.array([axes.get_xlim(), axes.get_ylim()])
         axes.set(xlim=(ends.min(), ends.max()), ylim=(ends.min(), ends.max()))
         axes.set_box_aspect(1)
-    show_grid(axes, "both" if not (bars or stack) else "y" if chart.is_upright else "x")
+    is_free = not (bars or stack)
+    axes.grid(visible=True, axis="both" if is_free else "y" if chart.is_upright else "x")
+    axes.set_axisbelow(True)
     if chart.title:
         axes.set_title(make_plain(chart.title), loc="left")
     handles, names = axes.get_legend_handles_labels()
@@ -222,19 +229,39 @@ def _draw_chart(axes: "Axes", chart: Chart, colours: Mapping[str, Any]) -> None:
     axes.legend(list(shown.values()), [make_plain(one) for one in shown], **place)
 
 
-def _draw_points(axes: "Axes", one: Series, style: Mapping[str, Any]) -> None:
-    x, y = ([point.x for point in one.points], [point.y for point in one.points])
-    is_many, colour = len(x) > 300, style["color"]
-    spans = [each for each in one.points if each.low is not None and each.high is not None]
-    lows, highs = [each.low or 0.0 for each in spans], [each.high or 0.0 for each in spans]
-    at = [each.x for each in spans]
-    if spans and one.kind == "line":
-        axes.fill_between(at, lows, highs, color=colour, alpha=0.2, linewidth=0)
-    elif spans:
-        axes.vlines(at, lows, highs, color=colour, alpha=0.25 if is_many else 0.5, linewidth=0.8)
+def _draw_curve(axes: "Axes", chart: Chart, number: int, colour: Any, *, is_inked: bool) -> None:  # noqa: ANN401 - matplotlib's
+    """Draw points, a line, spans or a guide; curves over areas are in ink."""
+    one = chart.series[number]
+    x, y = [at.x for at in one.points], [at.y for at in one.points]
+    if one.kind == "guide":
+        axes.plot(x, y, "--", color=INK, linewidth=0.8, alpha=0.6, label=one.name)
+        return
+    if one.kind == "spans":
+        stops = [at.x if at.high is None else at.high for at in one.points]
+        style: dict[str, Any] = {"label": one.name}
+        if chart.y.names:
+            widths = np.subtract(stops, x)
+            axes.barh(y, widths, left=x, height=0.65, color=colour, **style)
+            return
+        width = min(max(230.0 / (max(y, default=0.0) + 1), 1.2), 8.0)
+        # A bar shorter than a pixel still shows as a dot.
+        style |= {"linewidths": width, "capstyle": "butt" if width > 1.2 else "projecting"}
+        axes.hlines(y, x, stops, colors=[colour], **style)
+        return
+    is_many, colour = len(x) > 300, INK if is_inked else colour
+    ends = [(at.x, at.low, at.high) for at in one.points if None not in {at.low, at.high}]
+    if ends:
+        at, lows, highs = np.array(ends, dtype=float).T
+        if one.kind == "line":
+            axes.fill_between(at, lows, highs, color=colour, alpha=0.2, linewidth=0)
+        else:
+            alpha = 0.25 if is_many else 0.5
+            axes.vlines(at, lows, highs, color=colour, alpha=alpha, linewidth=0.8)
     axes.plot(
-        x, y, markersize=2.5 if is_many else 3.5, markeredgewidth=0, label=one.name,
-        alpha=0.55 if is_many else 0.9, linewidth=1.2, rasterized=is_many, **style,
+        x, y, color=colour, marker=MARKERS[number % len(MARKERS)],
+        linestyle="none" if one.kind == "points" else DASHES[number * is_inked % 4],
+        markersize=2.5 if is_many else 3.5, markeredgewidth=0, label=one.name,
+        alpha=0.55 if is_many else 0.9, linewidth=1.2, rasterized=is_many,
     )  # fmt: skip
 
 
@@ -292,36 +319,6 @@ def _draw_stack(
         ends[False] = np.where(lengths < 0, base + lengths, ends[False])
 
 
-def _draw_spans(axes: "Axes", one: Series, colour: Any, *, is_thick: bool) -> None:  # noqa: ANN401 - matplotlib's
-    rows = [point.y for point in one.points]
-    starts = [point.x for point in one.points]
-    stops = [point.x if point.high is None else point.high for point in one.points]
-    if is_thick:
-        widths = np.subtract(stops, starts)
-        axes.barh(rows, widths, left=starts, height=0.65, color=colour, label=one.name)
-        return
-    width = min(max(230.0 / (max(rows, default=0.0) + 1), 1.2), 8.0)
-    # A bar shorter than a pixel still shows as a dot.
-    style: Any = {"capstyle": "butt" if width > 1.2 else "projecting"}
-    axes.hlines(rows, starts, stops, colors=[colour], linewidths=width, label=one.name, **style)
-
-
-def _cut_bars(axes: "Axes", chart: Chart) -> None:
-    """End an upright chart where few bars go on, and write their values beside them."""
-    limit = choose_limit([
-        point.y for one in chart.series if one.kind == "bars" for point in one.points
-    ])  # fmt: skip
-    axes.set_ylim(0, limit)
-    for bar in axes.patches:
-        value = bar.get_height()  # type: ignore[attr-defined] # bars are rectangles
-        if value > limit:
-            at = bar.get_x() + bar.get_width() / 2  # type: ignore[attr-defined]
-            axes.text(
-                at, limit, f" {write_number(value, chart.y)}", rotation=90, ha="center",
-                va="bottom", fontsize=_SMALL_FONT - 0.5, color=bar.get_facecolor(),
-            )  # fmt: skip
-
-
 def _set_axis(axes: "Axes", side: Literal["x", "y"], axis: Axis) -> None:
     line = axes.xaxis if side == "x" else axes.yaxis
     (axes.set_xlabel if side == "x" else axes.set_ylabel)(axis.title)
@@ -373,27 +370,3 @@ def choose_limit(values: Sequence[float]) -> float:
     # Bars are cut where a few would make all others unreadable.
     limit = cut if 0 < 2.5 * usual < largest else 1.05 * largest
     return limit or 1.0
-
-
-def show_grid(axes: "Axes", axis: Literal["x", "y", "both"] = "y") -> None:
-    """Draw lines behind what is drawn."""
-    axes.grid(visible=True, axis=axis)
-    axes.set_axisbelow(True)
-
-
-@contextmanager
-def figure_style(**more: Any) -> Iterator[None]:  # noqa: ANN401 - as matplotlib has them
-    """Draw as figures of pages are drawn."""
-    from matplotlib import rc_context
-
-    style: Any = {**STYLE, **more}
-    with rc_context(style):
-        yield
-
-
-def write_svg(canvas: "Canvas") -> str:
-    """Write what was drawn within `figure_style` as an SVG element, in `INK`."""
-    text = io.StringIO()
-    canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None})
-    svg = text.getvalue()
-    return _METADATA.sub("", svg[svg.index("<svg") :])
