@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_errors
+from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_errors, make_series
 from kernelcast.reports.presenter import Cell, Part, Section, Table, make_html
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of, refuse_unknown
@@ -41,8 +41,6 @@ if TYPE_CHECKING:  # what reads models takes long to import
     )
 
 router = APIRouter(route_class=PageRoute)
-_USUAL_FIRST: Final = ("analytic", "linear")
-_USUAL_SECOND: Final = ("hybrid", "hybrid_pooled")
 KINDS: Final = (JobKind.COMPARE, JobKind.VALIDATE)
 """Jobs whose results the page shows."""
 
@@ -93,7 +91,21 @@ def make_view(job: JobRecord, chosen: Choice) -> ComparingView:
     else:
         report = read_report(job.result)
         models = tuple(one.model for one in report.rows.models)
-        comparison = compare_validated(report, *_choose_models(report, models, chosen))
+        if len(models) < 2:
+            msg = (
+                f"this validation, leaving one {report.split} out, has the model {models[0]} "
+                "alone; start one of several models, or a comparison"
+            )
+            raise InputError(msg)
+        silent = {one.model for one in report.rows.models if not any(one.seconds)}
+
+        def choose(usual: Sequence[str], other: str) -> str:
+            """Choose an analytic or a learned model that has answered."""
+            return min(models, key=lambda one: (one == other, one in silent, one not in usual))
+
+        second = chosen.second or choose(("hybrid", "hybrid_pooled"), chosen.first)
+        first = chosen.first or choose(("analytic", "linear"), second)
+        comparison = compare_validated(report, first, second)
     by_size = sorted(comparison.devices, key=lambda one: (one.device != chosen.device, -one.rows))
     device = by_size[0] if by_size else None
     name = "" if device is None else device.device
@@ -105,37 +117,6 @@ def make_view(job: JobRecord, chosen: Choice) -> ComparingView:
         ablation=[] if report is None else find_ablation(report, name),
         explained=tuple(one for one in comparison.explained if one.device == name),
     )
-
-
-def _choose_models(
-    report: "ValidationReport", models: Sequence[str], chosen: Choice
-) -> tuple[str, str]:
-    """Give the models that are wanted; else an analytic and a learned one that have answered."""
-    if len(models) < 2:
-        msg = (
-            f"this validation, leaving one {report.split} out, has the model {models[0]} alone; "
-            "start one of several models, or a comparison"
-        )
-        raise InputError(msg)
-    silent = {one.model for one in report.rows.models if not any(one.seconds)}
-
-    def choose(usual: Sequence[str], other: str) -> str:
-        ordered = sorted(models, key=lambda one: (one == other, one in silent, one not in usual))
-        return ordered[0]
-
-    second = chosen.second or choose(_USUAL_SECOND, chosen.first)
-    return chosen.first or choose(_USUAL_FIRST, second), second
-
-
-def _name(job: JobRecord) -> str:
-    moment = f"{job.ended_at or job.created_at:%Y-%m-%d %H:%M} UTC"
-    pair = [str(job.options[one]) for one in ("first", "second") if one in job.options]
-    if job.kind is JobKind.COMPARE:
-        return f"{' against '.join(pair) or 'comparison'}, {moment}"
-    return f"validation by {job.options.get('split', 'kernel')}, {moment}"
-
-
-Span = tuple[str, float | None, float | None, float | None]
 
 
 def make_pictures(view: ComparingView) -> Mapping[str, Figure]:
@@ -183,10 +164,20 @@ def make_pictures(view: ComparingView) -> Mapping[str, Figure]:
     return found
 
 
-def _picture_differences(name: str, title: str, caption: str, rows: Sequence[Span]) -> Figure:
+def _picture_differences(
+    name: str,
+    title: str,
+    caption: str,
+    rows: Sequence[tuple[str, float | None, float | None, float | None]],
+) -> Figure:
     """Picture differences in points, each with its interval."""
     points = [
-        Point(x=place, y=100 * (value or 0.0), low=_scale(low), high=_scale(high))
+        Point(
+            x=place,
+            y=100 * (value or 0.0),
+            low=None if low is None else 100 * low,
+            high=None if high is None else 100 * high,
+        )
         for place, (_, value, low, high) in enumerate(rows)
     ]
     chart = Chart(
@@ -201,32 +192,23 @@ def _picture_differences(name: str, title: str, caption: str, rows: Sequence[Spa
     )  # fmt: skip
 
 
-def _scale(share: float | None) -> float | None:
-    return None if share is None else 100 * share
-
-
 def _picture_groups(explained: "Sequence[ExplainedError]") -> Figure:
     """Picture what feature groups add to the correction of kernels, and what was needed."""
     names = sorted({share.group for one in explained for share in one.attribution.groups})
     series = [
-        Series(
-            name=name, kind="bars",
-            points=[
-                Point(
-                    x=place,
-                    y=100 * sum(
-                        each.contribution for each in one.attribution.groups if each.group == name
-                    ),
-                )
-                for place, one in enumerate(explained)
+        make_series(
+            name, range(len(explained)),
+            [
+                100 * sum(each.contribution for each in one.attribution.groups
+                          if each.group == name)
+                for one in explained
             ],
+            "bars",
         )
         for name in names
     ]  # fmt: skip
-    needed = [
-        Point(x=place, y=100 * (one.needed - one.attribution.base))
-        for place, one in enumerate(explained)
-    ]
+    needed = [100 * (one.needed - one.attribution.base) for one in explained]
+    series.append(make_series("would have been right", range(len(explained)), needed, "bars"))
     return Figure(
         name=f"groups-{explained[0].device}",
         title="Contributions of feature groups to the correction of the worst kernels",
@@ -240,7 +222,7 @@ def _picture_groups(explained: "Sequence[ExplainedError]") -> Figure:
             Chart(
                 x=Axis(title="kernel", names=tuple(one.kernel for one in explained)),
                 y=Axis(title="points of the linear model's time", unit="points"),
-                series=(*series, Series(name="would have been right", points=needed, kind="bars")),
+                series=tuple(series),
                 is_upright=False,
             ),
         ),
@@ -328,11 +310,22 @@ def present(view: ComparingView, device: "DeviceComparison") -> Iterator[Part]:
         yield Section(title="What could not be trained", parts=[dict(comparison.refused)])
 
 
+def name_job(job: JobRecord) -> str:
+    """Name a result by what was compared, and when."""
+    moment = f"{job.ended_at or job.created_at:%Y-%m-%d %H:%M} UTC"
+    if job.kind is JobKind.VALIDATE:
+        return f"validation by {job.options.get('split', 'kernel')}, {moment}"
+    pair = [str(job.options[one]) for one in ("first", "second") if one in job.options]
+    return f"{' against '.join(pair) or 'comparison'}, {moment}"
+
+
 @router.get("/accuracy/compare")
 async def show_comparison(
     request: Request, service: OurService, _: PageReader, chosen: Chosen
 ) -> Response:
     """Show two models side by side, and the form that starts a comparison."""
+    from kernelcast.reports.accuracy import ABLATION, list_models
+
     jobs = await _list_jobs(service)
     error, view = "", None
     try:
@@ -340,12 +333,13 @@ async def show_comparison(
     except InputError as caught:
         error = message_of(caught)
     values: dict[str, Any] = {
-        "stored": [(one.id, _name(one)) for one in jobs if _is_shown(one)],
+        "stored": [(one.id, name_job(one)) for one in jobs if _is_shown(one)],
         "view": view,
         "error": error,
         "pictures": {},
         "key": secrets.token_hex(8),
-        **await run_in_thread(_list_choices),
+        "known_models": await run_in_thread(list_models),
+        "ablation_models": ABLATION,
         "is_at_work": any(not one.state.is_final for one in jobs),
         "chosen": view.job if view else chosen.of,
     }
@@ -392,10 +386,3 @@ async def _look(
     if not _is_shown(job):
         refuse_unknown("comparison", wanted)
     return await run_in_thread(make_view, job, chosen)
-
-
-def _list_choices() -> dict[str, Any]:
-    """Give the models that may be compared, and those of an ablation."""
-    from kernelcast.reports.accuracy import ABLATION, list_models
-
-    return {"known_models": list_models(), "ablation_models": ABLATION}

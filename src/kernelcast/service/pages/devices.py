@@ -1,7 +1,7 @@
 """Devices, what was measured of them, and the button that measures."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -15,7 +15,7 @@ from kernelcast.launches.machines import list_machines
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.reports.charts import Figure, Point, Series, chart_roofs
+from kernelcast.reports.charts import Figure, Series, chart_roofs, make_series
 from kernelcast.reports.machine import (
     describe_machine,
     find_age_days,
@@ -36,7 +36,6 @@ from kernelcast.service.service import Service
 
 router = APIRouter(route_class=PageRoute)
 Machines = Annotated[list[str] | None, Query(max_length=8)]
-_COMPUTING = ("fp32", "fp64")
 EFFORTS: Final = {
     "quick": "quick: rough numbers",
     "normal": "normal",
@@ -210,24 +209,43 @@ def _name_curves(figure: Figure, machine: MachineDescription) -> Figure:
 def picture_roofline(machines: Sequence[MachineDescription]) -> Figure | None:
     """Draw peak operations and bandwidths; None where no machine has both."""
     is_alone = len(machines) == 1
-    series, told = [], []
+    series: list[Series] = []
+    told = []
+
+    def add_roof(name: str, bandwidth: float, peak: float) -> None:
+        least, most = 1 / 64, 1024.0
+        ridge = min(max(peak / bandwidth, least), most)
+        series.append(
+            make_series(name, (least, ridge, most), (least * bandwidth, peak, peak), "line")
+        )
+
     for machine in machines:
-        bandwidth = find_bandwidth(machine)
+        peaks = {
+            one.name: one.peak_per_s.value
+            for one in machine.instructions
+            if one.peak_per_s is not None
+        }
+        memory = machine.memory("global")
+        if memory is None:
+            continue
+        loads = {width: one.value for width, one in memory.load_bytes_per_s.items()}
+        bandwidth = loads.get(4) or max(loads.values(), default=None)
+        if bandwidth is None and memory.copy_bytes_per_s is not None:
+            bandwidth = memory.copy_bytes_per_s.value
         if bandwidth is None:
             continue
-        kinds = _COMPUTING if is_alone else _COMPUTING[:1]
-        for kind in kinds:
-            found = machine.instruction(kind)
-            if found is None or found.peak_per_s is None:
-                continue
-            name = f"{kind} from memory" if is_alone else machine.name
-            series.append(_make_roof(name, bandwidth, found.peak_per_s.value))
-            told.append(
-                f"{machine.name}: {write_digits(found.peak_per_s.value / 1e9)} Gop/s {kind}, "
-                f"{write_rate(bandwidth)}"
-            )
-        if is_alone:
-            series += _list_caches(machine)
+        for kind in ("fp32", "fp64") if is_alone else ("fp32",):
+            if kind in peaks:
+                name = f"{kind} from memory" if is_alone else machine.name
+                add_roof(name, bandwidth, peaks[kind])
+                told.append(
+                    f"{machine.name}: {write_digits(peaks[kind] / 1e9)} Gop/s {kind}, "
+                    f"{write_rate(bandwidth)}"
+                )
+        for cache in machine.caches:
+            # Caches whose bandwidth was measured have roofs below the peak of fp32.
+            if is_alone and cache.load_bytes_per_s is not None and "fp32" in peaks:
+                add_roof(f"fp32 from {cache.name}", cache.load_bytes_per_s.value, peaks["fp32"])
     if not told:
         return None
     return Figure(
@@ -236,32 +254,3 @@ def picture_roofline(machines: Sequence[MachineDescription]) -> Figure | None:
         caption="Operations per second that are possible, by operations per byte.",
         charts=(chart_roofs(series),),
     )
-
-
-def find_bandwidth(machine: MachineDescription) -> float | None:
-    """Give the bandwidth of loads from global memory, in bytes per second."""
-    memory = machine.memory("global")
-    if memory is None:
-        return None
-    known = {width: one.value for width, one in memory.load_bytes_per_s.items()}
-    if known:
-        return float(known.get(4) or max(known.values()))
-    return None if memory.copy_bytes_per_s is None else float(memory.copy_bytes_per_s.value)
-
-
-def _list_caches(machine: MachineDescription) -> Iterator[Series]:
-    """Give the roofs of caches whose bandwidth was measured, below the peak of fp32."""
-    found = machine.instruction("fp32")
-    if found is None or found.peak_per_s is None:
-        return
-    for cache in machine.caches:
-        if cache.load_bytes_per_s is not None:
-            rate = float(cache.load_bytes_per_s.value)
-            yield _make_roof(f"fp32 from {cache.name}", rate, found.peak_per_s.value)
-
-
-def _make_roof(name: str, bandwidth: float, peak: float) -> Series:
-    least, most = 1 / 64, 1024.0
-    ridge = min(max(peak / bandwidth, least), most)
-    points = [Point(x=least, y=least * bandwidth), Point(x=ridge, y=peak), Point(x=most, y=peak)]
-    return Series(name=name, points=points, kind="line")

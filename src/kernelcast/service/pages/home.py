@@ -34,7 +34,14 @@ _MOVED: Final = {
 async def show_home(request: Request, service: OurService, _: PageReader) -> Response:
     """Show how the service is, what it did last, and what to do next."""
     await service.answers.flush()
-    devices, failure = await _list_devices(service)
+    found, failure = await service.devices.find()
+    calibrated = await asyncio.to_thread(list_calibrated)
+    queues = service.estimating.queues
+    devices = [
+        {"id": one.id, "name": one.name, "platform": one.platform,
+         "is_calibrated": one.id in calibrated, "waiting": queues.of(one.id).length}
+        for one in found
+    ]  # fmt: skip
     used, *_failures = await run_in_thread(read_models, service.settings.registry)
     answered = await asyncio.to_thread(
         lambda: service.state.answers.find(AnswerFilter(), most=_MOST_ANSWERS)
@@ -43,7 +50,7 @@ async def show_home(request: Request, service: OurService, _: PageReader) -> Res
     shifts = sorted(service.answers.shifts.values(), key=lambda one: one.when, reverse=True)
     known = {
         "devices": len(devices),
-        "calibrated": sum(one["is_calibrated"] for one in devices),
+        "calibrated": sum(one.id in calibrated for one in found),
         "observations": await service.observing.count(Selection()),
         "models": len(used),
         "shifts": len(shifts),
@@ -96,18 +103,6 @@ async def lead_on(request: Request) -> Response:
 
 for _path in _MOVED:
     router.add_api_route(_path, lead_on)
-
-
-async def _list_devices(service: Service) -> tuple[list[dict[str, Any]], str]:
-    found, failure = await service.devices.find()
-    calibrated = await asyncio.to_thread(list_calibrated)
-    queues = service.estimating.queues
-    devices = [
-        {"id": one.id, "name": one.name, "platform": one.platform,
-         "is_calibrated": one.id in calibrated, "waiting": queues.of(one.id).length}
-        for one in found
-    ]  # fmt: skip
-    return devices, failure
 
 
 def _list_steps(known: Mapping[str, int], service: Service) -> Iterator[tuple[str, str, str]]:

@@ -6,13 +6,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 from urllib.parse import quote
 
 from starlette.responses import JSONResponse, Response
 
-from kernelcast.reports.charts import Chart, Figure, Series, chart_to_plain
+from kernelcast.reports.charts import Figure, chart_to_plain
 from kernelcast.reports.drawing import INK, draw_png, draw_svg, write_number
 from kernelcast.reports.presenter import tabulate, write_csv
 from kernelcast.service.errors import refuse_unknown
@@ -27,68 +26,62 @@ _PAINTER = ThreadPoolExecutor(1, thread_name_prefix="pictures")
 
 
 def describe(figure: Figure) -> str:
-    """Say what a figure shows, for those who cannot see it."""
+    """Say what a figure shows, and where series begin and end, for those who cannot see it."""
     series = [
-        _tell(one, chart)
+        (one, chart)
         for chart in figure.charts
         for one in chart.series
         if one.kind != "guide" and one.points
     ]
+    told = []
+    for one, chart in series[:_MOST_TOLD]:
+        ends = " to ".join(
+            f"{write_number(at.y, chart.y)} at "
+            f"{chart.x.names[int(at.x)] if chart.x.names else write_number(at.x, chart.x)}"
+            for at in [one.points[0], one.points[-1]][: len(one.points)]
+        )
+        told.append(f"{one.name}, {len(one.points)} points: {ends}")
     more = f"; and {len(series) - _MOST_TOLD} more" if len(series) > _MOST_TOLD else ""
-    told = "; ".join(series[:_MOST_TOLD])
-    return f"{figure.title}. {told}{more}. The CSV file has all numbers."
+    return f"{figure.title}. {'; '.join(told)}{more}. The CSV file has all numbers."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownPicture:
-    """A picture as the templates' ``picture`` takes it."""
-
-    name: str
-    alternative: str
-    caption: str
-    light: str
-    dark: str
-    png: str
-    csv: str
-    chart: str = ""
-    chart_content: str = ""
-
-
-def link(picture: Figure, address: str) -> ShownPicture:
-    """Show a picture that a route of its own answers, see `respond`."""
+def link(picture: Figure, address: str) -> dict[str, str]:
+    """Show a picture that a route of its own answers (`respond`), by the templates' ``picture``."""
     path, mark, query = address.partition("?")
     more = f"&{query}" if mark else ""
-    return ShownPicture(
-        name=picture.name,
-        alternative=describe(picture),
-        caption=picture.caption,
-        light=f"{path}.svg?theme=light{more}",
-        dark=f"{path}.svg?theme=dark{more}",
-        png=f"{path}.png{mark}{query}",
-        csv=f"{path}.csv{mark}{query}",
-        chart=f"{path}.json{mark}{query}" if len(picture.charts) == 1 else "",
-    )
+    return {
+        "name": picture.name,
+        "alternative": describe(picture),
+        "caption": picture.caption,
+        "light": f"{path}.svg?theme=light{more}",
+        "dark": f"{path}.svg?theme=dark{more}",
+        "png": f"{path}.png{mark}{query}",
+        "csv": f"{path}.csv{mark}{query}",
+        "chart": f"{path}.json{mark}{query}" if len(picture.charts) == 1 else "",
+        "chart_content": "",
+    }
 
 
-def link_all(pictures: Mapping[str, Figure], address: str, query: str) -> dict[str, ShownPicture]:
+def link_all(pictures: Mapping[str, Figure], address: str, query: str) -> dict[str, dict[str, str]]:
     """Show the pictures of a page; the route below its address takes their names and the query."""
     return {name: link(one, f"{address}/{name}?{query}") for name, one in pictures.items()}
 
 
-async def embed(picture: Figure) -> ShownPicture:
+async def embed(picture: Figure) -> dict[str, str]:
     """Show a picture whose content is within the page: of answers that are not kept."""
     svg, png = await _paint(draw_svg, picture), await _paint(draw_png, picture)
-    content = json.dumps(chart_to_plain(picture.charts[0])) if len(picture.charts) == 1 else ""
-    return ShownPicture(
-        name=picture.name,
-        alternative=describe(picture),
-        caption=picture.caption,
-        light=_pack("image/svg+xml", svg.replace(INK, _INKS["light"])),
-        dark=_pack("image/svg+xml", svg.replace(INK, _INKS["dark"])),
-        png=_pack("image/png", png),
-        csv=f"data:text/csv;charset=utf-8,{quote(write_csv(tabulate(picture)))}",
-        chart_content=content,
-    )
+    single = len(picture.charts) == 1
+    return {
+        **link(picture, ""),
+        **{
+            theme: _pack("image/svg+xml", svg.replace(INK, ink).encode())
+            for theme, ink in _INKS.items()
+        },
+        "png": _pack("image/png", png),
+        "csv": f"data:text/csv;charset=utf-8,{quote(write_csv(tabulate(picture)))}",
+        "chart": "",
+        "chart_content": json.dumps(chart_to_plain(picture.charts[0])) if single else "",
+    }
 
 
 async def respond(pictures: Mapping[str, Figure], name: str, ending: str, theme: Theme) -> Response:
@@ -112,21 +105,9 @@ async def respond(pictures: Mapping[str, Figure], name: str, ending: str, theme:
     )
 
 
-def _tell(one: Series, chart: Chart) -> str:
-    """Say where a series begins and ends."""
-    ends = [one.points[0], one.points[-1]][: len(one.points)]
-    told = [
-        f"{write_number(at.y, chart.y)} at "
-        f"{chart.x.names[int(at.x)] if chart.x.names else write_number(at.x, chart.x)}"
-        for at in ends
-    ]
-    return f"{one.name}, {len(one.points)} points: {' to '.join(told)}"
-
-
 async def _paint(draw: Callable[[Figure], T], picture: Figure) -> T:
     return await asyncio.get_running_loop().run_in_executor(_PAINTER, draw, picture)
 
 
-def _pack(media_type: str, content: str | bytes) -> str:
-    data = content.encode() if isinstance(content, str) else content
-    return f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+def _pack(media_type: str, content: bytes) -> str:
+    return f"data:{media_type};base64,{base64.b64encode(content).decode()}"

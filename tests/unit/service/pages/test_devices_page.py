@@ -10,7 +10,8 @@ from fastapi.testclient import TestClient
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.records.service_state import JobKind
-from support.service_backend import FakeBackend
+from kernelcast.service import ServiceSettings
+from support.service_backend import FakeBackend, open_client
 
 Check = Callable[[httpx.Response], str]
 DEVICE = "fake-device-0000"
@@ -27,8 +28,9 @@ def test_a_damaged_calibration_is_told(client: TestClient, check_page: Check, fo
 
 
 def test_no_device_at_all(
-    client: TestClient, check_page: Check, backend: FakeBackend, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    settings: ServiceSettings, check_page: Check, backend: FakeBackend,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
     """The page says so, and how to get one."""
 
     def refuse() -> Sequence[DeviceDescription]:
@@ -36,10 +38,11 @@ def test_no_device_at_all(
         raise NoDeviceError(msg)
 
     monkeypatch.setattr(backend, "list_devices", refuse)
-    text = check_page(client.get("/devices"))
-    assert "There is no OpenCL device here" in text
-    assert "kernelcast[cpu]" in text
-    assert "There is no OpenCL device here" in check_page(client.get("/lab"))
+    with open_client(settings, backend) as client:
+        text = check_page(client.get("/devices"))
+        assert "There is no OpenCL device here" in text
+        assert "kernelcast[cpu]" in text
+        assert "There is no OpenCL device here" in check_page(client.get("/lab"))
 
 
 def test_pictures_in_both_themes(client: TestClient) -> None:
