@@ -59,14 +59,6 @@ def test_a_kernel_that_is_not_there_is_named() -> None:
         analyse(Kernel(name="absent", source=SOURCE))
 
 
-def test_facts_can_be_had_without_the_tree() -> None:
-    """They are the same, and what is wrong is said alike."""
-    kernel = Kernel(name="scale", source=SOURCE)
-    assert read_facts(kernel) == analyse(kernel).facts
-    with pytest.raises(KernelNotFoundError, match="its kernels are: scale, other"):
-        read_facts(Kernel(name="absent", source=SOURCE))
-
-
 def test_a_source_with_errors_has_no_facts() -> None:
     """Hands on what the compiler says, with the name of the source."""
     source = "kernel void k(global int *a) { a[1] = 2; a[2] = 3 +; }"

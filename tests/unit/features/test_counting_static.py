@@ -16,12 +16,14 @@ from kernelcast.expressions import (
     Symbol,
     SymbolKind,
     conjunction,
+    disjunction,
     equal,
     floor_div,
     floor_mod,
     geometric,
     less,
     maximum,
+    minimum,
     not_equal,
 )
 from kernelcast.expressions.accesses import LoopFacts
@@ -36,7 +38,11 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from support.strategies import ndranges
 
+Symbols = tuple[Symbol, ...]
+Nest = tuple[tuple[LoopFacts, ...], Condition]
+
 G0, L0 = Symbol(SymbolKind.GLOBAL_ID), Symbol(SymbolKind.LOCAL_ID)
+GROUP0, L1 = Symbol(SymbolKind.GROUP_ID), Symbol(SymbolKind.LOCAL_ID, axis=1)
 N = Symbol(SymbolKind.SCALAR, "n")
 K, J = Symbol(SymbolKind.LOOP, "k"), Symbol(SymbolKind.LOOP, "j")
 LINE = NDRange(global_size=(128,), local_size=(64,))
@@ -76,41 +82,31 @@ def counter_of(facts: KernelFacts, kind: str) -> int:
     return next(one.count[0][0] for one in facts.blocks if one.kind == kind)
 
 
-def test_a_triangular_loop_makes_n_times_n_plus_1_over_2_iterations() -> None:
-    """All work-items together execute the triangle's area."""
-    facts = facts_of(
-        "kernel void k(global float *x) { int g = get_global_id(0);"
-        " for (int i = 0; i <= g; i++) x[i] += 1; }"
-    )
-    ndrange = NDRange(global_size=(192,), local_size=(64,))
-    sample = count_statically(facts, ndrange, {}, range(3))
-    assert sample.counts[..., counter_of(facts, "loop body")].sum() == 192 * 193 / 2
-    assert all(sample.is_exact)
-
-
-def test_a_nest_whose_inner_loop_depends_on_the_outer_one_is_added_up() -> None:
-    """Each work-item executes a triangle of its own."""
-    facts = facts_of(
-        "kernel void k(global float *x, int n) {"
-        " for (int i = 0; i < n; i++) for (int j = 0; j <= i; j++) x[j] += 1; }"
-    )
-    sample = count_statically(facts, LINE, {"n": 1000}, [0, 1])
-    inner = max(one.count[0][0] for one in facts.blocks if one.kind == "loop body")
-    assert np.all(sample.counts[..., inner] == 1000 * 1001 / 2)
-    assert all(sample.is_exact)
-
-
-def test_a_stencil_s_guard_holds_inside_the_border() -> None:
-    """Of 16 x 8 work-items, 14 x 6 compute."""
+@pytest.mark.parametrize(
+    ("body", "size", "local", "kind", "total"),
+    [
+        ("for (int k = 0; k <= i; k++) x[k] += 1;", (192,), (64,), "loop body", 192 * 193 / 2),
+        ("for (int k = 0; k < 1000; k++) for (int m = 0; m <= k; m++) x[m] += 1;", (128,), (64,),
+         "loop body", 128 * 1000 * 1001 / 2),
+        ("if (i > 0 && j > 0 && i < w - 1 && j < h - 1) x[i + j * w] = 1;", (16, 8), (8, 4),
+         "then", 14 * 6),
+    ],
+    ids=["triangle", "inner loop", "stencil"],
+)  # fmt: skip
+def test_sums_have_closed_forms(
+    body: str, size: tuple[int, ...], local: tuple[int, ...], kind: str, total: float
+) -> None:
+    """Work-items of a launch execute the area of a triangle, or what a border leaves."""
     facts = facts_of(
         "kernel void k(global float *x, int w, int h) {"
-        " int i = get_global_id(0), j = get_global_id(1);"
-        " if (i > 0 && j > 0 && i < w - 1 && j < h - 1) x[i + j * w] = 1; }"
+        f" int i = get_global_id(0), j = get_global_id(1); {body} }}"
     )
-    ndrange = NDRange(global_size=(16, 8), local_size=(8, 4))
-    sample = count_statically(facts, ndrange, {"w": 16, "h": 8}, range(4))
-    taken = facts.blocks[-1].count[0][0]
-    assert sample.counts[..., taken].sum() == 14 * 6
+    ndrange = NDRange(global_size=size, local_size=local)
+    groups = range(ndrange.work_group_count)
+    sample = count_statically(facts, ndrange, {"w": 16, "h": 8}, groups)
+    last = [one.count[0][0] for one in facts.blocks if one.kind == kind][-1]
+    assert sample.counts[..., last].sum() == total
+    assert all(sample.is_exact)
 
 
 @pytest.mark.parametrize("size", [32, 64, 256])
@@ -228,14 +224,6 @@ def test_what_does_not_depend_on_a_solved_loop_still_holds_work_items_back() -> 
     assert is_exact
 
 
-def test_a_loop_without_formula_is_run() -> None:
-    """`for (i = 0; i * i < n; i++)` makes the square root's iterations."""
-    square = Expr.symbol(K) * Expr.symbol(K)
-    counts, is_exact = count_one(TRUE, (make_loop(K, less(square, N)),), n=10_000)
-    assert np.all(counts == 100)
-    assert is_exact
-
-
 def test_a_stride_that_leaves_64_bits_ends_no_count() -> None:
     """Powers of two are tried up to where 64 bits end, one by one near the end."""
     doubled = geometric(1, 2, K, is_division=False)
@@ -316,3 +304,101 @@ def test_unknown_parts_of_a_guard_multiply() -> None:
     counts, is_exact = count_one(guard, ())
     assert np.array_equal(counts, np.tile([0.5] * 4 + [0.0] * 60, 2))
     assert not is_exact
+
+
+def affine(symbols: Symbols) -> st.SearchStrategy[Expr]:
+    """Draw sums of some symbols."""
+    numbers = st.sampled_from([0, 0, 0, 1, -1, 2, -3])
+    return st.builds(
+        lambda factors, constant: sum(
+            (factor * Expr.symbol(one) for factor, one in zip(factors, symbols, strict=True)),
+            Expr.constant(constant),
+        ),
+        st.tuples(*[numbers for _ in symbols]),
+        st.integers(-6, 12),
+    )
+
+
+def expressions(symbols: Symbols) -> st.SearchStrategy[Expr]:
+    """Draw expressions with divisions and extremes."""
+    simple = affine(symbols)
+    return st.one_of(
+        simple,
+        st.builds(minimum, simple, simple),
+        st.builds(maximum, simple, simple),
+        st.builds(floor_mod, simple, st.integers(2, 4)),
+        st.builds(floor_div, simple, st.integers(2, 4)),
+    )
+
+
+def guards(symbols: Symbols) -> st.SearchStrategy[Condition]:
+    """Draw conditions."""
+    one = st.one_of(
+        st.builds(less, expressions(symbols), expressions(symbols)),
+        st.builds(equal, affine(symbols), affine(symbols)),
+        st.builds(not_equal, affine(symbols), affine(symbols)),
+    )
+    joined = st.lists(one, max_size=3)
+    return st.one_of(
+        joined.map(lambda parts: conjunction(*parts)),
+        joined.filter(bool).map(lambda parts: disjunction(*parts)),
+    )
+
+
+@st.composite
+def loops(draw: st.DrawFn, symbol: Symbol, around: Symbols) -> LoopFacts:
+    """Draw a loop that ends: counted by a formula, run, or with a geometric stride."""
+    bound = minimum(draw(affine(around)), 12)
+    kind = draw(st.sampled_from(["formula", "simulated", "geometric"]))
+    if kind == "geometric":
+        value = geometric(bound, 2, symbol, is_division=True)
+        return make_loop(symbol, less(0, value))
+    step = draw(st.integers(1, 3))
+    condition = less(step * Expr.symbol(symbol), bound)
+    count = maximum(floor_div(bound - 1, step) + 1, 0) if kind == "formula" else None
+    return make_loop(symbol, condition, count)
+
+
+@st.composite
+def nests(draw: st.DrawFn) -> Nest:
+    """Draw up to two loops and a guard on what is known inside."""
+    known = [G0, L0, L1, GROUP0, N]
+    depth = draw(st.integers(0, 2))
+    found: list[LoopFacts] = []
+    for symbol in (K, J)[:depth]:
+        found.append(draw(loops(symbol, tuple(known))))
+        known.append(symbol)
+    return tuple(found), draw(guards(tuple(known)))
+
+
+def interpret(guard: Condition, nest: tuple[LoopFacts, ...], bindings: dict[Symbol, int]) -> int:
+    """Count as a computer would, one iteration after the other."""
+    if not nest:
+        return int(guard.evaluate(bindings))
+    total, symbol = 0, Symbol(SymbolKind.LOOP, nest[0].name)
+    inner = {**bindings, symbol: 0}
+    while nest[0].condition.evaluate(inner):
+        total += interpret(guard, nest[1:], inner)
+        inner[symbol] += 1
+    return total
+
+
+@settings(max_examples=150)
+@given(nest=nests(), ndrange=ndranges(max_groups=3, max_local=3), n=st.integers(-2, 9))
+def test_counts_are_those_of_an_interpreter(nest: Nest, ndrange: NDRange, n: int) -> None:
+    """Whatever the guard and the loops, each work-item counts as if it had been run."""
+    found, guard = nest
+    counts, is_exact = count_one(guard, found, ndrange=ndrange, n=n)
+    items = bind_ids(ndrange, range(ndrange.work_group_count))
+    for place, (count, is_present) in enumerate(
+        zip(counts, items.is_present.reshape(-1), strict=True)
+    ):
+        if not is_present:
+            assert np.isnan(count)
+            continue
+        own = {
+            symbol: int(value.reshape(-1)[place]) if isinstance(value, np.ndarray) else value
+            for symbol, value in items.bindings.items()
+        }
+        assert count == interpret(guard, found, {**own, N: n})
+    assert is_exact

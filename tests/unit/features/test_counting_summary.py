@@ -5,9 +5,15 @@ import numpy.typing as npt
 import pytest
 
 from kernelcast.expressions.kernel_facts import ONCE, BlockFacts, KernelFacts
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import analyse, read_facts
 from kernelcast.features.counting.static import count_statically
-from kernelcast.features.counting.summary import count_blocks, count_instructions, summarise
+from kernelcast.features.counting.summary import (
+    count_blocks,
+    count_instructions,
+    count_unjumped,
+    doubt_counts,
+    summarise,
+)
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import (
@@ -17,11 +23,13 @@ from kernelcast.records.operations import (
     Operation,
     OperationCounts,
     OperationKind,
-)  # fmt: skip
+    OwnElement,
+)
 from kernelcast.records.software_counters import CounterSample, SoftwareCounters
 
 ADD = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
 BRANCH = Operation(kind=OperationKind.BRANCH)
+LAUNCH = NDRange(global_size=(64,), local_size=(64,))
 
 
 def make_block(
@@ -194,3 +202,116 @@ def test_vectors_count_by_lane_and_wide_accesses_by_sixteen_bytes() -> None:
     }
     counts = OperationCounts(operations=operations, memory=memory)
     assert count_instructions(counts) == 16 + 1 + 1 + 8 + 1
+
+
+STORE = MemoryOperation(space=MemorySpace.GLOBAL, is_store=True, bytes=4)
+LOAD = MemoryOperation(space=MemorySpace.GLOBAL, is_store=False, bytes=4)
+
+
+@pytest.mark.parametrize(
+    ("body", "executed", "unjumped"),
+    [
+        ("a[i] = sin(x);", 1, 1),
+        ("if (i < 16) a[i] = sin(x); else a[i] = x;", 0.25, 1),
+        ("if (i < 16) a[i] = sin(x); else a[i] = sin(x + 1);", 1, 2),
+        ("if (i >= 16) return; a[i] = sin(x);", 0.25, 1),
+        ("for (int k = 0; k < 5; ++k) a[k] = sin(x);", 5, 5),
+        ("for (int k = 0; k < n; ++k) a[k] = sin(x);", 0, 1),
+        ("if (i < 16) for (int k = 0; k < 5; ++k) a[k] = sin(x);", 1.25, 2),
+        ("if (i < 16) a[i] = f(x);", 0.25, 1),
+        ("if (i >= 16) return; a[i] = f(x);", 0.25, 1),
+    ],
+)
+def test_both_sides_of_conditions_are_gone_through(
+    body: str, executed: float, unjumped: float
+) -> None:
+    """Counts what no work-item executes, and loops once where one has to wait at them."""
+    source = (
+        "float f(float x) { return sin(x); }"
+        f"kernel void k(global float *a, int n, float x) {{ int i = get_global_id(0); {body} }}"
+    )
+    facts = read_facts(Kernel(name="k", source=source))
+    counters = summarise(facts, count_statically(facts, LAUNCH, {"n": 0}, [0]))
+    assert counters.executed.count(OperationKind.SPECIAL) == pytest.approx(executed)
+    found = count_unjumped(facts, counters)
+    assert found.count(OperationKind.SPECIAL) == pytest.approx(unjumped)
+
+
+def test_masked_lanes_load_and_do_not_store() -> None:
+    """Counts loads as arithmetic, but stores and atomics as they are executed."""
+    source = (
+        "kernel void k(global int *a) { int i = get_global_id(0);"
+        " if (i < 16) { a[i] = a[i + 1]; atomic_inc(a); } }"
+    )
+    facts = read_facts(Kernel(name="k", source=source))
+    counters = summarise(facts, count_statically(facts, LAUNCH, {}, [0]))
+    found = count_unjumped(facts, counters)
+    assert found.memory[LOAD] == pytest.approx(1)
+    assert found.memory[STORE] == pytest.approx(0.25)
+    assert found.count(OperationKind.ATOMIC) == pytest.approx(0.25)
+
+
+_PARAMETERS = "global float *a, global int *b, int n, float x"
+
+
+def find_own(body: str) -> set[str]:
+    """Give the names of the addresses that a kernel computes."""
+    source = f"kernel void k({_PARAMETERS}) {{ {body} }}"
+    return {
+        operation.name
+        for block in read_facts(Kernel(name="k", source=source)).blocks
+        for operation in block.operations.operations
+        if operation.kind is OperationKind.ADDRESS and operation.name
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "uses"),
+    [
+        ("int h[8]; h[b[0] & 7]++; b[1] = h[0];", {OwnElement.UPDATE}),
+        ("int h[8]; h[get_local_id(0) & 7] += 2; b[1] = h[0];", {OwnElement.UPDATE}),
+        ("int s[8]; int d = 0; while (b[d] > 0) { s[d] = b[d]; ++d; } b[1] = s[0];",
+         {OwnElement.STORE}),
+        ("int h[2][4]; int j = b[0]; b[1] = h[1][j];", {OwnElement.LOAD}),
+        ("int h[8]; for (int k = 0; k < 8; ++k) h[k] = k; b[1] = h[3];", set()),
+        ("int h[8]; for (int k = 0; k < 4; ++k) { const int j = 2 * k; h[j + 1] = k; }", set()),
+        ("b[b[0]] = 1;", set()),
+    ],
+)  # fmt: skip
+def test_elements_are_in_memory_where_data_choose_them(body: str, uses: set[OwnElement]) -> None:
+    """Tells data, ids and variables that go up and down from counters of loops."""
+    assert find_own(body) == {one.value for one in uses}
+
+
+@pytest.mark.parametrize(
+    ("body", "least", "most", "note"),
+    [
+        ("for (int k = 0; k < 100; ++k) a[k] = sin(x);", 0.0, 0.0, ""),
+        ("float v = x; while (v > 1.0f) v = sin(v) * a[0]; a[1] = v;", 3.0, 7.0, "any number"),
+        ("float v = a[0]; for (int k = 0; k < 100; ++k) { v = sin(v); if (v > 1.0f) break; }"
+         " a[1] = v;", 1.0, 3.0, "may end much earlier"),
+    ],
+)  # fmt: skip
+def test_loops_that_data_end_leave_answers_in_doubt(
+    body: str, least: float, most: float, note: str
+) -> None:
+    """Doubts counts by factors, names line and cause, and nothing where the source tells all."""
+    source = f"kernel void k({_PARAMETERS}) {{ {body} }}"
+    facts = read_facts(Kernel(name="k", source=source))
+    doubt = doubt_counts(facts, summarise(facts, count_statically(facts, LAUNCH, {"n": 4}, [0])))
+    assert least <= doubt.half_width <= most
+    assert bool(doubt.notes) == bool(note)
+    assert all("line 1: loop ends depend on data" in one and note in one for one in doubt.notes)
+
+
+def test_work_beside_a_loop_that_data_end_is_not_doubted() -> None:
+    """Leaves less in doubt the less of the work is within the loop."""
+    body = "float v = x; while (v > 1.0f) v *= a[0]; for (int k = 0; k < {}; ++k) a[k] = sin(v);"
+    found = []
+    for trips in (1, 100_000):
+        text = body.replace("{}", str(trips))
+        source = f"kernel void k({_PARAMETERS}) {{ {text} }}"
+        facts = read_facts(Kernel(name="k", source=source))
+        sample = count_statically(facts, LAUNCH, {}, [0])
+        found.append(doubt_counts(facts, summarise(facts, sample)).half_width)
+    assert found[1] < found[0] / 2

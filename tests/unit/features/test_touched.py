@@ -14,6 +14,7 @@ from kernelcast.features.touched_ranges import (
     compare_touched,
     count_touched_bytes,
     find_active_box,
+    find_overruns,
     find_touched,
 )
 from kernelcast.records.kernel import Kernel
@@ -192,3 +193,127 @@ def test_partial_work_groups_at_the_end_are_active() -> None:
     source = "kernel void k(global int *a) { a[get_group_id(0) * 64 + get_local_id(0)] = 1; }"
     ndrange = NDRange(global_size=(100,), local_size=(64,))
     assert find_active_box(read(source, "k"), ndrange, {}) == GroupBox(start=(0,), shape=(2,))
+
+
+SHORT = NDRange(global_size=(64,), local_size=(16,))
+GUARDED = """
+kernel void f(global float *a, int n)
+{
+    int i = get_global_id(0);
+    if (i < n)
+        a[i] = 1.0f;
+}
+"""
+REPEATED_ROWS = """
+kernel void f(global float *a, int n)
+{
+    int x = get_global_id(0), y = get_global_id(1);
+    for (int k = 0; k < n; k++)
+        a[(y * 64 + x) * n + k] += 1.0f;
+}
+"""
+EARLIER = """
+kernel void f(global float *a, int n)
+{
+    a[(int)get_global_id(0) - n] = 1.0f;
+}
+"""
+DATA = """
+kernel void f(global int *a, int n)
+{
+    int i = get_global_id(0);
+    if (a[i] > n)
+        a[i + 1000] = 1;
+    a[a[i]] = 2;
+}
+"""
+LEFT = """
+kernel void f(global int *a, int n)
+{
+    for (int k = 0; k < n; k++) {
+        if (a[k] == 0)
+            break;
+        a[k + 1] = 0;
+    }
+}
+"""
+PACKED = """
+kernel void f(global float *a, int n)
+{
+    int i = get_global_id(0);
+    for (int k = 0; k <= i; k++)
+        a[i * (i + 1) / 2 + k] = 1.0f;
+}
+"""
+GUARDED_SQUARE = """
+kernel void f(global float *a, int n)
+{
+    int i = get_global_id(0);
+    if (i < n)
+        a[i * i - 1] = 1.0f;
+}
+"""
+
+
+def find_outside(
+    source: str, ndrange: NDRange, size: int, n: int
+) -> list[tuple[int, tuple[int, ...]]]:
+    found = find_overruns(read(source, "f"), ndrange, {"a": size}, {"n": n})
+    return [(one.offset_bytes, one.work_item) for one in found]
+
+
+def test_a_guard_that_is_too_wide_is_found() -> None:
+    """Work-item 40 is the first beyond 40 elements."""
+    assert find_outside(GUARDED, SHORT, 40 * 4, 64) == [(160, (40,))]
+    assert find_outside(GUARDED, SHORT, 40 * 4, 40) == []
+    assert find_outside(GUARDED, SHORT, 64 * 4, 64) == []
+
+
+def test_an_element_that_sticks_out_is_found() -> None:
+    """The last element begins inside and ends outside."""
+    assert find_outside(GUARDED, SHORT, 64 * 4 - 1, 64) == [(252, (63,))]
+
+
+def test_last_iterations_and_the_last_row_count() -> None:
+    """Only the very last element of a two-dimensional launch is missing."""
+    ndrange = NDRange(global_size=(64, 8), local_size=(8, 2))
+    assert find_outside(REPEATED_ROWS, ndrange, 64 * 8 * 5 * 4, 5) == []
+    found = find_outside(REPEATED_ROWS, ndrange, 64 * 8 * 5 * 4 - 4, 5)
+    assert found
+    assert all(one == (64 * 8 * 5 * 4 - 4, (63, 7)) for one in found)
+
+
+def test_addresses_before_the_buffer_are_found() -> None:
+    """A negative index."""
+    assert find_outside(EARLIER, SHORT, 64 * 4, 1) == [(-4, (0,))]
+
+
+def test_global_offsets_count() -> None:
+    """The launch begins at work-item 100."""
+    ndrange = NDRange(global_size=(64,), local_size=(16,), global_offset=(100,))
+    assert find_outside(GUARDED, ndrange, 164 * 4, 200) == []
+    assert find_outside(GUARDED, ndrange, 150 * 4, 200) == [(600, (150,))]
+
+
+@pytest.mark.parametrize("source", [DATA, LEFT])
+def test_what_data_decide_is_not_judged(source: str) -> None:
+    """Conditions, indices and loop ends that nobody knows."""
+    found = find_outside(source, SHORT, 64 * 4, 64)
+    assert all(offset < 64 * 4 for offset, _ in found)
+    assert found == []
+
+
+def test_products_of_ids_are_followed() -> None:
+    """The last row of a packed triangle, and the first element of squares that begin below 0."""
+    elements = 64 * 65 // 2
+    assert find_outside(PACKED, SHORT, 4 * elements, 64) == []
+    assert find_outside(PACKED, SHORT, 4 * elements - 8, 64) == [(4 * elements - 8, (63,))]
+    assert find_outside(GUARDED_SQUARE, SHORT, 4 * 64 * 64, 64) == [(-4, (0,))]
+    assert find_outside(GUARDED_SQUARE, SHORT, 4 * 64 * 64, 0) == []
+
+
+def test_scalars_without_a_value_prove_nothing() -> None:
+    """A size that nobody knows, as a member of a structure, may be small enough."""
+    facts = read(GUARDED, "f")
+    assert find_overruns(facts, SHORT, {"a": 4}, {}) == []
+    assert find_overruns(facts, SHORT, {"a": 4}, {"n": 2})

@@ -1,10 +1,272 @@
+import numpy as np
+import numpy.typing as npt
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import analyse, read_facts
+from kernelcast.features.counting.bindings import depends_on_contents, find_index_buffers
+from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.work_profile import may_differ, profile_work
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
+
+ROWS = """
+kernel void f(global const int *begin, global const float *value, global float *out, int rows)
+{
+    const int row = get_global_id(0);
+    if (row >= rows)
+        return;
+    float sum = 0.0f;
+    for (int k = begin[row]; k < begin[row + 1]; ++k)
+        sum += value[k];
+    out[row] = sum;
+}
+"""
+LANES = """
+kernel void f(global const int *begin, global const float *value, global float *out, int rows)
+{
+    const int row = get_global_id(0) / 4, lane = get_global_id(0) % 4;
+    if (row >= rows)
+        return;
+    const int end = begin[row + 1];
+    float sum = 0.0f;
+    for (int k = begin[row] + lane; k < end; k += 4)
+        sum += value[k];
+    out[get_global_id(0)] = sum;
+}
+"""
+LISTED = """
+kernel void f(global const int *list, global const int *begin, global float *out, int rows)
+{
+    if (get_global_id(0) >= rows)
+        return;
+    const int row = list[get_global_id(0)];
+    for (int k = begin[row]; k < begin[row + 1]; ++k)
+        out[k] = 1.0f;
+}
+"""
+CHAIN = """
+kernel void f(global const int *next, global float *out, int rows)
+{
+    int at = get_global_id(0);
+    float sum = 0.0f;
+    while (at < rows) {
+        sum += out[at];
+        at = next[at];
+    }
+    out[get_global_id(0)] = sum;
+}
+"""
+FLAGS = """
+kernel void f(global const uchar *flag, global float *out, int n)
+{
+    const int i = get_global_id(0);
+    if (flag[i] == 3)
+        for (int k = 0; k < n; ++k)
+            out[i] += 1.0f;
+}
+"""
+LENGTHS = """
+kernel void f(global const uint *begin, global const float *value, global float *out, uint rows)
+{
+    const uint row = get_global_id(0);
+    if (row >= rows)
+        return;
+    const uint first = begin[row], count = begin[row + 1] - first;
+    float sum = 0.0f;
+    for (uint k = 0; k < count; ++k)
+        sum += value[first + k];
+    out[row] = sum;
+}
+"""
+LETTERS = """
+kernel void f(global const uchar *text, global float *out, int n)
+{
+    const int i = get_global_id(0);
+    if (text[i] - 97u < 26u)
+        for (int k = 0; k < n; ++k)
+            out[i] += 1.0f;
+}
+"""
+LOCAL = 8
+Contents = dict[str, npt.NDArray[np.integer]]
+
+
+def count_turns(source: str, contents: Contents, items: int, **scalars: int) -> list[float]:
+    """Count the loop's iterations of each work-item."""
+    facts = read_facts(Kernel(name="f", source=source), frozenset(contents))
+    ndrange = NDRange(global_size=(items,), local_size=(LOCAL,))
+    groups = range(ndrange.work_group_count)
+    sample = count_statically(facts, ndrange, scalars, groups, contents=contents)
+    ((counter, _),) = next(block for block in facts.blocks if block.kind == "loop body").count
+    assert sample.is_exact[counter]
+    return [float(one) for one in sample.counts[..., counter].ravel()[:items]]
+
+
+lengths_of_rows = st.lists(st.integers(0, 9), min_size=1, max_size=40)
+
+
+@given(lengths_of_rows)
+def test_rows_run_as_often_as_the_buffer_says(lengths: list[int]) -> None:
+    """Each work-item has its row's length; those behind the last row have none."""
+    begin = np.cumsum([0, *lengths], dtype=np.int32)
+    items = -(-len(lengths) // LOCAL) * LOCAL
+    turns = count_turns(ROWS, {"begin": begin}, items, rows=len(lengths))
+    assert turns == [*lengths, *[0] * (items - len(lengths))]
+
+
+@pytest.mark.parametrize("source", [ROWS.replace("int", "uint"), LENGTHS])
+@given(lengths=lengths_of_rows)
+def test_row_pointers_may_be_unsigned(source: str, lengths: list[int]) -> None:
+    """Without sign too, and where a row's length is taken first: row pointers ascend."""
+    begin = np.cumsum([0, *lengths], dtype=np.uint32)
+    items = -(-len(lengths) // LOCAL) * LOCAL
+    turns = count_turns(source, {"begin": begin}, items, rows=len(lengths))
+    assert turns == [*lengths, *[0] * (items - len(lengths))]
+
+
+def test_a_range_is_tested_without_sign() -> None:
+    """What lies below the range has wrapped: it is no letter."""
+    text = np.frombuffer(b"a zA{9b.", dtype=np.uint8)
+    assert count_turns(LETTERS, {"text": text}, 8, n=5) == [5, 0, 5, 0, 0, 0, 5, 0]
+
+
+@given(lengths_of_rows)
+def test_rows_are_shared_by_lanes(lengths: list[int]) -> None:
+    """Four work-items take every fourth element each."""
+    begin = np.cumsum([0, *lengths], dtype=np.int64).astype(np.int32)
+    items = -(-4 * len(lengths) // LOCAL) * LOCAL
+    turns = count_turns(LANES, {"begin": begin}, items, rows=len(lengths))
+    expected = [len(range(lane, length, 4)) for length in lengths for lane in range(4)]
+    assert turns == [*expected, *[0] * (items - len(expected))]
+
+
+@given(st.data())
+def test_one_buffer_tells_where_to_look_in_another(data: st.DataObject) -> None:
+    """Rows in the order of a list."""
+    lengths = data.draw(lengths_of_rows)
+    order = data.draw(st.permutations(range(len(lengths))))
+    contents = {
+        "begin": np.cumsum([0, *lengths], dtype=np.int32),
+        "list": np.array(order, dtype=np.int32),
+    }
+    items = -(-len(lengths) // LOCAL) * LOCAL
+    turns = count_turns(LISTED, contents, items, rows=len(lengths))
+    assert turns == [*(lengths[row] for row in order), *[0] * (items - len(order))]
+
+
+def test_conditions_ask_too() -> None:
+    """A flag of one byte decides whether a work-item does anything."""
+    flag = np.array([3, 0, 255, 3] * 4, dtype=np.uint8)
+    assert count_turns(FLAGS, {"flag": flag}, 16, n=5) == [5, 0, 0, 5] * 4
+
+
+def test_a_chain_is_not_followed() -> None:
+    """What is read at another place in each iteration is no number that holds for all."""
+    facts = read_facts(Kernel(name="f", source=CHAIN), frozenset({"next"}))
+    assert facts.contents == ()
+    assert not any(one.is_exact for one in facts.loops)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (ROWS, {"begin", "value"}),
+        (LISTED, {"begin", "list"}),
+        (ROWS.replace("const int *begin", "volatile int *begin"), set()),
+        (ROWS.replace("global const int *begin", "global int *begin")
+             .replace("out[row] = sum", "begin[row] = sum"), set()),
+        ("kernel void f(global const int *a, global int *b) { b[0] = a[0]; }", set()),
+    ],
+)  # fmt: skip
+def test_finds_buffers_that_decide_and_are_only_read(source: str, expected: set[str]) -> None:
+    """A buffer that the kernel writes, or that may change meanwhile, tells nothing."""
+    found = find_index_buffers(analyse(Kernel(name="f", source=source)).facts)
+    assert found == expected
+
+
+def test_without_contents_nothing_changes() -> None:
+    """The facts that all else is made of know no contents."""
+    kernel = Kernel(name="f", source=ROWS)
+    plain, known = analyse(kernel).facts, read_facts(kernel, frozenset({"begin"}))
+    assert plain.contents == ()
+    assert not may_differ(plain)
+    assert may_differ(known)
+    assert [one.offset_bytes for one in plain.accesses if one.buffer == "begin"] == [
+        one.offset_bytes for one in known.accesses if one.buffer == "begin"
+    ]
+
+
+def test_work_groups_weigh_by_their_rows() -> None:
+    """Rows of the second half are nine times as long."""
+    begin = np.cumsum([0, *[10] * 3200, *[90] * 3200], dtype=np.int32)
+    facts = read_facts(Kernel(name="f", source=ROWS), frozenset({"begin"}))
+    launch = NDRange(global_size=(6400,), local_size=(64,))
+    boxes = [GroupBox(start=(start,), shape=(5,)) for start in (3, 80)]
+    profile = profile_work(facts, launch, {"rows": 6400}, boxes, {"begin": begin})
+    assert profile is not None
+    assert profile.is_exact
+    light, heavy = profile.weights
+    assert light + heavy == pytest.approx(2, abs=0.02)
+    assert heavy / light == pytest.approx(9, rel=0.15)
+
+
+def test_every_work_group_of_a_box_is_counted() -> None:
+    """A few rows hold most of the entries: some work-groups of a box do not stand for it."""
+    lengths = np.minimum(np.random.default_rng(5).pareto(1.2, 64_000) * 10, 10_000).astype(np.int64)
+    begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    facts = read_facts(Kernel(name="f", source=ROWS), frozenset({"begin"}))
+    launch = NDRange(global_size=(64_000,), local_size=(64,))
+    boxes = [GroupBox(start=(start,), shape=(100,)) for start in (0, 300, 700)]
+    profile = profile_work(facts, launch, {"rows": 64_000}, boxes, {"begin": begin})
+    assert profile is not None
+    of_groups = lengths.reshape(-1, 64).sum(axis=1)
+    expected = [of_groups[one.start[0] :][:100].mean() / of_groups.mean() for one in boxes]
+    assert profile.weights == pytest.approx(expected, rel=0.02)
+
+
+def test_work_items_in_step_wait_for_the_slowest() -> None:
+    """One long row among eight makes a vector of eight as slow as eight long rows."""
+    lengths = np.where(np.arange(6400) < 3200, np.where(np.arange(6400) % 8 == 0, 800, 0), 100)
+    begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    facts = read_facts(Kernel(name="f", source=ROWS), frozenset({"begin"}))
+    launch = NDRange(global_size=(6400,), local_size=(64,))
+    boxes = [GroupBox(start=(start,), shape=(20,)) for start in (10, 70)]
+    profile = profile_work(facts, launch, {"rows": 6400}, boxes, {"begin": begin})
+    assert profile is not None
+    some, all_alike = profile.weights
+    assert some / all_alike == pytest.approx(1, rel=0.02)
+    for parted, alike in profile.weights_in_step:
+        assert parted / alike == pytest.approx(8, rel=0.05)
+
+
+def test_a_missing_content_counts_as_data() -> None:
+    """Contents that nobody has are guessed as before, and the result is no exact one."""
+    facts = read_facts(Kernel(name="f", source=ROWS), frozenset({"begin"}))
+    launch = NDRange(global_size=(64,), local_size=(64,))
+    profile = profile_work(facts, launch, {"rows": 64}, ())
+    assert profile is not None
+    assert not profile.is_exact
+
+
+@pytest.mark.parametrize(
+    ("parameter", "count", "depends"),
+    [("const settings c", "c.steps", True), ("int2 c", "c.y", True), ("int c", "c", False)],
+)
+def test_members_by_value_decide_as_contents_do(parameter: str, count: str, depends: bool) -> None:
+    """Takes a loop's end in a structure or vector for contents; a scalar's value is known."""
+    source = f"""
+typedef struct {{ float scale; int steps; }} settings;
+kernel void f(global float *out, {parameter})
+{{
+    for (int k = 0; k < {count}; ++k)
+        out[get_global_id(0)] += 1.0f;
+}}
+"""
+    assert depends_on_contents(analyse(Kernel(name="f", source=source)).facts) is depends
+
 
 TRIANGLE = """
 kernel void f(global float *a, int n)
