@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
@@ -84,72 +83,46 @@ def converse(
     The child is fresh, or done with all earlier tasks. After any error but one that the task raised
     it is of no more use; one that died without a word is an `UnheardError`.
     """
-    heard = _Heard(subject=subject, timeout_s=timeout_s, task=task)
+    stage, stages, items, is_any = "starting", 0, 0, False
+    ends_s = time.monotonic() + timeout_s
     try:
         child.order(task, arguments, within_s=timeout_s)
         prepare(task.returns, task.gives)
-        while not heard.is_over:
-            frame = child.channel.receive(within_s=heard.left_s)
+        while True:
+            frame = child.channel.receive(within_s=max(0.0, ends_s - time.monotonic()))
             message = read_message(frame, returns=task.returns, gives=task.gives)
-            heard.note(message)
+            is_any = True
+            match message.kind:
+                case MessageKind.PROGRESS:
+                    stage, stages = message.content, stages + 1
+                case MessageKind.ITEM:
+                    stages, items = 0, items + 1
+                    if not task.is_timed_as_a_whole:
+                        ends_s = time.monotonic() + timeout_s
+                case MessageKind.ERROR:
+                    raise message.content
+                case MessageKind.BUG:
+                    msg = f"{subject}: kernelcast failed at {stage!r}; please report:\n"
+                    raise KernelcastError(msg + message.content)
+            if stages > MOST_STAGES or items > task.most_items:
+                msg = "more messages than its task can have"
+                raise NotDecodableError(msg)
             yield message
+            if message.kind is MessageKind.RESULT:
+                return
     except TimeoutError:
-        suspect = "device's compiler" if heard.stage == BUILDING else "kernel"
+        suspect = "device's compiler" if stage == BUILDING else "kernel"
         msg = (
-            f"{subject}: no answer within {timeout_s:g} s (stage: {heard.stage}); the {suspect} "
+            f"{subject}: no answer within {timeout_s:g} s (stage: {stage}); the {suspect} "
             "may never end. Its process was stopped; allow more time if it is only slow"
         )
         raise EstimateTimeoutError(msg) from None
     except NotDecodableError as error:
         msg = (
             f"{subject}: the process that ran the kernel sent what is no answer (stage: "
-            f"{heard.stage}): {error}. A kernel that writes outside its buffers may do that"
+            f"{stage}): {error}. A kernel that writes outside its buffers may do that"
         )
         raise KernelRunError(msg) from None
     except ClosedError:
-        died = child.explain_death(subject, heard.stage)
-        raise (KernelRunError if heard.is_any else UnheardError)(died) from None
-
-
-@dataclass(slots=True, kw_only=True)
-class _Heard:
-    """What has been heard of a task, and how much longer it may take."""
-
-    subject: str
-    timeout_s: float
-    task: Task[Any]
-    stage: str = "starting"
-    is_any: bool = False
-    is_over: bool = False
-    _stages: int = 0
-    _items: int = 0
-    _began_s: float = field(default_factory=lambda: time.monotonic())
-
-    @property
-    def left_s(self) -> float:
-        """Time until the child is stopped, in seconds."""
-        return max(0.0, self._began_s + self.timeout_s - time.monotonic())
-
-    def note(self, message: Message) -> None:
-        """Take note of a message; raise what the child raised, or that it tells too much."""
-        self.is_any = True
-        match message.kind:
-            case MessageKind.PROGRESS:
-                self.stage, self._stages = message.content, self._stages + 1
-            case MessageKind.ITEM:
-                self._stages, self._items = 0, self._items + 1
-                if not self.task.is_timed_as_a_whole:
-                    self._began_s = time.monotonic()
-            case MessageKind.RESULT:
-                self.is_over = True
-            case MessageKind.ERROR:
-                raise message.content
-            case MessageKind.BUG:
-                msg = (
-                    f"{self.subject}: kernelcast failed at {self.stage!r}; please report:\n"
-                    f"{message.content}"
-                )
-                raise KernelcastError(msg)
-        if self._stages > MOST_STAGES or self._items > self.task.most_items:
-            msg = "more messages than its task can have"
-            raise NotDecodableError(msg)
+        died = child.explain_death(subject, stage)
+        raise (KernelRunError if is_any else UnheardError)(died) from None

@@ -8,7 +8,6 @@ import os
 import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -35,15 +34,6 @@ class SharedFile:
     """The file; it is made where it is missing."""
     step: str
     """``module:function``, called in a child with the file's descriptor as text."""
-
-    @contextmanager
-    def open(self) -> Iterator[int]:
-        """Open it for a child that starts meanwhile."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
 
 
 @dataclass(slots=True)
@@ -118,9 +108,12 @@ class WarmChild:
         start = partial(ChildProcess.start, idle_s=self.idle_s, confinement=self.confinement)
         if self.shared is None:
             return start(steps=steps)
-        with self.shared.open() as descriptor:
+        descriptor = os.open(self.shared.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
             first = f"{self.shared.step}:{descriptor}"
             return start(steps=[first, *steps], descriptors=[descriptor])
+        finally:
+            os.close(descriptor)
 
     def _drop(self) -> None:
         child, self._child, self._done = self._child, None, 0
