@@ -15,9 +15,7 @@ from kernelcast.expressions.polynomials import (
     Composite,
     Expr,
     Operand,
-    Replacements,
 )
-from kernelcast.expressions.symbols import Symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +25,11 @@ class _Extremum(Composite):
     left: Expr
     right: Expr
 
-    def symbols(self) -> frozenset[Symbol]:
-        return self.left.symbols() | self.right.symbols()
+    def parts(self) -> tuple[Expr, Expr]:
+        return self.left, self.right
 
-    def is_quasi_affine(self) -> bool:
-        return self.left.is_quasi_affine() and self.right.is_quasi_affine()
+    def rebuild(self, left: Expr, right: Expr) -> Expr:
+        return minimum(left, right) if isinstance(self, Minimum) else maximum(left, right)
 
     def evaluate(self, bindings: Bindings) -> Value:
         left, right = self.left.evaluate(bindings), self.right.evaluate(bindings)
@@ -39,10 +37,6 @@ class _Extremum(Composite):
         if isinstance(left, int) and isinstance(right, int):
             return min(left, right) if is_least else max(left, right)
         return np.minimum(left, right) if is_least else np.maximum(left, right)
-
-    def substitute(self, replacements: Replacements) -> Expr:
-        make = minimum if isinstance(self, Minimum) else maximum
-        return make(self.left.substitute(replacements), self.right.substitute(replacements))
 
     def __str__(self) -> str:
         return f"{'min' if isinstance(self, Minimum) else 'max'}({self.left}, {self.right})"
@@ -70,20 +64,18 @@ class Select(Composite):
     otherwise: Expr
     """The value where it holds, and where not."""
 
-    def symbols(self) -> frozenset[Symbol]:
-        return self.condition.symbols() | self.then.symbols() | self.otherwise.symbols()
+    def parts(self) -> tuple[Condition, Expr, Expr]:
+        return self.condition, self.then, self.otherwise
+
+    def rebuild(self, condition: Condition, then: Expr, otherwise: Expr) -> Expr:
+        return select(condition, then, otherwise)
 
     @property
     def is_parameter(self) -> bool:
         return self.condition.is_exact and all(one.is_parameter for one in self.symbols())
 
     def is_quasi_affine(self) -> bool:
-        return (
-            self.condition.is_exact
-            and self.condition.is_quasi_affine()
-            and self.then.is_quasi_affine()
-            and self.otherwise.is_quasi_affine()
-        )
+        return self.condition.is_exact and all(one.is_quasi_affine() for one in self.parts())
 
     def evaluate(self, bindings: Bindings) -> Value:
         if not self.condition.is_exact:
@@ -96,13 +88,6 @@ class Select(Composite):
             chosen,
             evaluate_where(self.then, chosen, bindings),
             evaluate_where(self.otherwise, ~chosen, bindings),
-        )
-
-    def substitute(self, replacements: Replacements) -> Expr:
-        return select(
-            self.condition.substitute(replacements),
-            self.then.substitute(replacements),
-            self.otherwise.substitute(replacements),
         )
 
     def __str__(self) -> str:

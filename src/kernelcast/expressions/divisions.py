@@ -16,9 +16,7 @@ from kernelcast.expressions.polynomials import (
     Expr,
     Monomial,
     Operand,
-    Replacements,
 )
-from kernelcast.expressions.symbols import Symbol
 from kernelcast.records.errors import InputError
 
 
@@ -33,26 +31,19 @@ class Division(Composite):
     """Whether the quotient is rounded down; otherwise towards zero."""
     is_remainder: ClassVar[bool]
 
-    def symbols(self) -> frozenset[Symbol]:
-        return self.numerator.symbols() | self.denominator.symbols()
+    def parts(self) -> tuple[Expr, Expr]:
+        return self.numerator, self.denominator
+
+    def rebuild(self, numerator: Expr, denominator: Expr) -> Expr:
+        return _FACTORIES[type(self)](numerator, denominator)
 
     def is_quasi_affine(self) -> bool:
-        return (
-            self.denominator.is_parameter
-            and self.numerator.is_quasi_affine()
-            and self.denominator.is_quasi_affine()
-        )
+        return self.denominator.is_parameter and all(one.is_quasi_affine() for one in self.parts())
 
     def evaluate(self, bindings: Bindings) -> Value:
         top, bottom = self.numerator.evaluate(bindings), self.denominator.evaluate(bindings)
         quotient = (divide_floor if self.is_floor else divide_trunc)(top, bottom)
         return top - quotient * bottom if self.is_remainder else quotient
-
-    def substitute(self, replacements: Replacements) -> Expr:
-        make = _FACTORIES[type(self)]
-        return make(
-            self.numerator.substitute(replacements), self.denominator.substitute(replacements)
-        )
 
     def __str__(self) -> str:
         sign = "/" if not self.is_remainder else "mod" if self.is_floor else "rem"

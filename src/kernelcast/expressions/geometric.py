@@ -16,9 +16,7 @@ from kernelcast.expressions.polynomials import (
     Composite,
     Expr,
     Operand,
-    Replacements,
 )
-from kernelcast.expressions.symbols import Symbol
 from kernelcast.records.errors import InputError
 
 
@@ -39,15 +37,14 @@ class Geometric(Composite):
     def text_needs_parentheses(self) -> bool:  # type: ignore[override] # a class's constant above
         return not self.is_division and self.start != Expr.constant(1)
 
-    def symbols(self) -> frozenset[Symbol]:
-        return self.start.symbols() | self.iteration.symbols()
+    def parts(self) -> tuple[Expr, Expr]:
+        return self.start, self.iteration
+
+    def rebuild(self, start: Expr, iteration: Expr) -> Expr:
+        return geometric(start, self.factor, iteration, is_division=self.is_division)
 
     def is_quasi_affine(self) -> bool:
-        return (
-            self.start.is_parameter
-            and self.start.is_quasi_affine()
-            and self.iteration.is_quasi_affine()
-        )
+        return self.start.is_parameter and all(one.is_quasi_affine() for one in self.parts())
 
     def evaluate(self, bindings: Bindings) -> Value:
         start, iteration = self.start.evaluate(bindings), self.iteration.evaluate(bindings)
@@ -63,14 +60,6 @@ class Geometric(Composite):
             msg = f"{self}: a power exceeds 64 bits; give at most {longest} as iteration"
             raise EvaluationError(msg)
         return cast("Value", start * self.factor**iteration)
-
-    def substitute(self, replacements: Replacements) -> Expr:
-        return geometric(
-            self.start.substitute(replacements),
-            self.factor,
-            self.iteration.substitute(replacements),
-            is_division=self.is_division,
-        )
 
     def __str__(self) -> str:
         base = str(self.factor) if self.factor >= 0 else f"({self.factor})"

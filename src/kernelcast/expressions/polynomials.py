@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import ItemsView, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from kernelcast.expressions.evaluation import (
     Bindings,
@@ -70,6 +70,19 @@ Operand: TypeAlias = "Expr | Symbol | int"
 Replacements: TypeAlias = "Mapping[Symbol, Operand]"
 
 
+class Part(Protocol):
+    """An expression or a condition."""
+
+    def symbols(self) -> frozenset[Symbol]:
+        """Give the symbols in it."""
+
+    def is_quasi_affine(self) -> bool:
+        """Tell whether its expressions are quasi-affine."""
+
+    def substitute(self, replacements: Replacements, /) -> Any:  # noqa: ANN401 - of its own kind
+        """Put expressions in the place of symbols and simplify."""
+
+
 class Composite(ABC):
     """A factor that is no symbol: a division, a remainder, a minimum, a choice, a power."""
 
@@ -80,20 +93,28 @@ class Composite(ABC):
     """Whether its text falls apart beside an operator."""
 
     @abstractmethod
-    def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols in it, however deep."""
+    def parts(self) -> "tuple[Part, ...]":
+        """Give the expressions and conditions that it is made of."""
 
     @abstractmethod
+    def rebuild(self, *parts: Any) -> "Expr":  # noqa: ANN401 - of the kinds of `parts`
+        """Make the same of other parts, and simplify."""
+
+    def symbols(self) -> frozenset[Symbol]:
+        """Give the symbols in it, however deep."""
+        return frozenset().union(*(one.symbols() for one in self.parts()))
+
     def is_quasi_affine(self) -> bool:
         """Tell whether it is made of quasi-affine expressions and divides by parameters only."""
+        return all(one.is_quasi_affine() for one in self.parts())
+
+    def substitute(self, replacements: Replacements) -> "Expr":
+        """Put expressions in the place of symbols and simplify."""
+        return self.rebuild(*(one.substitute(replacements) for one in self.parts()))
 
     @abstractmethod
     def evaluate(self, bindings: Bindings) -> Value:
         """Give its value for these values of its symbols."""
-
-    @abstractmethod
-    def substitute(self, replacements: Replacements) -> "Expr":
-        """Put expressions in the place of symbols and simplify."""
 
     @property
     def is_parameter(self) -> bool:

@@ -6,11 +6,9 @@ from typing import Final, TypeAlias
 
 from kernelcast.features.ir.module import Function, Instruction
 
-Choice: TypeAlias = tuple[str, int]
-"""Terminator of a block and the number of the edge that is taken; for a loop that may be left to
-several places, its header with `_LEFT` before it and the number of the place."""
 Term: TypeAlias = dict[str, frozenset[int]]
-"""Edges of which one is taken, by block: all must be met."""
+"""Edges of which one is taken, by the block that they leave: all must be met. For a loop that may be
+left to several places, the key is its header with `LEFT` before it, and the edges are places."""
 
 LEFT: Final = "left "
 
