@@ -8,7 +8,7 @@ those of the folders that were given.
 
 from kernelcast.compiling.compilation import Compiled, compile_kernel
 from kernelcast.compiling.compiler import Compiler, find_compiler
-from kernelcast.compiling.facts import Access, BlockFacts, CodeFacts, read_facts
+from kernelcast.compiling.facts import Access, CodeFacts, read_facts
 from kernelcast.compiling.libraries import BASE_HEADER
 from kernelcast.compiling.ptxas import PtxasFacts, assemble_ptx, find_ptxas
 from kernelcast.compiling.signatures import Argument, CompiledKernel
@@ -19,7 +19,6 @@ __all__ = [
     "BASE_HEADER",
     "Access",
     "Argument",
-    "BlockFacts",
     "CodeFacts",
     "CodeFormat",
     "Compiled",

@@ -80,8 +80,6 @@ class Executed:
     visits: tuple[float, ...]
     """How often a warp comes through each block."""
     blocks: tuple[tuple[Instruction, ...], ...]
-    follows_data: bool
-    """Whether a branch depends on data: the side that is not skipped counts."""
 
 
 def count_executed(
@@ -92,18 +90,14 @@ def count_executed(
     total = np.zeros(len(blocks))
     count = shape.groups[0] * shape.groups[1] * shape.groups[2]
     chosen = sorted({count // 6, count // 2, 5 * count // 6})
-    follows_data = False
     for group in chosen:
-        machine = _WorkGroup(blocks, labels, shape, arguments, warp_width)
-        visits = machine.run(group)
+        visits = _WorkGroup(blocks, labels, shape, arguments, warp_width).run(group)
         if visits is None:
             return None
         total += visits
-        follows_data |= machine.follows_data
     return Executed(
         visits=tuple((total / len(chosen)).tolist()),
         blocks=tuple(tuple(one.instructions) for one in blocks),
-        follows_data=follows_data,
     )
 
 
@@ -200,7 +194,6 @@ class _WorkGroup:
         }  # fmt: skip
         self._turns: dict[int, _Turn] = {}
         self._compared: list[tuple[int, int]] = []
-        self.follows_data = False
 
     def run(self, group: int) -> npt.NDArray[np.float64] | None:
         """Follow all work-items; give the visits of each block, per warp."""
@@ -266,7 +259,6 @@ class _WorkGroup:
         name, wanted = block.condition
         value = self._registers.get(name)
         if value is None:
-            self.follows_data = True
             nearer, farther = sorted((taken, other))
             if nearer > place:
                 return [(nearer, mask)]

@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,22 +26,14 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlockFacts:
-    """Instructions of one basic block, each counted once."""
-
-    label: str
-    instructions: Mapping[str, int]
-    """Numbers by kind: ``fp32``, ``fp64``, ``fp16``, ``special`` (roots, exponentials, sines and
-    divisions), ``int``, ``convert``, ``move``, ``scalar`` (AMD: once for all work-items of a
-    wavefront), ``matrix``, ``shuffle``, ``memory``, ``atomic``, ``barrier``, ``fence``,
-    ``branch``, ``call``, ``image``, ``other``."""
-    accesses: Mapping[Access, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CodeFacts:
     kernel: str
-    blocks: tuple[BlockFacts, ...]
+    instructions: Mapping[str, int]
+    """Numbers by kind, each counted once: ``fp32``, ``fp64``, ``fp16``, ``special`` (roots,
+    exponentials, sines and divisions), ``int``, ``convert``, ``move``, ``scalar`` (AMD: once for
+    all work-items of a wavefront), ``matrix``, ``shuffle``, ``memory``, ``atomic``, ``barrier``,
+    ``fence``, ``branch``, ``call``, ``image``, ``other``."""
+    accesses: Mapping[Access, int]
     registers: Trait[int]
     """32-bit vector registers of a work-item; assumed where no assembler was asked."""
     scalar_registers: int | None = None
@@ -54,16 +46,6 @@ class CodeFacts:
     """Moved by the instructions that spill registers, or kept by them (AMD)."""
     waves_per_simd: int | None = None
     """AMD: wavefronts that fit into a SIMD unit by registers, as its compiler says."""
-
-    @property
-    def instructions(self) -> dict[str, int]:
-        """Instructions of all blocks by kind, each counted once."""
-        counts = sum((Counter(one.instructions) for one in self.blocks), Counter[str]())
-        return dict(sorted(counts.items()))
-
-    @property
-    def accesses(self) -> dict[Access, int]:
-        return dict(sum((Counter(one.accesses) for one in self.blocks), Counter[Access]()))
 
 
 def read_facts(compiled: Compiled, kernel: str) -> CodeFacts:
@@ -80,8 +62,9 @@ def read_facts(compiled: Compiled, kernel: str) -> CodeFacts:
         code = compiled.text[start.end() :] if start else ""
         body = code.partition("\n.Lfunc_end")[0].partition("\t.section\t.rodata")[0]
         waves = re.search(r"^; Occupancy: (\d+)", code, re.MULTILINE)
+        kinds, accesses = _count(body, _classify_amd)
         return CodeFacts(
-            kernel=kernel, blocks=_count_blocks(body.splitlines(), _AMD_LABEL, _classify_amd),
+            kernel=kernel, instructions=kinds, accesses=accesses,
             registers=Trait(value=int(noted[".vgpr_count"]), source=TraitSource.REPORTED),
             scalar_registers=int(noted[".sgpr_count"]),
             local_bytes=int(noted[".group_segment_fixed_size"]),
@@ -93,25 +76,12 @@ def read_facts(compiled: Compiled, kernel: str) -> CodeFacts:
     raise InputError(msg)
 
 
-def _count_blocks(
-    lines: Iterable[str],
-    label: re.Pattern[str],
-    classify: Callable[[str], tuple[str, Access | None] | None],
-) -> tuple[BlockFacts, ...]:
-    """Count instructions between labels; blocks without any are left out."""
-    blocks: list[tuple[str, Counter[str], Counter[Access]]] = [("", Counter(), Counter())]
-    for line in lines:
-        if match := label.match(line):
-            blocks.append((match[1], Counter(), Counter()))
-        elif found := classify(line):
-            kind, access = found
-            blocks[-1][1][kind] += 1
-            if access:
-                blocks[-1][2][access] += 1
-    return tuple(
-        BlockFacts(label=name, instructions=dict(kinds), accesses=dict(accesses))
-        for name, kinds, accesses in blocks if kinds
-    )  # fmt: skip
+def _count(
+    body: str, classify: Callable[[str], tuple[str, Access | None] | None]
+) -> tuple[dict[str, int], dict[Access, int]]:
+    found = [one for line in body.splitlines() if (one := classify(line))]
+    kinds = Counter(kind for kind, _ in found)
+    return dict(sorted(kinds.items())), dict(Counter(one for _, one in found if one))
 
 
 _PTX_LABEL: Final = re.compile(r"^\s*(\$[\w$]+):")
@@ -180,8 +150,9 @@ def _read_ptx(compiled: Compiled, kernel: str) -> CodeFacts:
         )  # fmt: skip
         private = sum(map(int, re.findall(r"\.local .*?\.b8\s+\S+?\[(\d+)\]", body)))
         spills = 0
+    kinds, accesses = _count(body, _classify_ptx)
     return CodeFacts(
-        kernel=kernel, blocks=_count_blocks(body.splitlines(), _PTX_LABEL, _classify_ptx),
+        kernel=kernel, instructions=kinds, accesses=accesses,
         registers=registers, local_bytes=local, private_bytes=private, spill_bytes=spills,
     )  # fmt: skip
 
@@ -224,7 +195,6 @@ def estimate_registers(body: str) -> int:
     return min(max(round(0.55 * most + 11), 8), 255)
 
 
-_AMD_LABEL: Final = re.compile(r"^(\.LBB\w+):")
 _AMD_INSTRUCTION: Final = re.compile(r"^\t([a-z]\w+)")
 _AMD_MEMORY: Final = re.compile(r"(global|flat|buffer|scratch|ds|s)_(\w+)")
 _AMD_SIZE: Final = re.compile(r"(?:dword|[bu])(?:x(\d+)|(\d+))?")

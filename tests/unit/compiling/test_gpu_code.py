@@ -144,9 +144,6 @@ def test_facts_of_ptx() -> None:
     assert found.accesses[Access(operation="store", address_space="global", size_bytes=16)] == 1
     assert found.registers.source is TraitSource.REPORTED
     assert found.local_bytes == 5120
-    loop = max(found.blocks, key=lambda block: block.instructions.get("fp32", 0))
-    assert loop.instructions["fp32"] == 64
-    assert loop.instructions["barrier"] == 2
 
 
 def test_facts_of_amd_code() -> None:

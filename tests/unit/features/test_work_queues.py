@@ -43,16 +43,6 @@ kernel void k(global volatile int *c, global float *a, int n) {
     barrier(CLK_LOCAL_MEM_FENCE); int i = next; barrier(CLK_LOCAL_MEM_FENCE);
     if (i >= n) break; a[i] *= 2; } }
 """,
-    "flag": """
-kernel void k(global volatile int *c, global float *a, int n) {
-  bool go = true; while (go) { int i = atomic_add(c, 1); if (i >= n) go = false;
-    else a[i] *= 2; } }
-""",
-    "through_pointer": """
-int fetch(volatile global int *c, int n, int *i) { *i = atomic_inc(c); return *i < n; }
-kernel void k(global volatile int *c, global float *a, int n) {
-  int i; while (fetch(c, n, &i)) a[i] *= 2; }
-""",
     "all_in_helper": """
 int one(volatile global int *c, int n, global float *a) { int i = atomic_inc(c);
     if (i >= n) return 0; a[i] *= 2; return 1; }
@@ -63,20 +53,9 @@ kernel void k(global volatile int *c, global float *a, int n) {
 kernel void k(global volatile int *c, global float *a, int n) {
   again: ; int i = atomic_inc(c); if (i < n) { a[i] *= 2; goto again; } }
 """,
-    "loop_in_helper": """
-void work(volatile global int *c, int n, global float *a) { for(;;) {
-    int i = atomic_inc(c); if (i >= n) return; a[i] *= 2; } }
-kernel void k(global volatile int *c, global float *a, int n) {
-  work(c, n, a); }
-""",
     "down": """
 kernel void k(global volatile int *c, global float *a) {
   int i; while ((i = atomic_dec(c)) > 0) a[i] *= 2; }
-""",
-    "chunk": """
-kernel void k(global volatile int *c, global float *a, int n) {
-  int i = atomic_add(c, 64); while (i < n) { for (int j = i; j < min(n, i + 64);
-    j++) a[j] *= 2; i = atomic_add(c, 64); } }
 """,
     "bounded": """
 kernel void k(global volatile int *c, global float *a, int n) {
@@ -134,11 +113,6 @@ kernel void k(local int *c, global float *a, int n) {
 kernel void k(global int *c, global const int *w, global float *a, int n) {
   int i; do { i = atomic_inc(c + w[get_global_id(0)]); if (i < n) a[i] *= 2; }
     while (i < n); }
-""",
-    "macro_braces": """
-#define PUT(x) do { int p = atomic_inc(c); if (p >= cap) break; o[p] = x; } while (0)
-kernel void k(global int *c, global int *o, int n, int cap) {
-  for (int i = 0; i < n; i++) PUT(i); }
 """,
     "marks": """
 kernel void k(global int *v, global int *s, int n) {
@@ -201,9 +175,7 @@ kernel void k(volatile global int *f, global int *a, int n) { int v, i = get_glo
 """
 _WAITING = (
     "while (f[0] == 0);",
-    "while (!f[i]) { }",
     "while (!is_set(f));",
-    "do { v = *f; } while (v != n);",
     "for (;;) { if (f[0]) break; }",
     "while (atomic_xchg(f, 1)); a[i] = 0; atomic_xchg(f, 0);",
     "while (atomic_cmpxchg(f, 0, 1) != 0);",
@@ -216,7 +188,6 @@ _GOING_ON = (
     "while (i != 0) i = a[i];",
     "for (v = 0; v < n; v++) a[v] = f[v];",
     "do { v = *f; } while (atomic_cmpxchg(f, v, v + 1) != v);",
-    "while (a[i] < 3) a[i]++;",
     "int t = 0; for (;;) { if (f[0] || t++ > 99) break; }",
     "while (n > 1) { n = n % 2 ? 3 * n + 1 : n / 2; v = f[n]; }",
     "int x = i; while (x) { v = f[x]; int y = x - 1; x = y; }",

@@ -117,16 +117,9 @@ class Forms:
         return any(
             one.opcode == "icmp" and one.detail in _ORDERS
             and any(not value.startswith("%") for _, value in one.operands)
-            and any(self._known.get(value, _CONSTANT).way is _Way.CUT
-                    or self._is_cut_id(value) for _, value in one.operands)
+            and any(self._known.get(value, _CONSTANT).way is _Way.CUT for _, value in one.operands)
             for block in self._code.flow.blocks.values() for one in block
         )  # fmt: skip
-
-    def _is_cut_id(self, value: str) -> bool:
-        instruction = self._code.evaluator.instructions.get(value)
-        if instruction is None or instruction.opcode != "trunc":
-            return False
-        return self._of(instruction.operands[0]).way is _Way.WHOLE
 
     def _find(self, one: Instruction) -> Form:
         if one.opcode == "call":
