@@ -7,8 +7,8 @@ from typing import Final, TypeAlias
 from kernelcast.features.ir.module import Function, Instruction
 
 Term: TypeAlias = dict[str, frozenset[int]]
-"""Edges of which one is taken, by the block that they leave: all must be met. For a loop that may be
-left to several places, the key is its header with `LEFT` before it, and the edges are places."""
+"""Edges of which one is taken, by the block that they leave: all must be met. For a loop that may
+be left to several places, the key is its header with `LEFT` before it, and edges are places."""
 
 LEFT: Final = "left "
 
