@@ -13,11 +13,10 @@ from kernelcast.balancing.settings import BalanceSettings
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress
 from kernelcast.records.balance import Activity, BalanceReport, MergeRule
-from kernelcast.records.private_files import writing
+from kernelcast.records.private_files import make_folder, writing
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
 from kernelcast.reports.numbers import format_range, format_seconds, format_share
 from kernelcast.reports.presenter import Table
-from kernelcast.reports.targets import make_folder
 
 _SIGNS: Final = {
     Activity.PREPARE: (".", "prepares"), Activity.SAMPLE: ("s", "samples (done work)"),

@@ -22,6 +22,7 @@ from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceDescription, Trait
 from kernelcast.records.errors import InputError, KernelcastError, NoDeviceError
 from kernelcast.records.machine import MachineDescription
+from kernelcast.records.private_files import check_target
 from kernelcast.reports.drawing import require_matplotlib
 from kernelcast.reports.machine import (
     compare_machines,
@@ -34,7 +35,6 @@ from kernelcast.reports.machine import (
 )
 from kernelcast.reports.numbers import format_duration, format_seconds
 from kernelcast.reports.presenter import Part, Section, Table
-from kernelcast.reports.targets import check_target
 
 
 @option.command(

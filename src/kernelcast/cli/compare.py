@@ -78,10 +78,9 @@ def compare(
         present(content, Table(columns=dict.fromkeys(("what", *methods), "text"), rows=rows))
         return ExitStatus.ANSWERED
     from kernelcast.models.validation.comparison import Bootstrap
-    from kernelcast.records.private_files import writing
+    from kernelcast.records.private_files import make_folder, writing
     from kernelcast.reports.comparison import present_comparison
     from kernelcast.reports.drawing import require_matplotlib
-    from kernelcast.reports.targets import make_folder
     from kernelcast.training.comparing import ComparisonPlan, check_methods, compare_table
     from kernelcast.training.reading import choose_sources
     from kernelcast.training.table import load_training_table

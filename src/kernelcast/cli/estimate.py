@@ -15,10 +15,10 @@ from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import PieceFacts
+from kernelcast.records.private_files import check_target
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
 from kernelcast.reports.numbers import format_duration, format_range, format_seconds, format_share
 from kernelcast.reports.presenter import Table, Value
-from kernelcast.reports.targets import check_target
 
 
 @option.command(

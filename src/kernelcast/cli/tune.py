@@ -11,10 +11,9 @@ from kernelcast.cli.collecting import Collected
 from kernelcast.cli.terminal import ExitStatus, present, progress_bar, show
 from kernelcast.launches.devices import choose_devices
 from kernelcast.records.errors import InputError, KernelcastError
-from kernelcast.records.private_files import writing
+from kernelcast.records.private_files import check_target, writing
 from kernelcast.reports.numbers import format_seconds
 from kernelcast.reports.presenter import Table, Unit
-from kernelcast.reports.targets import check_target
 from kernelcast.tuning.api import TuneProgress, tune_on_device
 from kernelcast.tuning.ranking import several_processes
 from kernelcast.tuning.report import (

@@ -83,10 +83,9 @@ def validate(
     # scikit-learn takes longer to import than all other commands do.
     from kernelcast.models.validation.report import report_to_json
     from kernelcast.records.plain import CONVERTER
-    from kernelcast.records.private_files import writing
+    from kernelcast.records.private_files import make_folder, writing
     from kernelcast.reports.drawing import require_matplotlib
     from kernelcast.reports.presenter import save_page
-    from kernelcast.reports.targets import make_folder
     from kernelcast.reports.validation import present_validation
     from kernelcast.training.reading import read_observations
     from kernelcast.training.runs import record_run

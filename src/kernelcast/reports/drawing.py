@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 from kernelcast.records.errors import InputError
-from kernelcast.records.private_files import writing
+from kernelcast.records.private_files import check_target, writing
 from kernelcast.reports.charts import (
     LONGEST_NAME,
     Axis,
@@ -33,7 +33,6 @@ from kernelcast.reports.numbers import (
     format_share,
     typeset,
 )
-from kernelcast.reports.targets import check_target
 
 if TYPE_CHECKING:  # matplotlib is optional, and slow to load
     from matplotlib.axes import Axes

@@ -139,10 +139,20 @@ def describe_machine(machine: MachineDescription, *, has_figures: bool = True) -
         ],
         note="Bandwidth of all compute units together; the latency is that of a dependent load.",
     )  # fmt: skip
+    spaces = [memory for memory in machine.memories if len(memory.load_bytes_per_s) > 1]
+    columns: dict[str, Unit] = {f"{space.space} memory": "number" for space in spaces}
+    key = "load_bytes_per_s"
+    bandwidths = Table(
+        columns={"element": "text", **columns},
+        rows=[
+            (f"{size} B", *(_show(key, space.load_bytes_per_s.get(size)) for space in spaces))
+            for size in sorted({size for space in spaces for size in space.load_bytes_per_s})
+        ],
+    )
     first = [
         Section(title="Computations", parts=[computations]),
         Section(title="Memories", parts=[memories]),
-        _list_bandwidths(machine),
+        Section(title="Load bandwidth by element size", parts=[bandwidths]),
         _list_caches(machine),
     ]
     last = [
@@ -199,19 +209,6 @@ def _list_traits(title: str, rows: Iterable[tuple[str, str, Trait[Any] | None]])
 
 def _find_best(traits: Iterable[Trait[float]]) -> Trait[float] | None:
     return max(traits, key=lambda one: one.value, default=None)
-
-
-def _list_bandwidths(machine: MachineDescription) -> Section:
-    spaces = [memory for memory in machine.memories if len(memory.load_bytes_per_s) > 1]
-    sizes = sorted({size for space in spaces for size in space.load_bytes_per_s})
-    columns: dict[str, Unit] = {f"{space.space} memory": "number" for space in spaces}
-    key = "load_bytes_per_s"
-    rows = [
-        (f"{size} B", *(_show(key, space.load_bytes_per_s.get(size)) for space in spaces))
-        for size in sizes
-    ]
-    table = Table(columns={"element": "text", **columns}, rows=rows)
-    return Section(title="Load bandwidth by element size", parts=[table])
 
 
 def _list_caches(machine: MachineDescription) -> Section:
@@ -280,48 +277,45 @@ def _plan(kind: str, curves: Sequence[Curve], machine: MachineDescription) -> Fi
         parts = curve.name.split("/")
         panel = parts[1] if is_panelled and len(parts) > 1 else ""
         panels.setdefault(panel or f"{curve.x_name}, {curve.y_name}", []).append(curve)
-    walked = machine if kind == "walk" else None
+    charts = []
+    for panel, own in panels.items():
+        series = [
+            Series(
+                name=_tell_apart(curve, own), kind="line",
+                points=[
+                    Point(x=x, y=y, low=low, high=high)
+                    for x, y, low, high in zip(
+                        curve.x, curve.y, curve.low or [None] * len(curve.x),
+                        curve.high or [None] * len(curve.x), strict=True,
+                    )
+                ],
+            )
+            for curve in own
+        ]  # fmt: skip
+        if kind == "walk":
+            series += _list_levels(machine, own[0])
+        charts.append(Chart(
+            x=_make_axis(own[0].x_name, [value for one in own for value in one.x]),
+            y=_make_axis(own[0].y_name, [value for one in own for value in one.y]),
+            series=tuple(series), title=panel.replace("_", " ") if is_panelled else "",
+        ))  # fmt: skip
     return Figure(
-        name=re.sub(r"[ _]", "-", kind), title=title, caption=caption,
-        charts=tuple(
-            _chart(own, panel.replace("_", " ") if is_panelled else "", walked)
-            for panel, own in panels.items()
-        ),
+        name=re.sub(r"[ _]", "-", kind), title=title, caption=caption, charts=tuple(charts),
         heights=(4.2,) if len(panels) == 1 else (2.7,),
     )  # fmt: skip
 
 
-def _chart(curves: Sequence[Curve], title: str, walked: MachineDescription | None) -> Chart:
-    """Chart curves that share axes."""
-    lines = []
-    for curve in curves:
-        low, high = (ends or (None,) * len(curve.x) for ends in (curve.low, curve.high))
-        points = [
-            Point(x=x, y=y, low=least, high=most)
-            for x, y, least, most in zip(curve.x, curve.y, low, high, strict=True)
-        ]
-        # Name a curve by what tells it from its neighbours.
-        names = [one.name.split("/") for one in curves]
-        mine = curve.name.split("/")
-        telling = [
-            part
-            for place, part in enumerate(mine)
-            if len({name[place] if place < len(name) else "" for name in names}) > 1
-        ]
-        text = " ".join(telling) or mine[-1]
-        lines.append(
-            Series(
-                name=re.sub(r"\bilp(\d+)\b", r"ILP \1", text).replace("_", " "),
-                kind="line",
-                points=points,
-            )
-        )
-    levels = () if walked is None else _list_levels(walked, curves[0])
-    return Chart(
-        x=_make_axis(curves[0].x_name, [value for one in curves for value in one.x]),
-        y=_make_axis(curves[0].y_name, [value for one in curves for value in one.y]),
-        series=(*lines, *levels), title=title,
-    )  # fmt: skip
+def _tell_apart(curve: Curve, curves: Sequence[Curve]) -> str:
+    """Name a curve by what tells it from its neighbours."""
+    names = [one.name.split("/") for one in curves]
+    mine = curve.name.split("/")
+    telling = [
+        part
+        for place, part in enumerate(mine)
+        if len({name[place] if place < len(name) else "" for name in names}) > 1
+    ]
+    text = " ".join(telling) or mine[-1]
+    return re.sub(r"\bilp(\d+)\b", r"ILP \1", text).replace("_", " ")
 
 
 def _list_levels(machine: MachineDescription, walk: Curve) -> Iterator[Series]:
@@ -460,9 +454,18 @@ class NumberPair:
 def compare_machines(first: MachineDescription, second: MachineDescription) -> list[NumberPair]:
     """Pair the numbers of two descriptions, in the order of the files."""
     ours, theirs = list_numbers(first), list_numbers(second)
+    # What belongs together stands next to each other though only one description has it.
+    keys = {
+        name: (name.partition(".")[0] if "." in name else "", name.rpartition(".")[0], name)
+        for name in (*ours, *theirs)
+    }
+    places: dict[tuple[int, str], int] = {}
+    for place, own in enumerate(keys.values()):
+        for level in enumerate(own):
+            places.setdefault(level, place)
+    ordered = sorted(keys, key=lambda name: [places[level] for level in enumerate(keys[name])])
     return [
-        NumberPair(name=name, first=ours.get(name), second=theirs.get(name))
-        for name in _sections(dict.fromkeys((*ours, *theirs)))
+        NumberPair(name=name, first=ours.get(name), second=theirs.get(name)) for name in ordered
     ]
 
 
@@ -494,23 +497,6 @@ def _children(value: object) -> Iterable[tuple[object, object]]:
     if isinstance(value, MachineDescription | InstructionFacts | CacheFacts | MemoryFacts):
         return ((one.name, getattr(value, one.name)) for one in fields(value))
     return ()
-
-
-def _sections(names: Mapping[str, None]) -> list[str]:
-    """Keep what belongs together next to each other though only one description has it."""
-    order = {name: place for place, name in enumerate(names)}
-    groups: dict[str, int] = {}
-    for name, place in order.items():
-        groups.setdefault(name.rpartition(".")[0], place)
-    tops: dict[str, int] = {}
-    for name, place in order.items():
-        tops.setdefault(name.partition(".")[0] if "." in name else "", place)
-
-    def place_of(name: str) -> tuple[int, int, int]:
-        top = name.partition(".")[0] if "." in name else ""
-        return tops[top], groups[name.rpartition(".")[0]], order[name]
-
-    return sorted(names, key=place_of)
 
 
 def _bounds(trait: Trait[Any]) -> tuple[float, float]:
