@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli import app
+from kernelcast.predictor.confinement import SandboxMode
 from kernelcast.service import ServiceSettings, process
 from kernelcast.service.settings import load_settings
 
@@ -33,7 +34,8 @@ def test_options_become_settings(folder: Path, served: list[ServiceSettings]) ->
     """And survive the way to other processes."""
     database = str(folder / "x.sqlite")
     result = _run("--host", "0.0.0.0", "--port", "1", "--workers", "2", "--allow-run", "--no-jobs",
-                  "--queue", "3", "--timeout", "9", "--database", database)  # fmt: skip
+                  "--queue", "3", "--timeout", "9", "--sandbox", "off",
+                  "--database", database)  # fmt: skip
     assert result.exit_code == 0
     assert "no tokens yet" in result.stderr
     (settings,) = served
@@ -42,6 +44,7 @@ def test_options_become_settings(folder: Path, served: list[ServiceSettings]) ->
     assert not settings.runs_jobs
     assert settings.needs_tokens
     assert (settings.limits.queue, settings.limits.sample_seconds) == (3, 9.0)
+    assert settings.sandbox is SandboxMode.OFF
     assert load_settings(settings.dump()) == settings
 
 

@@ -1,14 +1,13 @@
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kernelcast.launches.machines import machine_path
-from kernelcast.predictor.confinement import Protection, SandboxMode
+from kernelcast.predictor.confinement import Protection
 from kernelcast.service import settings as settings_module
 from kernelcast.service.service import Service
-from kernelcast.service.settings import ServiceSettings, load_settings
+from kernelcast.service.settings import ServiceSettings
 from kernelcast.service.telemetry import Metrics
 from kernelcast.workers import Confinement, Task, run_isolated
 
@@ -64,9 +63,3 @@ def test_samplings_of_a_service_are_confined(
         assert service.protection.name == "bubblewrap"
     finally:
         service.state.close()
-
-
-def test_the_mode_survives_the_way_to_other_processes() -> None:
-    """Every process of a service has the same mode."""
-    settings = replace(ServiceSettings(), sandbox=SandboxMode.REQUIRED)
-    assert load_settings(settings.dump()) == settings
