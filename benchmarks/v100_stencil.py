@@ -222,8 +222,6 @@ def summarise(volumes: Mapping[str, Any], times: Mapping[str, Any], ranking: Any
     columns += [f"kernelcast, measured volumes, {one}" for one in HALVES]
     old = times["paper-2022, modelled volumes, all"]
     sets = {name: one for name, one in ranking.items() if isinstance(one, dict)}
-    speed = read_json(RESULTS / "gpu_model_speed/speed.json")
-    sweep = speed["sweep"]
     return [
         "# GPU model: 3D 25-point stencil, double precision, 640x512x512", "",
         *__doc__.split("\n\n")[1].splitlines(), "",
@@ -254,16 +252,7 @@ def summarise(volumes: Mapping[str, Any], times: Mapping[str, Any], ranking: Any
              *(f"rank {one[title]['rank']} of {one['configurations']}, "
                f"{one[title]['share_of_first']:.1%} of the first" for title in CLAIMED)]
             for name, one in sets.items()
-        ]), "",
-        "## Speed: CPU ms per configuration, by grid side", "",
-        *make_table(["stencil", "local size", *speed["sides"], "asked"], [
-            [row["stencil"], "x".join(map(str, row["local_size"])),
-             *(f"{row['cpu_ms_by_side'][str(side)]:.1f}" for side in speed["sides"]),
-             f"{row['goal_ms']:.0f}"]
-            for row in speed["rows"]
-        ]), "",
-        f"A sweep of {sweep['local_sizes']} local sizes takes {sweep['cpu_s']:.2f} s of CPU time "
-        f"(asked: {sweep['goal_s']:.2g} s). The machine was shared with other work meanwhile.",
+        ]),
     ]  # fmt: skip
 
 

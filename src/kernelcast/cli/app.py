@@ -67,22 +67,16 @@ class _Commands(_LazyGroup):
         except Exception as error:  # whatever it is: no traceback unless asked for
             if wants_traceback(ctx):
                 raise
-            ctx.exit(_report_failure(error))
-
-
-def _report_failure(error: Exception) -> ExitStatus:
-    """Say what broke, in one line; nothing where Ctrl-C broke it."""
-    if _follows_interrupt(error):
-        return ExitStatus.INTERRUPTED
-    missing = explain_missing(error) if isinstance(error, ImportError) else None
-    if missing is not None:
-        complain(str(missing))
-        return status_of(missing)
-    if isinstance(error, OSError):  # a full disk under standard output, for instance
-        complain(str(error))
-    else:
-        complain(f"internal error, please report it: {error!r} (--debug shows where)")
-    return ExitStatus.FAILED
+            if _follows_interrupt(error):
+                ctx.exit(ExitStatus.INTERRUPTED)
+            missing = explain_missing(error) if isinstance(error, ImportError) else None
+            if missing is not None:
+                complain(str(missing))
+                ctx.exit(status_of(missing))
+            known = isinstance(error, OSError)  # a full disk under standard output, for instance
+            unknown = f"internal error, please report it: {error!r} (--debug shows where)"
+            complain(str(error) if known else unknown)
+            ctx.exit(ExitStatus.FAILED)
 
 
 def _follows_interrupt(error: BaseException) -> bool:

@@ -3,7 +3,6 @@
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress
 from kernelcast.launches.devices import examine_devices
-from kernelcast.records.device import DeviceReport
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.records.plain import to_plain
 from kernelcast.reports.presenter import Table
@@ -36,24 +35,18 @@ def devices() -> ExitStatus:
         }
         for one in reports
     ]
-    present(content, _list_devices(reports))
-    is_broken = all(one.broken_reason is not None for one in reports)
-    return ExitStatus.FAILED if is_broken else ExitStatus.ANSWERED
-
-
-def _list_devices(reports: list[DeviceReport]) -> Table:
     rows = []
-    for report in reports:
-        device = report.description
+    for one in reports:
+        device = one.description
         rows.append((
             device.id, f"{device.name}\n{device.platform}\n{device.driver}",
             str(device.compute_units), device.local_memory_bytes,
             "yes" if device.has_fp64 else "no",
             "\n".join(name.removeprefix("cl_") for name in device.extensions) or "-",
-            "-" if report.timer is None else "agrees" if report.timer.agrees else "disagrees",
-            "ok" if report.broken_reason is None else f"broken: {report.broken_reason}",
+            "-" if one.timer is None else "agrees" if one.timer.agrees else "disagrees",
+            "ok" if one.broken_reason is None else f"broken: {one.broken_reason}",
         ))  # fmt: skip
-    return Table(
+    table = Table(
         columns={
             "id": "text", "name, platform, driver": "text", "compute\nunits": "number",
             "local\nmemory": "B", "fp64": "text", "extensions": "text", "timer": "text",
@@ -65,3 +58,6 @@ def _list_devices(reports: list[DeviceReport]) -> Table:
             ("status", "extensions"),
         ),
     )  # fmt: skip
+    present(content, table)
+    is_broken = all(one.broken_reason is not None for one in reports)
+    return ExitStatus.FAILED if is_broken else ExitStatus.ANSWERED

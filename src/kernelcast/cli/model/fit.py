@@ -5,12 +5,10 @@ from pathlib import Path
 
 import click
 
-from kernelcast.analytic.gpu.hit_rates import HitRateFit
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import save_plot, show
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.measurements import (
-    HitRatePoint,
     derive_points,
     fit_all,
     make_hit_rates,
@@ -20,7 +18,7 @@ from kernelcast.launches.modelling.measurements import (
 from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.records.arithmetic import Number
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
-from kernelcast.reports.presenter import Table
+from kernelcast.reports.presenter import Table, Value
 
 
 @option.command(
@@ -61,7 +59,26 @@ def fit(
     provenance = f"fitted to {len(points)} points from {measurements.name}{of}{on}"
     rates = make_hit_rates(out_file.stem, provenance, fits)
     write_hit_rates(out_file, rates, fits)
-    show(_list_fits(fits, points), f"written to {out_file}")
+    rows: list[Sequence[Value]] = []
+    for name in dict.fromkeys((*fits, *sorted(point.function for point in points))):
+        if name in fits:
+            one = fits[name]
+            numbers = [
+                f"{value:.3g} +- {error:.2g}"
+                for value, error in (
+                    (one.rate.a, one.a_error), (one.rate.b, one.b_error), (one.rate.c, one.c_error)
+                )
+            ]  # fmt: skip
+            rows.append((name, one.points, *numbers, f"{one.rate.deviation:.3f}"))
+        else:
+            count = sum(point.function == name for point in points)
+            rows.append((name, count, "not fitted", "", "", ""))
+    table = Table(
+        columns={"hit rate": "text", "points": "whole", "a": "number", "b": "number",
+                 "c": "number", "deviation": "number"},
+        rows=rows,
+    )  # fmt: skip
+    show(table, f"written to {out_file}")
     # Chart measured hit rates and the curves fitted to them (the paper's Fig. 12, 16 and 18).
     charts = []
     for name, one in fits.items():
@@ -77,24 +94,3 @@ def fit(
             ),
         ))  # fmt: skip
     save_plot(Figure(charts=tuple(charts)))
-
-
-def _list_fits(fits: Mapping[str, HitRateFit], points: Sequence[HitRatePoint]) -> Table:
-    def write(value: float, error: float) -> str:
-        return f"{value:.3g} +- {error:.2g}"
-
-    rows = [
-        (
-            name, one.points, write(one.rate.a, one.a_error), write(one.rate.b, one.b_error),
-            write(one.rate.c, one.c_error), f"{one.rate.deviation:.3f}",
-        )
-        for name, one in fits.items()
-    ]  # fmt: skip
-    for name in sorted({point.function for point in points} - set(fits)):
-        count = sum(point.function == name for point in points)
-        rows.append((name, count, "not fitted", "", "", ""))
-    return Table(
-        columns={"hit rate": "text", "points": "whole", "a": "number", "b": "number",
-                 "c": "number", "deviation": "number"},
-        rows=rows,
-    )  # fmt: skip

@@ -497,7 +497,22 @@ def _chart_limiters(title: str, labels: Sequence[str], answers: Sequence[Configu
 
 def _chart_volumes(labels: Sequence[str], answers: Sequence[Configuration]) -> Chart:
     """Chart what the loads are made of, per update (the paper's Fig. 15, 19 and 22)."""
-    parts = [_list_parts(answer) for answer in answers]
+    parts = []  # what the loads of each configuration are made of, in bytes per update
+    for answer in answers:
+        l1, wave = answer.volumes.l1, answer.volumes.wave
+        of_group = answer.volumes.work_groups / answer.updates
+        of_wave = wave.waves / answer.updates
+        missed = sum(overlap.shared_bytes * (1 - overlap.hit_rate) for overlap in wave.overlaps)
+        again = missed + wave.capacity_load_bytes + wave.partial_store_bytes
+        parts.append({
+            ("L2 to L1", "compulsory"): l1.compulsory_bytes * of_group,
+            ("L2 to L1", "capacity misses"): l1.capacity_bytes * of_group,
+            ("DRAM to L2", "for the first time"): max(0.0, wave.loaded_bytes - again) * of_wave,
+            ("DRAM to L2", "lost since earlier waves"): missed * of_wave,
+            ("DRAM to L2", "capacity misses"): wave.capacity_load_bytes * of_wave,
+            ("DRAM to L2", "partial stores"): wave.partial_store_bytes * of_wave,
+            ("DRAM to L2", "reused, not loaded"): wave.reused_bytes * of_wave,
+        })  # fmt: skip
     series = []
     for boundary, name in dict.fromkeys(key for part in parts for key in part):
         volumes = [part.get((boundary, name), 0.0) for part in parts]
@@ -512,24 +527,6 @@ def _chart_volumes(labels: Sequence[str], answers: Sequence[Configuration]) -> C
         title="Loads", x=Axis(title="", names=tuple(names)), y=Axis(title="loads (B/update)"),
         series=tuple(series),
     )  # fmt: skip
-
-
-def _list_parts(answer: Configuration) -> dict[tuple[str, str], float]:
-    """List what the loads of one configuration are made of, in bytes per update."""
-    l1, wave = answer.volumes.l1, answer.volumes.wave
-    of_group = answer.volumes.work_groups / answer.updates
-    of_wave = wave.waves / answer.updates
-    missed = sum(overlap.shared_bytes * (1 - overlap.hit_rate) for overlap in wave.overlaps)
-    again = missed + wave.capacity_load_bytes + wave.partial_store_bytes
-    return {
-        ("L2 to L1", "compulsory"): l1.compulsory_bytes * of_group,
-        ("L2 to L1", "capacity misses"): l1.capacity_bytes * of_group,
-        ("DRAM to L2", "for the first time"): max(0.0, wave.loaded_bytes - again) * of_wave,
-        ("DRAM to L2", "lost since earlier waves"): missed * of_wave,
-        ("DRAM to L2", "capacity misses"): wave.capacity_load_bytes * of_wave,
-        ("DRAM to L2", "partial stores"): wave.partial_store_bytes * of_wave,
-        ("DRAM to L2", "reused, not loaded"): wave.reused_bytes * of_wave,
-    }
 
 
 def _read_sizes(text: str, name: str) -> tuple[int, ...]:
