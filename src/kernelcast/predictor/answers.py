@@ -244,8 +244,7 @@ class Answers:
         return verdict.flags
 
     def _stamp(self, identity: LaunchIdentity) -> tuple[int, int]:
-        kernel = self.memory.find_kernel(identity.kernel.digest, identity.device)
-        return self.trained_models.generation, kernel.version
+        return self.trained_models.generation, self.memory.kernel_of(identity).version
 
     def _find(self, request: LaunchRequest) -> KnownLaunch:
         identity = request.identify()
@@ -408,7 +407,7 @@ class Answers:
         if learned.log_factor is not None:
             fused = replace(fused, log_seconds=fused.log_seconds + learned.log_factor)
             learned_s = fused.seconds
-        kernel = self.memory.find_kernel(identity.kernel.digest, identity.device)
+        kernel = self.memory.kernel_of(identity)
         if outcome.depends_on_contents is not None:
             kernel.depends_on_contents = outcome.depends_on_contents
         if outcome.moments:
@@ -469,8 +468,7 @@ class Answers:
         task = replace(request.ask_model(), wants_values=asks_static)
         outcome = request.executor.model(task, timeout_s=policy.timeout_s, report=request.report)
         if outcome.depends_on_contents is not None:
-            kernel = self.memory.find_kernel(identity.kernel.digest, identity.device)
-            kernel.depends_on_contents = outcome.depends_on_contents
+            self.memory.kernel_of(identity).depends_on_contents = outcome.depends_on_contents
         is_wanted = policy.uses(Tier.ANALYTIC)
         found = outcome.analytic if is_wanted else None
         basis = self._describe(request, identity, found, outcome.notes)

@@ -24,7 +24,6 @@ from kernelcast.models.evidence.model import (
 from kernelcast.models.evidence.sizes import measure_work
 from kernelcast.predictor.answering.composing import NOTHING, Basis, Remembered
 from kernelcast.predictor.answering.kernel_sizes import (
-    KnownKernel,
     Work,
     count_items,
     name_size,
@@ -103,7 +102,7 @@ class EvidenceMaker:
     ) -> list[Piece]:
         """Make pieces of samples, less what the sampler got wrong of the kernel's other sizes."""
         model = self.trained_models.find_evidence(device).model
-        past = self._find_kernel(identity).judge_past(name_size(identity), model)
+        past = self.memory.kernel_of(identity).judge_past(name_size(identity), model)
         told = fmean([one.log_seconds for one in moments]) if moments else None
         fresh_s = time.time() - 10.0  # an answer takes its own samples meanwhile
         return [
@@ -142,7 +141,7 @@ class EvidenceMaker:
     ) -> tuple[Piece, ...]:
         if basis.work is None or not policy.uses(Tier.SIZES):
             return ()
-        piece = self._find_kernel(identity).ask(
+        piece = self.memory.kernel_of(identity).ask(
             name_size(identity),
             basis.work,
             basis.evidence.model,
@@ -157,7 +156,7 @@ class EvidenceMaker:
 
     def has_sizes(self, identity: LaunchIdentity, policy: Policy) -> bool:
         """Tell whether another size of the kernel was observed, and contents do not matter."""
-        kernel = self._find_kernel(identity)
+        kernel = self.memory.kernel_of(identity)
         return (
             identity.ndrange is not None
             and identity.ndrange.local_size is not None
@@ -207,7 +206,7 @@ class EvidenceMaker:
         return choose_moments(pieces, model, settings, overhead_s)
 
     def _find_overhead(self, identity: LaunchIdentity, usual_s: float) -> float:
-        known_s = self._find_kernel(identity).overhead_s
+        known_s = self.memory.kernel_of(identity).overhead_s
         return usual_s if known_s is None else known_s
 
     def choose_moments(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> int:
@@ -219,7 +218,7 @@ class EvidenceMaker:
         if not pieces:
             return most
         # Of fewer observed sizes, none tells which is wrong: the launch is sampled.
-        observed = self._find_kernel(identity).count_observed(name_size(identity))
+        observed = self.memory.kernel_of(identity).count_observed(name_size(identity))
         is_strong = self.has_sizes(identity, policy) and observed >= 3
         model = basis.evidence.model
         overhead_s = self._find_overhead(identity, USUAL_OVERHEAD_S)
@@ -230,10 +229,7 @@ class EvidenceMaker:
         ndrange = identity.ndrange
         if ndrange is not None and ndrange.local_size is not None:
             work = work or count_items(ndrange, identity.parameters.get(INSTRUCTIONS))
-            self._find_kernel(identity).observe(name_size(identity), work, history)
-
-    def _find_kernel(self, identity: LaunchIdentity) -> KnownKernel:
-        return self.memory.find_kernel(identity.kernel.digest, identity.device)
+            self.memory.kernel_of(identity).observe(name_size(identity), work, history)
 
 
 def measure_launch(

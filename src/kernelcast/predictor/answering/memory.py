@@ -175,6 +175,9 @@ class Memory:
                 kernel = self._kernels[key] = KnownKernel(partial(self._read_sizes, *key))
             return kernel
 
+    def kernel_of(self, identity: LaunchIdentity) -> KnownKernel:
+        return self.find_kernel(identity.kernel.digest, identity.device)
+
     def forget_device(self, device_id: str) -> None:
         """Forget the launches of a device: its driver is another now."""
         with self._met:

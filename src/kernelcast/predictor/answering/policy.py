@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -93,20 +93,20 @@ class TimeLimit:
     def explain(self) -> str:
         return f"{self.within_s:g} s were over at the stage: {self._stage}"
 
-    @contextmanager
-    def hold(self, lock: Lock, stage: str) -> Iterator[None]:
-        """Hold a lock, for which no one waits longer than for the answer."""
-        wait_s = 0.0
-        while not lock.acquire(timeout=wait_s):
-            self.note(stage)
-            wait_s = _LOOK_S if self.goes_on else min(_LOOK_S, self.left_s)
-        try:
-            self.note("beginning to sample")
+
+@contextmanager
+def hold(lock: Lock, limit: TimeLimit | None, stage: str) -> Iterator[None]:
+    """Hold a lock, for which no one waits longer than for the answer."""
+    if limit is None:
+        with lock:
             yield
-        finally:
-            lock.release()
-
-
-def hold(lock: Lock, limit: TimeLimit | None, stage: str) -> AbstractContextManager[object]:
-    """Hold a lock as `TimeLimit.hold` does; without a limit, wait for it."""
-    return lock if limit is None else limit.hold(lock, stage)
+        return
+    wait_s = 0.0
+    while not lock.acquire(timeout=wait_s):
+        limit.note(stage)
+        wait_s = _LOOK_S if limit.goes_on else min(_LOOK_S, limit.left_s)
+    try:
+        limit.note("beginning to sample")
+        yield
+    finally:
+        lock.release()
