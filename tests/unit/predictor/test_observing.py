@@ -22,24 +22,6 @@ raise KeyboardInterrupt
 """
 
 
-def test_threads_lose_nothing(tmp_path: Path) -> None:
-    """What eight threads hand over at once is all there."""
-    with open_store(tmp_path / "rows.sqlite") as store:
-        writer = ObservationWriter(lambda: store)
-
-        def add(begin: int) -> None:
-            for number in range(begin, begin + 250):
-                writer.add(make_observation(number))
-
-        threads = [threading.Thread(target=add, args=(250 * one,)) for one in range(8)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
-        writer.close()
-        assert store.count() == 2000
-
-
 def test_ctrl_c_loses_nothing(tmp_path: Path) -> None:
     """A program that ends by an interrupt has written all that it has handed over."""
     path = tmp_path / "rows.sqlite"

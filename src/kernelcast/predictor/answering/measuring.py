@@ -383,16 +383,6 @@ def put_analytic(estimate: Estimate, found: AnalyticEstimate | None) -> Estimate
     )
 
 
-def add_analytic(estimate: Estimate, problem: Problem) -> Estimate:
-    """Ask the analytic model from the source alone; that it has no answer costs a warning."""
-    try:
-        found = model_own_launch(problem, estimate.ndrange, estimate.device_id)
-    except KernelcastError as error:
-        warning = f"no analytic estimate: {error}"
-        return replace(estimate, warnings=(*estimate.warnings, warning))
-    return put_analytic(estimate, found)
-
-
 def _find_facts(
     session: DeviceSession, launch: OpenCLLaunch, problem: Problem
 ) -> LaunchFacts | str:
@@ -413,10 +403,17 @@ def _add_facts(
     problem: Problem,
     found: LaunchFacts | str | None,
 ) -> EstimateOutcome:
+    estimate = outcome.estimate
     if not isinstance(found, LaunchFacts):
-        estimate = add_analytic(outcome.estimate, problem)
+        # The analytic model by the source alone; that it has no answer costs a warning.
+        try:
+            analytic = model_own_launch(problem, estimate.ndrange, estimate.device_id)
+            estimate = put_analytic(estimate, analytic)
+        except KernelcastError as error:
+            warnings = (*estimate.warnings, f"no analytic estimate: {error}")
+            estimate = replace(estimate, warnings=warnings)
         return replace(outcome, estimate=estimate, row_failure=found or "")
-    estimate = put_analytic(outcome.estimate, found.analytic)
+    estimate = put_analytic(estimate, found.analytic)
     outcome = replace(
         outcome, estimate=estimate, facts=found, moments=read_moments(sampled.runs, found)
     )
