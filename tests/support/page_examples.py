@@ -12,7 +12,7 @@ from kernelcast.models.validation.comparison import comparison_to_json
 from kernelcast.models.validation.report import report_to_json
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service_state import AnswerRecord, ServiceState, make_id
-from kernelcast.training.comparing import ComparisonPlan, compare_table
+from kernelcast.training.comparing import compare_table
 from kernelcast.training.settings import ALL_ROWS, ValidationSettings
 from kernelcast.training.training import validate_models
 from support.observations import make_observation
@@ -71,10 +71,10 @@ def make_validation() -> Plain:
 @cache
 def make_comparison() -> Plain:
     """Make the result of a comparison, with explanations of the worst kernels."""
-    plan = ComparisonPlan(rows=ALL_ROWS, jobs=1)
+    settings = ValidationSettings(rows=ALL_ROWS, jobs=1)
     table = make_rows(kernels=_KERNELS, sizes=_SIZES)
     found: Plain = json.loads(
-        comparison_to_json(compare_table(table, ("linear", "ridge"), plan).pair)  # type: ignore[arg-type]  # it is there
+        comparison_to_json(compare_table(table, ("linear", "ridge"), settings).pair)  # type: ignore[arg-type]  # it is there
     )
     return found
 

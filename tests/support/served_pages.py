@@ -12,7 +12,7 @@ from typing import Final
 
 import httpx
 
-from kernelcast.collection.data_rows import ImportRequest, import_file
+from kernelcast.collection.data_rows import import_file
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.service import ServiceSettings, create_app
@@ -90,7 +90,7 @@ def _add_measured(database: str, devices: Sequence[str]) -> None:
     shipped = Path(str(files("kernelcast"))) / "training_data" / "measured"
     with open_data_store(database) as store:
         for one in devices:
-            import_file(store, ImportRequest(path=shipped / f"{one}.parquet"))
+            import_file(store, shipped / f"{one}.parquet")
 
 
 @contextmanager

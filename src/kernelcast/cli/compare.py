@@ -81,7 +81,7 @@ def compare(
     from kernelcast.records.private_files import make_folder, writing
     from kernelcast.reports.comparison import present_comparison
     from kernelcast.reports.drawing import require_matplotlib
-    from kernelcast.training.comparing import ComparisonPlan, check_methods, compare_table
+    from kernelcast.training.comparing import check_methods, compare_table
     from kernelcast.training.reading import choose_sources
     from kernelcast.training.table import load_training_table
 
@@ -89,13 +89,6 @@ def compare(
     if folder is not None:
         require_matplotlib("--out")
         make_folder(folder)
-    plan = ComparisonPlan(
-        split=settings.split,
-        rows=settings.rows,
-        folds=settings.folds,
-        jobs=settings.jobs,
-        bootstrap=Bootstrap(resamples=resamples),
-    )
     table = load_training_table(
         choose_sources(sources, complain),
         devices=device_ids,
@@ -104,7 +97,11 @@ def compare(
     )
     with progress_bar() as tell:
         found = compare_table(
-            table, methods, plan, lambda stage, done, total: tell(done, total, stage)
+            table,
+            methods,
+            settings,
+            bootstrap=Bootstrap(resamples=resamples),
+            report=lambda stage, done, total: tell(done, total, stage),
         )
     present(found.to_plain(), *present_comparison(found, is_brief=True))
     if folder is not None:

@@ -13,7 +13,6 @@ from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress, show, wants_json
 from kernelcast.cli.training_options import STORE
 from kernelcast.collection.data_rows import (
-    ImportRequest,
     find_observations,
     import_file,
     merge_stores,
@@ -24,7 +23,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.reports.numbers import NOTHING
 from kernelcast.reports.presenter import Part, Table, Unit
 from kernelcast.training_data.check import FindingKind, check_store
-from kernelcast.training_data.importers.tuning import UNITS
+from kernelcast.training_data.importers.tuning import UNITS, TuningFiles
 from kernelcast.training_data.store import AddedRows, Selection
 from kernelcast.training_data.summary import (
     GROUPS,
@@ -197,11 +196,15 @@ def import_files(
         progress() as report,
     ):
         for path in files:
-            request = ImportRequest(
-                path=path, replace=replace, problem=problem, device=device, time_unit=time_unit
-            )
+            tuning = TuningFiles(results=path, problem=problem, device=device, time_unit=time_unit)
             outcomes.append(
-                import_file(store, request, report=lambda n, at=path: report(f"{at.name}: {n}"))  # type: ignore[misc]  # `at` keeps this turn's file
+                import_file(
+                    store,
+                    path,
+                    replace=replace,
+                    tuning=tuning,
+                    report=lambda n, at=path: report(f"{at.name}: {n}"),  # type: ignore[misc]  # `at` keeps this turn's file
+                )
             )
     content = [
         {"file": str(one.path), "kind": one.kind, "licence": one.licence,

@@ -95,19 +95,7 @@ class RowSkipped:
     """Why; empty if it is there already."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowMeasured:
-    observation: Observation
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowFailed:
-    """A launch that the device refused or failed at."""
-
-    failure: FailureRecord
-
-
-Message = SizesChosen | RowStarted | RowSkipped | RowMeasured | RowFailed
+Message = SizesChosen | RowStarted | RowSkipped | Observation | FailureRecord
 
 
 def make_failure(launch: LaunchIdentity, error: KernelcastError) -> FailureRecord:
@@ -209,7 +197,7 @@ def collect_rows(
                 outcome.errors[job.kernel.name] = str(error)
                 return
             # The driver died or hung at this launch; the others get a fresh process.
-            keeper.keep(RowFailed(failure=make_failure(keeper.current, error)))
+            keeper.keep(make_failure(keeper.current, error))
             continue
         outcome.kernels += 1
         return
@@ -244,13 +232,13 @@ class _Keeper:
             case RowSkipped(reason=reason):
                 outcome.skipped[job.kernel.name] = reason
                 self.current = None
-            case RowMeasured(observation=observation):
+            case Observation() as observation:
                 store.add(observation, replace=True)  # a disturbed one may be there
                 store.clear_failures(observation.launch.key)
                 outcome.measured += 1
                 outcome.disturbed += ObservationFlag.CONTAMINATED in observation.flags
                 self._finish(observation.launch.key)
-            case RowFailed(failure=failure):
+            case FailureRecord() as failure:
                 store.add_failures([failure])
                 outcome.failures.append(failure)
                 self._finish(failure.launch.key)

@@ -1,16 +1,17 @@
 """Brings observations in from files and other stores, removes and corrects them."""
 
+import dataclasses
 import getpass
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from kernelcast.records.errors import InputError
-from kernelcast.records.observation import FailureRecord, Observation, ObservationFlag
+from kernelcast.records.observation import Observation, ObservationFlag
 from kernelcast.records.observed_times import summarise_runs
 from kernelcast.records.service_state import AuditRecord
 from kernelcast.service_state import OBSERVATIONS_CHANGED, find_state
@@ -60,8 +61,8 @@ def correct_observation(store: Store, key: str, correction: Correction) -> dict[
     one = store.get(key)
     new = {flag for flag, is_set in correction.flags.items() if is_set}
     if correction.durations_s:
-        one = replace(one, runs=summarise_runs(correction.durations_s))
-    one = replace(
+        one = dataclasses.replace(one, runs=summarise_runs(correction.durations_s))
+    one = dataclasses.replace(
         one,
         flags=(one.flags - set(correction.flags)) | new,
         measured_at=correction.measured_at or one.measured_at,
@@ -112,21 +113,6 @@ _JSON = ".json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportRequest:
-    """A file to import, and what it does not say itself."""
-
-    path: Path
-    """Parquet of `kernelcast data export`, a public data set, a table of one's own (CSV or
-    Parquet), or a tuner's results (T4 JSON)."""
-    replace: bool = False
-    problem: Path | None = None
-    device: str | None = None
-    """Name of the device a tuner ran on, where its files do not say it."""
-    time_unit: str | None = None
-    """Unit of a tuner's run times, where its files do not say it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOutcome:
     """What became of a file."""
 
@@ -139,25 +125,36 @@ class ImportOutcome:
 
 
 def import_file(
-    store: Store, request: ImportRequest, *, report: Report = lambda _: None
+    store: Store,
+    path: Path,
+    *,
+    replace: bool = False,
+    tuning: TuningFiles | None = None,
+    report: Report = lambda _: None,
 ) -> ImportOutcome:
-    """Add what a file holds to a store; an error leaves the store as it was."""
-    path = request.path
+    """Add what a file holds to a store; an error leaves the store as it was.
+
+    Parquet of `kernelcast data export`, a public data set, a table of one's own (CSV or Parquet),
+    or a tuner's results (T4 JSON) with what is not in them.
+    """
     if not path.is_file():
         msg = f"{path}: there is no such file"
         raise InputError(msg)
     if path.suffix.lower() == _JSON:
-        return _import_tuning(store, request)
+        results = read_tuning(tuning or TuningFiles(results=path))
+        rows = store.add_many(results.observations, replace=replace)
+        store.add_failures(results.failures)
+        return ImportOutcome(
+            path=path, kind="t4", licence="", rows=rows, failures=len(results.failures)
+        )
     if recognise_source(path) is SourceKind.OBSERVATIONS:
         from kernelcast.training_data.parquet import import_parquet  # needs an extra
 
-        rows = import_parquet(
-            store, path, replace=request.replace, report=lambda n: report(f"{n:,} rows")
-        )
+        rows = import_parquet(store, path, replace=replace, report=lambda n: report(f"{n:,} rows"))
         return ImportOutcome(path=path, kind="observations", licence="", rows=rows)
     found = find_data_set(path)
     observations = _count(found.read(path), report)
-    rows = store.add_many(observations, replace=request.replace)
+    rows = store.add_many(observations, replace=replace)
     return ImportOutcome(path=path, kind=found.name, licence=found.licence, rows=rows)
 
 
@@ -178,21 +175,6 @@ def merge_stores(
         added.append(target.add_many(_count(one.find(), report), replace=replace))
         target.add_failures(one.failures())
     return added
-
-
-def _import_tuning(store: Store, request: ImportRequest) -> ImportOutcome:
-    found = read_tuning(TuningFiles(
-        results=request.path,
-        problem=request.problem,
-        device=request.device,
-        time_unit=request.time_unit,
-    ))  # fmt: skip
-    rows = store.add_many(found.observations, replace=request.replace)
-    failures: tuple[FailureRecord, ...] = found.failures
-    store.add_failures(failures)
-    return ImportOutcome(
-        path=request.path, kind="t4", licence="", rows=rows, failures=len(failures)
-    )
 
 
 def _count(observations: Iterable[Observation], report: Report) -> Iterator[Observation]:

@@ -14,8 +14,6 @@ from importlib.metadata import version
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.collection.collection import (
     KernelTask,
-    RowFailed,
-    RowMeasured,
     RowSkipped,
     RowStarted,
     SizesChosen,
@@ -45,7 +43,7 @@ from kernelcast.records.launch_identity import (
     LaunchIdentity,
     digest_arguments,
 )
-from kernelcast.records.observation import Observation, ObservationFlag
+from kernelcast.records.observation import FailureRecord, Observation, ObservationFlag
 from kernelcast.records.observed_times import (
     SampleSet,
     summarise_runs,
@@ -299,16 +297,14 @@ def _prepare(task: KernelTask, size: int, local_size: tuple[int, ...]) -> Prepar
 def _observe(
     session: DeviceSession, problem: Problem, launch: LaunchIdentity, settings: CollectionSettings,
     report: Reporter,
-) -> RowMeasured | RowFailed | RowSkipped:  # fmt: skip
+) -> Observation | FailureRecord | RowSkipped:  # fmt: skip
     """Observe a launch; a disturbed one is left to the next collection, for its data are warm."""
     try:
-        return RowMeasured(
-            observation=observe_launch(session, problem, launch, settings, report=report)
-        )
+        return observe_launch(session, problem, launch, settings, report=report)
     except TooLongError as error:
         return RowSkipped(launch_key=launch.key, reason=str(error))
     except KernelcastError as error:
-        return RowFailed(failure=make_failure(launch, error))
+        return make_failure(launch, error)
 
 
 def _predict(session: DeviceSession, problem: Problem, seed: int) -> tuple[float, float]:

@@ -14,7 +14,6 @@ from kernelcast.launches.machines import list_machines
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.feature_vector import FeatureSchema, FeatureVector, make_vector
-from kernelcast.records.machine import MachineDescription
 from kernelcast.records.observation import Observation
 from kernelcast.training_data.applications import CorpusKernel
 from kernelcast.training_data.store import Selection, Store
@@ -22,6 +21,7 @@ from kernelcast.training_data.store import Selection, Store
 REMODELLED = "computed anew"
 _CPU_MODEL = "cpu_model"
 _PREFIX = "analytic."
+_read_machine = cache(read_machine)
 
 
 def remodel_rows(
@@ -61,7 +61,15 @@ def _remodel(
     if kernel is None or ndrange is None or ndrange.local_size is None or one.features is None:
         msg = "no problem file of the kernel is known, or no local size; name files by --problems"
         raise InputError(msg)
-    machine = _find_machine(launch.device.id)
+    device_id = launch.device.id
+    path = next((known.path for known in list_machines() if known.name == device_id), None)
+    if path is None:
+        msg = (
+            f"{device_id}: there is no description of this device; `kernelcast calibrate --device "
+            f"{device_id}` makes one"
+        )
+        raise InputError(msg)
+    machine = _read_machine(path)
     size = {kernel.size.parameter: int(launch.parameters[kernel.size.parameter])}
     problem = prepare_launch(
         kernel, size, local_size=ndrange.local_size, cache_folder=cache_folder
@@ -85,15 +93,3 @@ def _replace_analytic(features: FeatureVector, analytic: dict[str, float]) -> Fe
     names = dict.fromkeys((*features.schema.names, *new))
     schema = FeatureSchema(names=tuple(names), version=features.schema.version)
     return make_vector(kept | new, schema)
-
-
-@cache
-def _find_machine(device_id: str) -> MachineDescription:
-    for one in list_machines():
-        if one.name == device_id:
-            return read_machine(one.path)
-    msg = (
-        f"{device_id}: there is no description of this device; `kernelcast calibrate --device "
-        f"{device_id}` makes one"
-    )
-    raise InputError(msg)

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version as read_version
 from pathlib import Path
 from typing import Any, TypeVar, get_origin
@@ -209,28 +209,21 @@ def write_bytes(url: str, content: bytes) -> None:
 
 def to_plain(value: Any, *, digits: int | None = None) -> Any:  # noqa: ANN401 - values are nested
     """Turn records and arrays into what JSON holds; floats are rounded to significant digits."""
-    if is_dataclass(value):
-        pairs = ((one.name, getattr(value, one.name)) for one in fields(value))
-        return {name: to_plain(one, digits=digits) for name, one in pairs}
-    if isinstance(value, Mapping):
-        return {str(name): to_plain(one, digits=digits) for name, one in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return to_plain(value.tolist(), digits=digits)
-    if isinstance(value, list | tuple):
-        return [to_plain(one, digits=digits) for one in value]
-    if isinstance(value, float) and digits is not None:
-        return float(f"{value:.{digits}g}")
-    return value
+    plain = _CONVERTER.unstructure(value)
+    if digits is None:
+        return plain
+    return json.loads(
+        json.dumps(plain), parse_float=lambda text: float(f"{float(text):.{digits}g}")
+    )
 
 
-def _is_array(kind: Any) -> bool:  # noqa: ANN401 - a type
-    return get_origin(kind) is np.ndarray
-
-
-# Reads plain values back; unknown fields are refused.
+# Unknown fields are refused when they are read back.
 _CONVERTER = cattrs.Converter(forbid_extra_keys=True, detailed_validation=False)
+_CONVERTER.register_unstructure_hook(np.ndarray, np.ndarray.tolist)
+_CONVERTER.register_unstructure_hook(np.generic, np.generic.item)
 _CONVERTER.register_structure_hook_func(
-    _is_array, lambda value, _: np.asarray(value, dtype=np.float64)
+    lambda kind: get_origin(kind) is np.ndarray,
+    lambda value, _: np.asarray(value, dtype=np.float64),
 )
 _CONVERTER.register_structure_hook_func(
     lambda kind: kind in (object, float | str), lambda value, _: value

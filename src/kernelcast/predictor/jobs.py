@@ -32,7 +32,7 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation
 from kernelcast.records.plain import to_plain
 from kernelcast.records.service_state import JobKind
-from kernelcast.training.comparing import ComparisonPlan, compare_table
+from kernelcast.training.comparing import check_methods, compare_table
 from kernelcast.training.evidence import EvidenceRows
 from kernelcast.training.registry import open_registry
 from kernelcast.training.settings import (
@@ -82,13 +82,8 @@ def check_job(kind: JobKind, options: Mapping[str, Any]) -> None:
         for name in options.get("models", ()):
             make_model(name)
     else:
-        first, second = options["first"], options["second"]
-        for name in (first, second):
-            make_model(name)
-        _comparison_plan(options)
-        if first == second:
-            msg = f"{first} cannot be compared with itself; name two different models"
-            raise InputError(msg)
+        Bootstrap(**_take(options, resamples="resamples"))
+        check_methods((options["first"], options["second"]), _validation_settings(options).split)
 
 
 def _collect(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
@@ -227,8 +222,9 @@ def _compare(options: Mapping[str, Any], place: JobPlace, report: Report) -> obj
     found = compare_table(
         table,
         (options["first"], options["second"]),
-        _comparison_plan(options),
-        lambda stage, done, total: report({"stage": stage, "done": done, "total": total}),
+        _validation_settings(options),
+        bootstrap=Bootstrap(**_take(options, resamples="resamples")),
+        report=lambda stage, done, total: report({"stage": stage, "done": done, "total": total}),
     )
     return None if found.pair is None else json.loads(comparison_to_json(found.pair))
 
@@ -262,23 +258,10 @@ def _validation_settings(options: Mapping[str, Any]) -> ValidationSettings:
     return ValidationSettings(
         split=Split(options.get("split", Split.KERNEL)),
         models=tuple(options.get("models", ())),
-        rows=_row_filter(options),
+        rows=RowFilter(
+            **_take(options, shortest_s="shortest_seconds", least_work_groups="least_work_groups")
+        ),
         jobs=1,
-    )
-
-
-def _comparison_plan(options: Mapping[str, Any]) -> ComparisonPlan:
-    return ComparisonPlan(
-        split=Split(options.get("split", Split.KERNEL)),
-        rows=_row_filter(options),
-        jobs=1,
-        bootstrap=Bootstrap(**_take(options, resamples="resamples")),
-    )
-
-
-def _row_filter(options: Mapping[str, Any]) -> RowFilter:
-    return RowFilter(
-        **_take(options, shortest_s="shortest_seconds", least_work_groups="least_work_groups")
     )
 
 

@@ -1,7 +1,7 @@
 """Methods compared on groups that none has seen: where each is nearer, why a learned one errs."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -42,37 +42,22 @@ _SIGNS = {
 _LIMITER = "_limiter_s"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparisonPlan:
-    split: Split = Split.KERNEL
-    rows: RowFilter = field(default_factory=RowFilter)
-    jobs: int = -1
-    """Processes; -1 takes one per processor."""
-    bootstrap: Bootstrap = field(default_factory=Bootstrap)
-    folds: int | None = None
-    """Groups are held out in so many parts at most; None holds out one at a time."""
-    explained: int = 3
-    """Kernels per device on which the errors of a learned model are explained."""
-
-    def __post_init__(self) -> None:
-        if self.split is Split.DEVICE:
-            msg = "comparison: devices are few, nothing could be told of others; split by kernel"
-            raise InputError(msg)
-
-
 def compare_table(
     table: TrainingTable,
     methods: Sequence[str],
-    plan: ComparisonPlan | None = None,
+    settings: ValidationSettings | None = None,
+    *,
+    bootstrap: Bootstrap | None = None,
+    explained: int = 3,
     report: Report = lambda _, __, ___: None,
 ) -> MethodComparison:
-    """Validate methods on the same rows, leaving groups out, and compare each with each."""
-    plan = plan or ComparisonPlan(split=Split.FAMILY, folds=_FOLDS)
-    names = check_methods(methods)
-    settings = ValidationSettings(
-        split=plan.split, models=tuple(names.values()), rows=plan.rows, jobs=plan.jobs,
-        folds=plan.folds,
-    )  # fmt: skip
+    """Validate methods on the same rows, leaving groups out, and compare each with each.
+
+    The errors of a learned model are explained on so many kernels of each device.
+    """
+    settings = settings or ValidationSettings(split=Split.FAMILY, folds=_FOLDS)
+    names = check_methods(methods, settings.split)
+    settings = replace(settings, models=tuple(names.values()))
     validation = validate_models(table, settings, lambda done, total: report("fits", done, total))
     first, second, *_ = names.values()
     comparison = compare_validated(
@@ -80,23 +65,21 @@ def compare_table(
         first,
         second,
         noise=dict(zip(table.keys.tolist(), table.noise.tolist(), strict=True)),
-        resamples=plan.bootstrap.resamples,
-        confidence=plan.bootstrap.confidence,
-        seed=plan.bootstrap.seed,
+        bootstrap=bootstrap,
     )
-    explained = tuple(_explain_worst(table, comparison, plan, report))
-    comparison = replace(comparison, explained=explained)
-    launches = describe_launches(choose_rows(table, plan.rows))
+    worst = tuple(_explain_worst(table, comparison, settings, explained, report))
+    comparison = replace(comparison, explained=worst)
+    launches = describe_launches(choose_rows(table, settings.rows))
     answers = validation.to_frame().pivot_table(index="key", columns="model", values="predicted_s")
     answers = answers.reindex(columns=[*names.values()]).set_axis(
         [f"{one}_s" for one in names], axis=1
     )
     joined = launches.join(answers, on="key", how="inner")
     notes = [f"{what}: {why}" for what, why in validation.refused.items()]
-    if {"history"} & {*names.values()} and plan.split is not Split.LAUNCH:
+    if {"history"} & {*names.values()} and settings.split is not Split.LAUNCH:
         notes.append(
             f"history answers launches that were measured before, and has seen none of a "
-            f"{plan.split.value} that is held out: it answers as linear does; `--split launch` "
+            f"{settings.split.value} that is held out: it answers as linear does; `--split launch` "
             "holds out repeated measurements one by one"
         )
     return replace(compare_errors(joined, methods, notes=notes), pair=comparison)
@@ -144,19 +127,21 @@ def compare_methods(
     table = load_training_table(
         choose_sources(rows, notes.append), devices=devices, tell=notes.append, of_one_sampler=True
     )
-    plan = ComparisonPlan(
+    settings = ValidationSettings(
         split=Split(split),
         rows=RowFilter(shortest_s=shortest_s, least_work_groups=least_work_groups),
         folds=_FOLDS,
         jobs=jobs,
-        explained=0,
     )
-    found = compare_table(table, methods, plan)
+    found = compare_table(table, methods, settings, explained=0)
     return replace(found, notes=(*notes, *found.notes))
 
 
-def check_methods(methods: Sequence[str]) -> dict[str, str]:
-    """Return the model that each name stands for; refuse less than two, or the same twice."""
+def check_methods(methods: Sequence[str], split: Split = Split.KERNEL) -> dict[str, str]:
+    """Return the model that each name stands for; refuse what cannot be compared."""
+    if split is Split.DEVICE:
+        msg = "comparison: devices are few, nothing could be told of others; split by kernel"
+        raise InputError(msg)
     names = {one: _ALIASES.get(one, one) for one in methods}
     for name in names.values():
         make_model(name)
@@ -207,22 +192,23 @@ def _cut(values: npt.NDArray[np.float64], limits: Sequence[float], what: str) ->
 
 
 def _explain_worst(
-    table: TrainingTable, comparison: Comparison, plan: ComparisonPlan, report: Report
-) -> Iterator[ExplainedError]:
+    table: TrainingTable, comparison: Comparison, settings: ValidationSettings, most: int,
+    report: Report,
+) -> Iterator[ExplainedError]:  # fmt: skip
     """Explain the kernels that the learned one of two models errs most on, device by device."""
     models = [make_model(one) for one in (comparison.second, comparison.first)]
     learned = next((one for one in models if one.learner), None)
     if learned is None:
         return
-    judged = choose_rows(table, plan.rows)
-    labels = label_rows(judged, plan.split)
+    judged = choose_rows(table, settings.rows)
+    labels = label_rows(judged, settings.split)
     error_of = "second_error" if learned is models[0] else "first_error"
     worst = [
         (device.device, kernel, error)
         for device in comparison.devices
         for error, kernel in sorted(
             ((getattr(one, error_of), one.kernel) for one in device.kernels), reverse=True
-        )[: plan.explained]
+        )[:most]
     ]
     for done, one in enumerate(worst, start=1):
         # Fit without the kernel's group, as the validation did, and take its corrections apart.

@@ -9,8 +9,6 @@ from kernelcast.collection import collection
 from kernelcast.collection.collection import (
     CollectionOrder,
     Message,
-    RowFailed,
-    RowMeasured,
     RowSkipped,
     RowStarted,
     RowStorage,
@@ -66,7 +64,7 @@ def observe(task: KernelTask) -> Iterator[Message]:
             yield RowSkipped(launch_key=launch.key)
             continue
         yield RowStarted(launch=launch, number=number, total=ROWS)
-        yield RowMeasured(observation=make_row(launch))
+        yield make_row(launch)
 
 
 def make_row(launch: LaunchIdentity, sampler: int = SAMPLER) -> Observation:
@@ -159,7 +157,7 @@ def test_a_refused_row_is_a_failure(monkeypatch: pytest.MonkeyPatch, place: RowS
         del task
         launch = make_launch(1)
         yield RowStarted(launch=launch, number=1, total=1)
-        yield RowFailed(failure=make_failure(launch, InputError("no such buffer")))
+        yield make_failure(launch, InputError("no such buffer"))
 
     outcome = collect_with(monkeypatch, place, refuse)
     assert [one.kind for one in outcome.failures] == ["InputError"]
@@ -236,7 +234,7 @@ def test_ends_between_rows_when_the_time_is_up(
 
     def be_slow(task: KernelTask) -> Iterator[Message]:
         for message in observe(task):
-            if isinstance(message, RowMeasured):
+            if isinstance(message, Observation):
                 time.sleep(0.06)
             yield message
 

@@ -73,7 +73,7 @@ def make_rows(name: str, errors: Errors) -> ModelRows:
 def compare_two(first: Errors, second: Errors, **options: object) -> DeviceComparison:
     """Compare models `one` and `two`."""
     report = make_report(one=first, two=second, **options)  # type: ignore[arg-type]
-    (device,) = compare_validated(report, "one", "two", resamples=500).devices
+    (device,) = compare_validated(report, "one", "two", bootstrap=Bootstrap(resamples=500)).devices
     return device
 
 
@@ -144,9 +144,7 @@ def test_a_case_by_hand() -> None:
 def test_noise_of_the_kernel_decides_before_that_of_the_device() -> None:
     """A kernel whose own times vary is not won by less than that."""
     report = make_report(one=[[0.05], [0.05]], two=[[0.01], [0.01]], noise=0.001)
-    found = compare_validated(
-        report, "one", "two", noise={"0": 0.2, "1": float("nan")}, resamples=100
-    )
+    found = compare_validated(report, "one", "two", noise={"0": 0.2, "1": float("nan")})
     (device,) = found.devices
     assert {one.kernel: one.winner for one in device.kernels} == {"k0": None, "k1": "two"}
     assert {one.kernel: one.noise for one in device.kernels} == {"k0": 0.2, "k1": 0.001}
@@ -181,7 +179,7 @@ def test_applications_are_drawn_whole() -> None:
     first: Errors = [[0.1], [0.1], [0.3], [0.3]]
     second: Errors = [[0.2], [0.0], [0.4], [0.2]]
     report = make_report(one=first, two=second, split="application")
-    found = compare_validated(report, "one", "two", resamples=200)
+    found = compare_validated(report, "one", "two", bootstrap=Bootstrap(resamples=200))
     assert found.resampled == "application"
     (device,) = found.devices
     assert (device.low, device.high) == (pytest.approx(0), pytest.approx(0))
@@ -201,7 +199,7 @@ def test_what_cannot_be_told_is_none() -> None:
 def test_comparison_survives_json() -> None:
     """What is written is what is read, and only of its own models."""
     report = make_report(one=[[0.1], [0.2]], two=[[0.2], [0.1]], other=[[0.1], [0.1]])
-    found = compare_validated(report, "one", "two", resamples=100)
+    found = compare_validated(report, "one", "two", bootstrap=Bootstrap(resamples=100))
     assert found.refused == {"one on d": "why"}
     assert comparison_from_json(comparison_to_json(found)) == found
 
@@ -209,7 +207,7 @@ def test_comparison_survives_json() -> None:
 def test_refuses_other_files() -> None:
     """Text that is no comparison, or of another format, is refused."""
     report = make_report(one=[[0.1], [0.2]], two=[[0.2], [0.1]])
-    good = json.loads(comparison_to_json(compare_validated(report, "one", "two", resamples=100)))
+    good = json.loads(comparison_to_json(compare_validated(report, "one", "two")))
     for text in ("", "{}", "[1]", *map(json.dumps, ({**good, "format": 99}, {**good, "more": 1}))):
         with pytest.raises(InputError, match="comparison"):
             comparison_from_json(text)
@@ -228,4 +226,4 @@ def test_refuses_what_makes_no_sense(second: str, options: dict[str, float], tol
     """Unknown models, the same one twice, and a bootstrap that is none."""
     report = make_report(one=[[0.1], [0.2]], two=[[0.2], [0.1]])
     with pytest.raises(InputError, match=told):
-        compare_validated(report, "one", second, **options)  # type: ignore[arg-type]
+        compare_validated(report, "one", second, bootstrap=Bootstrap(**options))  # type: ignore[arg-type]

@@ -6,23 +6,25 @@ import pytest
 from kernelcast.models.validation.comparison import Bootstrap, Comparison
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import TrainingTable
-from kernelcast.training.comparing import ComparisonPlan, Report, compare_table
+from kernelcast.training.comparing import compare_table
 from kernelcast.training.settings import ALL_ROWS, Split, ValidationSettings
 from kernelcast.training.training import validate_models
 from support.synthetic_rows import make_rows
 
 TABLE = make_rows(kernels=8, sizes=3, devices=2)
-PLAN = ComparisonPlan(rows=ALL_ROWS, jobs=1, bootstrap=Bootstrap(resamples=200), explained=2)
+SETTINGS = ValidationSettings(rows=ALL_ROWS, jobs=1)
 
 
 def compare(
     table: TrainingTable,
     methods: tuple[str, ...],
-    plan: ComparisonPlan,
-    report: Report = lambda _, __, ___: None,
+    settings: ValidationSettings = SETTINGS,
+    explained: int = 2,
 ) -> Comparison:
     """Compare the first two methods."""
-    found = compare_table(table, methods, plan, report).pair
+    found = compare_table(
+        table, methods, settings, bootstrap=Bootstrap(resamples=200), explained=explained
+    ).pair
     assert found is not None
     return found
 
@@ -30,7 +32,7 @@ def compare(
 @pytest.fixture(scope="module")
 def compared() -> Comparison:
     """Compare the linear model with a learned one."""
-    return compare(TABLE, ("linear", "ridge"), PLAN)
+    return compare(TABLE, ("linear", "ridge"))
 
 
 def test_errors_are_those_of_the_validation(compared: Comparison) -> None:
@@ -75,15 +77,15 @@ def test_explains_the_worst_kernels_of_the_learned_model(compared: Comparison) -
 
 def test_an_explanation_has_not_seen_the_application() -> None:
     """Where applications are held out, sibling kernels have no part in what is told of one."""
-    plan = replace(PLAN, split=Split.APPLICATION, explained=1)
-    before = compare(TABLE, ("linear", "ridge"), plan)
+    settings = replace(SETTINGS, split=Split.APPLICATION)
+    before = compare(TABLE, ("linear", "ridge"), settings, 1)
     assert before.resampled == "application"
     first = before.explained[0]
     application = TABLE.applications[TABLE.kernels == first.kernel][0]
     siblings = (TABLE.applications == application) & (TABLE.kernels != first.kernel)
     assert siblings.any()
     slower = TABLE.assign(seconds=np.where(siblings, 1.02 * TABLE.seconds, TABLE.seconds))
-    after = compare(slower, ("linear", "ridge"), replace(plan, explained=8))
+    after = compare(slower, ("linear", "ridge"), settings, 8)
     same = next(
         one for one in after.explained if (one.device, one.kernel) == (first.device, first.kernel)
     )
@@ -93,7 +95,7 @@ def test_an_explanation_has_not_seen_the_application() -> None:
 def test_a_device_with_too_few_kernels_is_named() -> None:
     """A device without enough kernels is left out, and the reason kept."""
     few = (TABLE.devices == "device-0") | np.isin(TABLE.kernels.astype(str), [TABLE.kernels[0]])
-    found = compare(TABLE.take(few), ("linear", "ridge"), PLAN)
+    found = compare(TABLE.take(few), ("linear", "ridge"))
     assert [one.device for one in found.devices] == ["device-0"]
     assert any("device-1" in one for one in found.refused)
 
@@ -101,7 +103,9 @@ def test_a_device_with_too_few_kernels_is_named() -> None:
 def test_tells_where_it_stands() -> None:
     """Fits and explanations are counted, each to its end."""
     told: list[tuple[str, int, int]] = []
-    compare(TABLE, ("linear", "ridge"), PLAN, lambda *one: told.append(one))
+    compare_table(
+        TABLE, ("linear", "ridge"), SETTINGS, explained=2, report=lambda *one: told.append(one)
+    )
     assert [one for one in told if one[0] == "fits"][-1] == ("fits", 32, 32)
     assert told[-1] == ("explaining errors", 4, 4)
 
@@ -109,8 +113,8 @@ def test_tells_where_it_stands() -> None:
 def test_refuses_what_makes_no_sense() -> None:
     """The same model twice, unknown ones, and devices to hold out are refused."""
     with pytest.raises(InputError, match="itself"):
-        compare(TABLE, ("linear", "linear"), PLAN)
+        compare(TABLE, ("linear", "linear"))
     with pytest.raises(InputError, match="oracle"):
-        compare(TABLE, ("linear", "oracle"), PLAN)
+        compare(TABLE, ("linear", "oracle"))
     with pytest.raises(InputError, match="split by kernel"):
-        ComparisonPlan(split=Split.DEVICE)
+        compare(TABLE, ("linear", "ridge"), ValidationSettings(split=Split.DEVICE))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.collection.data_rows import ImportRequest, import_file
+from kernelcast.collection.data_rows import import_file
 from kernelcast.records.errors import InputError
 from kernelcast.training.reading import read_observations
 from kernelcast.training_data.importers import TuningFiles, find_data_set, read_tuning
@@ -45,7 +45,7 @@ def place(tmp_path: Path) -> Path:
 
 def _import(place: Path) -> None:
     with open_store(place.with_name("other.sqlite")) as other:
-        import_file(other, ImportRequest(path=place))
+        import_file(other, place)
 
 
 def _import_parquet(place: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelcast.collection.collection import Message, RowFailed, RowSkipped, SizesChosen
+from kernelcast.collection.collection import Message, RowSkipped, SizesChosen
 from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.launch_identity import DeviceIdentity, KernelIdentity, LaunchIdentity
 from kernelcast.records.ndrange import NDRange
@@ -48,7 +48,7 @@ COUNTS = OperationCounts(
         (make_description(), type(make_description())),
         (SizesChosen(sizes=(1, 2)), Message),
         (RowSkipped(launch_key="a", reason="b"), Message),
-        (RowFailed(failure=FAILURE), Message),
+        (FAILURE, Message),
         (COUNTS, OperationCounts),
         (Trait(value=1.0 / 3, source=TraitSource.MEASURED), Trait[float]),
         (Trait(value=3, source=TraitSource.REPORTED), Trait[int]),

@@ -184,12 +184,10 @@ def compare_validated(
     second: str,
     *,
     noise: Mapping[str, float] | None = None,
-    resamples: int = 10_000,
-    confidence: float = 0.95,
-    seed: int = 0,
+    bootstrap: Bootstrap | None = None,
 ) -> Comparison:
     """Compare two models of a validation on the rows that both answered."""
-    plan = Bootstrap(resamples=resamples, confidence=confidence, seed=seed)
+    plan = bootstrap or Bootstrap()
     if first == second:
         msg = f"comparison: {first} twice; name two different models"
         raise InputError(msg)
@@ -211,9 +209,7 @@ def compare_validated(
         split=report.split,
         resampled=report.split if report.split in _WHOLE else "kernel",
         method="BCa",
-        resamples=resamples,
-        confidence=confidence,
-        seed=seed,
+        **asdict(plan),
         schema_id=report.schema_id,
         data_digest=report.data_digest,
         refused={
