@@ -217,13 +217,15 @@ def to_plain(value: Any, *, digits: int | None = None) -> Any:  # noqa: ANN401 -
     )
 
 
+def _is_array(kind: Any) -> bool:  # noqa: ANN401 - a type
+    return (get_origin(kind) or kind) is np.ndarray
+
+
 # Unknown fields are refused when they are read back.
 _CONVERTER = cattrs.Converter(forbid_extra_keys=True, detailed_validation=False)
-_CONVERTER.register_unstructure_hook(np.ndarray, np.ndarray.tolist)
-_CONVERTER.register_unstructure_hook(np.generic, np.generic.item)
+_CONVERTER.register_unstructure_hook_func(_is_array, lambda value: value.tolist())
 _CONVERTER.register_structure_hook_func(
-    lambda kind: get_origin(kind) is np.ndarray,
-    lambda value, _: np.asarray(value, dtype=np.float64),
+    _is_array, lambda value, _: np.asarray(value, dtype=np.float64)
 )
 _CONVERTER.register_structure_hook_func(
     lambda kind: kind in (object, float | str), lambda value, _: value
