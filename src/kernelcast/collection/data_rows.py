@@ -76,11 +76,15 @@ def remove_by_hand(store: Store, wanted: Selection, count: int) -> int:
     state = find_state(store.address)
     if state is None:
         return store.remove_selected(wanted)
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):
+        user = "unknown"
     with state:
         state.audit.add(
             AuditRecord(
                 at=datetime.now(UTC),
-                actor=f"command line: {_find_user()}",
+                actor=f"command line: {user}",
                 action=REMOVED,
                 subject=f"{count} observations",
                 detail=describe_selection(wanted),
@@ -90,13 +94,6 @@ def remove_by_hand(store: Store, wanted: Selection, count: int) -> int:
             return store.remove_selected(wanted)
         finally:
             state.changes.count(OBSERVATIONS_CHANGED)
-
-
-def _find_user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "unknown"
 
 
 def _plain(value: object) -> object:

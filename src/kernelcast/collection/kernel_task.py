@@ -254,7 +254,14 @@ def collect_kernel(task: KernelTask, report: Reporter) -> None:
         else:
             report.give(RowStarted(launch=launch, number=number, total=len(shapes)))
             problem = prepared.problem.on(session.description)
-            report.give(_observe(session, problem, launch, task.settings, report))
+            row: Observation | FailureRecord | RowSkipped
+            try:
+                row = observe_launch(session, problem, launch, task.settings, report=report)
+            except TooLongError as error:
+                row = RowSkipped(launch_key=launch.key, reason=str(error))
+            except KernelcastError as error:
+                row = make_failure(launch, error)
+            report.give(row)
 
 
 def find_sizes(session: DeviceSession, task: KernelTask) -> tuple[int, ...]:
@@ -292,19 +299,6 @@ def _prepare(task: KernelTask, size: int, local_size: tuple[int, ...]) -> Prepar
     return prepare_launch(
         task.kernel, parameters, local_size=local_size, cache_folder=task.cache_folder
     )
-
-
-def _observe(
-    session: DeviceSession, problem: Problem, launch: LaunchIdentity, settings: CollectionSettings,
-    report: Reporter,
-) -> Observation | FailureRecord | RowSkipped:  # fmt: skip
-    """Observe a launch; a disturbed one is left to the next collection, for its data are warm."""
-    try:
-        return observe_launch(session, problem, launch, settings, report=report)
-    except TooLongError as error:
-        return RowSkipped(launch_key=launch.key, reason=str(error))
-    except KernelcastError as error:
-        return make_failure(launch, error)
 
 
 def _predict(session: DeviceSession, problem: Problem, seed: int) -> tuple[float, float]:

@@ -78,8 +78,11 @@ def guess_size(path: Path, name: str | None = None) -> SizeRange:
         if float(value).is_integer() and value >= 1 and name in {None, key}
     }
     for key, value in whole.items():
-        grown = _count_groups(path, key, 2 * value)
-        if grown is None or grown <= groups:
+        try:
+            grown = read_problem(path, parameters={key: 2 * value}).ndrange.work_group_count
+        except KernelcastError:  # the launch cannot be then
+            continue
+        if grown <= groups:
             continue
         # Kernels often assume sizes that are multiples of the work-group's.
         step = math.gcd(value, ndrange.work_group_size)
@@ -108,11 +111,3 @@ def _has_whole_groups(path: Path, name: str, value: int) -> bool:
         return False
     local = ndrange.local_size or ndrange.global_size
     return all(whole % part == 0 for whole, part in zip(ndrange.global_size, local, strict=True))
-
-
-def _count_groups(path: Path, name: str, value: int) -> int | None:
-    """Count the work-groups at another value; None where the launch cannot be then."""
-    try:
-        return read_problem(path, parameters={name: value}).ndrange.work_group_count
-    except KernelcastError:
-        return None

@@ -126,7 +126,14 @@ class VersionedFiles:
     def find_versions(self, name: str) -> ModelVersions:
         """Find the versions of a model; none where it was never published."""
         url = self._locate(name)
-        if not _exists(url):
+        if is_local(url):
+            is_there = Path(url).expanduser().exists()
+        else:
+            import fsspec
+
+            files, path = fsspec.core.url_to_fs(url)
+            is_there = bool(files.exists(path))
+        if not is_there:
             return ModelVersions(name=name)
         try:
             held = json.loads(read_bytes(url))
@@ -153,15 +160,6 @@ class VersionedFiles:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:12]
-
-
-def _exists(url: str) -> bool:
-    if is_local(url):
-        return Path(url).expanduser().exists()
-    import fsspec
-
-    files, path = fsspec.core.url_to_fs(url)
-    return bool(files.exists(path))
 
 
 def _check(pattern: re.Pattern[str], text: str, what: str) -> None:

@@ -224,11 +224,16 @@ class EvidenceRows:
         rows = [make_row(one, peaks=peaks[device]) for device, one in kept]
         # Of rows with features of several revisions of the CPU model the newer ones count.
         models = [read_cpu_model(one.observation) for _, one in kept]
-        rows = [
-            row if model == max(models) else _forget_analytic(row)
-            for row, model in zip(rows, models, strict=True)
-        ]
-        rows = [replace(one, kernel=f"{one.device}/{one.kernel}") for one in rows]
+        for place, (row, revision) in enumerate(zip(rows, models, strict=True)):
+            values, told = row.values, row.plain
+            if revision < max(models):
+                values, told = (
+                    {key: one for key, one in values.items() if not key.startswith("analytic.")},
+                    {},
+                )
+            rows[place] = replace(
+                row, kernel=f"{row.device}/{row.kernel}", plain=told, values=values
+            )
         known = sorted({one.device for one in rows})
         is_shared = name not in {list_evidence_names(one, is_cpu=False)[0] for one in devices}
         # What one device alone has taught of its samples holds for no other.
@@ -247,8 +252,3 @@ class EvidenceRows:
         return CalibratedEvidence(
             name=name, model=replace(model, facts=facts), devices=tuple(known)
         )
-
-
-def _forget_analytic(row: EvidenceRow) -> EvidenceRow:
-    values = {key: one for key, one in row.values.items() if not key.startswith("analytic.")}
-    return replace(row, plain={}, values=values)

@@ -3,7 +3,7 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -50,10 +50,15 @@ def load_training_table(
     sources = name_folders(sources)
     left_out: Counter[str] = Counter()
     found = read_observations(sources, devices=devices, left_out=left_out)
-    kept = (_pass_on(one, keep) for one in found)
+
+    def pass_on() -> Iterator[Observation]:
+        for one in found:
+            keep(one)
+            yield one
+
     try:
         table = tabulate(
-            kept, find_peaks=peaks_beside(sources), left_out=left_out,
+            pass_on(), find_peaks=peaks_beside(sources), left_out=left_out,
             of_one_sampler=of_one_sampler,
         )  # fmt: skip
     finally:
@@ -164,11 +169,6 @@ def machines_beside(
     return find
 
 
-def _pass_on(one: Observation, keep: Callable[[Observation], None]) -> Observation:
-    keep(one)
-    return one
-
-
 def _merge(known: Observation, other: Observation) -> Observation:
     """Make one observation of two with the same key: samples of one, the newer features."""
     if known.samples and other.samples:
@@ -242,6 +242,7 @@ def _describe(
     known = asdict(peaks)
     if units is not None:
         known["compute_units"] = float(round(units))
+    fit = None if run is None else fit_linear(run)
     return {
         "keys": one.key,
         "kernels": kernel.label,
@@ -251,22 +252,13 @@ def _describe(
         "problems": identify_problem(one.launch),
         "seconds": one.seconds,
         "noise": math.nan if one.runs.noise is None else one.runs.noise,
-        **_describe_samples(run),
+        "linear_s": math.nan if fit is None else fit.seconds,
+        "linear_error": math.nan if fit is None else fit.standard_error_s / fit.seconds,
+        "two_point_s": math.nan if fit is None or not fit.two_point_s else fit.two_point_s,
+        "sampling_s": math.nan if run is None else run.sampling_s,
         "work_groups": float(one.launch.work_group_count or math.nan),
         "samplers": float(one.sampler),
         **known,
-    }
-
-
-def _describe_samples(run: SampleRun | None) -> dict[str, float]:
-    if run is None:
-        return dict.fromkeys(("linear_s", "linear_error", "two_point_s", "sampling_s"), math.nan)
-    fit = fit_linear(run)
-    return {
-        "linear_s": fit.seconds,
-        "linear_error": fit.standard_error_s / fit.seconds,
-        "two_point_s": fit.two_point_s if fit.two_point_s and fit.two_point_s > 0 else math.nan,
-        "sampling_s": run.sampling_s,
     }
 
 

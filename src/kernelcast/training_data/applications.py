@@ -236,7 +236,13 @@ def choose_kernels(
     """Choose the kernels that match a pattern, as `find_kernels` does; none takes all."""
     found: dict[str, CorpusKernel] = {}
     for pattern in patterns or ("*",):
-        matching = {one.name: one for one in kernels if _matches(one, pattern)}
+        matching = {}
+        for one in kernels:
+            names = [one.name]
+            if "/" not in pattern:
+                names += [one.application, one.stem, one.table_2 or ""]
+            if any(fnmatch.fnmatchcase(name, pattern) for name in names):
+                matching[one.name] = one
         if not matching:
             msg = f"no kernel of {where} matches {pattern!r}{advice}"
             raise InputError(msg)
@@ -263,10 +269,3 @@ def load_input_maker(kernel: CorpusKernel) -> InputMaker | None:
 
 def _import(application: str, module: str) -> ModuleType:
     return importlib.import_module(f"{corpus.__name__}.{application}.{module}")
-
-
-def _matches(kernel: CorpusKernel, pattern: str) -> bool:
-    names = [kernel.name]
-    if "/" not in pattern:
-        names += [kernel.application, kernel.stem, kernel.table_2 or ""]
-    return any(fnmatch.fnmatchcase(name, pattern) for name in names)

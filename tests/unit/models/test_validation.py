@@ -148,13 +148,6 @@ def test_refuses_other_reports() -> None:
             report_from_json(text)
 
 
-def test_progress_is_told() -> None:
-    """Progress counts every fit."""
-    told: list[tuple[int, int]] = []
-    validate(TABLE, [make_model("linear")], TABLE.kernels, progress=lambda *one: told.append(one))
-    assert told == [(done, 12) for done in range(1, 13)]
-
-
 def test_models_that_cannot_answer_are_named() -> None:
     """A model without what it needs is reported as such, and the others are scored."""
     linear_s = np.where(np.arange(len(TABLE)) == 0, np.nan, TABLE.linear_s)

@@ -10,7 +10,6 @@ from kernelcast.training.registry import open_registry
 from kernelcast.training.settings import TrainingSettings
 from kernelcast.training.training import (
     TrainedModel,
-    count_models,
     publish_model,
     train,
     write_model_file,
@@ -55,12 +54,6 @@ def test_one_pooled_model_learns_from_all_devices() -> None:
     assert other.report is not None
     assert other.report.split == "kernel"
     assert {*other.report.rows.groups} == {*TABLE.kernels}
-
-
-def test_counts_models_before_any_is_trained() -> None:
-    """One per device, or one for all."""
-    assert count_models(TABLE) == 3
-    assert count_models(TABLE, "hybrid_pooled") == 1
 
 
 def test_a_device_with_too_few_kernels_gets_none() -> None:
@@ -113,18 +106,6 @@ def test_progress_counts_every_fit() -> None:
     outcome = train(TABLE, "linear", QUICK, report=lambda *one: told.append(one))
     assert told == [(1, 3), (2, 3), (3, 3)]
     assert all(one.report is None for one in outcome.trained)
-
-
-@pytest.mark.parametrize("name", ["linear", "history", "hybrid"])
-def test_a_file_names_what_was_learned_from(name: str, tmp_path: Path) -> None:
-    """Without a validation too, whoever holds the file can tell which kernels are not unseen."""
-    one = train(TABLE, name, TrainingSettings(with_validation=False, jobs=1)).trained[0]
-    write_model_file(one, tmp_path / "one.json")
-    stored = read_model((tmp_path / "one.json").read_bytes(), "one.json", TABLE.schema)
-    told = stored.model.describe()
-    assert stored.report is None
-    assert told["kernels"] == sorted({*TABLE.kernels})
-    assert told["devices"] == [NAMES[0]]
 
 
 def test_what_is_published_is_what_is_loaded(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from kernelcast.training_data.parquet import (
     is_observation_file,
     read_parquet,
 )
-from kernelcast.training_data.store import AddedRows, Selection, Store, open_store
+from kernelcast.training_data.store import AddedRows, Store, open_store
 from support.observations import SCHEMA, make_observation, observations
 
 SHIPPED = Path(kernelcast.__file__).parent / "training_data" / "measured"
@@ -93,17 +93,6 @@ def test_anything_survives(tmp_path: Path, rows: list[Any]) -> None:
         export_parquet(one, path)
         import_parquet(two, path)
         assert list(two.find()) == list(one.find())
-
-
-def test_others_can_read_it(store: Store, tmp_path: Path) -> None:
-    """Has plain columns, one per feature, with null for what is absent."""
-    path = tmp_path / "rows.parquet"
-    export_parquet(store, path, Selection(kernels=("kernel3",)))
-    table = pq.read_table(path)
-    assert set(table["kernel"].to_pylist()) == {"kernel3"}
-    assert table["seconds"].type == pa.float64()
-    assert table[SCHEMA.names[0]].null_count == 0
-    assert is_observation_file(path)
 
 
 def test_pandas_reads_columns_that_mean_something(store: Store, tmp_path: Path) -> None:

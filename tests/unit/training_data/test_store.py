@@ -7,17 +7,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from sqlalchemy.dialects import sqlite
 
 from kernelcast.records.errors import InputError
-from kernelcast.records.feature_vector import FeatureSchema
-from kernelcast.records.frames import to_frame
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
-from kernelcast.records.observed_times import RunTimes, summarise_runs
+from kernelcast.records.observed_times import summarise_runs
 from kernelcast.training_data.store import (
     AddedRows,
     Selection,
@@ -30,7 +27,6 @@ from kernelcast.training_data.store.store import query_newest
 from support.observations import (
     SCHEMA,
     make_failure,
-    make_launch,
     make_observation,
     observations,
 )
@@ -79,15 +75,6 @@ def test_repeated_measurements_are_told_apart(store: Store) -> None:
                     measured_at=datetime(2020, 1, 1, tzinfo=UTC))  # fmt: skip
     store.add_many([newer, older, make_observation(6)])
     assert store.history(newer.launch.key) == [older, newer]
-
-
-def test_identity_is_what_runs_and_not_what_it_is_called() -> None:
-    """Depends on kernel, device, driver, sizes and arguments; not on parameters' names."""
-    launch = make_launch(3)
-    assert replace(launch, parameters={}).key == launch.key
-    device = replace(launch.device, driver="2.0")
-    assert replace(launch, device=device).key != launch.key
-    assert replace(launch, ndrange=None).key != launch.key
 
 
 def test_rows_are_selected(store: Store) -> None:
@@ -168,32 +155,6 @@ def test_the_newest_of_a_launch_are_found_by_an_index(store: Store, *, is_filled
     plan = " / ".join(row.detail for row in store.select(sa.text(f"explain query plan {words}")))
     assert "USING INDEX ix_observations_newest (kernel_digest=? AND device_id=?)" in plan
     assert "B-TREE FOR ORDER BY" not in plan
-
-
-def test_a_kernel_alone_is_found_by_an_index_too(store: Store) -> None:
-    """The index on the kernel is the beginning of the one for launches."""
-    words = "explain query plan select key from observations where kernel_digest = 'x'"
-    (row,) = store.select(sa.text(words))
-    assert "ix_observations_newest" in row.detail
-
-
-def test_observations_become_a_table(store: Store) -> None:
-    """A row each in the order of keys, with facts and features; NaN where one is absent."""
-    longer = FeatureSchema(names=("static.loops_count", *reversed(SCHEMA.names)), version=1)
-    bare = replace(make_observation(1), features=None, samples=(), runs=RunTimes(median_s=1.0),
-                   launch=replace(make_launch(1), ndrange=None))  # fmt: skip
-    store.add_many([bare, make_observation(2), make_observation(3, schema=longer)])
-    table = to_frame(store.find())
-    found = [*store.find()]
-    assert table["key"].tolist() == sorted(one.key for one in found)
-    assert table["kernel"].tolist() == [one.launch.kernel.label for one in found]
-    assert table["seconds"].tolist() == [one.seconds for one in found]
-    for place, one in enumerate(found):
-        have = {} if one.features is None else one.features.as_dict()
-        expected = [have.get(name, np.nan) for name in longer.names]
-        np.testing.assert_array_equal(table[[*longer.names]].to_numpy()[place], expected)
-    absent = table[["noise", "linear_s", "sampling_s", "work_groups"]].astype(float)
-    assert absent.isna().all(axis=1).tolist() == [one.key == bare.key for one in found]
 
 
 def test_failures_are_kept_apart(store: Store) -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.models.columns import make_columns
-from kernelcast.models.conformal import Calibration
 from kernelcast.models.conformal import calibrate as calibrate_interval
 from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
 from kernelcast.models.evidence.model import (
@@ -25,7 +24,6 @@ from kernelcast.models.evidence.sizes import KnownSize, SizeSettings, fit_sizes,
 from kernelcast.models.regression import (
     LEARNERS,
     FittedRegression,
-    Groups,
     divide_groups,
     fit_regression,
     number_groups,
@@ -134,12 +132,21 @@ def calibrate(
                     found = (place, inner.correct(fuse(pieces), rows[place].values))
                     held_out.setdefault(name_situation(pieces), []).append(found)
     suffice = {name: found for name, found in held_out.items() if len(found) >= _LEAST_ROWS}
+    intervals = {}
+    for name, answers in suffice.items():
+        places = [place for place, _ in answers]
+        told = [one for _, one in answers]
+        residuals = [rows[place].size.log_seconds - one.log_seconds for place, one in answers]
+        intervals[name] = calibrate_interval(
+            np.array(residuals),
+            np.array([describe_difficulty(one) for one in told]),
+            np.array([one.distance for one in told]),
+            np.unique(numbers[places], return_inverse=True)[1].astype(np.intp),
+        ).thin()
     return replace(
         model,
         correction=correction,
-        intervals={
-            name: _calibrate_intervals(rows, numbers, found) for name, found in suffice.items()
-        },
+        intervals=intervals,
         widest={name: max(one.variance for _, one in found) for name, found in suffice.items()},
         facts={"rows": len(rows), "kernels": len(np.unique(numbers))},
         samplers=tuple(samplers),
@@ -184,24 +191,20 @@ def fit_correction(
     )
     targets = np.array([one.size.log_seconds for one in known]) - np.array(told)
     devices = np.unique([one.device for one in known], return_inverse=True)[1]
-    parts = _leave_both_out(groups, devices) if devices.max() else None
+    parts = None
+    if devices.max():
+        # Hold each device out with a part of the families: neither has a part in what predicts it.
+        parts = [
+            (train[devices[train] != device], test[devices[test] == device])
+            for train, test in divide_groups(groups, FOLDS)
+            for device in np.unique(devices[test])
+        ]
     fits = [
         fit_regression(columns, targets, groups, one, parts=parts, least_gain=2.0)[0]
         for one in learners
     ]
     best = min(fits, key=lambda one: one.inner_error)
     return best if best.share else None
-
-
-def _leave_both_out(groups: Groups, devices: Groups) -> list[tuple[Groups, Groups]]:
-    """Hold each device out with a part of the families: neither has a part in what predicts it."""
-    found = []
-    for train, test in divide_groups(groups, FOLDS):
-        for device in np.unique(devices):
-            ours = test[devices[test] == device]
-            if len(ours):
-                found.append((train[devices[train] != device], ours))
-    return found
 
 
 def fit_variances(
@@ -283,15 +286,3 @@ def _share(products: Sequence[float], square: float, otherwise: float) -> float:
     if len(products) < _LEAST_ROWS:
         return otherwise
     return max(float(np.mean(products)) / square, _LEAST_SHARE)
-
-
-def _calibrate_intervals(
-    rows: Sequence[EvidenceRow],
-    groups: npt.NDArray[np.intp],
-    found: Sequence[tuple[int, FusedEstimate]],
-) -> Calibration:
-    residuals = np.array([rows[place].size.log_seconds - one.log_seconds for place, one in found])
-    signs = np.array([describe_difficulty(one) for _, one in found])
-    numbers = np.unique(groups[[place for place, _ in found]], return_inverse=True)[1]
-    distances = np.array([one.distance for _, one in found])
-    return calibrate_interval(residuals, signs, distances, numbers.astype(np.intp)).thin()

@@ -267,7 +267,10 @@ def _choose_start(pieces: Sequence[Piece]) -> float:
     ]  # fmt: skip
     best, least = 0.0, float("inf")
     ran = [one for one in pieces if one.kind in _RAN]
-    for centre in [one.log_seconds for one in sorted(ran or pieces, key=_is_of_others)]:
+    for centre in [
+        one.log_seconds
+        for one in sorted(ran or pieces, key=lambda one: one.kind is Kind.OTHER_SIZES)
+    ]:
         cost = 0.0
         for told, precision, weight in weighed:
             square = (told - centre) ** 2 * precision
@@ -286,7 +289,3 @@ def _choose_start(pieces: Sequence[Piece]) -> float:
             # Ties that rounding decides go to the first.
             best, least = centre, cost * (1.0 - 1e-9)
     return best
-
-
-def _is_of_others(piece: Piece) -> bool:
-    return piece.kind is Kind.OTHER_SIZES

@@ -352,15 +352,11 @@ class MethodComparison:
     def to_plain(self) -> dict[str, Any]:
         """Return the tables as lists of rows, None for what is not known, without the launches."""
         pair = {} if self.pair is None else json.loads(comparison_to_json(self.pair))
-        return {
-            **pair,
-            "methods": list(self.methods),
-            **{
-                name: _to_records(getattr(self, name))
-                for name in ("scores", "pairs", "classes", "rules", "rule_errors")
-            },
-            "notes": list(self.notes),
-        }
+        tables = {}
+        for name in ("scores", "pairs", "classes", "rules", "rule_errors"):
+            frame = getattr(self, name)
+            tables[name] = frame.astype(object).where(frame.notna(), None).to_dict("records")
+        return {**pair, "methods": list(self.methods), **tables, "notes": list(self.notes)}
 
 
 def compare_errors(
@@ -396,7 +392,16 @@ def compare_errors(
     scopes = [(str(device), own) for device, own in rows.groupby("device")]
     if len(scopes) > 1:
         scopes.append((ALL_DEVICES, rows))
-    scores = [_score(name, own, method) for name, own in scopes for method in methods]
+    scores = []
+    for name, own in scopes:
+        for method in methods:
+            answered = own[own[f"{method}_error"].notna()]
+            error = answered[f"{method}_error"]
+            scores.append({
+                "device": name, "method": method, "launches": len(answered),
+                "families": answered["family"].nunique(), "mean": error.mean(),
+                "median": error.median(), "p90": error.quantile(0.9),
+            })  # fmt: skip
     pairs = [row for name, own in scopes for row in _compare_pairs(name, own, methods)]
     classes = [
         {"class": kind, "value": str(value), **_compare(own, *pair)}
@@ -421,16 +426,6 @@ def compare_errors(
         rule_errors=pd.DataFrame(errors),
         notes=tuple(notes),
     )
-
-
-def _score(device: str, rows: pd.DataFrame, method: str) -> dict[str, Any]:
-    known = rows[rows[f"{method}_error"].notna()]
-    error = known[f"{method}_error"]
-    return {
-        "device": device, "method": method, "launches": len(known),
-        "families": known["family"].nunique(), "mean": error.mean(), "median": error.median(),
-        "p90": error.quantile(0.9),
-    }  # fmt: skip
 
 
 def _compare_pairs(
@@ -591,8 +586,3 @@ def _list_leaves(
         yield from walk(above, (*conditions, f"{name} > {limit}{ends[1]}"))
 
     return walk(0, ())
-
-
-def _to_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    plain = frame.astype(object).where(frame.notna(), None)
-    return cast("list[dict[str, Any]]", plain.to_dict("records"))

@@ -169,7 +169,17 @@ def _run_tasks(
             refused[f"{models[outcome.place].name} on {device}"] = outcome.refusal
         if progress is not None:
             progress(done, len(tasks))
-    answers = [_list_rows(model.name, *values) for model, values in zip(models, found, strict=True)]
+    answers = []
+    for model, (*times, in_domain) in zip(models, found, strict=True):
+        seconds, low, high = (
+            tuple(one if np.isfinite(one) else None for one in column.tolist()) for column in times
+        )
+        answers.append(
+            ModelRows(
+                model=model.name, seconds=seconds, low=low, high=high,
+                in_domain=tuple((in_domain == 1).tolist()),
+            )
+        )  # fmt: skip
     return answers, dict(sorted(refused.items()))
 
 
@@ -199,20 +209,6 @@ def _predict(fitted: Fitted, table: TrainingTable, coverage: float) -> Numbers:
             return np.full((4, 1), np.nan)
     rows = [table.take(np.array([row])) for row in range(len(table))]
     return np.hstack([_predict(fitted, one, coverage) for one in rows])
-
-
-def _list_rows(
-    model: str, seconds: Numbers, low: Numbers, high: Numbers, in_domain: Numbers
-) -> ModelRows:
-    times = (
-        tuple(one if np.isfinite(one) else None for one in column.tolist())
-        for column in (seconds, low, high)
-    )
-    seconds_s, low_s, high_s = times
-    return ModelRows(
-        model=model, seconds=seconds_s, low=low_s, high=high_s,
-        in_domain=tuple((in_domain == 1).tolist()),
-    )  # fmt: skip
 
 
 CLASSES = ((0.0, 0.05), (0.05, 0.1), (0.1, None))
