@@ -386,15 +386,16 @@ def remove_rows(
     with open_data_store(place, must_exist=True) as store:
         if keys:
             wanted = replace(wanted, keys=tuple(store.get(key).key for key in keys))
-        found = find_observations(store, wanted, most=1000 if wants_json() else 20)
-        if found.rows:
-            show(_tabulate(found.rows, _ROW_COLUMNS))
-        show(f"{found.count:,} observations" + (" would go" if dry_run else ""))
-        is_wanted = bool(found.count) and not dry_run
+        rows = find_observations(store, wanted, most=1000 if wants_json() else 20)
+        count = store.count(wanted)
+        if rows:
+            show(_tabulate(rows, _ROW_COLUMNS))
+        show(f"{count:,} observations" + (" would go" if dry_run else ""))
+        is_wanted = bool(count) and not dry_run
         if is_wanted and not is_sure:
             is_wanted = click.confirm("Remove them?", err=True)
-        removed = remove_by_hand(store, wanted, found.count) if is_wanted else 0
-    present({"count": found.count, "removed": removed, "is_dry_run": dry_run,
-             "observations": list(found.rows)})  # fmt: skip
+        removed = remove_by_hand(store, wanted, count) if is_wanted else 0
+    present({"count": count, "removed": removed, "is_dry_run": dry_run,
+             "observations": rows})  # fmt: skip
     if is_wanted and not wants_json():
         complain(f"{removed:,} observations removed")

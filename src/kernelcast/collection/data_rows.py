@@ -26,15 +26,6 @@ _NOTHING: Final = Selection()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """Observations that a selection means."""
-
-    count: int
-    rows: tuple[Mapping[str, object], ...]
-    """The first of them, as `kernelcast data ls --rows --json` shows them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Correction:
     """What is to be different in an observation; None and an empty tuple leave it as it is."""
 
@@ -43,10 +34,9 @@ class Correction:
     flags: Mapping[ObservationFlag, bool]
 
 
-def find_observations(store: Store, wanted: Selection, *, most: int) -> Found:
-    """Return what a selection means."""
-    rows = [observation_to_json(one, is_full=False) for one in islice(store.find(wanted), most)]
-    return Found(count=store.count(wanted), rows=tuple(rows))
+def find_observations(store: Store, wanted: Selection, *, most: int) -> list[dict[str, object]]:
+    """Find the first of what a selection means, as `kernelcast data ls --rows --json` shows it."""
+    return [observation_to_json(one, is_full=False) for one in islice(store.find(wanted), most)]
 
 
 def describe_selection(wanted: Selection) -> dict[str, Any]:
@@ -138,12 +128,10 @@ def import_file(
         msg = f"{path}: there is no such file"
         raise InputError(msg)
     if path.suffix.lower() == _JSON:
-        results = read_tuning(tuning or TuningFiles(results=path))
-        rows = store.add_many(results.observations, replace=replace)
-        store.add_failures(results.failures)
-        return ImportOutcome(
-            path=path, kind="t4", licence="", rows=rows, failures=len(results.failures)
-        )
+        measured, failures = read_tuning(tuning or TuningFiles(results=path))
+        rows = store.add_many(measured, replace=replace)
+        store.add_failures(failures)
+        return ImportOutcome(path=path, kind="t4", licence="", rows=rows, failures=len(failures))
     if recognise_source(path) is SourceKind.OBSERVATIONS:
         from kernelcast.training_data.parquet import import_parquet  # needs an extra
 

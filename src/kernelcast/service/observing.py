@@ -104,7 +104,7 @@ class Observing:
             shown = places[:most]
             keys = tuple(key for _, key in shown)
             held = Selection(keys=keys)
-            rows = find_observations(self.store, held, most=len(keys)).rows if keys else ()
+            rows = find_observations(self.store, held, most=len(keys)) if keys else ()
             found = {str(one["key"]): one for one in rows}
             last = shown[-1] if len(places) > most and shown else None
             return [found[key] for key in keys if key in found], last

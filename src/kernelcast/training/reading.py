@@ -41,7 +41,7 @@ def read_observations(
     wanted = Selection(devices=tuple(devices))
     for source in name_folders(sources) or (None,):
         if source is not None and str(source).endswith(JSON_ENDING):
-            found = read_tuning(find_tuning_files(Path(source))).observations
+            found, _ = read_tuning(find_tuning_files(Path(source)))
             yield from _choose(iter(found), wanted, left_out)
             continue
         files = [] if source is None else _find_files(source)

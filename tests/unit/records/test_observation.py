@@ -124,6 +124,9 @@ def test_keys_tell_measurements_and_failures_apart() -> None:
     one = make_observation(3)
     assert replace(one, runs=summarise_runs([9.0])).key == one.key
     assert replace(one, measurement="again").key != one.key
+    launch = one.launch
+    assert replace(launch, parameters={}).key == launch.key
+    assert replace(launch, device=replace(launch.device, driver="2.0")).key != launch.key
     failure = make_failure(3)
     assert replace(failure, message="other words").key == failure.key
     assert FailureRecord(launch=failure.launch, kind="Other", message="").key != failure.key

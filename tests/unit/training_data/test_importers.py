@@ -210,8 +210,7 @@ def tuned(folder: Path, *results: object, problem: object = T1, **options: str) 
 
 def test_tuning_results_become_observations(tmp_path: Path) -> None:
     """Evaluates sizes, converts times by the unit of the measurement, keeps failures apart."""
-    found = read_tuning(tuned(tmp_path, VALID, INVALID))
-    (one,) = found.observations
+    (one,), (failure,) = read_tuning(tuned(tmp_path, VALID, INVALID))
     assert one.runs.durations_s == pytest.approx((0.012, 0.0125, 0.013))
     assert one.launch.kernel.label == "t4/convolution/convolution_kernel"
     assert one.launch.device.name == "A100"
@@ -220,7 +219,6 @@ def test_tuning_results_become_observations(tmp_path: Path) -> None:
     assert one.launch.ndrange.group_counts == (63, 1024)
     assert one.launch.parameters["use_padding"] is True
     assert str(one.measured_at) == VALID["timestamp"]
-    (failure,) = found.failures
     assert failure.kind == "compile"
     assert failure.launch.parameters["block_size_x"] == 1024
 
@@ -229,8 +227,7 @@ def test_opencl_sizes_count_work_items(tmp_path: Path) -> None:
     """Takes global sizes for work-items where the tuner says so."""
     kernel = {**T1["KernelSpecification"], "GlobalSizeType": "OpenCL",
               "GlobalSize": {"X": "1024", "Y": "8"}}  # fmt: skip
-    (one,) = read_tuning(tuned(tmp_path, VALID, problem={"KernelSpecification": kernel})
-                         ).observations  # fmt: skip
+    (one,), _ = read_tuning(tuned(tmp_path, VALID, problem={"KernelSpecification": kernel}))
     assert one.launch.ndrange is not None
     assert one.launch.ndrange.group_counts == (64, 2)
 
@@ -238,8 +235,7 @@ def test_opencl_sizes_count_work_items(tmp_path: Path) -> None:
 def test_sizes_that_are_not_understood_are_absent(tmp_path: Path) -> None:
     """Has no index space, and no features of it, where an expression says more than arithmetic."""
     kernel = {**T1["KernelSpecification"], "GlobalSize": {"X": "__import__('os').getpid()"}}
-    (one,) = read_tuning(tuned(tmp_path, VALID, problem={"KernelSpecification": kernel})
-                         ).observations  # fmt: skip
+    (one,), _ = read_tuning(tuned(tmp_path, VALID, problem={"KernelSpecification": kernel}))
     assert one.launch.ndrange is None
     assert one.features is not None
     assert one.features.names == ()
@@ -253,7 +249,7 @@ def test_results_alone_need_device_and_unit(tmp_path: Path) -> None:
     with pytest.raises(ImportFileError, match="result 0: does not say the unit"):
         read_tuning(tuned(tmp_path, bare, problem=None, device="A100"))
     files = tuned(tmp_path, bare, problem=None, device="A100", time_unit="us")
-    (one,) = read_tuning(files).observations
+    (one,), _ = read_tuning(files)
     assert one.seconds == pytest.approx(12.5e-6)
     assert (one.launch.kernel.name, one.launch.ndrange) == ("t4", None)
 

@@ -63,14 +63,7 @@ class ValidationPlan:
     """Processes; None takes what `joblib.parallel_config` says, a Dask cluster for instance."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Task:
-    """One fit: a model, and the rows it learns from and those it predicts."""
-
-    model: Candidate
-    place: int
-    train: npt.NDArray[np.intp]
-    test: npt.NDArray[np.intp]
+_Rows = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
@@ -82,14 +75,6 @@ class _SharedRows:
 
     def __sizeof__(self) -> int:
         return object.__sizeof__(self) + max(self.table.features.nbytes, 10_000)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Outcome:
-    place: int
-    test: npt.NDArray[np.intp]
-    values: Numbers
-    refusal: str
 
 
 def validate(
@@ -105,15 +90,15 @@ def validate(
     order = np.argsort(table.keys.astype(str), kind="stable")
     rows = order[np.isfinite(table.seconds[order])]
     known, groups = table.take(rows), labels[rows]
-    tasks = list(_list_tasks(known, models, groups, plan))
-    if not tasks or len({one.name for one in models}) < len(models):
+    folds = [*_list_folds(known, groups, plan)]
+    if not folds or len({one.name for one in models}) < len(models):
         msg = (
             f"validation: {len(known)} measured rows of {len(set(groups.tolist()))} groups and "
             f"models {', '.join(one.name for one in models)}; give at least three groups per "
             "device, and each model once"
         )
         raise InputError(msg)
-    answers, refused = _run_tasks((known, groups, tasks), models, plan, progress)
+    answers, refused = _run_folds(_SharedRows(known, groups), folds, models, plan, progress)
     validated = list_rows(known, groups, answers)
     scores, rankings = score_rows(known, validated)
     return ValidationReport(
@@ -129,9 +114,10 @@ def validate(
     )
 
 
-def _list_tasks(
-    table: TrainingTable, models: Sequence[Candidate], groups: Texts, plan: ValidationPlan
-) -> Iterator[_Task]:
+def _list_folds(
+    table: TrainingTable, groups: Texts, plan: ValidationPlan
+) -> Iterator[tuple[_Rows, _Rows]]:
+    """List rows to learn from with those that are held out."""
     everything = np.ones(len(table), dtype=np.bool_)
     devices = sorted(set(table.devices.tolist()))
     regions = [table.devices == one for one in devices] if plan.is_per_device else [everything]
@@ -142,33 +128,32 @@ def _list_tasks(
         count = min(plan.folds or len(names), len(names))
         for part in (names[place::count] for place in range(count)):
             held = np.isin(groups.astype(str), part)
-            train, test = np.flatnonzero(region & ~held), np.flatnonzero(region & held)
-            for place, model in enumerate(models):
-                yield _Task(model, place, train, test)
+            yield np.flatnonzero(region & ~held), np.flatnonzero(region & held)
 
 
-_Work = tuple[TrainingTable, Texts, list[_Task]]
-
-
-def _run_tasks(
-    work: _Work, models: Sequence[Candidate], plan: ValidationPlan, progress: Progress | None
-) -> tuple[list[ModelRows], dict[str, str]]:
+def _run_folds(
+    rows: _SharedRows, folds: Sequence[tuple[_Rows, _Rows]], models: Sequence[Candidate],
+    plan: ValidationPlan, progress: Progress | None,
+) -> tuple[list[ModelRows], dict[str, str]]:  # fmt: skip
     """Run all fits, and put their predictions into the rows' order."""
     import joblib
 
-    table, groups, tasks = work
-    found = np.full((len(models), 4, len(table)), np.nan)
+    devices = rows.table.devices
+    found = np.full((len(models), 4, len(devices)), np.nan)
     refused: dict[str, str] = {}
     parallel = joblib.Parallel(n_jobs=plan.jobs, return_as="generator_unordered")
-    rows = _SharedRows(table, groups)
-    calls = (joblib.delayed(_run)(rows, task, plan.coverage) for task in tasks)
-    for done, outcome in enumerate(parallel(calls), start=1):
-        found[outcome.place][:, outcome.test] = outcome.values
-        if outcome.refusal:
-            device = table.devices[outcome.test[0]]
-            refused[f"{models[outcome.place].name} on {device}"] = outcome.refusal
+    calls = (
+        joblib.delayed(_run)(rows, model, train, test, plan.coverage)
+        for train, test in folds
+        for model in models
+    )
+    places = {model.name: place for place, model in enumerate(models)}
+    for done, (name, test, values, refusal) in enumerate(parallel(calls), start=1):
+        found[places[name]][:, test] = values
+        if refusal:
+            refused[f"{name} on {devices[test[0]]}"] = refusal
         if progress is not None:
-            progress(done, len(tasks))
+            progress(done, len(folds) * len(models))
     answers = []
     for model, (*times, in_domain) in zip(models, found, strict=True):
         seconds, low, high = (
@@ -183,20 +168,19 @@ def _run_tasks(
     return answers, dict(sorted(refused.items()))
 
 
-def _run(rows: _SharedRows, task: _Task, coverage: float) -> _Outcome:
-    table, groups = rows.table, rows.groups
-    nothing = np.full((4, len(task.test)), np.nan)
-    train = table.take(task.train)
+def _run(
+    rows: _SharedRows, model: Candidate, train: _Rows, test: _Rows, coverage: float
+) -> tuple[str, _Rows, Numbers, str]:
+    """Return the model's name, the rows that it was to predict, its answers, why it has none."""
+    seen, groups = rows.table.take(train), rows.groups[train]
     try:
-        # Hold out inside what is held out outside, where there is enough of it.
-        groups = groups[task.train]
-        # Fewer groups of the outer kind than this cannot show how a model does on unseen ones.
+        # Hold out inside what is held out outside, where there is enough of it: fewer groups of the
+        # outer kind cannot show how a model does on unseen ones.
         enough = len(set(groups.tolist())) >= 3
-        fitted = task.model.fit(train, groups if enough else train.kernels)
+        fitted = model.fit(seen, groups if enough else seen.kernels)
     except InputError as error:
-        return _Outcome(task.place, task.test, nothing, str(error))
-    values = _predict(fitted, table.take(task.test), coverage)
-    return _Outcome(task.place, task.test, values, "")
+        return model.name, test, np.full((4, len(test)), np.nan), str(error)
+    return model.name, test, _predict(fitted, rows.table.take(test), coverage), ""
 
 
 def _predict(fitted: Fitted, table: TrainingTable, coverage: float) -> Numbers:

@@ -56,14 +56,6 @@ class TuningFiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TuningResults:
-    """What a tuner found."""
-
-    observations: tuple[Observation, ...]
-    failures: tuple[FailureRecord, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Problem:
     """What the files say of all configurations together."""
 
@@ -78,8 +70,8 @@ class _Problem:
     sizes: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_tuning(files: TuningFiles) -> TuningResults:
-    """Read a tuner's results."""
+def read_tuning(files: TuningFiles) -> tuple[list[Observation], list[FailureRecord]]:
+    """Read a tuner's results: launches that worked, and those that did not."""
     where = str(files.results)
     content = _load(files.results)
     if not isinstance(content.get("results"), list):
@@ -101,7 +93,7 @@ def read_tuning(files: TuningFiles) -> TuningResults:
             said = str(error) if isinstance(error, InputError) else repr(error)
             msg = f"{where}: result {number}: {said}"
             raise ImportFileError(msg) from error
-    return TuningResults(observations=tuple(number_repeats(observations)), failures=tuple(failures))
+    return [*number_repeats(observations)], failures
 
 
 def find_tuning_files(results: Path) -> TuningFiles:
