@@ -50,7 +50,6 @@ from kernelcast.training.evidence import (
     make_row,
     read_launches,
 )
-from kernelcast.training.peaks import read_peaks
 from kernelcast.training.registry import name_runtime
 from kernelcast.training.settings import RowFilter
 from kernelcast.training.table import machines_beside
@@ -350,8 +349,7 @@ def measure(device: str, stored: Sequence[Stored]) -> dict[str, Any]:
     has_pairs = any((2, 0) in one.places for one in stored)
     choices = {name: one for name, one in CHOICES.items() if has_pairs or one is not choose_paper}
     machine = machines_beside([SHIPPED])(device)
-    peaks = {} if machine is None else {"peaks": read_peaks(machine)}
-    rows = {name: [make_row(one, choose(one), **peaks) for one in stored]
+    rows = {name: [make_row(one, choose(one), machine=machine) for one in stored]
             for name, choose in choices.items()}  # fmt: skip
     costs = {name: np.array([sum(one.cost[key] for key in choose(one)) for one in stored])
              for name, choose in choices.items()}  # fmt: skip

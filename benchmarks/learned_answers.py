@@ -34,7 +34,6 @@ from kernelcast.models.validation.comparison import Bootstrap, find_interval
 from kernelcast.records.training_table import Numbers
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training.evidence import make_row, read_launches
-from kernelcast.training.peaks import UNKNOWN, read_peaks
 from kernelcast.training.reading import read_observations
 from kernelcast.training.settings import RowFilter
 from kernelcast.training.table import machines_beside
@@ -81,7 +80,7 @@ def read_rows() -> Rows:
     rows = []
     for launch in read_launches(found, RowFilter()):
         machine = find_machine(launch.observation.launch.device.id)
-        rows.append(make_row(launch, peaks=UNKNOWN if machine is None else read_peaks(machine)))
+        rows.append(make_row(launch, machine=machine))
     rows.sort(key=lambda one: (one.device, one.kernel, one.size.log_work))
     families = number_groups(np.array([one.family for one in rows], dtype=np.object_))
     devices = np.array([one.device for one in rows])

@@ -9,7 +9,7 @@ answer has.
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -28,13 +28,12 @@ from kernelcast.models.evidence.sizes import KnownSize, measure_work
 from kernelcast.models.evidence.stored import ANY, know_analytic, publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles, list_versions
 from kernelcast.records.device import DeviceKind
-from kernelcast.records.machine import MachineDescription
+from kernelcast.records.machine import MachineDescription, read_peaks
 from kernelcast.records.observation import Observation
 from kernelcast.training.analytic_errors import CPU_MODEL, is_of_today
-from kernelcast.training.peaks import UNKNOWN, DevicePeaks, read_peaks
 from kernelcast.training.registry import list_evidence_names
 from kernelcast.training.settings import ALL_ROWS, RowFilter
-from kernelcast.training.table import read_cpu_model
+from kernelcast.training.table import FindMachine, read_cpu_model
 
 SetKey = tuple[int, int]
 """Multiple and window set of a set of samples; the sampler's own have multiple 0."""
@@ -115,7 +114,9 @@ def choose_moments(row: StoredLaunch) -> tuple[SetKey, ...]:
 
 
 def make_row(
-    row: StoredLaunch, keys: Sequence[SetKey] | None = None, peaks: DevicePeaks = UNKNOWN
+    row: StoredLaunch,
+    keys: Sequence[SetKey] | None = None,
+    machine: MachineDescription | None = None,
 ) -> EvidenceRow:
     """Make evidence of a launch and of some of its sets: those of a first answer unless given."""
     one = row.observation
@@ -125,7 +126,7 @@ def make_row(
     figures = {
         "sampling_s": sum(one.samples[row.places[key]].sampling_s for key in chosen),
         "work_groups": float(one.launch.work_group_count or math.nan),
-        **asdict(peaks),
+        **asdict(read_peaks(machine)),
     }
     return EvidenceRow(
         kernel=row.kernel,
@@ -166,7 +167,6 @@ def make_size(row: StoredLaunch) -> KnownSize:
     )
 
 
-FindMachine = Callable[[str], MachineDescription | None]
 _ROWS = RowFilter()
 
 
@@ -217,11 +217,7 @@ class EvidenceRows:
         kernels = {one.kernel for _, one in kept}
         if len(kept) < 30 or len(kernels) < 10:
             return None
-        machines = {device: find_machine(device) for device in devices}
-        peaks = {
-            name: UNKNOWN if one is None else read_peaks(one) for name, one in machines.items()
-        }
-        rows = [make_row(one, peaks=peaks[device]) for device, one in kept]
+        rows = [make_row(one, machine=find_machine(device)) for device, one in kept]
         # Of rows with features of several revisions of the CPU model the newer ones count.
         models = [read_cpu_model(one.observation) for _, one in kept]
         for place, (row, revision) in enumerate(zip(rows, models, strict=True)):

@@ -18,17 +18,17 @@ from kernelcast.models.linear import fit_linear
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema, make_vector
 from kernelcast.records.launch_identity import LaunchIdentity, digest_text
-from kernelcast.records.machine import MachineDescription
+from kernelcast.records.machine import DevicePeaks, MachineDescription, read_peaks
 from kernelcast.records.observation import Observation
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.training_table import TrainingTable, make_table
 from kernelcast.training.analytic_errors import CPU_MODEL
-from kernelcast.training.peaks import UNKNOWN, DevicePeaks, read_peaks
 from kernelcast.training.reading import read_observations
 from kernelcast.training.rows import choose_newest_samples
 from kernelcast.training_data.sources import name_folders
 
-FindPeaks = Callable[[str], DevicePeaks]
+FindMachine = Callable[[str], MachineDescription | None]
+"""Finds a device's description by its id."""
 
 _UNITS = "sampled.issued_instructions_per_s_per_compute_unit"
 _RATE = "sampled.issued_instructions_per_s"
@@ -58,7 +58,7 @@ def load_training_table(
 
     try:
         table = tabulate(
-            pass_on(), find_peaks=peaks_beside(sources), left_out=left_out,
+            pass_on(), find_machine=machines_beside(sources), left_out=left_out,
             of_one_sampler=of_one_sampler,
         )  # fmt: skip
     finally:
@@ -70,7 +70,7 @@ def load_training_table(
 def tabulate(
     observations: Iterable[Observation],
     *,
-    find_peaks: FindPeaks = lambda _: UNKNOWN,
+    find_machine: FindMachine = lambda _: None,
     left_out: Counter[str] | None = None,
     of_one_sampler: bool = False,
 ) -> TrainingTable:
@@ -124,7 +124,7 @@ def tabulate(
     schema = _choose_schema([one for one, _ in rows], left_out)
     features = [_list_features(one, run) for one, run in rows]
     described = pd.DataFrame([
-        _describe(one, run, find_peaks(one.launch.device.id), values)
+        _describe(one, run, read_peaks(find_machine(one.launch.device.id)), values)
         for (one, run), values in zip(rows, features, strict=True)
     ])  # fmt: skip
     columns = {str(name): column.to_numpy() for name, column in described.items()}
@@ -141,21 +141,8 @@ def identify_problem(launch: LaunchIdentity) -> str:
     return digest_text(json.dumps(parts, separators=(",", ":")))
 
 
-def peaks_beside(sources: Sequence[str | Path] = ()) -> FindPeaks:
-    """Find peaks in machine descriptions."""
-    find_machine = machines_beside(sources)
-
-    def find(device_id: str) -> DevicePeaks:
-        machine = find_machine(device_id)
-        return UNKNOWN if machine is None else read_peaks(machine)
-
-    return find
-
-
-def machines_beside(
-    sources: Sequence[str | Path] = (),
-) -> Callable[[str], MachineDescription | None]:
-    """Find machine descriptions by device ids; as `peaks_beside`."""
+def machines_beside(sources: Sequence[str | Path] = ()) -> FindMachine:
+    """Find descriptions beside observations, then those that were calibrated here or shipped."""
     folders = [Path(one) for one in sources if "://" not in str(one)]
     folders = [one if one.is_dir() else one.parent for one in folders]
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from kernelcast.models.linear import fit_linear
+from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema, make_vector
 from kernelcast.records.launch_identity import (
@@ -15,11 +16,11 @@ from kernelcast.records.launch_identity import (
     LaunchIdentity,
     digest_text,
 )
+from kernelcast.records.machine import CacheFacts, MachineDescription
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.observation import Observation, ObservationFlag
 from kernelcast.records.observed_times import SampleSet, summarise_runs
 from kernelcast.records.samples import TimedLaunch
-from kernelcast.training.peaks import DevicePeaks
 from kernelcast.training.table import (
     identify_problem,
     load_training_table,
@@ -144,9 +145,12 @@ def test_the_same_launch_is_the_same_problem_on_every_device() -> None:
 
 def test_peaks_come_with_the_device() -> None:
     """Puts a device's peaks beside each of its rows, NaN where they are not known."""
-    known = {"one": DevicePeaks(cache_bytes=1e6, bandwidth_bytes_per_s=2e9)}
+    size = Trait(value=1_000_000, source=TraitSource.MEASURED)
+    machine = MachineDescription(
+        id="one", name="One", kind=DeviceKind.CPU, caches=(CacheFacts(name="L1", size_bytes=size),)
+    )
     rows = [make_observation(device=name) for name in ("one", "two")]
-    table = tabulate(rows, find_peaks=lambda device: known.get(device, DevicePeaks()))
+    table = tabulate(rows, find_machine={"one": machine}.get)
     by_device = dict(zip(table.devices.tolist(), table.cache_bytes.tolist(), strict=True))
     assert by_device["one"] == 1e6
     assert np.isnan(by_device["two"])

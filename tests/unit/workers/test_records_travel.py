@@ -8,6 +8,7 @@ import pytest
 from kernelcast.collection.collection import Message, RowSkipped, SizesChosen
 from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.launch_identity import DeviceIdentity, KernelIdentity, LaunchIdentity
+from kernelcast.records.machine import DevicePeaks
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import FailureRecord
 from kernelcast.records.operations import (
@@ -19,7 +20,6 @@ from kernelcast.records.operations import (
     OperationKind,
 )
 from kernelcast.records.samples import SampleRun
-from kernelcast.training.peaks import DevicePeaks
 from kernelcast.workers.decoding import NotDecodableError, decode
 from kernelcast.workers.encoding import encode
 from support.builders import make_description, make_sample_run

@@ -21,12 +21,12 @@ from kernelcast.launches.features import (
 from kernelcast.launches.machines import find_own_machine
 from kernelcast.predictor.answering.tasks import LaunchFacts
 from kernelcast.records.feature_vector import FeatureGroup, group_of
+from kernelcast.records.machine import read_peaks
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.training.peaks import UNKNOWN, read_peaks
 
 _EVERYTHING = FeatureSettings(groups=frozenset(FeatureGroup))
 
@@ -60,7 +60,7 @@ def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem)
         accesses=infer_accesses(problem.kernel, len(problem.arguments)),
         notes=tuple(found.notes),
         cost_s=time.perf_counter() - started_s,
-        peaks=UNKNOWN if machine is None else read_peaks(machine),
+        peaks=read_peaks(machine),
     )
 
 

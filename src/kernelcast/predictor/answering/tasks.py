@@ -14,10 +14,10 @@ from kernelcast.records.arguments import Access
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.feature_vector import FeatureVector
+from kernelcast.records.machine import DevicePeaks
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun, pool_moments
-from kernelcast.training.peaks import UNKNOWN, DevicePeaks
 from kernelcast.workers.decoding import structure
 
 MOST_MOMENTS: Final = 8
@@ -39,7 +39,7 @@ class LaunchFacts:
     """What the kernel may do with each argument, as far as the source tells."""
     notes: tuple[str, ...] = ()
     cost_s: float = 0.0
-    peaks: DevicePeaks = UNKNOWN
+    peaks: DevicePeaks = field(default_factory=DevicePeaks)
 
 
 def write_facts(facts: LaunchFacts) -> dict[str, Any]:
