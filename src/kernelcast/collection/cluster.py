@@ -66,7 +66,6 @@ def collect_on_cluster(
     *,
     report: Callable[[CollectionProgress], None] = lambda _: None,
 ) -> CollectionOutcome:
-    """Measure what is missing in a store on the devices of a cluster."""
     jobs = list_jobs(order)
     by_device = {one.id: DeviceOutcome(device_id=one.id) for one in order.devices}
     outcome = CollectionOutcome(devices=list(by_device.values()))

@@ -38,8 +38,6 @@ class CollectionProgress:
 
 @dataclass(slots=True, kw_only=True)
 class DeviceOutcome:
-    """What a collection has come to on one device."""
-
     device_id: str
     kernels: int = 0
     measured: int = 0
@@ -72,8 +70,6 @@ class CollectionOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizesChosen:
-    """At which sizes a kernel is collected on this device."""
-
     sizes: tuple[int, ...]
 
 
@@ -99,7 +95,6 @@ Message = SizesChosen | RowStarted | RowSkipped | Observation | FailureRecord
 
 
 def make_failure(launch: LaunchIdentity, error: KernelcastError) -> FailureRecord:
-    """Record why a launch could not be observed."""
     return FailureRecord(
         launch=launch,
         kind=type(error).__name__,
@@ -129,8 +124,6 @@ class OutOfTimeError(KernelcastError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowStorage:
-    """Where rows go, and where what they need is kept."""
-
     store: Store
     plans: SizePlans
     cache_folder: Path
@@ -328,7 +321,6 @@ def collect(
 
 
 def list_jobs(order: CollectionOrder) -> list[KernelJob]:
-    """List every kernel on every device, device by device."""
     ends_s = None if order.budget_s is None else time.time() + order.budget_s
     return [
         KernelJob(

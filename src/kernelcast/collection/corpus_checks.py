@@ -160,7 +160,6 @@ def check_on_devices(
     timeout_s: float = DEFAULT_CHECK_TIMEOUT_S,
     report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[CheckOutcome]:
-    """Check kernels against their references on devices."""
     for device in devices:
         for _, group in groupby(kernels, key=lambda one: one.application):
             yield from _check(tuple(group), device.id, timeout_s, report)

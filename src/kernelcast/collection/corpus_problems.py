@@ -25,8 +25,6 @@ LOCAL_PARAMETERS = tuple(f"LOCAL{axis}" for axis in range(MAX_DIMENSIONS))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedProblem:
-    """A launch of a corpus kernel."""
-
     problem: Problem
     parameters: Mapping[str, int]
     """All parameters of the problem file, those that follow from others and from the inputs

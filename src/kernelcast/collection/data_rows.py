@@ -62,7 +62,6 @@ def correct_observation(store: Store, key: str, correction: Correction) -> dict[
 
 
 def remove_by_hand(store: Store, wanted: Selection, count: int) -> int:
-    """Remove observations for the user at this terminal."""
     state = find_state(store.address)
     if state is None:
         return store.remove_selected(wanted)
@@ -101,8 +100,6 @@ _JSON = ".json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOutcome:
-    """What became of a file."""
-
     path: Path
     kind: str
     licence: str

@@ -70,8 +70,6 @@ class TooLongError(KernelcastError):
 
 @dataclass(slots=True)
 class _Row:
-    """What is measured of a launch as it accumulates."""
-
     launch: CountingLaunch
     settings: CollectionSettings
     problem: Problem
@@ -90,7 +88,6 @@ class _Row:
             self.moments.append(run)
 
     def sample_pairs(self, window_set: int, unit: int) -> None:
-        """Sample at multiples of the saturation point."""
         multiples = range(1, self.settings.multiples + 1)
         at_s = time.time()
         pairs = sample_pairs(self.launch, multiples, window_set=window_set, unit=unit)
@@ -119,7 +116,6 @@ class _Row:
 
     @property
     def noise(self) -> float:
-        """Noise of the whole runs so far."""
         return summarise_runs(self.durations_s).noise or 0.0
 
 

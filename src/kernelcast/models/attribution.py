@@ -27,8 +27,6 @@ TOP = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupShare:
-    """What a feature group contributes."""
-
     group: str
     contribution: float
     """Its part of the correction, as a share of the reference time: 0.1 makes it 10 % longer."""

@@ -92,7 +92,6 @@ def make_columns(
 
 
 def list_values(table: TrainingTable) -> dict[str, Numbers]:
-    """Return features and figures of a table by name."""
     features = table.features
     found = {name: features[:, place] for place, name in enumerate(table.schema.names)}
     return found | {name: getattr(table, name) for name in FIGURES}

@@ -51,7 +51,6 @@ class Calibration:
         return found
 
     def half_width_alone(self, signs: Sequence[float], coverage: float, distance: float) -> float:
-        """Return `half_width` of one launch."""
         return float(self.half_width(np.array([signs]), np.array([distance]), coverage)[0])
 
     def thin(self) -> "Calibration":

@@ -42,8 +42,6 @@ BEYOND_SPREAD = 0.14
 
 @dataclass(frozen=True, slots=True)
 class LaunchArrays:
-    """Timed launches as arrays."""
-
     counts: FloatArray
     """Shape (n_launches,). Work of each, in work-groups of the mean work."""
     times: FloatArray
@@ -59,7 +57,6 @@ class LaunchArrays:
 
     @property
     def is_one_window(self) -> bool:
-        """Whether all ran one right behind the other."""
         return bool((self.windows == self.windows[0]).all())
 
     @property
@@ -72,7 +69,6 @@ class LaunchArrays:
 
     @property
     def has_two_sizes(self) -> bool:
-        """Whether there are launches of two sampling points."""
         return not bool(self.is_long.all())
 
     def net_of(self, intercept_s: float) -> FloatArray:

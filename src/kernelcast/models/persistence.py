@@ -29,8 +29,6 @@ FORMAT: Final = "kernelcast model 2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredModel:
-    """A trained model and where it comes from."""
-
     model: FittedModel
     versions: Mapping[str, str]
     report: ValidationReport | None = None

@@ -76,8 +76,6 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeModel:
-    """A model that has not learned yet."""
-
     name: str
     reference: str = "linear"
     learner: str = ""
@@ -163,11 +161,9 @@ class FittedModel:
 
     @property
     def name(self) -> str:
-        """What reports call it."""
         return self.model.name
 
     def predict(self, table: TrainingTable) -> Numbers:
-        """Return the time of every launch, in seconds."""
         return self._predict(table)[0]
 
     def forecast(self, table: TrainingTable, coverage: float = DEFAULT_COVERAGE) -> Forecast:
@@ -214,7 +210,6 @@ class FittedModel:
         }
 
     def _predict(self, table: TrainingTable) -> tuple[Numbers, Numbers, Numbers]:
-        """Return seconds, corrections and distances."""
         if (table.schema.version, table.schema.names) != (self.schema.version, self.schema.names):
             msg = (
                 f"the model was trained on features of schema {self.schema.id}, these are of "
@@ -274,7 +269,6 @@ def _list_signs(table: TrainingTable, corrections: Numbers, distances: Numbers) 
 
 
 def check_coverage(coverage: float) -> None:
-    """Refuse a coverage that is no share."""
     if not 0 < coverage < 1:
         msg = f"coverage {coverage}: give a share between 0 and 1, such as {DEFAULT_COVERAGE}"
         raise InputError(msg)

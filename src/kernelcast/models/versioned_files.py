@@ -40,7 +40,6 @@ class ModelVersions:
 
     @property
     def used(self) -> str | None:
-        """The version that estimates use."""
         return self.pinned or self.latest
 
     def choose(self, beginning: str | None = None) -> str | None:
@@ -266,5 +265,4 @@ def read_document(kind: type[_Record], text: str, expected: int, *, what: str) -
 
 
 def list_versions() -> dict[str, str]:
-    """Read the versions of the libraries that a model's numbers depend on."""
     return {name: read_version(name) for name in _COMPUTING}

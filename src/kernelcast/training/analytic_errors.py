@@ -34,7 +34,6 @@ class ModelledRun:
 
 
 def choose_runs(observations: Iterable[Observation]) -> list[ModelledRun]:
-    """Choose the observations that have an analytic time of today's model."""
     found = []
     for one in observations:
         analytic_s = 0.0 if one.features is None else one.features.as_dict().get(ESTIMATE, 0.0)
@@ -44,7 +43,6 @@ def choose_runs(observations: Iterable[Observation]) -> list[ModelledRun]:
 
 
 def is_of_today(one: Observation) -> bool:
-    """Tell whether an observation's analytic features are of today's CPU model."""
     return one.versions.get(CPU_MODEL) == str(REVISION)
 
 

@@ -155,7 +155,6 @@ def check_methods(methods: Sequence[str], split: Split = Split.KERNEL) -> dict[s
 
 
 def describe_launches(table: TrainingTable) -> pd.DataFrame:
-    """Return launches with their classes and what is known of them before they run."""
     frame = table.frame
     signs = {name: table.column(column) for name, column in _SIGNS.items()}
     limiters = frame[[one for one in frame if str(one).endswith(_LIMITER)]]
@@ -181,7 +180,6 @@ def describe_launches(table: TrainingTable) -> pd.DataFrame:
 
 
 def _cut(values: npt.NDArray[np.float64], limits: Sequence[float], what: str) -> Texts:
-    """Name the range that each value lies in."""
     names = [
         f"below {limits[0]:,g} {what}",
         *(f"{low:,g} to {high:,g} {what}" for low, high in pairwise(limits)),

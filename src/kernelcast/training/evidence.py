@@ -77,7 +77,6 @@ def _counts(one: Observation, rows: RowFilter) -> bool:
 
 
 def takes(rows: RowFilter, one: Observation) -> bool:
-    """Tell whether a filter takes an observation."""
     count = one.launch.work_group_count
     return rows.takes(one.seconds, math.nan if count is None else count)
 

@@ -56,5 +56,4 @@ def list_evidence_names(device_id: str, *, is_cpu: bool) -> tuple[str, ...]:
 
 
 def is_evidence(name: str) -> bool:
-    """Tell evidence models from learned ones by their names."""
     return name.split("/", 1)[0] in {EVIDENCE, f"{EVIDENCE}_runtime", f"{EVIDENCE}_cpu"}

@@ -39,7 +39,6 @@ def choose_newest_samples(table: TrainingTable, tell: Callable[[str], None]) -> 
 
 
 def require_rows(table: TrainingTable) -> None:
-    """Refuse a table without a measured row."""
     if np.isfinite(table.seconds).any():
         return
     msg = (

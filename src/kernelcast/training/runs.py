@@ -30,8 +30,6 @@ _SHORTEST_ID = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """A training or a validation."""
-
     kind: str
     """``train`` or ``validate``: MLflow's experiment."""
     name: str

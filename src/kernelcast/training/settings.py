@@ -16,8 +16,6 @@ LEAST_GROUPS = 3
 
 
 class Split(StrEnum):
-    """What is held out as a whole."""
-
     LAUNCH = "launch"
     KERNEL = "kernel"
     FAMILY = "family"
@@ -28,8 +26,6 @@ class Split(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFilter:
-    """Which launches count."""
-
     shortest_s: float = 0.1
     """Shortest measured time of the whole launch, in seconds; 0 takes all. The paper's kernels take
     at least 0.1 s (section 6)."""
@@ -50,7 +46,6 @@ class RowFilter:
         return seconds >= self.shortest_s and many
 
     def describe(self) -> str:
-        """Say what is asked of a launch."""
         return f"at least {self.shortest_s:g} s and {self.least_work_groups} work-groups"
 
 
@@ -88,7 +83,6 @@ class TrainingSettings:
 
 
 def check_jobs(jobs: int) -> None:
-    """Refuse a number of processes that is none."""
     if jobs < 1 and jobs != -1:
         msg = f"{jobs} processes: give at least 1, or -1 for one per processor"
         raise InputError(msg)

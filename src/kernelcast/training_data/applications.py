@@ -83,7 +83,6 @@ class SizeRange:
         return self.least <= value <= self.most and value % self.multiple_of == 0 and is_fine
 
     def fit(self, value: float) -> int:
-        """Return the allowed value nearest to a wanted one."""
         wanted = min(max(value, self.least), self.most)
         if self.is_power_of_two:
             return 1 << round(math.log2(wanted))
@@ -123,7 +122,6 @@ class CorpusKernel:
 
     @property
     def stem(self) -> str:
-        """Name within the application."""
         return self.problem_path.stem
 
     @property
@@ -251,7 +249,6 @@ def choose_kernels(
 
 
 def load_reference(kernel: CorpusKernel) -> Reference:
-    """Import what a kernel must compute."""
     references = _import(kernel.application, "reference").REFERENCES
     if kernel.stem not in references:
         msg = f"{kernel.name}: reference.py holds {sorted(references)}; add {kernel.stem!r}"

@@ -55,7 +55,6 @@ class ObservationFileError(InputError):
 
 
 def _find_type(hint: Any) -> pa.DataType:  # noqa: ANN401 - a type
-    """Find Arrow's type of a record's field."""
     hint = strip_none(hint)
     if hint in _PLAIN:
         return _PLAIN[hint]

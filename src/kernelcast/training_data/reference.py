@@ -14,8 +14,6 @@ Value: TypeAlias = Array | np.generic | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What a kernel must compute."""
-
     expected: Callable[[Sequence[Value], Mapping[str, int]], dict[int, Array]]
     """Takes the values of the kernel's arguments before the launch, in its order, and the problem's
     parameters; gives the buffers that the launch changes, by the argument's index. Arrays have

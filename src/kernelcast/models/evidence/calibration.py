@@ -213,7 +213,6 @@ def fit_variances(
     sizes: SizeSettings | None = None,
     plain: Mapping[Kind, PlainVariance] | None = None,
 ) -> EvidenceModel:
-    """Learn all but correction and intervals."""
     if sizes is None:
         by_kernel: dict[int, list[KnownSize]] = {}
         for row, number in zip(rows, groups.tolist(), strict=True):

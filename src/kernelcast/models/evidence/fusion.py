@@ -90,7 +90,6 @@ class FusedEstimate:
 
     @property
     def leading_kind(self) -> Kind:
-        """The kind that weighs most."""
         found: dict[Kind, float] = {}
         for piece, weight in zip(self.pieces, self.weights, strict=True):
             found[piece.kind] = found.get(piece.kind, 0.0) + weight

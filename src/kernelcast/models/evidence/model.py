@@ -108,7 +108,6 @@ class FormVariance:
     """Of the signs; the slopes are of ln standard deviation."""
 
     def variance(self, signs: Sequence[float]) -> float:
-        """Foretell the variance of a moment's logarithm."""
         found = self.level
         for sign, centre, slope in zip(signs, self.centre, self.slopes, strict=True):
             found += slope * (sign - centre)

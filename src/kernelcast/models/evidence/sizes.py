@@ -58,8 +58,6 @@ class SizeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSize:
-    """A launch of the kernel whose time is known."""
-
     log_work: tuple[float, ...]  # of `MEASURES`; NaN where one but the first is not known
     log_seconds: float
     # Half the 10-90 % spread of runs over their median, or the deviation of an estimate.
@@ -206,7 +204,6 @@ Noise = TypeVar("Noise", float, Numbers)
 
 
 def noise_variance(settings: SizeSettings, noise: Noise) -> Noise:
-    """Return the variance of a measurement whose runs have a noise."""
     return settings.noise_sd**2 + (settings.noise_share * noise) ** 2
 
 
@@ -244,7 +241,6 @@ def find_boundary(
 
 
 def fit_sizes(kernels: Iterable[Sequence[KnownSize]], start: SizeSettings) -> SizeSettings:
-    """Learn the settings that foretell sizes of kernels from their other sizes."""
     several = [list(one) for one in kernels if len(one) > 1]
     if sum(map(len, several)) < 30:
         return start

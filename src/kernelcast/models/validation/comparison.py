@@ -93,8 +93,6 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedKernel:
-    """One kernel, predicted by both."""
-
     kernel: str
     rows: int
     """Rows that both models answered."""

@@ -41,9 +41,7 @@ class Candidate(Protocol):
     """What can be validated: a `TimeModel`, or anything that is fitted alike."""
 
     @property
-    def name(self) -> str:
-        """What reports call it."""
-        ...
+    def name(self) -> str: ...
 
     def fit(self, table: TrainingTable, groups: Texts | None = None) -> Fitted:
         """Learn from measured launches, whose groups are held out as a whole within."""
@@ -68,8 +66,6 @@ _Rows = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class _SharedRows:
-    """What all fits are given."""
-
     table: TrainingTable
     groups: Texts
 
@@ -117,7 +113,6 @@ def validate(
 def _list_folds(
     table: TrainingTable, groups: Texts, plan: ValidationPlan
 ) -> Iterator[tuple[_Rows, _Rows]]:
-    """List rows to learn from with those that are held out."""
     everything = np.ones(len(table), dtype=np.bool_)
     devices = sorted(set(table.devices.tolist()))
     regions = [table.devices == one for one in devices] if plan.is_per_device else [everything]
@@ -265,7 +260,6 @@ def _score_device(model: str, device: str, rows: pd.DataFrame) -> DeviceScore:
 def split_classes(
     groups: pd.DataFrame,
 ) -> list[tuple[tuple[float, float | None], pd.DataFrame]]:
-    """Return the groups of each class of the linear model's error."""
     error = groups["linear_error"]
     return [
         ((low, high), groups[(error >= low) & (error < (np.inf if high is None else high))])

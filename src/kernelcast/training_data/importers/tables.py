@@ -191,7 +191,6 @@ class _OwnTable(DataSet):
 
 
 def find_data_set(path: Path) -> DataSet:
-    """Find by its columns which data set a file is, or whether it is a table of one's own."""
     is_csv = path.suffix == CSV_ENDING
     columns = frozenset() if is_csv else read_column_names(path)
     found = next((one for one in list_data_sets() if one.marks <= columns), None)
@@ -211,7 +210,6 @@ def find_data_set(path: Path) -> DataSet:
 
 @cache
 def list_data_sets() -> tuple[DataSet, ...]:
-    """Read which public data sets have an importer."""
     text = Path(__file__).with_name("data_sets.yaml").read_text(encoding="utf-8")
     found = []
     for one in yaml.safe_load(text):

@@ -113,7 +113,6 @@ _SQLITE_ENGINES: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
 
 
 def parse_url(place: str | Path) -> sa.URL:
-    """Turn a path or URL into SQLAlchemy's."""
     if "://" not in str(place):
         return sa.URL.create("sqlite", database=str(place))
     try:

@@ -61,7 +61,6 @@ def sum_up_launches(store: Store, keys: Sequence[str], wanted: Selection) -> lis
 def read_newest_times(
     store: Store, keys: Sequence[str], wanted: Selection, *, most: int
 ) -> list[sa.Row[Any]]:
-    """Return the newest times of each launch, oldest of them first."""
     newest = _query_newest(keys, wanted, most).subquery()
     order = (newest.c.launch_key, newest.c.measured_at_us.asc().nulls_first(), newest.c.seconds)
     return store.select(sa.select(newest).order_by(*order))

@@ -60,7 +60,6 @@ def dump_time(moment: datetime | None) -> int | None:
 
 
 def load_time(microseconds: int | None) -> datetime | None:
-    """Read what `dump_time` wrote."""
     return None if microseconds is None else _EPOCH + microseconds * _MICROSECOND
 
 
@@ -76,7 +75,6 @@ def dump_ndrange(ndrange: NDRange | None) -> str | None:
 
 
 def load_ndrange(text: str | None) -> NDRange | None:
-    """Read what `dump_ndrange` wrote."""
     return None if text is None else _make_ndrange(json.loads(text))
 
 
@@ -174,7 +172,6 @@ class Column:
 
     @property
     def type(self) -> type:
-        """Type of what the database holds."""
         if self.hint is datetime:
             return int
         return self.hint if self.hint in {int, float, bytes} else str
@@ -185,7 +182,6 @@ class Column:
         return get_origin(self.hint) is not None or self.hint in {NDRange, MachineState}
 
     def write(self, record: Any) -> Any:  # noqa: ANN401 - one of two records
-        """Write a record's value as the database holds it."""
         value = attrgetter(self.path)(record)
         if value is None or self.hint in {str, int, float}:
             return value
@@ -197,7 +193,6 @@ class Column:
         return dump(plain) if self.is_structured else plain
 
     def load(self, text: str) -> Any:  # noqa: ANN401 - as files hold it
-        """Read the plain value out of the text that the database holds."""
         return text.split(",")[1:-1] if self.hint == _FLAGS else json.loads(text)
 
     def read(self, value: Any) -> Any:  # noqa: ANN401 - as the record has it
@@ -222,7 +217,6 @@ def strip_none(hint: Any) -> Any:  # noqa: ANN401 - a type
 
 @cache
 def find_hint(record: Any, path: str) -> Any:  # noqa: ANN401 - a type
-    """Find the type of a record's field, which may lie in a record inside."""
     outer, _, name = path.rpartition(".")
     return get_type_hints(strip_none(find_hint(record, outer)) if outer else record)[name]
 
@@ -355,7 +349,6 @@ def dump_features(vector: FeatureVector) -> bytes:
 
 
 def load_features(blob: bytes, schema: FeatureSchema) -> FeatureVector:
-    """Read what `dump_features` wrote."""
     values: npt.NDArray[np.float64] = np.frombuffer(blob, dtype=FEATURE_TYPE)
     present = zip(schema.names, values.tolist(), strict=True)
     return make_vector({name: one for name, one in present if not math.isnan(one)}, schema)

@@ -43,8 +43,6 @@ PG_WRITER_LOCK = 0x6B637377
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedRows:
-    """What became of rows that were to be added."""
-
     added: int = 0
     replaced: int = 0
     known: int = 0
@@ -152,7 +150,6 @@ class Store:
         return self._url.render_as_string(hide_password=False)
 
     def is_same_as(self, other: "Store") -> bool:
-        """Tell whether both are the same database."""
         return self.address == other.address
 
     def close(self) -> None:
