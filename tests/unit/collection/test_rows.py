@@ -150,45 +150,50 @@ def test_a_crash_costs_one_row(monkeypatch: pytest.MonkeyPatch, place: RowStorag
     assert (retried.measured, place.store.failures()) == (1, [])
 
 
-def test_a_refused_row_is_a_failure(monkeypatch: pytest.MonkeyPatch, place: RowStorage) -> None:
-    """What the child could not observe is recorded as it says."""
-
-    def refuse(task: KernelTask) -> Iterator[Message]:
-        del task
-        launch = make_launch(1)
-        yield RowStarted(launch=launch, number=1, total=1)
-        yield make_failure(launch, InputError("no such buffer"))
-
-    outcome = collect_with(monkeypatch, place, refuse)
-    assert [one.kind for one in outcome.failures] == ["InputError"]
-    assert place.store.count() == 0
+LAUNCH = make_launch(1)
+STARTED = RowStarted(launch=LAUNCH, number=1, total=2)
 
 
-def test_a_kernel_that_cannot_begin_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, place: RowStorage
+@pytest.mark.parametrize(
+    ("messages", "found"),
+    [
+        (
+            [STARTED, make_failure(LAUNCH, InputError("no such buffer"))],
+            {"failures": [("InputError", "no such buffer")]},
+        ),
+        ([KernelRunError("does not compile")], {"errors": {KERNEL.name: "does not compile"}}),
+        (
+            [RowSkipped(launch_key=LAUNCH.key, reason="12 work-groups")],
+            {"skipped": {KERNEL.name: "12 work-groups"}},
+        ),
+        # A row that turns out too long is over: what follows it is no failure of its launch.
+        (
+            [STARTED, RowSkipped(launch_key=LAUNCH.key, reason="9 s"), KernelRunError("SIGSEGV")],
+            {"skipped": {KERNEL.name: "9 s"}, "errors": {KERNEL.name: "SIGSEGV"}},
+        ),
+    ],
+    ids=["refused row", "no beginning", "small launch", "crash after a skipped row"],
+)
+def test_what_cannot_be_measured_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+    place: RowStorage,
+    messages: list[Message | KernelRunError],
+    found: dict[str, object],
 ) -> None:
-    """A kernel that fails before its first row does not end the collection."""
+    """Refused rows are failures, others have a reason; none ends the collection."""
 
-    def fail(task: KernelTask) -> Iterator[Message]:
+    def child(task: KernelTask) -> Iterator[Message]:
         del task
-        text = "does not compile"
-        raise KernelRunError(text)
-        yield
+        for message in messages:
+            if isinstance(message, KernelRunError):
+                raise message
+            yield message
 
-    outcome = collect_with(monkeypatch, place, fail)
-    assert outcome.errors == {KERNEL.name: "does not compile"}
-
-
-def test_small_launches_are_left_out(monkeypatch: pytest.MonkeyPatch, place: RowStorage) -> None:
-    """A row with too few work-groups is neither measured nor failed."""
-
-    def skip(task: KernelTask) -> Iterator[Message]:
-        del task
-        yield RowSkipped(launch_key=make_launch(1).key, reason="12 work-groups")
-
-    outcome = collect_with(monkeypatch, place, skip)
-    assert outcome.skipped == {KERNEL.name: "12 work-groups"}
-    assert (outcome.measured, outcome.present) == (0, 0)
+    outcome = collect_with(monkeypatch, place, child)
+    failures = [(one.kind, one.message) for one in outcome.failures]
+    told = {"failures": failures, "errors": outcome.errors, "skipped": outcome.skipped}
+    assert {name: one for name, one in told.items() if one} == found
+    assert (outcome.measured, outcome.present, place.store.count()) == (0, 0, 0)
 
 
 def test_sizes_of_another_device(monkeypatch: pytest.MonkeyPatch, place: RowStorage) -> None:
@@ -207,24 +212,6 @@ def test_sizes_of_another_device(monkeypatch: pytest.MonkeyPatch, place: RowStor
         place.store.add(Observation(launch=launch, runs=summarise_runs([0.1])))
     collect_with(monkeypatch, place, note, sizes_of="other")
     assert asked == [(2000, 3000)]
-
-
-def test_a_crash_after_a_skipped_row_is_not_that_row_s(
-    monkeypatch: pytest.MonkeyPatch, place: RowStorage
-) -> None:
-    """A row that turns out too long is over: what follows it is no failure of its launch."""
-
-    def skip_and_die(task: KernelTask) -> Iterator[Message]:
-        del task
-        launch = make_launch(1)
-        yield RowStarted(launch=launch, number=1, total=2)
-        yield RowSkipped(launch_key=launch.key, reason="takes about 9 s")
-        text = "signal SIGSEGV"
-        raise KernelRunError(text)
-
-    outcome = collect_with(monkeypatch, place, skip_and_die)
-    assert outcome.failures == []
-    assert outcome.errors == {KERNEL.name: "signal SIGSEGV"}
 
 
 def test_ends_between_rows_when_the_time_is_up(

@@ -3,6 +3,7 @@ import pickle
 import sqlite3
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -273,25 +274,19 @@ def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         open_store("postgresql://me@host/rows")
 
 
-def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path) -> None:
-    """Leaves other files as they are."""
-    path = tmp_path / "notes.txt"
-    path.write_text("no database" * 1000, encoding="utf-8")
+@pytest.mark.parametrize("is_database", [False, True])
+def test_a_file_of_another_program_is_refused_untouched(
+    tmp_path: Path, *, is_database: bool
+) -> None:
+    """Leaves other files, and databases of other programs, as they are."""
+    path = tmp_path / "other"
+    path.write_text("" if is_database else "no database" * 1000, encoding="utf-8")
+    if is_database:
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("create table songs (title text)")
     before = path.read_bytes()
-    with pytest.raises(StoreError, match="no SQLite database"):
-        open_store(path)
-    assert path.read_bytes() == before
-
-
-def test_a_foreign_database_is_refused_untouched(tmp_path: Path) -> None:
-    """Leaves databases of other programs as they are."""
-    path = tmp_path / "other.sqlite"
-    connection = sqlite3.connect(path)
-    connection.execute("create table songs (title text)")
-    connection.commit()
-    connection.close()
-    before = path.read_bytes()
-    with pytest.raises(StoreError, match="no store of observations"):
+    told = "no store of observations" if is_database else "no SQLite database"
+    with pytest.raises(StoreError, match=told):
         open_store(path)
     assert path.read_bytes() == before
 
