@@ -9,7 +9,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -154,29 +153,22 @@ def write_runnable_copy(
     try:
         target.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="making-", dir=target) as cache:
+            usual = kernel.local_sizes[0]
+            local_size = tuple(chosen.get(f"LOCAL{axis}", one) for axis, one in enumerate(usual))
             prepared = prepare_launch(
-                kernel, chosen, local_size=_local_size(kernel, chosen), cache_folder=Path(cache)
+                kernel, chosen, local_size=local_size, cache_folder=Path(cache)
             )
             if prepared.inputs_folder is not None:
                 for path in prepared.inputs_folder.glob("*.npy"):
                     path.replace(target / path.name)
         content["parameters"] = {**known, **prepared.replaced}
-        return _write(kernel, content, target)
+        if "source" in content:
+            source = kernel.problem_path.parent / content["source"]
+            shutil.copyfile(source, target / source.name)
+        path = target / kernel.problem_path.name
+        text = yaml.safe_dump(content, sort_keys=False, width=100)
+        path.write_text(_HEADER.format(name=kernel.name) + text, encoding="utf-8")
+        return path
     except OSError as error:
         msg = f"{target}: cannot be written: {error.strerror or error}"
         raise InputError(msg) from error
-
-
-def _local_size(kernel: CorpusKernel, chosen: Mapping[str, int]) -> tuple[int, ...]:
-    usual = kernel.local_sizes[0]
-    return tuple(chosen.get(f"LOCAL{axis}", extent) for axis, extent in enumerate(usual))
-
-
-def _write(kernel: CorpusKernel, content: dict[str, Any], target: Path) -> Path:
-    if "source" in content:
-        source = kernel.problem_path.parent / content["source"]
-        shutil.copyfile(source, target / source.name)
-    path = target / kernel.problem_path.name
-    text = yaml.safe_dump(content, sort_keys=False, width=100)
-    path.write_text(_HEADER.format(name=kernel.name) + text, encoding="utf-8")
-    return path

@@ -136,7 +136,11 @@ def observe_launch(
         before = read_processor_times()
         report("sampling")
         row.take_moment()
-        _check_time(row.moments[0], settings)
+        predicted_s = fit_linear(row.moments[0]).seconds
+        if settings.too_long is not None and predicted_s > settings.too_long * settings.longest_s:
+            most_s = settings.too_long * settings.longest_s
+            msg = f"takes about {predicted_s:.3g} s, rows may take {most_s:.3g} s at most"
+            raise TooLongError(msg)
         features = read_source_features(problem, FeatureSettings(groups=_EVERYTHING))
         compiler = read_compiler_facts(session, kernel, problem.ndrange)
         first = tuple(row.moments)
@@ -190,15 +194,6 @@ def read_versions(session: DeviceSession) -> Mapping[str, str]:
         "sampler": str(SAMPLER),
         "cpu_model": str(REVISION),
     }
-
-
-def _check_time(run: SampleRun, settings: CollectionSettings) -> None:
-    if settings.too_long is None:
-        return
-    predicted_s, most_s = fit_linear(run).seconds, settings.too_long * settings.longest_s
-    if predicted_s > most_s:
-        msg = f"takes about {predicted_s:.3g} s, rows may take {most_s:.3g} s at most"
-        raise TooLongError(msg)
 
 
 def _other_samples(row: _Row) -> Iterator[None]:
@@ -270,9 +265,14 @@ def find_sizes(session: DeviceSession, task: KernelTask) -> tuple[int, ...]:
 
     def predict(size: int) -> float:
         prepared = _prepare(task, size, kernel.local_sizes[0])
-        seconds, fills = _predict(session, prepared.problem.on(session.description), settings.seed)
-        fill_s[size] = seconds / fills
-        return seconds
+        problem = prepared.problem.on(session.description)
+        with prepared_launch(session, problem, OpenCLLaunch, seed=settings.seed) as launch:
+            plan = SamplingPlan(seed=settings.seed)
+            run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
+            # How often work-groups fill the device.
+            fills = launch.ndrange.work_group_count / launch.saturation.concurrency
+        fill_s[size] = fit_linear(run).seconds / fills
+        return fit_linear(run).seconds
 
     start = int(read_parameters(kernel.problem_path)[kernel.size.parameter])
     anchor = find_anchor(kernel.size, start, goal_s, predict)
@@ -295,12 +295,3 @@ def _prepare(task: KernelTask, size: int, local_size: tuple[int, ...]) -> Prepar
     return prepare_launch(
         task.kernel, parameters, local_size=local_size, cache_folder=task.cache_folder
     )
-
-
-def _predict(session: DeviceSession, problem: Problem, seed: int) -> tuple[float, float]:
-    """Predict a launch's time, and tell how often its work-groups fill the device."""
-    with prepared_launch(session, problem, OpenCLLaunch, seed=seed) as launch:
-        plan = SamplingPlan(seed=seed)
-        run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
-        fills = launch.ndrange.work_group_count / launch.saturation.concurrency
-        return fit_linear(run).seconds, fills

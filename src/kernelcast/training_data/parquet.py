@@ -277,7 +277,11 @@ def _read_batch(
     batch: pa.RecordBatch, schemas: Mapping[str, FeatureSchema], where: str, first: int
 ) -> Iterator[Observation]:
     features = dict.fromkeys(name for one in schemas.values() for name in one.names)
-    blobs = {key: _make_blobs(batch, one) for key, one in schemas.items()}
+    blobs = {}
+    for key, schema in schemas.items():
+        columns = [batch[name].to_numpy(zero_copy_only=False) for name in schema.names]
+        matrix = np.column_stack(columns) if columns else np.empty((batch.num_rows, 0))
+        blobs[key] = [row.tobytes() for row in matrix.astype(FEATURE_TYPE)]
     plain = {
         name: column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
         for name, column in zip(batch.schema.names, batch.columns, strict=True)
@@ -310,9 +314,3 @@ def _name_as_store(row: dict[str, Any]) -> dict[str, Any]:
         found["measured_at_us"] = row["measured_at"]
         found["versions"] = dict(row["versions"])
     return found
-
-
-def _make_blobs(batch: pa.RecordBatch, schema: FeatureSchema) -> list[bytes]:
-    columns = [batch[name].to_numpy(zero_copy_only=False) for name in schema.names]
-    matrix = np.column_stack(columns) if columns else np.empty((batch.num_rows, 0))
-    return [row.tobytes() for row in matrix.astype(FEATURE_TYPE)]

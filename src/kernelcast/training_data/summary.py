@@ -92,7 +92,28 @@ def summary_to_json(one: GroupSummary) -> dict[str, object]:
 def observation_to_json(one: Observation, *, is_full: bool = True) -> dict[str, object]:
     """Turn an observation into what ``kernelcast data show --json`` prints of it."""
     content = {name: _to_plain(value) for name, value in one.list_facts().items()}
-    return {**content, **_describe_details(one)} if is_full else content
+    if not is_full:
+        return content
+    return {
+        **content,
+        "durations_s": list(one.runs.durations_s),
+        "machine_state": asdict(one.machine_state),
+        "versions": dict(one.versions),
+        "samples": [
+            {
+                "multiple": sample.multiple,
+                "window_set": sample.window_set,
+                "work_groups": list(sample.work_groups),
+                "durations_s": [launch.duration_s for launch in sample.launches],
+                "linear_s": sample.linear_s,
+                "sampling_s": sample.sampling_s,
+                "overhead_s": sample.overhead_s,
+            }
+            for sample in one.samples
+        ],
+        "schema": None if one.features is None else one.features.schema.id,
+        "features": None if one.features is None else one.features.as_dict(),
+    }
 
 
 def failure_to_json(one: FailureRecord) -> dict[str, object]:
@@ -114,25 +135,3 @@ def _to_plain(value: object) -> object:
     if isinstance(value, tuple):
         return list(value)
     return value.isoformat() if isinstance(value, datetime) else value
-
-
-def _describe_details(one: Observation) -> dict[str, object]:
-    return {
-        "durations_s": list(one.runs.durations_s),
-        "machine_state": asdict(one.machine_state),
-        "versions": dict(one.versions),
-        "samples": [
-            {
-                "multiple": sample.multiple,
-                "window_set": sample.window_set,
-                "work_groups": list(sample.work_groups),
-                "durations_s": [launch.duration_s for launch in sample.launches],
-                "linear_s": sample.linear_s,
-                "sampling_s": sample.sampling_s,
-                "overhead_s": sample.overhead_s,
-            }
-            for sample in one.samples
-        ],
-        "schema": None if one.features is None else one.features.schema.id,
-        "features": None if one.features is None else one.features.as_dict(),
-    }
