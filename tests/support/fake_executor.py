@@ -32,7 +32,6 @@ from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.feature_vector import FeatureSchema, make_vector
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.machine import DevicePeaks
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.training_table import TrainingTable
