@@ -1,5 +1,7 @@
 """Footprints of work-groups against enumeration and against islpy."""
 
+from collections.abc import Iterable
+
 import islpy as isl
 import numpy as np
 import pytest
@@ -9,11 +11,11 @@ from hypothesis import strategies as st
 from kernelcast.analytic.gpu.volumes.affine import (
     BoxAccess,
     Grid,
+    GroupRange,
     bind_sizes,
-    split_range,
     to_box,
 )
-from kernelcast.analytic.gpu.volumes.boxes import Family, count_per_group, list_classes
+from kernelcast.analytic.gpu.volumes.boxes import count_per_group, list_classes
 from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint
 from kernelcast.expressions import Expr, Symbol, SymbolKind, less
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
@@ -57,7 +59,22 @@ def loads_of(launch: ModelledLaunch) -> BoxFootprint:
     return BoxFootprint(accesses=kept, grid=Grid.of(launch.ndrange))
 
 
-def enumerate_sectors(launch: ModelledLaunch, groups: range, granularity: int) -> int:
+def list_groups(launch: ModelledLaunch, box: GroupRange) -> list[int]:
+    """List the work-groups of a box of the grid."""
+    counts = (*launch.ndrange.group_counts, 1, 1)
+    x, y, z = (
+        range(max(low, 0), min(end, count)) for (low, end), count in zip(box, counts, strict=False)
+    )
+    return [one + counts[0] * (two + counts[1] * three) for three in z for two in y for one in x]
+
+
+def whole(launch: ModelledLaunch) -> GroupRange:
+    """Give the box of all work-groups."""
+    x, y, z = (*launch.ndrange.group_counts, 1, 1)[:3]
+    return (0, x), (0, y), (0, z)
+
+
+def enumerate_sectors(launch: ModelledLaunch, groups: Iterable[int], granularity: int) -> int:
     """Count sectors of the loads one address at a time."""
     found = set()
     for access in launch.accesses:
@@ -78,7 +95,7 @@ def enumerate_sectors(launch: ModelledLaunch, groups: range, granularity: int) -
     local=st.tuples(st.integers(1, 12), st.integers(1, 5), st.integers(1, 3)),
     fold=st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(1, 2)),
     granularity=st.sampled_from([32, 64, 128]),
-    start=st.integers(0, 20),
+    start=st.tuples(*(st.integers(0, 3),) * 3),
     alignment=st.sampled_from([0, 8, 40]),
 )
 @settings(max_examples=15, deadline=None)
@@ -86,18 +103,21 @@ def test_stencil_footprint_equals_enumeration(
     local: tuple[int, int, int],
     fold: tuple[int, int, int],
     granularity: int,
-    start: int,
+    start: tuple[int, int, int],
     alignment: int,
 ) -> None:
-    """Any run of work-groups of any shape, folding and alignment is counted exactly."""
+    """Any box of work-groups of any shape, folding and alignment is counted exactly."""
     # Rows are 256 bytes of which the stencil uses 208: gaps keep seams apart.
     launch = make_star(
         array=(32, 16, 12), radius=2, local_size=local, fold=fold, interior=(22, 5, 4),
         alignment_bytes=alignment,
     )  # fmt: skip
-    groups = range(min(start, launch.ndrange.work_group_count - 1),
-                   min(start + 4, launch.ndrange.work_group_count))  # fmt: skip
-    counted = loads_of(launch).count_range(groups.start, groups.stop, granularity)
+    x, y, z = (
+        (min(one, count - 1), min(one + 2, count))
+        for one, (_, count) in zip(start, whole(launch), strict=True)
+    )
+    counted = loads_of(launch).count_box((x, y, z), granularity)
+    groups = list_groups(launch, (x, y, z))
     assert counted == granularity * enumerate_sectors(launch, groups, granularity)
 
 
@@ -114,9 +134,8 @@ def test_rows_that_are_no_multiple_of_a_sector(pitch: int, local: tuple[int, int
         accesses=tuple(load("a", pitch * (Y + by) + 4 * (X + bx)) for bx, by in
                        ((0, 0), (1, 0), (7, 0), (3, 2))),
     )  # fmt: skip
-    groups = range(launch.ndrange.work_group_count)
-    counted = loads_of(launch).count_range(0, groups.stop, 32)
-    assert counted == 32 * enumerate_sectors(launch, groups, 32)
+    counted = loads_of(launch).count_box(whole(launch), 32)
+    assert counted == 32 * enumerate_sectors(launch, range(launch.ndrange.work_group_count), 32)
 
 
 def test_matrix_product_in_loops() -> None:
@@ -130,8 +149,10 @@ def test_matrix_product_in_loops() -> None:
         ),
     )
     footprint = loads_of(launch)
-    assert footprint.count_range(0, 4, 32) == (8 * 128 + 128 * 64) * 4
-    assert footprint.count_range(2, 7, 64) == 64 * enumerate_sectors(launch, range(2, 7), 64)
+    assert footprint.count_box(((0, 4), (0, 1), (0, 1)), 32) == (8 * 128 + 128 * 64) * 4
+    part = (1, 3), (0, 2), (0, 1)
+    sectors = enumerate_sectors(launch, list_groups(launch, part), 64)
+    assert footprint.count_box(part, 64) == 64 * sectors
     names = [one.name for one in footprint.list_levels(wave=2, granularity=32)]
     assert names == ["x", "y"]
 
@@ -144,8 +165,8 @@ def test_guards_cut_the_domain() -> None:
         accesses=(load("a", 4 * X, guard=less(X, 72)),),
     )
     footprint = loads_of(launch)
-    assert footprint.count_range(0, 4, 32) == 72 * 4
-    assert footprint.count_range(3, 4, 32) == 0
+    assert footprint.count_box(whole(launch), 32) == 72 * 4
+    assert footprint.count_box(((3, 4), (0, 1), (0, 1)), 32) == 0
 
 
 def test_mean_work_group_counts_every_alignment_and_edge() -> None:
@@ -153,7 +174,7 @@ def test_mean_work_group_counts_every_alignment_and_edge() -> None:
     launch = make_star(array=(70, 20), radius=1, local_size=(6, 5), alignment_bytes=8)
     footprint = loads_of(launch)
     classes = list_classes(footprint.accesses, footprint.grid)
-    mean = count_per_group(Family(footprint.accesses), classes, footprint.grid, 32)
+    mean = count_per_group(footprint.accesses, classes, footprint.grid, 32)
     count = launch.ndrange.work_group_count
     singles = [enumerate_sectors(launch, range(one, one + 1), 32) for one in range(count)]
     assert mean == pytest.approx(np.mean(singles))
@@ -161,25 +182,23 @@ def test_mean_work_group_counts_every_alignment_and_edge() -> None:
 
 @pytest.mark.parametrize("local", [(32, 4, 8), (16, 2, 32), (1, 16, 64), (30, 3, 7)])
 def test_wave_equals_islpy(local: tuple[int, int, int]) -> None:
-    """The unique fetches of a wave of an A100 are those that islpy counts."""
+    """The unique fetches of some rows of a launch for an A100 are those that islpy counts."""
     launch = make_star(
         array=(640, 512, 512), radius=4, local_size=local, first=(4, 4, 4),
         interior=(632, 504, 504),
     )  # fmt: skip
-    wave, start = 216, launch.ndrange.work_group_count // 2 - 33
-    counted = loads_of(launch).count_range(start, start + wave, 64)
-    assert counted == 64 * count_with_islpy(launch, start, start + wave, 64)
+    x, (_, rows), (_, layers) = whole(launch)
+    box = x, (rows // 2, rows // 2 + 5), (layers // 2, layers // 2 + 2)
+    assert loads_of(launch).count_box(box, 64) == 64 * count_with_islpy(launch, box, 64)
 
 
-def count_with_islpy(launch: ModelledLaunch, start: int, end: int, granularity: int) -> int:
+def count_with_islpy(launch: ModelledLaunch, box: GroupRange, granularity: int) -> int:
     """Count the sectors of all loads with integer sets over (sector, row, plane)."""
-    local, counts = launch.ndrange.known_local_size, launch.ndrange.group_counts
-    pieces = " or ".join(
-        f"({x0 * local[0]} <= x < {x1 * local[0]} and {y0 * local[1]} <= y < {y1 * local[1]} and "
-        f"{z0 * local[2]} <= z < {z1 * local[2]})"
-        for (x0, x1), (y0, y1), (z0, z1) in split_range(start, end, counts)
+    pieces = " and ".join(
+        f"{low * size} <= {name} < {end * size}"
+        for name, (low, end), size in zip("xyz", box, launch.ndrange.known_local_size, strict=True)
     )
-    items = isl.Set(f"{{ [x, y, z] : x < 632 and y < 504 and z < 504 and ({pieces}) }}")
+    items = isl.Set(f"{{ [x, y, z] : x < 632 and y < 504 and z < 504 and {pieces} }}")
     touched = None
     for dx, dy, dz in {(0, 0, 0)} | {
         tuple(sign * by if one == axis else 0 for one in range(3))
@@ -223,9 +242,9 @@ def test_guards_do_not_hide_that_accesses_share_data() -> None:
     )
     footprint = loads_of(launch)
     assert len(footprint.by_buffer[0]) == 1
-    for start, end in ((0, 30), (7, 13), (29, 30)):
-        expected = 64 * enumerate_sectors(launch, range(start, end), 64)
-        assert footprint.count_range(start, end, 64) == expected
+    for box in (((0, 5), (0, 6), (0, 1)), ((1, 4), (2, 4), (0, 1)), ((4, 5), (5, 6), (0, 1))):
+        expected = 64 * enumerate_sectors(launch, list_groups(launch, box), 64)
+        assert footprint.count_box(box, 64) == expected
 
 
 def test_one_buffer_is_counted_up_to_its_ends() -> None:
@@ -235,4 +254,4 @@ def test_one_buffer_is_counted_up_to_its_ends() -> None:
         ndrange=NDRange(global_size=(256,), local_size=(64,)),
         accesses=(load("a", 4 * X), load("a", 4 * K, loops=(loop(256),))),
     )
-    assert loads_of(launch).count_range(0, 4, 64) == 1024
+    assert loads_of(launch).count_box(whole(launch), 64) == 1024

@@ -146,34 +146,9 @@ def make_box(
     if any(symbol.kind is SymbolKind.SCALAR for symbol in strides):
         return None
     ndrange = launch.ndrange
-    local, group, moved = _split_strides(
-        tuple(strides.items()), ndrange.known_local_size, ndrange.global_offset
-    )
-    named = {symbol.name: stride for symbol, stride in strides.items()}
-    return BoxAccess(
-        access=access,
-        base_bytes=constant + moved + launch.alignments.get(access.buffer or "", 0),
-        local_strides=local,
-        group_strides=group,
-        loops=tuple(
-            (named.get(loop.name, 0), times)
-            for loop, times in zip(access.loops, trips, strict=True)
-        ),
-        clip=clip,
-    )
-
-
-# Translates have the same strides.
-@lru_cache(maxsize=256)
-def _split_strides(
-    strides: tuple[tuple[Symbol, int], ...],
-    local_size: tuple[int, ...],
-    global_offset: tuple[int, ...],
-) -> tuple[tuple[int, int, int], tuple[int, int, int], int]:
-    """Give bytes per local id and per group id, and what the global offset adds."""
-    sizes, offsets = _three(local_size), _three(global_offset, fill=0)
+    sizes, offsets = _three(ndrange.known_local_size), _three(ndrange.global_offset, fill=0)
     local, group, moved = [0, 0, 0], [0, 0, 0], 0
-    for symbol, stride in strides:
+    for symbol, stride in strides.items():
         axis = symbol.axis
         if symbol.kind in {SymbolKind.LOCAL_ID, SymbolKind.GLOBAL_ID}:
             local[axis] += stride
@@ -182,7 +157,18 @@ def _split_strides(
             moved += stride * offsets[axis]
         elif symbol.kind is SymbolKind.GROUP_ID:
             group[axis] += stride
-    return (local[0], local[1], local[2]), (group[0], group[1], group[2]), moved
+    named = {symbol.name: stride for symbol, stride in strides.items()}
+    return BoxAccess(
+        access=access,
+        base_bytes=constant + moved + launch.alignments.get(access.buffer or "", 0),
+        local_strides=(local[0], local[1], local[2]),
+        group_strides=(group[0], group[1], group[2]),
+        loops=tuple(
+            (named.get(loop.name, 0), times)
+            for loop, times in zip(access.loops, trips, strict=True)
+        ),
+        clip=clip,
+    )
 
 
 def clip_guard(
@@ -236,28 +222,6 @@ def _three(sizes: tuple[int, ...], fill: int = 1) -> tuple[int, int, int]:
 
 
 GroupRange = tuple[Range, Range, Range]
-
-
-def split_range(start: int, end: int, counts: tuple[int, int, int]) -> list[GroupRange]:
-    """Split consecutive work-groups into boxes."""
-    start, end = max(start, 0), min(end, counts[0] * counts[1] * counts[2])
-    boxes: list[GroupRange] = []
-    layer, row = counts[0] * counts[1], counts[0]
-    while start < end:
-        x, y, z = start % row, start // row % counts[1], start // layer
-        if start % layer == 0 and end - start >= layer:
-            deep = (end - start) // layer
-            boxes.append(((0, row), (0, counts[1]), (z, z + deep)))
-            start += deep * layer
-        elif x == 0 and end - start >= row:
-            tall = min((end - start) // row, counts[1] - y)
-            boxes.append(((0, row), (y, y + tall), (z, z + 1)))
-            start += tall * row
-        else:
-            wide = min(end - start, row - x)
-            boxes.append(((x, x + wide), (y, y + 1), (z, z + 1)))
-            start += wide
-    return boxes
 
 
 @lru_cache(maxsize=1024)

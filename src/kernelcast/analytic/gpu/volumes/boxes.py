@@ -9,9 +9,9 @@ counted by phase. The cost depends on the number of boxes, never on their size.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, reduce
+from functools import lru_cache, reduce
 from itertools import pairwise, product
-from math import gcd, prod
+from math import gcd
 
 import numpy as np
 import numpy.typing as npt
@@ -26,8 +26,6 @@ from kernelcast.analytic.gpu.volumes.affine import (
 )
 
 BoolArray = npt.NDArray[np.bool_]
-_FEW = 32
-"""Rows up to which a dictionary tells equal ones faster than sorting."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,13 +46,6 @@ class Boxes:
             low += stride * start
             high += stride * (end - 1)
         return int(low.min()), int(high.max())
-
-
-def divide(addresses: IntArray, unit: int) -> IntArray:
-    """Give the numbers of the units in which addresses lie; shifts take a fifth of the time."""
-    bits = unit.bit_length() - 1
-    found: IntArray = addresses >> bits if unit == 1 << bits else addresses // unit
-    return found
 
 
 def count_sectors(boxes: Boxes, granularity: int, shifts: IntArray | None = None) -> IntArray:
@@ -93,29 +84,19 @@ def _find_patterns(boxes: Boxes, granularity: int) -> tuple[BoolArray, list[IntA
     inside = np.ones((count, 1), dtype=np.bool_)
     cuts: list[IntArray] = []
     for start, end in zip(boxes.starts, boxes.ends, strict=True):
-        # A few numbers: NumPy's own way takes five times as long.
         edges = np.array(sorted({*start.tolist(), *end.tolist()}), dtype=np.int64)
         own = (edges[None, :-1] >= start[:, None]) & (edges[None, :-1] < end[:, None])
         inside = (inside[:, :, None] & own[:, None, :]).reshape(count, -1)
         cuts.append(edges)
-    chosen, which = _find_different(np.packbits(inside, axis=0).T.copy())
+    _, chosen, which = np.unique(
+        np.packbits(inside, axis=0), axis=1, return_index=True, return_inverse=True
+    )
     phases, sizes = _count_rows(cuts, boxes.strides, granularity)
+    which = which.ravel()
     weights = [
         np.bincount(which, weights=one, minlength=chosen.size).astype(np.int64) for one in sizes
     ]
     return inside[:, chosen].T, weights, phases
-
-
-def _find_different(packed: npt.NDArray[np.uint8]) -> tuple[IntArray, IntArray]:
-    """Give the places of different rows, and which of them each row equals."""
-    if packed.shape[0] <= _FEW:
-        numbers: dict[bytes, int] = {}
-        same = [numbers.setdefault(row.tobytes(), len(numbers)) for row in packed]
-        first = [same.index(number) for number in range(len(numbers))]
-        return np.array(first, dtype=np.int64), np.array(same, dtype=np.int64)
-    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
-    _, chosen, which = np.unique(keys, return_index=True, return_inverse=True)
-    return chosen, which.ravel()
 
 
 def _count_rows(
@@ -156,20 +137,6 @@ def translate(
     offsets: tuple[int, ...], strides: tuple[int, ...], cuts: tuple[int, ...], run: int
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Write each offset in steps of the outer axes and bytes along the run."""
-    steps, rest = _decompose(offsets, strides, cuts)
-    is_new = np.ones(rest.size, dtype=np.bool_)
-    is_new[1:] = (steps[1:] != steps[:-1]).any(axis=1) | (np.diff(rest) > run)
-    begins = np.flatnonzero(is_new)
-    lasts = np.append(begins[1:], rest.size) - 1
-    return steps[begins], rest[begins], rest[lasts]
-
-
-# A launch asks for the same few decompositions in every count of its footprints.
-@lru_cache(maxsize=256)
-def _decompose(
-    offsets: tuple[int, ...], strides: tuple[int, ...], cuts: tuple[int, ...]
-) -> tuple[IntArray, IntArray]:
-    """Give steps along each axis and the rest in bytes, sorted; nobody may change them."""
     rest = np.array(offsets, dtype=np.int64)
     steps = np.zeros((rest.size, len(strides)), dtype=np.int64)
     for place in range(len(strides) - 1, -1, -1):
@@ -177,7 +144,12 @@ def _decompose(
         steps[:, place] = (rest - kept) // strides[place]
         rest = kept
     order = np.lexsort((rest, *steps.T))
-    return steps[order], rest[order]
+    steps, rest = steps[order], rest[order]
+    is_new = np.ones(rest.size, dtype=np.bool_)
+    is_new[1:] = (steps[1:] != steps[:-1]).any(axis=1) | (np.diff(rest) > run)
+    begins = np.flatnonzero(is_new)
+    lasts = np.append(begins[1:], rest.size) - 1
+    return steps[begins], rest[begins], rest[lasts]
 
 
 @lru_cache(maxsize=256)
@@ -196,7 +168,6 @@ def find_cuts(offsets: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, 
 
 
 _AXES = 3
-_UNMOVED = (0,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,51 +184,79 @@ class Axis:
         return int((self.end - self.start).min())
 
 
-class Family(tuple[BoxAccess, ...]):
-    """Accesses that differ by a constant offset and a guard only."""
-
-    @cached_property
-    def offsets(self) -> tuple[int, ...]:
-        """Bytes from the first access to each."""
-        origin = self[0].base_bytes
-        return tuple(one.base_bytes - origin for one in self)
-
-    @cached_property
-    def is_uniform(self) -> bool:
-        """Whether all are executed for the same work-items."""
-        return all(one.clip == self[0].clip for one in self)
-
-    def keep_inner(self, loops: int) -> "Family":
-        """Run some innermost loops only, and the others once."""
-        if loops >= len(self[0].loops):
-            return self
-        return Family(one.keep_inner(loops) for one in self)
+Family = tuple[BoxAccess, ...]
+"""Accesses that differ by a constant offset and a guard only."""
 
 
 def group_families(accesses: Sequence[BoxAccess]) -> list[Family]:
-    """Put accesses together that differ by a constant offset and a guard only."""
     families: dict[tuple[object, ...], list[BoxAccess]] = {}
     for access in accesses:
         families.setdefault(access.family, []).append(access)
-    return [Family(one) for one in families.values()]
+    return [tuple(one) for one in families.values()]
 
 
-def make_boxes(
-    family: Sequence[BoxAccess], groups: Sequence[GroupRange], grid: Grid, granularity: int
-) -> Boxes:
-    """Make the boxes of addresses that some work-groups touch."""
+def make_boxes(family: Family, groups: GroupRange, grid: Grid, granularity: int) -> Boxes:
+    """Make the boxes of addresses that a box of work-groups touches."""
     first = family[0]
-    parts = _split_by_clip(family)
-    tables = [_list_ranges(part[0], groups, grid) for part in parts]
-    kept = [(part, rows) for part, rows in zip(parts, tables, strict=True) if rows]
-    if not kept or any(trips < 1 for _, trips in first.loops):
-        return _no_boxes()
-    table = [row for _, rows in kept for row in rows]
-    fixed, moving = _list_axes(first, table)
-    bases = [tuple(one.base_bytes - first.base_bytes for one in part) for part, _ in kept]
-    low = np.full(len(table), first.base_bytes + fixed, dtype=np.int64)
-    sizes = [len(rows) for _, rows in kept]
-    return _lay_out(bases, sizes, low, first.access.bytes, moving, granularity)
+    by_clip: dict[Clip, list[BoxAccess]] = {}
+    for one in family:
+        by_clip.setdefault(one.clip, []).append(one)
+    # Translates that are executed for the same work-items, and the ranges of local and group ids,
+    # by dimension.
+    parts = []
+    for members in by_clip.values():
+        per_axis = [_ranges_of(members[0], axis, groups[axis], grid) for axis in range(_AXES)]
+        rows: list[tuple[Range, ...]] = [sum(pairs, ()) for pairs in product(*per_axis)]
+        if rows:
+            bases = tuple(one.base_bytes - first.base_bytes for one in members)
+            parts.append((bases, rows))
+    if not parts or any(trips < 1 for _, trips in first.loops):
+        nothing, empty = np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
+        return Boxes(low=nothing, high=nothing, starts=empty, ends=empty, strides=())
+    loops = tuple((0, trips) for _, trips in first.loops)
+    table = np.array([(*row, *loops) for _, rows in parts for row in rows], dtype=np.int64)
+    pairs = zip(first.local_strides, first.group_strides, strict=True)
+    strides = [*sum(pairs, ()), *(stride for stride, _ in first.loops)]
+    low = np.full(len(table), first.base_bytes, dtype=np.int64)
+    moving = []
+    for stride, (start, end) in zip(strides, table.transpose(1, 2, 0), strict=True):
+        if not stride:
+            continue
+        if stride < 0:
+            stride, start, end = -stride, 1 - end, 1 - start
+        least = start.min()
+        low += stride * least
+        if (end > least + 1).any():
+            moving.append(Axis(stride=stride, start=start - least, end=end - least))
+    high = low + first.access.bytes
+    outer = merge_axes(moving)
+    # No sector fits into a gap that is smaller than a sector: what lies around it is one run.
+    while outer and outer[0].stride - int((high - low).min()) < granularity:
+        nearest = outer.pop(0)
+        low = low + nearest.start * nearest.stride
+        high = high + (nearest.end - 1) * nearest.stride
+    steps_of = tuple(one.stride for one in outer)
+    starts, ends = (
+        np.array(edges, dtype=np.int64).reshape(len(outer), low.size)
+        for edges in ([one.start for one in outer], [one.end for one in outer])
+    )
+    # Parts that are executed for other work-items overlap: all are written alike.
+    cuts = find_cuts(tuple(offset for bases, _ in parts for offset in bases), steps_of)
+    done, found = 0, []
+    for bases, rows in parts:
+        own = slice(done, done + len(rows))
+        done = own.stop
+        run = int((high[own] - low[own]).min())
+        steps, lows, highs = translate(bases, steps_of, cuts, run)
+        moved = [
+            (steps.T[:, :, None] + edges[:, None, own]).reshape(len(outer), lows.size * len(rows))
+            for edges in (starts, ends)
+        ]
+        found.append((
+            (lows[:, None] + low[own]).ravel(), (highs[:, None] + high[own]).ravel(), *moved,
+        ))  # fmt: skip
+    low, high, starts, ends = (np.concatenate(each, axis=-1) for each in zip(*found, strict=True))
+    return Boxes(low=low, high=high, starts=starts, ends=ends, strides=steps_of)
 
 
 def count_box(
@@ -269,110 +268,12 @@ def count_box(
     *,
     unit: int = 1,
 ) -> IntArray:
-    """Count the sectors that one box of work-groups touches.
-
-    Boxes of equal size touch equally much wherever they lie, but for their first address within a
-    sector; that is remembered, since the configurations of a sweep ask for the same few.
-    """
-    found = _find_lattice(family[0], box, grid) if family.is_uniform else None
-    if found is None:
-        boxes = make_boxes(family, [box], grid, granularity)
-        return count_sectors(_round_strides(boxes, unit), granularity, shifts)
-    origin, axes = found
-    size = family[0].access.bytes
-    moved = _UNMOVED if shifts is None else tuple(shifts.tolist())
-    return _count_lattice(
-        family.offsets, size, axes, origin % granularity, granularity, moved, unit
-    )
-
-
-def _find_lattice(
-    access: BoxAccess, box: GroupRange, grid: Grid
-) -> tuple[int, tuple[tuple[int, int], ...]] | None:
-    """Give first address, strides and steps of an access; None if it is more or less than one."""
-    origin = access.base_bytes
-    axes: list[tuple[int, int]] = []
-    moves: list[tuple[int, Range]] = [(stride, (0, trips)) for stride, trips in access.loops]
-    for axis in range(_AXES):
-        found = _ranges_of(access, axis, box[axis], grid)
-        if len(found) != 1:
-            return None
-        moves.append((access.local_strides[axis], found[0][0]))
-        moves.append((access.group_strides[axis], found[0][1]))
-    for stride, (start, end) in moves:
-        if end <= start:
-            return None
-        if stride:
-            origin += stride * (start if stride > 0 else end - 1)
-            if end > start + 1:
-                axes.append((abs(stride), end - start))
-    return origin, tuple(axes)
-
-
-@lru_cache(maxsize=16384)
-def _count_lattice(
-    offsets: tuple[int, ...],
-    size: int,
-    axes: tuple[tuple[int, int], ...],
-    origin: int,
-    granularity: int,
-    shifts: tuple[int, ...],
-    unit: int,
-) -> IntArray:
-    """Count the sectors of translates of one lattice of addresses; nobody may change them."""
-    nothing = np.zeros(1, dtype=np.int64)
-    moving = [
-        Axis(stride=stride, start=nothing, end=np.array([steps], dtype=np.int64))
-        for stride, steps in axes
-    ]
-    low = np.array([origin], dtype=np.int64)
-    boxes = _round_strides(_lay_out([offsets], [1], low, size, moving, granularity), unit)
-    return count_sectors(boxes, granularity, np.array(shifts, dtype=np.int64))
-
-
-def _round_strides(boxes: Boxes, unit: int) -> Boxes:
-    if unit == 1:
-        return boxes
-    return replace(boxes, strides=tuple(max(1, round(one / unit)) * unit for one in boxes.strides))
-
-
-def _lay_out(
-    bases: Sequence[tuple[int, ...]],
-    sizes: Sequence[int],
-    low: IntArray,
-    size: int,
-    moving: Sequence[Axis],
-    granularity: int,
-) -> Boxes:
-    """Lay out boxes: each group of offsets at its own pieces of the axes."""
-    high = low + size
-    outer = merge_axes(moving)
-    # No sector fits into a gap that is smaller than a sector: what lies around it is one run.
-    while outer and outer[0].stride - int((high - low).min()) < granularity:
-        nearest = outer.pop(0)
-        low = low + nearest.start * nearest.stride
-        high = high + (nearest.end - 1) * nearest.stride
-    strides = tuple(one.stride for one in outer)
-    pieces = low.size
-    starts = np.array([one.start for one in outer], dtype=np.int64).reshape(len(outer), pieces)
-    ends = np.array([one.end for one in outer], dtype=np.int64).reshape(len(outer), pieces)
-    # Parts that are executed for other work-items overlap: all are written alike.
-    cuts = find_cuts(tuple(offset for part in bases for offset in part), strides)
-    done, found = 0, []
-    for offsets, count in zip(bases, sizes, strict=True):
-        own = slice(done, done + count)
-        done = own.stop
-        run = int((high[own] - low[own]).min())
-        steps, lows, highs = translate(offsets, strides, cuts, run)
-        found.append((
-            (lows[:, None] + low[own]).ravel(), (highs[:, None] + high[own]).ravel(),
-            _shift(starts[:, own], steps), _shift(ends[:, own], steps),
-        ))  # fmt: skip
-    lows, highs, starts, ends = (
-        parts[0] if len(parts) == 1 else np.concatenate(parts, axis=-1)
-        for parts in zip(*found, strict=True)
-    )
-    return Boxes(low=lows, high=highs, starts=starts, ends=ends, strides=strides)
+    """Count the sectors that one box of work-groups touches, strides in multiples of a unit."""
+    boxes = make_boxes(family, box, grid, granularity)
+    if unit != 1:
+        strides = tuple(max(1, round(one / unit)) * unit for one in boxes.strides)
+        boxes = replace(boxes, strides=strides)
+    return count_sectors(boxes, granularity, shifts)
 
 
 def merge_axes(axes: Sequence[Axis]) -> list[Axis]:
@@ -397,64 +298,6 @@ def merge_axes(axes: Sequence[Axis]) -> list[Axis]:
     return merged
 
 
-def _split_by_clip(family: Sequence[BoxAccess]) -> list[tuple[BoxAccess, ...]]:
-    """Put translates together that are executed for the same work-items."""
-    if all(one.clip == family[0].clip for one in family):
-        return [tuple(family)]
-    parts: dict[Clip, list[BoxAccess]] = {}
-    for one in family:
-        parts.setdefault(one.clip, []).append(one)
-    return [tuple(part) for part in parts.values()]
-
-
-def _list_ranges(
-    access: BoxAccess, groups: Sequence[GroupRange], grid: Grid
-) -> list[tuple[Range, ...]]:
-    """List the ranges of local and group ids, by dimension, in every box of work-groups."""
-    rows: list[tuple[Range, ...]] = []
-    for box in groups:
-        per_axis = [_ranges_of(access, axis, box[axis], grid) for axis in range(_AXES)]
-        rows.extend(sum(parts, ()) for parts in product(*per_axis))
-    return rows
-
-
-def _list_axes(access: BoxAccess, rows: Sequence[tuple[Range, ...]]) -> tuple[int, list[Axis]]:
-    """List the axes along which addresses move; each row of ranges is a piece.
-
-    The first answer is what the other axes add, which have the same single value in all pieces.
-    """
-    ranges = [
-        (stride, [row[place] for row in rows]) for place, stride in enumerate(_interleave(access))
-    ]
-    ranges += [(stride, [(0, trips)] * len(rows)) for stride, trips in access.loops]
-    fixed, axes = 0, []
-    for stride, column in ranges:
-        start, end = column[0]
-        if not stride:
-            continue
-        if end == start + 1 and all(one == column[0] for one in column):
-            fixed += stride * start
-        else:
-            axes.append(_make_axis(stride, np.array(column, dtype=np.int64)))
-    return fixed, axes
-
-
-def _interleave(access: BoxAccess) -> list[int]:
-    """Give the strides of local and group ids in turn, as `_list_ranges` gives their ranges."""
-    return [
-        stride
-        for pair in zip(access.local_strides, access.group_strides, strict=True)
-        for stride in pair
-    ]
-
-
-def _make_axis(stride: int, ranges: IntArray) -> Axis:
-    start, end = ranges[:, 0], ranges[:, 1]
-    if stride >= 0:
-        return Axis(stride=stride, start=start, end=end)
-    return Axis(stride=-stride, start=1 - end, end=1 - start)
-
-
 def _ranges_of(
     access: BoxAccess, axis: int, groups: Range, grid: Grid
 ) -> list[tuple[Range, Range]]:
@@ -477,18 +320,6 @@ def _ranges_of(
     if groups[0] <= full < groups[1] and high % size:
         found.append(((0, high % size), (full, full + 1)))
     return found
-
-
-def _shift(edges: IntArray, steps: IntArray) -> IntArray:
-    """Move each axis's range by each translate's steps."""
-    moved: IntArray = steps.T[:, :, None] + edges[:, None, :]
-    return moved.reshape(edges.shape[0], steps.shape[0] * edges.shape[1])
-
-
-def _no_boxes() -> Boxes:
-    nothing = np.zeros(0, dtype=np.int64)
-    empty = np.zeros((0, 0), dtype=np.int64)
-    return Boxes(low=nothing, high=nothing, starts=empty, ends=empty, strides=())
 
 
 _RARE = 10_000
@@ -517,12 +348,7 @@ class GroupClass:
 
 def list_classes(accesses: Sequence[BoxAccess], grid: Grid) -> list[GroupClass]:
     """Split the grid where the domain or a guard cuts through work-groups."""
-    return _split_grid(frozenset(one.clip for one in accesses), grid)
-
-
-@lru_cache(maxsize=64)
-def _split_grid(clips: frozenset[Clip], grid: Grid) -> list[GroupClass]:
-    """Split the grid where clips cut; nobody may change the answer."""
+    clips = {one.clip for one in accesses}
     spans: list[list[Range]] = []
     for axis in range(_AXES):
         size, count = grid.local[axis], grid.counts[axis]
@@ -551,32 +377,23 @@ def count_per_group(
     return total / work_groups
 
 
+@lru_cache(maxsize=4096)
 def spread_alignments(
     strides: tuple[int, int, int], box: GroupRange, granularity: int
 ) -> tuple[IntArray, IntArray]:
-    """Give the alignments that the work-groups of a box have, and how many have each."""
+    """Give the alignments that the work-groups of a box have, and how many have each.
+
+    They are remembered; callers leave them as they are.
+    """
     unit = reduce(gcd, strides, granularity)
     phases = granularity // unit
-    if phases == 1:
-        count = prod(end - first for first, end in box)
-        return np.zeros(1, dtype=np.int64), np.array([count], dtype=np.int64)
-    x, y, z = (end - first for first, end in box)
-    steps = tuple((stride // unit) % phases for stride in strides)
-    shifts, weights = _spread_phases(steps, (x, y, z), phases)
-    return shifts * unit, weights
-
-
-@lru_cache(maxsize=4096)
-def _spread_phases(
-    steps: tuple[int, ...], counts: tuple[int, int, int], phases: int
-) -> tuple[IntArray, IntArray]:
-    """Give the phases that occur, and how often; nobody may change them."""
     shifts, weights = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)
-    for step, count in zip(steps, counts, strict=True):
+    for stride, (first, end) in zip(strides, box, strict=True):
+        step = (stride // unit) % phases
         # The alignments of one dimension repeat after so many work-groups.
         period = phases // gcd(step, phases)
-        indices = np.arange(min(period, count), dtype=np.int64)
-        whole, rest = divmod(count, period)
+        indices = np.arange(min(period, end - first), dtype=np.int64)
+        whole, rest = divmod(end - first, period)
         times = whole + (indices < rest)
         moved = (shifts[:, None] + (indices * step)[None, :]) % phases
         found = np.bincount(
@@ -584,4 +401,4 @@ def _spread_phases(
         )
         shifts = np.flatnonzero(found)
         weights = found[shifts].astype(np.int64)
-    return shifts, weights
+    return shifts * unit, weights

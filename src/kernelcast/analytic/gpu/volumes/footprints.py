@@ -6,7 +6,7 @@ from functools import cached_property
 from itertools import product
 from typing import Protocol
 
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange, mix_run, split_range
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange, mix_run
 from kernelcast.analytic.gpu.volumes.boxes import (
     Family,
     GroupClass,
@@ -103,16 +103,12 @@ class BoxFootprint:
             buffers.setdefault(one[0].access.buffer, []).append(one)
         return list(buffers.values())
 
-    def count_range(self, start: int, end: int, granularity: int) -> int:
-        """Count the unique bytes of consecutive work-groups."""
-        return self._count(split_range(start, end, self.grid.counts), granularity)
-
     def count_run(self, work_groups: int, granularity: int) -> float:
         """Count the unique bytes of so many consecutive work-groups, mid launch."""
         key = work_groups, granularity
         if key not in self.known:
             self.known[key] = sum(
-                weight * self._count([box], granularity)
+                weight * self.count_box(box, granularity)
                 for box, weight in mix_run(work_groups, self.grid.counts)
             )
         return self.known[key]
@@ -137,9 +133,8 @@ class BoxFootprint:
         for name, length in list_stretches(self.grid, wave):
             counts = self.grid.counts
             if length < counts[0]:  # the chunk in the middle of the grid stands for all
-                row = counts[0] * (counts[1] // 2 + counts[1] * (counts[2] // 2))
-                start = row + counts[0] // 2 // length * length
-                own = self.count_range(start, start + length, granularity)
+                x, y, z = counts[0] // 2 // length * length, counts[1] // 2, counts[2] // 2
+                own = self.count_box(((x, x + length), (y, y + 1), (z, z + 1)), granularity)
                 found = own * self.grid.work_groups / length
             else:
                 found = self._stretches(classes, "xyz".index(name), granularity)
@@ -159,18 +154,13 @@ class BoxFootprint:
             for place, (first, end) in enumerate(box):
                 times *= end - first if place > axis else 1
                 whole.append((first, end) if place <= axis else (first, first + 1))
-            total += times * self._count([(whole[0], whole[1], whole[2])], granularity)
+            total += times * self.count_box((whole[0], whole[1], whole[2]), granularity)
         return total
 
-    def _count(self, groups: Sequence[GroupRange], granularity: int) -> int:
+    def count_box(self, groups: GroupRange, granularity: int) -> int:
         """Count the bytes of all families; in one buffer no more than lies between its ends."""
         total = 0
         for families in self.by_buffer:
-            if len(families) == len(groups) == 1:
-                total += granularity * int(
-                    count_box(families[0], groups[0], self.grid, granularity)[0]
-                )
-                continue
             boxes = [make_boxes(one, groups, self.grid, granularity) for one in families]
             found = sum(int(count_sectors(one, granularity)[0]) for one in boxes)
             if len(families) > 1:

@@ -13,7 +13,6 @@ from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange, 
 from kernelcast.analytic.gpu.volumes.boxes import (
     Family,
     count_per_group,
-    divide,
     list_classes,
     spread_alignments,
 )
@@ -85,7 +84,7 @@ def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: boo
     sectors, lines = [], []
     depth = len(family[0].loops)
     for level in range(depth + 1):
-        own = family.keep_inner(level)
+        own = tuple(one.keep_inner(level) for one in family)
         times = family[0].executions / max(1, own[0].executions)
         unique = count_per_group(own, classes, grid, machine.l1_sector_bytes)
         sectors.append(times * unique)
@@ -124,13 +123,13 @@ def _examine_reuse(
     parts = np.arange(0, max(accesses[0].access.bytes, 1), sector)
     reused = lines = sectors = 0
     for shift in chosen:
-        touched = np.sort(_drop_repeated(divide(lanes + shift, line)))
+        touched = np.sort(_drop_repeated((lanes + shift) // line))
         again = touched[1:] == touched[:-1]
         lines += touched.size - int(again.sum())
         # Of a line's repetitions, the first says that it is needed again.
         reused += int(again[:1].sum()) + int((again[1:] & ~again[:-1]).sum())
         by_warp = (lanes[..., None] + shift + parts).swapaxes(0, 1).reshape(lanes.shape[1], -1)
-        sectors += _drop_repeated(divide(by_warp, sector)).size
+        sectors += _drop_repeated(by_warp // sector).size
     return reused / lines, sectors / chosen.size
 
 
