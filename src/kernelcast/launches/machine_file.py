@@ -98,29 +98,39 @@ def parse_machine(text: str, path: Path) -> MachineDescription:
     is_flat = deepest <= 20 and not _NESTED_BLOCKS.search(text)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if is_flat else yaml.SafeLoader
     root = load(path, text, MachineEntry, loader=loader)
-    root = replace(root, key=MachineEntry.root)
-    keys = ("schema", *(one.name for one in fields(MachineDescription)))
+    return read_described(MachineDescription, root, SCHEMA, "; calibrate anew, or update")
+
+
+def read_described(
+    record: type[Record], bare: MachineEntry, schema: str, remedy: str = ""
+) -> Record:
+    """Read a whole file: its schema, and the fields of a record."""
+    root = replace(bare, key=bare.root)
+    keys = ("schema", *(one.name for one in fields(record)))  # type: ignore[arg-type]  # as below
     entries = root.mapping(keys, required=("schema",))
     found = entries.pop("schema")
-    if found.raw_text() != SCHEMA:
-        found.fail(f"expected {SCHEMA}, found {found.raw_text()!r}; calibrate anew, or update")
-    return _make(MachineDescription, root, entries)
+    if found.raw_text() != schema:
+        found.fail(f"expected {schema}, found {found.raw_text()!r}{remedy}")
+    return read_record(record, root, entries)
 
 
-def _make(
-    record: type[Record], entry: MachineEntry, values: Mapping[str, MachineEntry], **known: object
+def read_record(
+    record: type[Record], entry: Located, values: Mapping[str, Located], **known: object
 ) -> Record:
+    """Read the fields of a record, by their types."""
     hints = get_type_hints(record)
     given = {name: _read(one, hints[name]) for name, one in values.items() if not one.is_null}
     for one in fields(record):  # type: ignore[arg-type]  # every record is a dataclass
         is_required = one.default is MISSING and one.default_factory is MISSING
         if is_required and one.name not in {*given, *known}:
+            if one.name in values:
+                values[one.name].fail("expected a value, found nothing")
             entry.fail(f"the key `{one.name}` is missing")
     with entry.pointing_here():
         return record(**known, **given)
 
 
-def _read(entry: MachineEntry, hint: Any) -> Any:  # noqa: ANN401 - as the type of a field says
+def _read(entry: Located, hint: Any) -> Any:  # noqa: ANN401 - as the type of a field says
     """Read a value of a type that fields of descriptions have."""
     origin, kinds = get_origin(hint), [one for one in get_args(hint) if one is not NoneType]
     if NoneType in get_args(hint):
@@ -147,7 +157,7 @@ def _read(entry: MachineEntry, hint: Any) -> Any:  # noqa: ANN401 - as the type 
         name, record = NAMED_BY[kinds[0]], kinds[0]
         keys = [one.name for one in fields(record) if one.name != name]
         return tuple(
-            _make(record, one, {} if one.is_null else one.mapping(keys), **{name: key})
+            read_record(record, one, {} if one.is_null else one.mapping(keys), **{name: key})
             for key, one in entry.pairs().items()
         )
     if origin is not None:  # a mapping with keys of the writer's choice

@@ -99,26 +99,17 @@ class CaseRule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemoryTerms:
-    """What memory instructions cost; latencies are 0 without any."""
+class MwpCwpTerms:
+    """Every term of the model; those of memory are 0 without memory instructions."""
 
-    coal_cycles: float
     uncoal_cycles: float
     mean_cycles: float
-    """``Mem_L_Coal``, ``Mem_L_Uncoal`` and their weighted mean ``Mem_L``."""
+    """``Mem_L_Uncoal``, and ``Mem_L``: its weighted mean with that of coalesced requests."""
     departure_delay_cycles: float
     """``Departure_delay``."""
     mwp_without_bw: float
     mwp_peak_bw: float
     """``MWP_Without_BW``, ``MWP_peak_BW``."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MwpCwpTerms:
-    """Every term of the model."""
-
-    memory: MemoryTerms
-    """Of memory instructions."""
     mwp: float
     """``MWP``: the least of ``MWP_Without_BW``, ``MWP_peak_BW`` and the active warps."""
     comp_cycles: float
@@ -147,17 +138,32 @@ def model_mwp_cwp(
     Without memory instructions MWP has no meaning; the answer is then the case of computation
     without its one latency, ``Comp_cycles * N * #Rep``.
     """
-    warps = launch.active_warps_per_sm
-    memory = _time_memory(launch, machine)
-    mwp = min(memory.mwp_without_bw, memory.mwp_peak_bw, warps)
+    warps = mwp_without_bw = mwp_peak_bw = launch.active_warps_per_sm
+    coal = uncoal = mean = delay = 0.0
+    if launch.mem_insts:
+        coal = machine.mem_ld_cycles
+        uncoal = coal + (launch.uncoal_per_mw - 1) * machine.departure_del_uncoal_cycles
+        weight = launch.uncoal_mem_insts / launch.mem_insts
+        mean = uncoal * weight + coal * (1 - weight)
+        delay = (
+            machine.departure_del_uncoal_cycles * launch.uncoal_per_mw * weight
+            + machine.departure_del_coal_cycles * (1 - weight)
+        )
+        mwp_without_bw = min(mean / delay, warps)
+        per_warp = machine.freq_hz * launch.load_bytes_per_warp / mean
+        mwp_peak_bw = machine.mem_bandwidth_bytes_per_s / (per_warp * launch.active_sms)
+    mwp = min(mwp_without_bw, mwp_peak_bw, warps)
     comp_cycles = machine.issue_cycles * launch.total_insts
-    mem_cycles = (
-        memory.uncoal_cycles * launch.uncoal_mem_insts + memory.coal_cycles * launch.coal_mem_insts
-    )
+    mem_cycles = uncoal * launch.uncoal_mem_insts + coal * launch.coal_mem_insts
     cwp_full = (mem_cycles + comp_cycles) / comp_cycles
     cwp = min(cwp_full, warps)
     rep = launch.blocks / (launch.active_blocks_per_sm * launch.active_sms)
-    case = _choose(mwp, cwp, warps, is_busy=comp_cycles > mem_cycles, rule=rule)
+    if mwp == warps and cwp == warps:
+        case = Case.FEW_WARPS
+    elif cwp >= mwp or (comp_cycles > mem_cycles and rule is CaseRule.PUBLISHED):
+        case = Case.MEMORY
+    else:
+        case = Case.COMPUTATION
     if not launch.mem_insts:
         case, cycles = Case.COMPUTATION, comp_cycles * warps
     else:
@@ -165,15 +171,17 @@ def model_mwp_cwp(
         cycles = {
             Case.FEW_WARPS: mem_cycles + comp_cycles + period * (mwp - 1),
             Case.MEMORY: mem_cycles * warps / mwp + period * (mwp - 1),
-            Case.COMPUTATION: memory.mean_cycles + comp_cycles * warps,
+            Case.COMPUTATION: mean + comp_cycles * warps,
         }[case]
     exec_cycles = cycles * rep
-    synch = (
-        memory.departure_delay_cycles * max(0.0, mwp - 1) * launch.synch_insts
-        * launch.active_blocks_per_sm * rep
-    )  # fmt: skip
+    waits = launch.synch_insts * launch.active_blocks_per_sm
+    synch = delay * max(0.0, mwp - 1) * waits * rep
     return MwpCwpTerms(
-        memory=memory,
+        uncoal_cycles=uncoal,
+        mean_cycles=mean,
+        departure_delay_cycles=delay,
+        mwp_without_bw=mwp_without_bw,
+        mwp_peak_bw=mwp_peak_bw,
         mwp=mwp,
         comp_cycles=comp_cycles,
         mem_cycles=mem_cycles,
@@ -185,39 +193,3 @@ def model_mwp_cwp(
         synch_cycles=synch,
         seconds=(exec_cycles + synch) / machine.freq_hz,
     )
-
-
-def _time_memory(launch: MwpCwpLaunch, machine: MwpCwpMachine) -> MemoryTerms:
-    """Compute latencies, and how many warps memory can serve at once."""
-    warps = launch.active_warps_per_sm
-    if not launch.mem_insts:
-        return MemoryTerms(
-            coal_cycles=0.0, uncoal_cycles=0.0, mean_cycles=0.0, departure_delay_cycles=0.0,
-            mwp_without_bw=warps, mwp_peak_bw=warps,
-        )  # fmt: skip
-    coal = machine.mem_ld_cycles
-    further = launch.uncoal_per_mw - 1
-    uncoal = machine.mem_ld_cycles + further * machine.departure_del_uncoal_cycles
-    weight = launch.uncoal_mem_insts / launch.mem_insts
-    mean = uncoal * weight + coal * (1 - weight)
-    delay = (
-        machine.departure_del_uncoal_cycles * launch.uncoal_per_mw * weight
-        + machine.departure_del_coal_cycles * (1 - weight)
-    )
-    per_warp = machine.freq_hz * launch.load_bytes_per_warp / mean
-    return MemoryTerms(
-        coal_cycles=coal,
-        uncoal_cycles=uncoal,
-        mean_cycles=mean,
-        departure_delay_cycles=delay,
-        mwp_without_bw=min(mean / delay, warps),
-        mwp_peak_bw=machine.mem_bandwidth_bytes_per_s / (per_warp * launch.active_sms),
-    )
-
-
-def _choose(mwp: float, cwp: float, warps: float, *, is_busy: bool, rule: CaseRule) -> Case:
-    if mwp == warps and cwp == warps:
-        return Case.FEW_WARPS
-    if cwp >= mwp or (is_busy and rule is CaseRule.PUBLISHED):
-        return Case.MEMORY
-    return Case.COMPUTATION

@@ -1,7 +1,7 @@
 """Asks Hong and Kim's model for a launch on a GPU, and on a CPU as far as that has a meaning."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import ceil
 
 from kernelcast.analytic.cpu.opencl.core import find_execution
@@ -54,109 +54,73 @@ class Units:
     instruction_s: Mapping[str, float]
     """Seconds for which one instruction of a warp occupies a unit: ``fp32``, ``fp64``, ``special``,
     ``native_special``."""
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...]
 
 
 def read_units(launch: ModelledLaunch, machine: MachineDescription) -> Units:
     """Describe the compute units of a machine for a launch."""
+    group_size = launch.ndrange.work_group_size
+    notes: list[str]
     if machine.kind is DeviceKind.CPU:
         # A core counts as a multiprocessor, and the work-items in the lanes of a vector as a warp.
         # Its vectors are independent: out-of-order execution and prefetching overlap their
         # requests, and go on into the next work-group. So all work-groups of a core count as
         # resident, unless barriers hold each together; then one does.
         device = read_device(machine)
-        execution = find_execution(launch, device)
+        count, width = device.cores, find_execution(launch, device).width
+        warps = ceil(group_size / width)
         barriers = launch.executed.count(OperationKind.BARRIER)
-        notes = list(device.notes)
+        resident = 1 if barriers else launch.ndrange.work_group_count
+        bandwidth = 1 / device.levels[-1].load_s_per_byte
+        clock_hz = machine.clock_hz.value if machine.clock_hz else None
+        transaction_bytes, notes = device.line_bytes, [*device.notes]
         # Lanes that an instruction fills at least: a scalar one takes a whole slot.
-        lanes = {
-            "fp32": device.lanes_of(32),
-            "fp64": device.lanes_of(64),
-            "native_special": 1,
-            "special": 1,
-        }
-        memory = device.levels[-1]
-        memory_bytes_per_s = 1 / memory.load_s_per_byte
-        return Units(
-            count=device.cores,
-            warp_width=execution.width,
-            warps_per_group=ceil(launch.ndrange.work_group_size / execution.width),
-            resident_groups=1 if barriers else launch.ndrange.work_group_count,
-            clock_hz=machine.clock_hz.value if machine.clock_hz else _NANOSECONDS,
-            bandwidth_bytes_per_s=memory_bytes_per_s,
-            latency_s=_find_latency(machine),
-            path_bytes_per_s=_find_path(machine, memory_bytes_per_s, notes) / device.cores,
-            transaction_bytes=device.line_bytes,
-            instruction_s=_time_instructions(
-                machine, (device.cores, execution.width), lanes, notes
-            ),
-            notes=tuple(notes),
-        )
-    if machine.kind is DeviceKind.GPU:
+        lanes = {"fp32": device.lanes_of(32), "fp64": device.lanes_of(64)}
+    elif machine.kind is DeviceKind.GPU:
         gpu = read_machine(machine)
         occupancy = compute_occupancy(launch, gpu)
-        width, count = gpu.warp_width, gpu.compute_units
-        notes = list(occupancy.notes)
-        bandwidth = gpu.dram_load_bytes_per_s or gpu.dram_copy_bytes_per_s
+        count, width, clock_hz = gpu.compute_units, gpu.warp_width, gpu.clock_hz
+        warps, resident = occupancy.warps_per_work_group, occupancy.work_groups
+        bandwidth = gpu.dram_load_bytes_per_s or gpu.dram_copy_bytes_per_s or 0.0
         if not bandwidth:
             refuse_missing(machine.id, "the bandwidth of global memory", "bandwidth")
-        lanes = dict.fromkeys(("fp32", *_SLOWER), 1)
-        return Units(
-            count=count,
-            warp_width=width,
-            warps_per_group=occupancy.warps_per_work_group,
-            resident_groups=occupancy.work_groups,
-            clock_hz=gpu.clock_hz or _NANOSECONDS,
-            bandwidth_bytes_per_s=bandwidth,
-            latency_s=_find_latency(machine),
-            path_bytes_per_s=_find_path(machine, bandwidth, notes) / count,
-            transaction_bytes=_SECTOR_BYTES,
-            instruction_s=_time_instructions(machine, (count, width), lanes, notes),
-            notes=tuple(notes),
-        )
-    msg = f"{machine.id} is of kind {machine.kind}; MWP-CWP is for GPUs and CPUs"
-    raise InputError(msg)
-
-
-def _find_latency(machine: MachineDescription) -> float:
+        transaction_bytes, notes, lanes = _SECTOR_BYTES, [*occupancy.notes], {}
+    else:
+        msg = f"{machine.id} is of kind {machine.kind}; MWP-CWP is for GPUs and CPUs"
+        raise InputError(msg)
     memory = machine.memory("global")
     if memory is None or memory.latency_s is None:
         refuse_missing(machine.id, "the latency of global memory", "caches")
-    return memory.latency_s.value
-
-
-def _find_path(machine: MachineDescription, bandwidth: float, notes: list[str]) -> float:
-    """Give the bandwidth of the farthest cache that it is known of, all units together.
-
-    It paces requests as they leave a unit; MWP_peak_BW limits by memory itself.
-    """
-    for cache in reversed(machine.caches):
-        if cache.load_bytes_per_s is not None and cache.name != "L1":
-            return max(cache.load_bytes_per_s.value, bandwidth)
-    notes.append("departure delay: no cache's bandwidth is known, that of memory is taken")
-    return bandwidth
-
-
-def _time_instructions(
-    machine: MachineDescription,
-    shape: tuple[int, int],
-    lanes: Mapping[str, int],
-    notes: list[str],
-) -> dict[str, float]:
-    """Give the seconds that an instruction of a warp occupies a unit."""
-    count, width = shape
+    # The farthest cache whose bandwidth is known paces requests as they leave a unit; MWP_peak_BW
+    # limits by memory itself.
+    rates = [one.load_bytes_per_s for one in machine.caches if one.name != "L1"]
+    known = [one.value for one in rates if one is not None]
+    if not known:
+        notes.append("departure delay: no cache's bandwidth is known, that of memory is taken")
     times: dict[str, float] = {}
     for kind in ("fp32", *_SLOWER):
         facts = machine.instruction(kind)
         if facts is not None and facts.peak_per_s is not None:
-            times[kind] = count * max(width, lanes[kind]) / facts.peak_per_s.value
+            times[kind] = count * max(width, lanes.get(kind, 1)) / facts.peak_per_s.value
     if "fp32" not in times:
         refuse_missing(machine.id, "the throughput of fp32", "instructions-fp32")
     for kind, factor in _SLOWER.items():
         if kind not in times:
             times[kind] = factor * times["fp32"]
             notes.append(f"throughput of {kind}: not known, {factor:g} times slower than fp32")
-    return times
+    return Units(
+        count=count,
+        warp_width=width,
+        warps_per_group=warps,
+        resident_groups=resident,
+        clock_hz=clock_hz or _NANOSECONDS,
+        bandwidth_bytes_per_s=bandwidth,
+        latency_s=memory.latency_s.value,
+        path_bytes_per_s=max([*known[-1:], bandwidth]) / count,
+        transaction_bytes=transaction_bytes,
+        instruction_s=times,
+        notes=tuple(notes),
+    )
 
 
 MODEL = "mwp_cwp"
@@ -174,7 +138,25 @@ def estimate_mwp_cwp(
     modelled = model_launch(launch) if isinstance(launch, Problem) else launch
     units = read_units(modelled, machine)
     coal, uncoal, per_mw, bytes_per_warp = _count_memory(modelled, units)
-    issued, issue_s = _count_instructions(modelled, units, coal + uncoal, counters)
+    counts, costs = modelled.executed, units.instruction_s
+    executed = max(count_instructions(counts), coal + uncoal)
+    warps = () if counters is None else counters.warps
+    issued = next((one.issued for one in warps if one.width == units.warp_width), 0.0) or executed
+    special = counts.count(OperationKind.SPECIAL, per_lane=True)
+    native = counts.count(OperationKind.SPECIAL_NATIVE, per_lane=True)
+    wide = sum(
+        times * operation.lanes
+        for operation, times in counts.operations.items()
+        if operation.number is NumberClass.FLOAT
+        and operation.bits == 64
+        and operation.kind not in {OperationKind.SPECIAL, OperationKind.SPECIAL_NATIVE}
+    )
+    total_s = (
+        special * costs["special"] + native * costs["native_special"] + wide * costs["fp64"]
+        + max(0.0, executed - special - native - wide) * costs["fp32"]
+    )  # fmt: skip
+    # The mean seconds that an instruction of a warp occupies a unit.
+    issue_s = total_s / executed if executed else costs["fp32"]
     groups = modelled.ndrange.work_group_count
     resident = min(units.resident_groups, ceil(groups / units.count))
     active = min(units.count, groups)
@@ -225,8 +207,8 @@ def estimate_mwp_cwp(
             "cwp_count": terms.cwp,
             "active_warps_count": inputs.active_warps_per_sm,
             "repetitions_count": terms.rep,
-            "mem_latency_s": terms.memory.mean_cycles / units.clock_hz,
-            "departure_delay_s": terms.memory.departure_delay_cycles / units.clock_hz,
+            "mem_latency_s": terms.mean_cycles / units.clock_hz,
+            "departure_delay_s": terms.departure_delay_cycles / units.clock_hz,
             "coalesced_count": inputs.coal_mem_insts,
             "uncoalesced_count": inputs.uncoal_mem_insts,
             "computation_count": inputs.comp_insts,
@@ -310,32 +292,3 @@ def _average(patterns: Sequence[RequestPattern]) -> float:
     if not requests:
         return 0.0
     return sum(one.requests * one.sectors_per_request for one in patterns) / requests
-
-
-def _count_instructions(
-    launch: ModelledLaunch, units: Units, memory_count: float, counters: SoftwareCounters | None
-) -> tuple[float, float]:
-    """Give a warp's issued instructions, and the mean seconds that one occupies a unit."""
-    counts = launch.executed
-    executed = max(count_instructions(counts), memory_count)
-    issued = executed
-    if counters is not None:
-        own = next((one for one in counters.warps if one.width == units.warp_width), None)
-        if own is not None and own.issued:
-            issued = own.issued
-    special = counts.count(OperationKind.SPECIAL, per_lane=True)
-    native = counts.count(OperationKind.SPECIAL_NATIVE, per_lane=True)
-    wide = sum(
-        times * operation.lanes
-        for operation, times in counts.operations.items()
-        if operation.number is NumberClass.FLOAT
-        and operation.bits == 64
-        and operation.kind not in {OperationKind.SPECIAL, OperationKind.SPECIAL_NATIVE}
-    )
-    costs = units.instruction_s
-    rest = max(0.0, executed - special - native - wide)
-    total = (
-        special * costs["special"] + native * costs["native_special"] + wide * costs["fp64"]
-        + rest * costs["fp32"]
-    )  # fmt: skip
-    return issued, total / executed if executed else costs["fp32"]

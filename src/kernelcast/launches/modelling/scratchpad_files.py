@@ -5,9 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, ClassVar
-
-import yaml
+from typing import ClassVar
 
 from kernelcast.analytic.scratchpad.kernel import (
     Copy,
@@ -23,7 +21,7 @@ from kernelcast.analytic.scratchpad.model import (
     GranularityStep,
     ScratchpadTerms,
 )
-from kernelcast.launches.machine_file import MachineEntry
+from kernelcast.launches.machine_file import MachineEntry, read_described, read_record
 from kernelcast.launches.problem_file.located import (
     Located,
     Number,
@@ -43,9 +41,6 @@ SCHEMA = "kernelcast-scratchpad-1"
 """Of descriptions of processors."""
 _DMA_KEYS = ("name", "direction", "count", "bytes", "chunk_bytes", "copies")
 _COMMENT = re.compile(r"(^|\s)#.*")
-_WHOLE = ("transaction_bytes", "cpes_per_group", "core_groups", "spm_bytes", "gload_bytes")
-_REAL = ("clock_hz", "bandwidth_bytes_per_s", "delay_cycles", "base_latency_cycles")
-MACHINE_KEYS = ("schema", "id", "name", *_REAL, *_WHOLE, "latencies_cycles")
 _ROOT = "scratchpad machine"
 
 
@@ -56,13 +51,6 @@ class ScratchpadEntry(Located):
     whole: ClassVar[str] = "a scratchpad kernel needs dma, gload or compute"
     deepest: ClassVar[str] = "a scratchpad kernel needs mappings in lists in lists, no more"
 
-    def positive(self) -> float:
-        """Read a number above 0."""
-        number = self.number()
-        if number <= 0:
-            self.fail(f"expected a number above 0, found {number:g}")
-        return float(number)
-
 
 class ScratchpadMachineEntry(MachineEntry):
     """A value in a description of a scratchpad processor."""
@@ -71,6 +59,12 @@ class ScratchpadMachineEntry(MachineEntry):
     whole: ClassVar[str] = f"a scratchpad machine needs `schema: {SCHEMA}` and all of Table I"
     deepest: ClassVar[str] = "a scratchpad machine nests three levels, no more"
     root: ClassVar[str] = _ROOT
+
+    def number(self) -> Number:
+        """Read a number, or one that says where it comes from."""
+        if self.is_mapping:
+            return self.mapping(("value", "origin"), required=("value",))["value"].number()
+        return super().number()
 
 
 def is_scratchpad_file(path: Path) -> bool:
@@ -124,36 +118,23 @@ def _read_dma(entry: ScratchpadEntry) -> DmaRequest:
     parts = entry.mapping(_DMA_KEYS, required=("direction",))
     if ("copies" in parts) == ("bytes" in parts):
         entry.fail("give either `bytes`, or `copies` with the bytes of each array")
-    direction = parts["direction"].text()
-    if direction not in tuple(Direction):
-        parts["direction"].fail(f"expected one of {', '.join(Direction)}; found {direction!r}")
-    copies = [parts]
+    keys = ("bytes", "chunk_bytes")
+    copies = [(entry, {key: parts[key] for key in keys if key in parts})]
     if "copies" in parts:
-        copies = [
-            one.mapping(("bytes", "chunk_bytes"), required=("bytes",))
-            for one in list_of(parts["copies"])
-        ]
+        copies = [(one, one.mapping(keys, required=("bytes",))) for one in list_of(parts["copies"])]
     with entry.pointing_here():
         return DmaRequest(
             name=parts["name"].text() if "name" in parts else entry.key,
-            direction=Direction(direction),
-            copies=tuple(
-                Copy(bytes=one["bytes"].positive(), chunk_bytes=_read_chunk(one)) for one in copies
-            ),
-            count=parts["count"].positive() if "count" in parts else 1.0,
+            direction=Direction(parts["direction"].choice(Direction)),
+            copies=tuple(read_record(Copy, one, values) for one, values in copies),
+            count=float(parts["count"].number()) if "count" in parts else 1.0,
         )
 
 
-def _read_chunk(parts: Mapping[str, ScratchpadEntry]) -> float | None:
-    chunk = parts.get("chunk_bytes")
-    return None if chunk is None or chunk.is_null else chunk.positive()
-
-
 def _read_gload(entry: ScratchpadEntry) -> GloadRequest:
-    parts = entry.mapping(("name", "bytes", "count"), required=("bytes", "count"))
+    parts = entry.mapping(("name", "bytes", "count"))
     name = parts.pop("name").text() if "name" in parts else entry.key
-    with entry.pointing_here():
-        return GloadRequest(name=name, **{key: one.positive() for key, one in parts.items()})
+    return read_record(GloadRequest, entry, parts, name=name)
 
 
 def list_scratchpads() -> dict[str, Path]:
@@ -180,30 +161,7 @@ def find_scratchpad(wanted: str | Path) -> ScratchpadMachine:
 def read_scratchpad(path: Path) -> ScratchpadMachine:
     """Read a description of a scratchpad processor."""
     text = read_text(path, _ROOT, MachineFileError)
-    root = replace(load(path, text, ScratchpadMachineEntry), key=_ROOT)
-    entries = root.mapping(MACHINE_KEYS, required=MACHINE_KEYS)
-    if entries["schema"].raw_text() != SCHEMA:
-        entries["schema"].fail(f"expected {SCHEMA}, found {entries['schema'].raw_text()!r}")
-    values: dict[str, Any] = {name: _read_number(entries[name]) for name in (*_REAL, *_WHOLE)}
-    for name in _WHOLE:
-        if not values[name].is_integer():
-            entries[name].fail(f"expected a whole number, found {values[name]}")
-        values[name] = int(values[name])
-    latencies = entries["latencies_cycles"].pairs()
-    with root.pointing_here():
-        return ScratchpadMachine(
-            id=entries["id"].text(),
-            name=entries["name"].text(),
-            latencies_cycles={kind: _read_number(value) for kind, value in latencies.items()},
-            **values,
-        )
-
-
-def _read_number(entry: ScratchpadMachineEntry) -> float:
-    """Read a number, or one that says where it comes from."""
-    if isinstance(entry.node, yaml.MappingNode):
-        entry = entry.mapping(("value", "origin"), required=("value",))["value"]
-    return float(entry.number())
+    return read_described(ScratchpadMachine, load(path, text, ScratchpadMachineEntry), SCHEMA)
 
 
 def terms_to_json(terms: ScratchpadTerms, machine: ScratchpadMachine) -> dict[str, object]:

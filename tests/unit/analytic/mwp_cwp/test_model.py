@@ -49,10 +49,10 @@ def test_worked_example_gives_the_published_result() -> None:
 def test_worked_example_term_by_term() -> None:
     """Gives every term as computed by hand."""
     found = model_mwp_cwp(EXAMPLE, GPU)
-    assert found.memory.uncoal_cycles == 420 + 31 * 10
-    assert found.memory.departure_delay_cycles == 320
-    assert found.memory.mwp_without_bw == 730 / 320
-    assert found.memory.mwp_peak_bw == pytest.approx(80 / (128 / 730 * 16))
+    assert found.uncoal_cycles == 420 + 31 * 10
+    assert found.departure_delay_cycles == 320
+    assert found.mwp_without_bw == 730 / 320
+    assert found.mwp_peak_bw == pytest.approx(80 / (128 / 730 * 16))
     assert found.comp_cycles == 4 * 33
     assert found.mem_cycles == 6 * 730
     assert found.cwp_full == pytest.approx((4380 + 132) / 132)
@@ -97,7 +97,7 @@ def test_pure_bandwidth_moves_all_bytes(loads: int, blocks: int) -> None:
     )  # fmt: skip
     found = model_mwp_cwp(launch, slow)
     moved = loads * 128 * 32 * 16 * blocks
-    assert found.mwp == found.memory.mwp_peak_bw
+    assert found.mwp == found.mwp_peak_bw
     assert found.case is Case.MEMORY
     assert found.seconds == pytest.approx(moved / 8e9, rel=0.01)
 

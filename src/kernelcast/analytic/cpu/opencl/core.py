@@ -190,14 +190,11 @@ class _Adder:
             wide = 2.0 if operation.bits == 64 else 1.0
             adds = max(_DIVIDER_ADDS, _DIVIDER_ADDS_PER_LANE * lanes * wide)
             return _DIVIDER.get(name, 1) * adds * self._device.add_s / self._width
-        return self._time_function(operation)
-
-    def _time_function(self, operation: Operation) -> float:
         name = operation.name
-        kind = "special" if operation.kind is OperationKind.SPECIAL else "native_special"
-        facts = self._device.instructions.get(kind)
+        figure = "special" if operation.kind is OperationKind.SPECIAL else "native_special"
+        facts = self._device.instructions.get(figure)
         if facts is None or facts.peak_per_s is None:
-            self.notes.append(f"{operation}: the throughput of {kind} is not known; left out")
+            self.notes.append(f"{operation}: the throughput of {figure} is not known; left out")
             return 0.0
         vector_s = self._device.cores / facts.peak_per_s.value
         latencies = facts.completion_latency_s
@@ -214,7 +211,7 @@ class _Adder:
         is_scalar = operation.lanes * self._width == 1 or name in by_lane
         weight = None if measured is None else measured.weigh(name, is_scalar=is_scalar)
         if weight is None:
-            weight = _FUNCTIONS.get(name, 1.0) if kind == "special" else 1.0
+            weight = _FUNCTIONS.get(name, 1.0) if figure == "special" else 1.0
         return operation.lanes * weight * (scalar_s if is_scalar else vector_s)
 
 

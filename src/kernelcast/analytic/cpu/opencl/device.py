@@ -197,11 +197,44 @@ def read_device(description: MachineDescription) -> CpuDevice:
     notes: list[str] = []
     lanes = _find_lanes(fp32, cores, notes)
     line = description.caches[0].line_bytes
+    found = []
+    for cache in description.caches:
+        if cache.size_bytes is None:
+            refuse_missing(description.name, f"caches.{cache.name}.size_bytes", "caches")
+        shared = cache.shared_by.value if cache.shared_by else 1
+        size = float(cache.size_bytes.value)
+        load, store = _read_times(cache.load_bytes_per_s, cache.copy_bytes_per_s)
+        found.append(
+            DeviceCache(
+                name=cache.name,
+                size_bytes=size / min(cores, shared),
+                reach_bytes=size,
+                latency_s=cache.latency_s.value if cache.latency_s else 0.0,
+                load_s_per_byte=load,
+                store_s_per_byte=store,
+            )
+        )
+    memory = description.memory("global")
+    if memory is None or not memory.load_bytes_per_s:
+        refuse_missing(description.name, "the bandwidth of global memory", "bandwidth")
+    # The largest of seven noisy figures, by the bytes of an element, would err to the high side.
+    ordered = sorted(memory.load_bytes_per_s.values(), key=lambda one: one.value)
+    load, store = _read_times(ordered[len(ordered) // 2], memory.copy_bytes_per_s)
     return CpuDevice(
         id=description.id,
         name=description.name,
         cores=cores,
-        levels=(*_read_caches(description, cores), _read_memory(description)),
+        levels=(
+            *found,
+            DeviceCache(
+                name="DRAM",
+                size_bytes=math.inf,
+                reach_bytes=math.inf,
+                latency_s=memory.latency_s.value if memory.latency_s else 0.0,
+                load_s_per_byte=load,
+                store_s_per_byte=store,
+            ),
+        ),
         line_bytes=line.value if line else _USUAL_LINE_BYTES,
         lanes=lanes,
         width=_find_width(description, fp32, lanes),
@@ -246,41 +279,6 @@ def _find_width(description: MachineDescription, fp32: InstructionFacts, lanes: 
     if alone is None or together is None:
         return 1
     return min(lanes, int(2 ** max(0, round(math.log2(alone.value / together.value)))))
-
-
-def _read_caches(description: MachineDescription, cores: int) -> list[DeviceCache]:
-    found = []
-    for cache in description.caches:
-        if cache.size_bytes is None:
-            refuse_missing(description.name, f"caches.{cache.name}.size_bytes", "caches")
-        shared = cache.shared_by.value if cache.shared_by else 1
-        size = float(cache.size_bytes.value)
-        load, store = _read_times(cache.load_bytes_per_s, cache.copy_bytes_per_s)
-        found.append(
-            DeviceCache(
-                name=cache.name,
-                size_bytes=size / min(cores, shared),
-                reach_bytes=size,
-                latency_s=cache.latency_s.value if cache.latency_s else 0.0,
-                load_s_per_byte=load,
-                store_s_per_byte=store,
-            )
-        )
-    return found
-
-
-def _read_memory(description: MachineDescription) -> DeviceCache:
-    memory = description.memory("global")
-    if memory is None or not memory.load_bytes_per_s:
-        refuse_missing(description.name, "the bandwidth of global memory", "bandwidth")
-    # The largest of seven noisy figures, by the bytes of an element, would err to the high side.
-    ordered = sorted(memory.load_bytes_per_s.values(), key=lambda one: one.value)
-    load, store = _read_times(ordered[len(ordered) // 2], memory.copy_bytes_per_s)
-    return DeviceCache(
-        name="DRAM", size_bytes=math.inf, reach_bytes=math.inf,
-        latency_s=memory.latency_s.value if memory.latency_s else 0.0,
-        load_s_per_byte=load, store_s_per_byte=store,
-    )  # fmt: skip
 
 
 def _read_times(load: Trait[float] | None, copy: Trait[float] | None) -> tuple[float, float]:

@@ -263,7 +263,22 @@ def find_hull(
     """Find a box of addresses around those of an access."""
     if access.offset_bytes is None:
         return None
-    ids = _list_corners(Grid.of(launch.ndrange), launch.ndrange.global_offset)
+    # Give the ids of first, middle and last work-items, all combinations, as columns.
+    grid = Grid.of(launch.ndrange)
+    offsets = launch.ndrange.global_offset
+    places = [
+        sorted({0, min(1, size - 1), size // 2, max(0, size - 2), size - 1}) for size in grid.items
+    ]
+    table = np.array(list(product(*places)), dtype=np.int64)
+    starts = (*offsets, 0, 0)
+    ids: dict[Symbol, Value] = {}
+    for axis in range(MAX_DIMENSIONS):
+        own: IntArray = table[:, axis]
+        ids |= {
+            Symbol(SymbolKind.GLOBAL_ID, axis=axis): own + starts[axis],
+            Symbol(SymbolKind.LOCAL_ID, axis=axis): own % grid.local[axis],
+            Symbol(SymbolKind.GROUP_ID, axis=axis): own // grid.local[axis],
+        }
     windows: Windows = {}
     straight = _straighten(access.offset_bytes.substitute(bound), ids, windows)
     linear = None if straight is None else straight.as_linear()
@@ -331,24 +346,6 @@ def _choose(left: Expr, right: Expr, ids: Mapping[Symbol, Value], windows: Windo
     if not (first - second).is_parameter:
         return None
     return min(first, second, key=lambda one: abs(one.constant_term))
-
-
-def _list_corners(grid: Grid, offsets: tuple[int, ...]) -> dict[Symbol, Value]:
-    """Give the ids of first, middle and last work-items, all combinations, as columns."""
-    places = [
-        sorted({0, min(1, size - 1), size // 2, max(0, size - 2), size - 1}) for size in grid.items
-    ]
-    table = np.array(list(product(*places)), dtype=np.int64)
-    starts = (*offsets, 0, 0)
-    found: dict[Symbol, Value] = {}
-    for axis in range(MAX_DIMENSIONS):
-        own: IntArray = table[:, axis]
-        found |= {
-            Symbol(SymbolKind.GLOBAL_ID, axis=axis): own + starts[axis],
-            Symbol(SymbolKind.LOCAL_ID, axis=axis): own % grid.local[axis],
-            Symbol(SymbolKind.GROUP_ID, axis=axis): own // grid.local[axis],
-        }
-    return found
 
 
 def _count_most(

@@ -112,7 +112,13 @@ def _count_rows(
         if phases == 1:
             rows = (rows[:, :, None] * np.diff(edges)).reshape(1, -1)
             continue
-        own = _phases_of(edges, step, phases)
+        # Count the indices between neighbouring edges by (index * step) modulo phases.
+        residues = np.arange(phases, dtype=np.int64)[:, None]
+        # Indices congruent to a residue between two edges.
+        below = (edges[None, :] - residues - 1) // phases
+        numbers = np.diff(below, axis=1)
+        own = np.zeros_like(numbers)
+        np.add.at(own, residues[:, 0] * step % phases, numbers)
         wide = np.zeros((phases, rows.shape[1], own.shape[1]), dtype=np.int64)
         order = np.arange(phases)
         for phase in np.flatnonzero(own.any(axis=1)):
@@ -120,17 +126,6 @@ def _count_rows(
         rows = wide.reshape(phases, -1)
     kept = [phase for phase in range(phases) if rows[phase].any()]
     return [phase * unit for phase in kept], [rows[phase] for phase in kept]
-
-
-def _phases_of(edges: IntArray, step: int, phases: int) -> IntArray:
-    """Count the indices between neighbouring edges by (index * step) modulo phases."""
-    residues = np.arange(phases, dtype=np.int64)[:, None]
-    # Indices congruent to a residue between two edges.
-    below = (edges[None, :] - residues - 1) // phases
-    numbers = np.diff(below, axis=1)
-    found = np.zeros_like(numbers)
-    np.add.at(found, residues[:, 0] * step % phases, numbers)
-    return found
 
 
 def translate(

@@ -101,7 +101,13 @@ def compute_volumes(
     accesses, notes = _sort_accesses(launch, machine)
     loads = accesses.select(lambda one: one.kind is not AccessKind.STORE)
     stores = accesses.select(lambda one: one.kind is not AccessKind.LOAD)
-    load_costs = _cost_loads(loads, grid, machine, occupancy)
+    # Cost loads, those of what all share once per compute unit as far as L1 keeps it.
+    costs = loads.cost(grid, machine, is_kept=True)
+    windows = share_windows(loads.listed, costs, grid, machine)
+    load_costs = min(
+        (keep_common(one, occupancy, machine, grid.work_groups) for one in (windows, costs)),
+        key=lambda kept: sum(one.sectors[-1] for one in kept),
+    )
     store_costs = stores.cost(grid, machine, is_kept=False)
     spreads = not accesses.listed and rates.l2_reload is None and is_spread(launch, loads.boxes)
     reloads = list_reloads(load_costs, occupancy, machine, rates, is_spread=spreads)
@@ -153,18 +159,6 @@ def _keep(traffic: Traffic, machine: GpuMachine) -> float:
     """Give the part of a launch's data that L2 still holds at its end: all, or none if too much."""
     over = traffic.oversubscribe(traffic.work_groups, machine)
     return min(max((1 - over) / (1 - USABLE_SHARE), 0.0), 1.0)
-
-
-def _cost_loads(
-    loads: _Accesses, grid: Grid, machine: GpuMachine, occupancy: Occupancy
-) -> list[FamilyCosts]:
-    """Cost loads, those of what all share once per compute unit as far as L1 keeps it."""
-    costs = loads.cost(grid, machine, is_kept=True)
-    windows = share_windows(loads.listed, costs, grid, machine)
-    return min(
-        (keep_common(one, occupancy, machine, grid.work_groups) for one in (windows, costs)),
-        key=lambda kept: sum(one.sectors[-1] for one in kept),
-    )
 
 
 def _is_in(buffer: str | None, access: MemoryAccess) -> bool:

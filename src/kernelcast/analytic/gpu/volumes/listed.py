@@ -25,7 +25,7 @@ from kernelcast.analytic.gpu.volumes.footprints import (
 from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts
 from kernelcast.analytic.gpu.volumes.warps import ABSENT, measure_addresses
 from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind, Value
-from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.axes import bind_names, list_axes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.errors import InputError
@@ -78,7 +78,22 @@ def _evaluate(
     shares = 1.0
     columns = 1
     for loop in access.loops:
-        bound, active, share = _unroll(loop, bound, active, max(1, _ITERATIONS // columns))
+        # Add a loop's iterations as columns; the last factor says how many each listed one means.
+        most = max(1, _ITERATIONS // columns)
+        trips = most
+        if loop.trip_count is not None:
+            trips = max(1, int(np.max(np.where(active, loop.trip_count.evaluate(bound), 0))))
+        listed = min(trips, most)
+        numbers = np.tile(np.arange(listed, dtype=np.int64), active.shape[1])[None, :]
+        wide: dict[Symbol, Value] = {
+            symbol: np.repeat(value, listed, axis=1)
+            if isinstance(value, np.ndarray) and value.shape[1] > 1
+            else value
+            for symbol, value in bound.items()
+        }
+        wide[Symbol(SymbolKind.LOOP, loop.name)] = numbers
+        runs = np.logical_and(np.repeat(active, listed, axis=1), loop.condition.evaluate(wide))
+        bound, active, share = (wide, runs, trips / listed)
         shares *= share
         columns = active.shape[1]
     assert access.offset_bytes is not None
@@ -92,29 +107,6 @@ def _evaluate(
     table[:size] = np.where(met, offsets, ABSENT)
     rows = table.reshape(-1, width, met.shape[1]).transpose(0, 2, 1).reshape(-1, width)
     return rows[(rows != ABSENT).any(axis=1)], shares
-
-
-def _unroll(
-    loop: LoopFacts,
-    bound: Mapping[Symbol, Value],
-    active: npt.NDArray[np.bool_],
-    most: int,
-) -> tuple[dict[Symbol, Value], npt.NDArray[np.bool_], float]:
-    """Add a loop's iterations as columns; the last factor says how many each listed one means."""
-    trips = most
-    if loop.trip_count is not None:
-        trips = max(1, int(np.max(np.where(active, loop.trip_count.evaluate(bound), 0))))
-    listed = min(trips, most)
-    numbers = np.tile(np.arange(listed, dtype=np.int64), active.shape[1])[None, :]
-    wide: dict[Symbol, Value] = {
-        symbol: np.repeat(value, listed, axis=1)
-        if isinstance(value, np.ndarray) and value.shape[1] > 1
-        else value
-        for symbol, value in bound.items()
-    }
-    wide[Symbol(SymbolKind.LOOP, loop.name)] = numbers
-    runs = np.logical_and(np.repeat(active, listed, axis=1), loop.condition.evaluate(wide))
-    return wide, runs, trips / listed
 
 
 def _bind(launch: ModelledLaunch, group: int) -> tuple[dict[Symbol, Value], int]:
@@ -180,13 +172,21 @@ class ListedAccess:
         lines = self.count_group(machine.l1_line_bytes)
         warp_sectors = costs.sectors * instructions / count
         unshared = max(unique, warp_sectors)
+        reused = total = 0
+        for rows in self.groups.values():
+            units = np.where(rows == ABSENT, ABSENT, rows // machine.l1_line_bytes)
+            ordered = np.sort(units, axis=1)
+            is_new = ordered != ABSENT
+            is_new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+            _, times = np.unique(ordered[is_new], return_counts=True)
+            reused, total = reused + int((times > 1).sum()), total + times.size
         return FamilyCosts(
             buffer=self.access.buffer or "",
             costs=costs,
             instructions=instructions / count,
             sectors=(unshared, unique) if self.access.loops else (unique,),
             lines=(lines / self._iterations(), lines) if self.access.loops else (lines,),
-            reused_share=self._share_reused(machine.l1_line_bytes),
+            reused_share=(reused / total if total else 0.0),
             warp_sectors=warp_sectors,
         )
 
@@ -250,17 +250,6 @@ class ListedAccess:
             alone = _list_units([one], self.access.bytes, granularity).size
             new += (both - alone) * self.repeats[second]
         return new / len(pairs)
-
-    def _share_reused(self, line: int) -> float:
-        reused = total = 0
-        for rows in self.groups.values():
-            units = np.where(rows == ABSENT, ABSENT, rows // line)
-            ordered = np.sort(units, axis=1)
-            is_new = ordered != ABSENT
-            is_new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-            _, times = np.unique(ordered[is_new], return_counts=True)
-            reused, total = reused + int((times > 1).sum()), total + times.size
-        return reused / total if total else 0.0
 
 
 def list_access(
