@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from kernelcast.expressions.evaluation import Value
+import numpy as np
+
+from kernelcast.expressions.accesses import LoopFacts
+from kernelcast.expressions.evaluation import BoolArray, Value
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 
@@ -64,3 +67,19 @@ def list_axes(ndrange: NDRange) -> tuple[Axis, Axis, Axis]:
     axes += [Axis(number=number) for number in range(len(axes), MAX_DIMENSIONS)]
     x, y, z = axes
     return x, y, z
+
+
+def add_iterations(
+    loop: LoopFacts, bound: Mapping[Symbol, Value], active: BoolArray, listed: int
+) -> tuple[dict[Symbol, Value], BoolArray]:
+    """Add the first iterations of a loop as columns, and tell where they are executed."""
+    wide: dict[Symbol, Value] = {
+        symbol: np.repeat(value, listed, axis=1)
+        if isinstance(value, np.ndarray) and value.shape[1] > 1
+        else value
+        for symbol, value in bound.items()
+    }
+    numbers = np.tile(np.arange(listed, dtype=np.int64), active.shape[1])[None, :]
+    wide[Symbol(SymbolKind.LOOP, loop.name)] = numbers
+    runs = np.logical_and(np.repeat(active, listed, axis=1), loop.condition.evaluate(wide))
+    return wide, runs

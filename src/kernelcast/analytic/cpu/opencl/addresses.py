@@ -1,6 +1,6 @@
 """Addresses that work-groups touch: evaluated where there is a formula, else recorded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple, cast
@@ -8,9 +8,9 @@ from typing import NamedTuple, cast
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind, Value
+from kernelcast.expressions import EvaluationError, Expr, Symbol, Value
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
-from kernelcast.expressions.axes import Axis, bind_names, list_axes
+from kernelcast.expressions.axes import Axis, add_iterations, bind_names, list_axes
 from kernelcast.expressions.evaluation import BoolArray, IntArray, evaluate_where
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.errors import InputError
@@ -212,36 +212,21 @@ class GroupEvaluator:
             if loop.trip_count is None:
                 # Look further and further, until the condition ends the loop everywhere.
                 listed = min(16, most)
-                wide, runs = _widen(loop, bound, active, listed)
+                wide, runs = add_iterations(loop, bound, active, listed)
                 while listed < most and runs[:, listed - 1 :: listed].any():
                     listed = min(2 * listed, most)
-                    wide, runs = _widen(loop, bound, active, listed)
+                    wide, runs = add_iterations(loop, bound, active, listed)
                 bound, active = wide, runs
                 continue
             trips = np.where(active, evaluate_where(loop.trip_count, active, bound), 0)
             listed = min(max(1, int(np.max(trips))), most)
-            bound, active = _widen(loop, bound, active, listed)
+            bound, active = add_iterations(loop, bound, active, listed)
             shown, every = (
                 np.add.reduceat(counted.sum(axis=1, dtype=np.float64), self._starts)
                 for counted in (np.minimum(trips, listed), trips)
             )
             repeats = repeats * np.where(shown, every / np.where(shown, shown, 1.0), 1.0)
         return _Runs(bound, active, repeats)
-
-
-def _widen(
-    loop: LoopFacts, bound: Mapping[Symbol, Value], active: BoolArray, listed: int
-) -> tuple[dict[Symbol, Value], BoolArray]:
-    wide: dict[Symbol, Value] = {
-        symbol: np.repeat(value, listed, axis=1)
-        if isinstance(value, np.ndarray) and value.shape[1] > 1
-        else value
-        for symbol, value in bound.items()
-    }
-    numbers = np.tile(np.arange(listed, dtype=np.int64), active.shape[1])[None, :]
-    wide[Symbol(SymbolKind.LOOP, loop.name)] = numbers
-    runs = np.logical_and(np.repeat(active, listed, axis=1), loop.condition.evaluate(wide))
-    return wide, runs
 
 
 def read_recorded(access: MemoryAccess, launch: ModelledLaunch) -> list[GroupAddresses]:

@@ -71,15 +71,12 @@ class SumFootprint:
     parts: tuple[Footprint, ...]
 
     def count_run(self, work_groups: int, granularity: int) -> float:
-        """Count the unique bytes of so many consecutive work-groups, mid launch."""
         return sum(one.count_run(work_groups, granularity) for one in self.parts)
 
     def count_pages(self, work_groups: int) -> float:
-        """Count the pages of so many consecutive work-groups, mid launch."""
         return sum(one.count_pages(work_groups) for one in self.parts)
 
     def list_levels(self, wave: int, granularity: int) -> list[Level]:
-        """Add up footprints of ever longer stretches of work-groups."""
         levels = [one.list_levels(wave, granularity) for one in self.parts]
         return [
             replace(same[0], bytes=sum(one.bytes for one in same))
@@ -104,7 +101,6 @@ class BoxFootprint:
         return list(buffers.values())
 
     def count_run(self, work_groups: int, granularity: int) -> float:
-        """Count the unique bytes of so many consecutive work-groups, mid launch."""
         key = work_groups, granularity
         if key not in self.known:
             self.known[key] = sum(
@@ -127,7 +123,6 @@ class BoxFootprint:
         )
 
     def list_levels(self, wave: int, granularity: int) -> list[Level]:
-        """Add up footprints of ever longer stretches of work-groups."""
         classes = list_classes(self.accesses, self.grid)
         levels = []
         for name, length in list_stretches(self.grid, wave):

@@ -24,9 +24,9 @@ from kernelcast.analytic.gpu.volumes.footprints import (
 )
 from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts
 from kernelcast.analytic.gpu.volumes.warps import ABSENT, measure_addresses
-from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind, Value
+from kernelcast.expressions import EvaluationError, Expr, Symbol, Value
 from kernelcast.expressions.accesses import MemoryAccess
-from kernelcast.expressions.axes import bind_names, list_axes
+from kernelcast.expressions.axes import add_iterations, bind_names, list_axes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.errors import InputError
 
@@ -78,23 +78,12 @@ def _evaluate(
     shares = 1.0
     columns = 1
     for loop in access.loops:
-        # Add a loop's iterations as columns; the last factor says how many each listed one means.
-        most = max(1, _ITERATIONS // columns)
-        trips = most
+        trips = most = max(1, _ITERATIONS // columns)
         if loop.trip_count is not None:
             trips = max(1, int(np.max(np.where(active, loop.trip_count.evaluate(bound), 0))))
         listed = min(trips, most)
-        numbers = np.tile(np.arange(listed, dtype=np.int64), active.shape[1])[None, :]
-        wide: dict[Symbol, Value] = {
-            symbol: np.repeat(value, listed, axis=1)
-            if isinstance(value, np.ndarray) and value.shape[1] > 1
-            else value
-            for symbol, value in bound.items()
-        }
-        wide[Symbol(SymbolKind.LOOP, loop.name)] = numbers
-        runs = np.logical_and(np.repeat(active, listed, axis=1), loop.condition.evaluate(wide))
-        bound, active, share = (wide, runs, trips / listed)
-        shares *= share
+        bound, active = add_iterations(loop, bound, active, listed)
+        shares *= trips / listed
         columns = active.shape[1]
     assert access.offset_bytes is not None
     offsets = np.asarray(access.offset_bytes.evaluate(bound)) + launch.alignments.get(
@@ -145,7 +134,8 @@ class ListedAccess:
     hull: BoxAccess | None = None
     share: float = 1.0
     """Part of all iterations that counts."""
-    known: dict[tuple[str, int], float] = field(default_factory=dict, repr=False)
+    counted: dict[int, list[float]] = field(default_factory=dict, repr=False)
+    growth: dict[int, float] = field(default_factory=dict, repr=False)
 
     def keep_inner(self, loops: int) -> "ListedAccess":
         """Take an iteration's share of the addresses, unless all loops run."""
@@ -192,24 +182,20 @@ class ListedAccess:
 
     def count_group(self, granularity: int) -> float:
         """Count the unique sectors of an average work-group."""
-        key = "group", granularity
-        if key not in self.known:
-            found = sum(
-                _list_units([rows], self.access.bytes, granularity).size * self.repeats[group]
-                for group, rows in self.groups.items()
-            ) / len(self.groups)
-            self.known[key] = min(found, self.count_buffer(granularity))
-        return self.known[key]
+        each = self._count_each(granularity)
+        return min(sum(each) / len(each), self.count_buffer(granularity))
 
     def count_largest(self, granularity: int) -> float:
         """Count the unique sectors of the listed work-group that has the most."""
-        key = "largest", granularity
-        if key not in self.known:
-            self.known[key] = max(
+        return max(self._count_each(granularity))
+
+    def _count_each(self, granularity: int) -> list[float]:
+        if granularity not in self.counted:
+            self.counted[granularity] = [
                 _list_units([rows], self.access.bytes, granularity).size * self.repeats[group]
                 for group, rows in self.groups.items()
-            )
-        return self.known[key]
+            ]
+        return self.counted[granularity]
 
     def count_buffer(self, granularity: int) -> float:
         """Count the sectors of the whole buffer; infinitely many if its size is not known."""
@@ -227,11 +213,11 @@ class ListedAccess:
         pairs = [(one, one + 1) for one in self.groups if one + 1 in self.groups]
         if not pairs:
             return self.count_group(granularity)
-        key, size = ("growth", granularity), self.access.bytes
-        if key not in self.known:
+        size = self.access.bytes
+        if granularity not in self.growth:
             whole, exact = (self._compare(pairs, one) for one in (granularity, size))
-            self.known[key] = max(whole, exact * size / granularity)
-        return self.known[key]
+            self.growth[granularity] = max(whole, exact * size / granularity)
+        return self.growth[granularity]
 
     def count_stretch(self, work_groups: float, granularity: int) -> float:
         """Estimate the unique sectors of consecutive work-groups."""
