@@ -53,15 +53,6 @@ def test_transfers_take_the_cycles_of_the_reference(machine: str) -> None:
             assert ecm.memory_kernel == wanted["mem_bw_kernel"]
 
 
-def test_long_range_stencil_of_the_paper() -> None:
-    """Gives 40 | 24 | 48.5 within 2 %, 166.5 cycles in all, and saturates at four cores."""
-    ecm = predict_ecm(LayerConditions(LONG_RANGE, IVY_BRIDGE).predict(SIZES), IVY_BRIDGE, PAPER)
-    assert [one.cycles for one in ecm.transfers] == pytest.approx([40, 24, 48.5], rel=0.02)
-    assert ecm.cumulative() == pytest.approx((54.0, 94.0, 118.0, 166.5), rel=0.02)
-    assert ecm.ideal_saturation_cores == 4
-    assert ecm.notation() == "{52.0 || 54.0 | 40.0 | 24.0 | 47.8}"
-
-
 def test_seven_point_stencil_of_the_paper() -> None:
     """Gives 14 | 10 | 9.1 for 7, 5 and 3 lines and the paper's 63.4 GB/s."""
     machine = replace(IVY_BRIDGE, streams=StreamRates(all_cores={"MEM": {"copy": 63.4e9}}))
@@ -110,24 +101,6 @@ def test_cores_wait_for_a_busy_memory_bus() -> None:
     assert points[1].cycles == pytest.approx((one + memory / one * memory / 2) / 2)
     assert {point.cycles for point in points[5:]} == {memory}
     assert all(one.cycles > other.cycles for one, other in pairwise(points[:6]))
-
-
-@pytest.mark.parametrize(
-    ("machine", "kernel", "sizes", "ideal", "waiting"),
-    [
-        ("ivy-bridge-ep", "2d-5pt", {"N": 2000, "M": 1000}, 3, 5),
-        ("skylake-sp", "2d-5pt", {"N": 2000, "M": 1000}, 5, 9),
-    ],
-)
-def test_saturation_is_the_reference_tools(
-    machine: str, kernel: str, sizes: dict[str, int], ideal: int, waiting: int
-) -> None:
-    """With the waiting of the reference tool 5 and 9 cores, without it the paper's 3 and 5."""
-    known = read_machine(find_machine(machine))
-    nest = read_reference_nest(kernel, CASES["kernels"][kernel])
-    core = InCoreTerms(overlapping=9, non_overlapping=8 if ideal == 3 else 4, provider="OSACA")
-    ecm = predict_ecm(LayerConditions(nest, known).predict(sizes), known, core)
-    assert (ecm.ideal_saturation_cores, ecm.saturation_cores) == (ideal, waiting)
 
 
 def test_missing_bandwidths_are_named() -> None:

@@ -1,8 +1,6 @@
 """Simulated caches: against a slow model in plain Python, and in the place of layer conditions."""
 
-import json
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -239,13 +237,6 @@ def test_an_access_across_lines_touches_both() -> None:
     assert simulator.counts[0][:3] == [2, 0, 2]
 
 
-CASES = Path(__file__).parents[4] / "../shared/reference/kerncraft/cases.json"
-SKYLAKE = (
-    CpuCache(name="L1", size_bytes=32768, ways=8, line_bytes=64),
-    CpuCache(name="L2", size_bytes=1048576, ways=16, line_bytes=64),
-    CpuCache(name="L3", size_bytes=28835840, ways=11, line_bytes=64, is_victim=True),
-)
-MACHINES = {"IvyBridgeEP_E5-2690v2": IVY_BRIDGE.caches, "SkylakeSP_Gold-6148": SKYLAKE}
 I, J = (  # noqa: E741 - the loops' own names
     Expr.symbol(Symbol(SymbolKind.LOOP, name)) for name in "ij"
 )
@@ -330,22 +321,6 @@ def test_arrays_lie_behind_one_another_and_are_read_before_writes() -> None:
     assert kinds[:, 0].tolist() == [0, 0, 0, 1]
     aligned, _, _ = NestAddresses(nest, {}, alignment_bytes=64).take(1)
     assert aligned.tolist() == [128 + 8, 192 + 16, 16, 128 + 16]
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        case for case in json.loads(CASES.read_text())["cases"]
-        if case["kernel"] == "2d-5pt" and "SIM" in case and case["defines"]["N"] in (100, 2000)
-    ],
-    ids=lambda case: f"{case['machine'][:3]}-{case['defines']['N']}",
-)  # fmt: skip
-def test_volumes_are_the_reference_simulators(case: dict[str, Any]) -> None:
-    """Traffic of the 5-point stencil is within 2 % at every boundary, in each direction."""
-    found = simulate_nest(FIVE_POINTS, MACHINES[case["machine"]], case["defines"])
-    for at, level in enumerate(found.levels):
-        for key in KINDS:
-            assert getattr(level, key) == pytest.approx(case["SIM"][key][at], rel=0.02, abs=1e-9)
 
 
 def test_a_stream_loads_each_line_once() -> None:

@@ -114,30 +114,6 @@ def test_bank_cycles_and_requests_equal_the_reference(name: str, a100: GpuMachin
             assert tags == pytest.approx(field["tagCycles"], rel=EXACT)
 
 
-def test_layer_conditions_of_figure_23(a100: GpuMachine) -> None:
-    """Reuse between z layers ends where the paper says, for every depth of a work-group."""
-    numbers = json.loads((FOLDER / "paper_numbers.json").read_text())
-    levels = numbers["a100_3d25pt"]["dram_load_levels_without_z_reuse"]
-
-    def load(size: int, local: tuple[int, int, int]) -> float:
-        deep = 512 * 1024 * 1024 // size**2
-        star = make_star(array=(size + 8, size + 8, deep + 8), radius=4, local_size=local)
-        return compute_volumes(star, a100).per_update()["DRAM_to_L2"]
-
-    # Sequential layer condition: 381; the measured curve starts to rise just above 400.
-    assert load(300, (512, 2, 1)) < load(381, (512, 2, 1)) < 10.5
-    assert load(450, (512, 2, 1)) > 13
-    for local, depth in (((512, 2, 1), "wave z depth 1"), ((128, 4, 2), "2"), ((32, 8, 4), "4"),
-                         ((8, 16, 8), "8"), ((4, 8, 32), "32")):  # fmt: skip
-        assert load(800, local) == pytest.approx(levels[depth], rel=0.05)
-        # Deeper work-groups run out of cache at smaller planes.
-    middle = [np.interp(0.5 * (8 + levels[depth]), *zip(*[
-        (load(size, local), size) for size in (300, 350, 400, 450, 500, 550, 600)], strict=True))
-        for local, depth in (((512, 2, 1), "wave z depth 1"), ((32, 8, 4), "4"),
-                             ((8, 16, 8), "8"))]  # fmt: skip
-    assert middle == sorted(middle, reverse=True)
-
-
 @pytest.mark.parametrize(("fold", "goals"), [(1, (0.002, 0.016)), (2, (0.04, 0.05))])
 def test_v100_counters_of_folded_stencils(fold: int, goals: tuple[float, float]) -> None:
     """Loads of a folded stencil are nearly as near to the counters as the plain one's."""
