@@ -69,7 +69,29 @@ def present_comparison(comparison: MethodComparison, *, is_brief: bool = False) 
             ],
             breaks=() if is_brief else _find_changes(own["value"]),
         )
-    yield from _present_rules(comparison)
+    # Each pair's decision tree, with what it is worth on families left out of it.
+    for one in comparison.rule_errors.to_dict("records"):
+        a, b = one["first"], one["second"]
+        rules = comparison.rules
+        own = rules[(rules["first"] == a) & (rules["second"] == b)]
+        is_worth = one["p"] < 0.05 and one["followed_error"] < min(
+            one["first_error"], one["second_error"]
+        )
+        yield Table(
+            title=f"When {a} is nearer, when {b}",
+            columns={
+                "launches with": "text", "nearer": "text", "launches": "whole",
+                "families": "whole", f"error of\n{a}": "error", f"error of\n{b}": "error",
+            },
+            rows=list(own.drop(columns=["first", "second"]).itertuples(index=False)),
+            note=f"On families left out the tree names the nearer one with a share of "
+            f"{one['share_right']:.0%}; who follows it errs by "
+            f"{format_error(one['followed_error'])}, with {a} alone by "
+            f"{format_error(one['first_error'])}, with {b} alone by "
+            f"{format_error(one['second_error'])}, with the nearer of each launch by "
+            f"{format_error(one['nearest_error'])}. It is "
+            + ("worth following." if is_worth else "not shown to be worth following."),
+        )  # fmt: skip
     for a, b in combinations(comparison.methods, 2):
         figure = make_pair_figure(comparison, a, b)
         if figure is not None and not is_brief:
@@ -84,32 +106,6 @@ def present_comparison(comparison: MethodComparison, *, is_brief: bool = False) 
             about="Told by a fit that has not seen the kernel. Points of groups are Shapley "
             "values: they add up to the correction less that at the training's medians.",
         )
-
-
-def _present_rules(comparison: MethodComparison) -> Iterator[Part]:
-    """Present each pair's decision tree with what it is worth on families left out of it."""
-    for one in comparison.rule_errors.to_dict("records"):
-        first, second = one["first"], one["second"]
-        rules = comparison.rules
-        own = rules[(rules["first"] == first) & (rules["second"] == second)]
-        is_worth = one["p"] < 0.05 and one["followed_error"] < min(
-            one["first_error"], one["second_error"]
-        )
-        yield Table(
-            title=f"When {first} is nearer, when {second}",
-            columns={
-                "launches with": "text", "nearer": "text", "launches": "whole",
-                "families": "whole", f"error of\n{first}": "error", f"error of\n{second}": "error",
-            },
-            rows=list(own.drop(columns=["first", "second"]).itertuples(index=False)),
-            note=f"On families left out the tree names the nearer one with a share of "
-            f"{one['share_right']:.0%}; who follows it errs by "
-            f"{format_error(one['followed_error'])}, with {first} alone by "
-            f"{format_error(one['first_error'])}, with {second} alone by "
-            f"{format_error(one['second_error'])}, with the nearer of each launch by "
-            f"{format_error(one['nearest_error'])}. It is "
-            + ("worth following." if is_worth else "not shown to be worth following."),
-        )  # fmt: skip
 
 
 def make_pair_figure(comparison: MethodComparison, first: str, second: str) -> Figure | None:

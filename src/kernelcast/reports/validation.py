@@ -89,7 +89,25 @@ def present_validation(
         versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
         digest = report.data_digest[:12]
         yield f"features {report.schema_id}, data {digest}, {versions}"
-        yield _tabulate_means(report, chosen)
+        means: list[list[Value]] = [
+            [
+                model,
+                *(
+                    NOTHING if errors is None
+                    else f"{format_error(errors.mean)} ({format_error(errors.median)})"
+                    for errors in (report.score(model, one).errors for one in report.devices)
+                ),
+            ]
+            for model in report.models
+        ]  # fmt: skip
+        noises = (format_error(_find_noise(report, one)) for one in report.devices)
+        yield Table(
+            title="Mean error by device",
+            columns={"model": "text", **dict.fromkeys(report.devices, "number")},
+            rows=[*means, ["noise floor", *noises]],
+            chosen=[report.models.index(chosen)],
+            note="In brackets the median.",
+        )
     for device in report.devices:
         parts = [tabulate_scores(report, device, chosen), _tabulate_classes(report, device)]
         worst = report.score(chosen, device)
@@ -138,31 +156,15 @@ def present_validation(
             "sampling cost (paper)": "number",
         },
         rows=[
-            (one.name, _published(one.linear), _published(one.learned),
-             f"{one.sampling_cost * 100:g} %")
+            # With no more digits than the paper has.
+            (one.name, *(format_error(each).replace(".00 %", " %")
+                         for each in (one.linear, one.learned)), f"{one.sampling_cost * 100:g} %")
             for one in PUBLISHED
         ],
         note="Published figures, for orientation: 70 kernels, one left out at a time, on other "
         "devices. For the GTX 680 the paper says about 10 %. It gives the cost for all NVIDIA "
         "devices together, and for AMD.",
     )  # fmt: skip
-
-
-def _tabulate_means(report: ValidationReport, chosen: str) -> Table:
-    devices = report.devices
-    columns: dict[str, Unit] = {"model": "text", **dict.fromkeys(devices, "number")}
-    rows: list[list[Value]] = [
-        [model, *(_mean(report.score(model, device)) for device in devices)]
-        for model in report.models
-    ]
-    noise = [_find_noise(report, one) for one in devices]
-    return Table(
-        title="Mean error by device",
-        columns=columns,
-        rows=[*rows, ["noise floor", *map(format_error, noise)]],
-        chosen=[report.models.index(chosen)],
-        note="In brackets the median.",
-    )
 
 
 def tabulate_scores(report: ValidationReport, device: str, chosen: str = "") -> Table:
@@ -318,14 +320,3 @@ def _draw_sampling_points(points: Sequence[SamplingPointScore]) -> Figure:
 def _find_noise(report: ValidationReport, device: str) -> float | None:
     known = (one.noise for one in report.scores if one.device == device)
     return next((one for one in known if one is not None), None)
-
-
-def _mean(score: DeviceScore) -> str:
-    if score.errors is None:
-        return NOTHING
-    return f"{format_error(score.errors.mean)} ({format_error(score.errors.median)})"
-
-
-def _published(share: float | None) -> str:
-    """Write a figure with no more digits than the paper has."""
-    return format_error(share).replace(".00 %", " %")
