@@ -11,9 +11,11 @@ from kernelcast.cli.estimate import list_explanations
 from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.calibration import calibrate
+from kernelcast.models.evidence.fusion import Kind, Piece
 from kernelcast.models.evidence.sizes import KnownSize
 from kernelcast.models.evidence.stored import publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles
+from kernelcast.predictor.answering.composing import list_contradictions
 from kernelcast.predictor.answering.kernel_sizes import KnownKernel, SizeKey, Work, name_size
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
@@ -237,3 +239,19 @@ def test_sizes_that_the_store_lost_are_forgotten() -> None:
     stored.clear()
     clock.now_s += 10.0
     assert not kernel.count_observed(launch)
+
+
+def test_what_contradicts_each_other_is_named() -> None:
+    """Samples that are far from an observation and from other sizes say so; near ones do not."""
+
+    def tell(kind: Kind, seconds: float, deviation: float = 0.1) -> Piece:
+        return Piece(kind=kind, log_seconds=math.log(seconds), variance=deviation**2)
+
+    near = [tell(Kind.OBSERVED, 1.0), tell(Kind.SAMPLES, 1.1), tell(Kind.SAMPLES, 1.3)]
+    assert list_contradictions(near) == []
+    assert list_contradictions([*near, tell(Kind.ANALYTIC, 9.0)]) == []
+    assert list_contradictions([tell(Kind.OBSERVED, 1.0), tell(Kind.SAMPLES, 3.0, 1.0)]) == []
+    assert list_contradictions([*near, tell(Kind.OTHER_SIZES, 3.0)]) == [
+        "observations of the launch say 1.00 s, but other sizes of the kernel say 3.00 s",
+        "its samples say 1.20 s, but other sizes of the kernel say 3.00 s",
+    ]
