@@ -25,7 +25,9 @@ from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import ApiError, kind_of, message_of, refuse_unknown
 from kernelcast.service.pages.dependencies import Form, PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
-from kernelcast.service.routes.jobs import add_job, end_job, find_job, stream_job
+from kernelcast.service.routes.jobs import add_job, find_job
+from kernelcast.service.routes.jobs import cancel_job as cancel
+from kernelcast.service.routes.jobs import follow_job as follow
 from kernelcast.service.schemas.jobs import (
     CalibrateOptions,
     CollectOptions,
@@ -101,7 +103,7 @@ async def cancel_job(
     job_id: str, request: Request, service: OurService, caller: PageAdmin
 ) -> Response:
     """Have a job end; what it has measured stays."""
-    await end_job(job_id, request, service, caller)
+    await cancel(job_id, request, service, caller)
     return RedirectResponse(f"/jobs/{job_id}", HTTPStatus.SEE_OTHER)
 
 
@@ -116,9 +118,9 @@ async def rerun_job(
 
 
 @router.get("/jobs/{job_id}/events")
-async def follow_job(job_id: str, service: OurService, _: PageReader) -> Response:
+async def follow_job(job_id: str, service: OurService, caller: PageReader) -> Response:
     """Follow a job until it ends; as the API does, for who has signed in."""
-    return await stream_job(job_id, service)
+    return await follow(job_id, service, caller)
 
 
 @router.get("/jobs/{job_id}/result.json")

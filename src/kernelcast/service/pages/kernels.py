@@ -34,10 +34,10 @@ from kernelcast.service.pages.filters import link_kernel, write_size
 from kernelcast.service.pages.pictures import Theme, link_all, respond
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.routes.observations import (
-    correct_one,
+    correct_observation,
     find_observation,
     read_cursor,
-    remove_one,
+    remove_observation,
     write_cursor,
 )
 from kernelcast.service.schemas.common import read_number
@@ -274,7 +274,7 @@ async def correct(
     except (ValidationError, InputError) as error:
         told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         return _render_observation(request, one, told)
-    await correct_one(key, correction, request, service, caller)
+    await correct_observation(key, correction, request, service, caller)
     return RedirectResponse(f"/kernels/observation?{urlencode({'key': key})}", HTTPStatus.SEE_OTHER)
 
 
@@ -288,7 +288,7 @@ async def remove(
         reason = _read_reason(form.get("reason"))
     except InputError as error:
         return _render_observation(request, one, str(error))
-    await remove_one(form.get("key"), reason, request, service, caller)
+    await remove_observation(form.get("key"), request, service, caller, reason)
     return RedirectResponse(link_kernel(str(one["kernel"])), HTTPStatus.SEE_OTHER)
 
 

@@ -111,7 +111,12 @@ async def show_result(job_id: str, service: OurService, _: Reader) -> Response:
 @router.post("/jobs/{job_id}/cancel")
 async def cancel_job(job_id: str, request: Request, service: OurService, caller: Admin) -> JobOut:
     """Have a job end; what it has measured stays."""
-    return JobOut.model_validate(await end_job(job_id, request, service, caller))
+    await find_job(job_id, service)
+    await audit(request, service, caller, "cancel_job", job_id)
+    job = await asyncio.to_thread(service.state.jobs.cancel, job_id)
+    if job is None:
+        refuse_unknown("job", job_id)
+    return JobOut.model_validate(job)
 
 
 @router.get(
@@ -127,7 +132,19 @@ async def cancel_job(job_id: str, request: Request, service: OurService, caller:
 )
 async def follow_job(job_id: str, service: OurService, _: Reader) -> Response:
     """Follow a job until it ends."""
-    return await stream_job(job_id, service)
+    await find_job(job_id, service)
+    if service.streams >= service.settings.limits.streams:
+        raise ApiError(
+            HTTPStatus.SERVICE_UNAVAILABLE,
+            "too_many_streams",
+            f"{service.streams} jobs are followed already; ask for the job's state now and then",
+            retry_after_s=10,
+        )
+    return StreamingResponse(
+        _tell_changes(job_id, service),
+        media_type="text/event-stream",
+        headers={"x-accel-buffering": "no"},
+    )
 
 
 @router.post("/comparisons", status_code=HTTPStatus.ACCEPTED, responses=_ACCEPTED)
@@ -203,37 +220,11 @@ async def add_job(
     return JobOut.model_validate(found)
 
 
-async def end_job(job_id: str, request: Request, service: Service, caller: Caller) -> JobRecord:
-    await find_job(job_id, service)
-    await audit(request, service, caller, "cancel_job", job_id)
-    job = await asyncio.to_thread(service.state.jobs.cancel, job_id)
-    if job is None:
-        refuse_unknown("job", job_id)
-    return job
-
-
 async def find_job(job_id: str, service: Service) -> JobRecord:
     job = await asyncio.to_thread(service.state.jobs.find, job_id)
     if job is None:
         refuse_unknown("job", job_id)
     return job
-
-
-async def stream_job(job_id: str, service: Service) -> Response:
-    """Give a job's changes as server-sent events until it ends."""
-    await find_job(job_id, service)
-    if service.streams >= service.settings.limits.streams:
-        raise ApiError(
-            HTTPStatus.SERVICE_UNAVAILABLE,
-            "too_many_streams",
-            f"{service.streams} jobs are followed already; ask for the job's state now and then",
-            retry_after_s=10,
-        )
-    return StreamingResponse(
-        _tell_changes(job_id, service),
-        media_type="text/event-stream",
-        headers={"x-accel-buffering": "no"},
-    )
 
 
 async def _tell_changes(job_id: str, service: Service) -> AsyncIterator[str]:

@@ -9,7 +9,6 @@ from kernelcast.collection.data_rows import CORRECTED, REMOVED, Correction, desc
 from kernelcast.launches.data_store import Selection
 from kernelcast.records.errors import InputError
 from kernelcast.records.observation import ObservationFlag, Origin
-from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import Admin, OurService, Reader, audit
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.schemas.common import Text, read_number, refuse_cursor
@@ -120,21 +119,6 @@ async def remove_observation(
     key: str, request: Request, service: OurService, caller: Admin, reason: Reason = ""
 ) -> RemovedObservations:
     """Remove one observation."""
-    return await remove_one(key, reason, request, service, caller)
-
-
-@router.patch("/observations/{key}")
-async def correct_observation(
-    key: str, asked: CorrectionIn, request: Request, service: OurService, caller: Admin
-) -> StoredObservation:
-    """Correct one observation; its launch and its key stay."""
-    return await correct_one(key, asked, request, service, caller)
-
-
-async def remove_one(
-    key: str, reason: str, request: Request, service: Service, caller: Caller
-) -> RemovedObservations:
-    """Remove an observation, with a line in the audit log."""
     before = await find_observation(key, service)
     detail = {**before, **_write_reason(reason)}
     await audit(request, service, caller, REMOVED, key, detail)
@@ -144,10 +128,11 @@ async def remove_one(
     })  # fmt: skip
 
 
-async def correct_one(
-    key: str, asked: CorrectionIn, request: Request, service: Service, caller: Caller
+@router.patch("/observations/{key}")
+async def correct_observation(
+    key: str, asked: CorrectionIn, request: Request, service: OurService, caller: Admin
 ) -> StoredObservation:
-    """Correct an observation, with a line in the audit log."""
+    """Correct one observation; its launch and its key stay."""
     before = await find_observation(key, service)
     flags = {
         ObservationFlag.FIRST_LAUNCH: asked.is_first_launch,
