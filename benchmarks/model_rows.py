@@ -25,7 +25,7 @@ import static_estimates
 from kernelcast.analytic.cpu.estimate import REVISION, estimate_cpu
 from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counter_features import CounterSource
 from kernelcast.features.vector import StaticSource, combine
 from kernelcast.launches.counting import (
@@ -117,7 +117,7 @@ class Reader:
         ).problem
 
     def _take(self, problem: Problem) -> Snapshot | None:
-        facts = analyse(problem.kernel).facts
+        facts = read_facts(problem.kernel)
         derived = count_from_source(facts, problem, problem.ndrange)
         counters, addresses = count_exactly(facts, problem, derived), None
         if counters is None:

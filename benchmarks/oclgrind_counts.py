@@ -29,7 +29,7 @@ from harness import RESULTS, make_table, write_result
 from machine import describe_machine
 
 from kernelcast.expressions.kernel_facts import ONCE
-from kernelcast.features.analysis import analyse, infer_accesses
+from kernelcast.features.analysis import infer_accesses, read_facts
 from kernelcast.features.builtins import find_parts, is_atomic
 from kernelcast.features.counting_copy import write_counting_copy
 from kernelcast.launches.problem_file import read_problem
@@ -236,7 +236,7 @@ def compare(session: DeviceSession, path: Path, parameters: Mapping[str, int]) -
 
 def count_own(session: DeviceSession, problem: Problem) -> OperationCounts:
     """Run the counting copy over the whole index space; return all that was executed."""
-    analysis = analyse(problem.kernel)
+    facts = read_facts(problem.kernel)
     copy = write_counting_copy(problem.kernel)
     accesses = infer_accesses(problem.kernel, len(problem.arguments))
     with (
@@ -252,7 +252,7 @@ def count_own(session: DeviceSession, problem: Problem) -> OperationCounts:
     totals |= {index: round(float(total)) for index, total in enumerate(sums)}
     return add_weighted(
         (block.operations, sum(factor * totals[counter] for counter, factor in block.count))
-        for block in analysis.facts.blocks
+        for block in facts.blocks
     )
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.records.device import TraitSource
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -123,7 +123,7 @@ def test_analysis_reads_the_branches_that_the_device_compiles(session: DeviceSes
         compiled.set_args(buffer)
         cl.enqueue_nd_range_kernel(session.queue, compiled, (1,), (1,))
         cl.enqueue_copy(session.queue, host, buffer)
-    stores = {access.line // 3 - 1 for access in analyse(kernel).facts.accesses}
+    stores = {access.line // 3 - 1 for access in read_facts(kernel).accesses}
     assert stores == {*np.flatnonzero(host)}
     assert session.description.dialect is not None
     major, minor = session.description.dialect.version

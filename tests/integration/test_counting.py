@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
@@ -80,7 +80,7 @@ def example(
 def test_counters_are_those_that_the_source_foretells(example: tuple[Problem, Counted]) -> None:
     """Counts at each work-item what follows exactly from loops and guards."""
     problem, counted = example
-    facts = analyse(problem.kernel).facts
+    facts = read_facts(problem.kernel)
     scalars = bind_scalars(facts, problem.arguments)
     foretold = count_statically(facts, counted.ndrange, scalars, counted.sample.work_groups)
     for counter, is_exact in enumerate(foretold.is_exact):
@@ -95,7 +95,7 @@ def test_addresses_are_those_that_the_expressions_describe(
 ) -> None:
     """Touches exactly the computed addresses, or some of them where data decides."""
     problem, counted = example
-    facts, addresses = analyse(problem.kernel).facts, counted.addresses
+    facts, addresses = read_facts(problem.kernel), counted.addresses
     scalars = bind_scalars(facts, problem.arguments)
     sites = {access.site for access in facts.accesses}
     assert sites
@@ -147,7 +147,7 @@ def test_jumps_are_counted_right(
     source = f"{helper}kernel void k(global int *a, int n) {{ int g = get_global_id(0); {body} }}"
     problem = make_problem(source)
     counted = _count(session, problem)
-    executed = summarise(analyse(problem.kernel).facts, counted.sample).executed
+    executed = summarise(read_facts(problem.kernel), counted.sample).executed
     stores = executed.count_memory(MemorySpace.GLOBAL, is_store=True)
     assert (stores, executed.count(OperationKind.ADD)) == pytest.approx(expected)
 

@@ -22,7 +22,7 @@ from kernelcast.balancing.reports import make_report
 from kernelcast.balancing.scheduler import Scheduler, SplitLaunch, join_errors
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.balancing.work import FloatArray
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.write_safety import SplitSafety, assess_split
 from kernelcast.launches.modelling.launches import choose_local_size
@@ -276,7 +276,7 @@ _ENOUGH_LAYERS = 16
 
 @lru_cache(maxsize=64)
 def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) -> SplitSafety:
-    facts = analyse(problem.kernel).facts
+    facts = read_facts(problem.kernel)
     if len(facts.parameters) != len(problem.arguments):
         msg = (
             f"kernel {problem.kernel.name}: {len(problem.arguments)} arguments given, "

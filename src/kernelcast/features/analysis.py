@@ -1,43 +1,22 @@
-"""Everything the source of a kernel tells: the front door of static analysis."""
+"""What the source of a kernel tells: the front door of static analysis."""
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from threading import Lock
 
 from cachetools import LRUCache, cached
 
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.ir.reading import compile_source, open_code, read_code
-from kernelcast.features.ir.slices import Code
+from kernelcast.features.ir.reading import compile_source, read_code
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Analysis:
-    """The facts about a kernel, and its compiled code where that is asked for."""
-
-    kernel: Kernel
-    facts: KernelFacts
-    """What is passed on to other rooms."""
-
-    @cached_property
-    def code(self) -> Code:
-        """The compiled code with what its values are."""
-        return open_code(self.kernel)
 
 
 def _name_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Hashable:
     """Name what facts follow from: devices whose compilers see the same code share them."""
     code = compile_source(kernel.source, kernel.build_options, kernel.source_name, kernel.dialect)
     return code, kernel.name, kernel.source, kernel.source_name, known_buffers
-
-
-@cached(LRUCache(64), key=_name_code, lock=Lock())
-def analyse(kernel: Kernel) -> Analysis:
-    return Analysis(kernel=kernel, facts=read_facts(kernel))
 
 
 @cached(LRUCache(64), key=_name_code, lock=Lock())
@@ -50,7 +29,7 @@ def read_facts(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> K
 def infer_accesses(kernel: Kernel, argument_count: int) -> tuple[Access | None, ...]:
     """Find which arguments are only read; None for those that may be stored to."""
     try:
-        facts = analyse(kernel).facts
+        facts = read_facts(kernel)
     except InputError:
         return (None,) * argument_count
     if facts.gaps or len(facts.parameters) != argument_count:

@@ -15,13 +15,16 @@ import numpy as np
 
 from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features import builtins
-from kernelcast.features.analysis import Analysis
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.ir.control import Loop
 from kernelcast.features.ir.module import Instruction
+from kernelcast.features.ir.reading import open_code
 from kernelcast.features.ir.scalars import name_called
 from kernelcast.features.ir.slices import Code
 from kernelcast.features.ir.values import Pointer, places_of
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.operations import MemorySpace
 
 _COUNTING = re.compile(r"atom(?:ic)?_(?:fetch_)?(inc|dec|add|sub)(?:_explicit)?")
@@ -44,12 +47,13 @@ def _name_loop(code: Code, loop: Loop) -> str:
     return f"line {line}: the loop" if line else "a loop of an included file"
 
 
-def find_work_queue(analysis: Analysis) -> str:
+def find_work_queue(kernel: Kernel) -> str:
     """Describe a loop that fetches work from a shared counter; locks and full outputs are none."""
-    atomics = (one for one in analysis.facts.accesses if one.kind is AccessKind.ATOMIC)
+    facts = read_facts(kernel)
+    atomics = (one for one in facts.accesses if one.kind is AccessKind.ATOMIC)
     if not any(one.space in _SHARED for one in atomics):
         return ""
-    code = analysis.code
+    code = open_code(kernel)
     for loop in code.flow.loops:
         counters = [
             found for one in code.list_instructions(loop)
@@ -58,7 +62,7 @@ def find_work_queue(analysis: Analysis) -> str:
         ways = {(one.place, one.is_down) for one in counters}
         for counter in counters:
             gives_back = (counter.place, not counter.is_down) in ways
-            if not gives_back and _ends_by(code, loop, counter, analysis):
+            if not gives_back and _ends_by(code, loop, counter, facts):
                 line = code.line_of(counter.call)
                 by = f" in line {line}" if line else ""
                 return (
@@ -105,7 +109,7 @@ def _is_shared(offset: object, code: Code, loop: Loop) -> bool:
     return bool(np.unique(np.asarray(values)).size < places.shape[1])
 
 
-def _ends_by(code: Code, loop: Loop, counter: _Counter, analysis: Analysis) -> bool:
+def _ends_by(code: Code, loop: Loop, counter: _Counter, facts: KernelFacts) -> bool:
     dependent = code.find_dependent(loop, (counter.call.name,))
     labels = {label for label, _ in loop.exits}
     for label in [*labels]:
@@ -124,13 +128,13 @@ def _ends_by(code: Code, loop: Loop, counter: _Counter, analysis: Analysis) -> b
     ends_itself = bool(loop.test) and code.changes_itself(loop, (loop.test,))
     return not ends_itself or any(
         one.kind is AccessKind.LOAD and counter.place.memory.name in one.sources
-        for one in analysis.facts.accesses
+        for one in facts.accesses
     )
 
 
-def find_wait_loop(analysis: Analysis) -> str:
+def find_wait_loop(kernel: Kernel) -> str:
     """Describe a loop that changes nothing of what its end depends on; empty if there is none."""
-    code = analysis.code
+    code = open_code(kernel)
     for loop in code.flow.loops:
         if not loop.exits or _waits(code, loop):
             ends = "ends when somebody else writes to memory" if loop.exits else "has no end"

@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.bindings import bind_scalars, choose_work_groups
 from kernelcast.features.counting.requests import compute_requests, measure_requests
 from kernelcast.features.counting.static import count_statically
@@ -47,7 +47,7 @@ def count_launch(
     report: Callable[[str], None] = lambda _: None,
 ) -> Counted:
     """Run a copy of the kernel that counts and records addresses on a few work-groups."""
-    ndrange, facts = launch.ndrange, analyse(kernel).facts
+    ndrange, facts = launch.ndrange, read_facts(kernel)
     boxes = []
     for group in choose_work_groups(ndrange, work_groups, seed):
         start = np.unravel_index(group, ndrange.group_counts, order="F")
@@ -114,6 +114,6 @@ def count_exactly(
 
 
 def summarise_run(problem: Problem, counted: Counted) -> SoftwareCounters:
-    facts = analyse(problem.kernel).facts
+    facts = read_facts(problem.kernel)
     patterns = measure_requests(facts, counted.addresses)
     return replace(summarise(facts, counted.sample, patterns=patterns), is_measured=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counter_features import CounterSource
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.touched_ranges import compare_touched
@@ -138,17 +138,17 @@ class KernelFeatures:
 def read_source_features(problem: Problem, settings: FeatureSettings = _DEFAULTS) -> KernelFeatures:
     costs_s: dict[str, float] = {}
     started_s = time.perf_counter()
-    analysis = analyse(problem.kernel)
+    facts = read_facts(problem.kernel)
     costs_s["analysis of the source"] = time.perf_counter() - started_s
     ndrange, notes = choose_local_size(problem.ndrange)
     started_s = time.perf_counter()
-    counters = count_from_source(analysis.facts, problem, ndrange)
+    counters = count_from_source(facts, problem, ndrange)
     costs_s["counts from the source"] = time.perf_counter() - started_s
     return KernelFeatures(
         problem=problem,
         ndrange=ndrange,
         settings=settings,
-        facts=analysis.facts,
+        facts=facts,
         counters=counters,
         costs_s=costs_s,
         notes=notes,

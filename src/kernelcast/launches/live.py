@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from cachetools import LRUCache
 
 from kernelcast.expressions.accesses import AddressPattern
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.bindings import bind_scalars, find_index_buffers
 from kernelcast.features.touched_ranges import TouchedRanges, find_touched
 from kernelcast.launches.data_folder import kept_folder
@@ -198,7 +198,7 @@ def find_reach(problem: Problem) -> TouchedRanges | None:
     """Find out which bytes boxes of a launch touch; of buffers that decide anything, all."""
     kernel = problem.kernel
     try:
-        facts = analyse(kernel).facts
+        facts = read_facts(kernel)
     except (InputError, RecursionError):
         return None
     found = find_touched(facts, problem.ndrange, bind_scalars(facts, problem.arguments))
@@ -212,7 +212,7 @@ def find_decisive(kernel: Kernel) -> frozenset[int]:
     All that the kernel reads do where its source cannot be followed.
     """
     try:
-        facts = analyse(kernel).facts
+        facts = read_facts(kernel)
     except (InputError, RecursionError):
         # More than any device takes: it stands for all.
         return frozenset(range(1024))

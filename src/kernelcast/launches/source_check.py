@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from kernelcast.expressions.kernel_facts import ParameterFacts
-from kernelcast.features.analysis import analyse, read_facts
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.file_reach import check_reach as check_reach
 from kernelcast.features.ir.reading import compile_source
@@ -75,7 +75,7 @@ def list_parameters(kernel: Kernel) -> tuple[Parameter, ...] | None:
 def tell_sizes(kernel: Kernel, parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
     """Add to what a device's compiler says of parameters how large the source says values are."""
     try:
-        told = [_measure(one) for one in analyse(kernel).facts.parameters]
+        told = [_measure(one) for one in read_facts(kernel).parameters]
     except (InputError, RecursionError):
         told = []
     if len(told) != len(parameters):
@@ -93,7 +93,7 @@ _MOST = 3
 
 def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argument]) -> None:
     try:
-        facts = analyse(kernel).facts
+        facts = read_facts(kernel)
         named = {
             parameter.name: one.bytes
             for parameter, one in zip(facts.parameters, arguments, strict=False)
@@ -130,6 +130,6 @@ def refuse_persistent(kernel: Kernel) -> None:
 @lru_cache(maxsize=256)
 def _find_queue(kernel: Kernel) -> str:
     try:
-        return find_work_queue(analyse(kernel))
+        return find_work_queue(kernel)
     except (InputError, RecursionError):
         return ""

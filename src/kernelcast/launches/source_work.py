@@ -5,11 +5,12 @@ from functools import lru_cache
 import numpy as np
 
 from kernelcast.expressions.symbols import SymbolKind
-from kernelcast.features.analysis import Analysis, analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.bindings import bind_scalars, choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import count_blocks, count_instructions
 from kernelcast.records.errors import KernelcastError
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 
@@ -23,13 +24,13 @@ def count_work(problem: Problem, ndrange: NDRange) -> float | None:
     """Count the instructions of a launch; None where data decide what is executed."""
     items = float(ndrange.work_item_count)
     try:
-        analysis = analyse(problem.kernel)
-        if not depends_on_sizes(analysis):
+        kernel = problem.kernel
+        if not depends_on_sizes(kernel):
             return items
         if ndrange.local_size is None:
             return None
-        scalars = bind_scalars(analysis.facts, problem.arguments)
-        counted = count_by_work_groups(analysis, ndrange, tuple(scalars.items()))
+        scalars = bind_scalars(read_facts(kernel), problem.arguments)
+        counted = count_by_work_groups(kernel, ndrange, tuple(scalars.items()))
         return None if counted is None else items * counted
     except KernelcastError:
         return None
@@ -42,9 +43,9 @@ def count_problem(problem: Problem, _: object) -> tuple[float, ...]:
 
 
 @lru_cache(maxsize=256)
-def depends_on_sizes(analysis: Analysis) -> bool:
+def depends_on_sizes(kernel: Kernel) -> bool:
     """Tell whether a scalar or the index space decides how often loops run or what is skipped."""
-    facts = analysis.facts
+    facts = read_facts(kernel)
     turns = (loop.condition if loop.trip_count is None else loop.trip_count for loop in facts.loops)
     guards = ({symbol.kind for symbol in reach.guard.symbols()} for reach in facts.reaches)
     return any(
@@ -53,9 +54,9 @@ def depends_on_sizes(analysis: Analysis) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def count_by_work_groups(analysis: Analysis, ndrange: NDRange, scalars: Scalars) -> float | None:
+def count_by_work_groups(kernel: Kernel, ndrange: NDRange, scalars: Scalars) -> float | None:
     """Give the instructions of a work-item, in the mean of some; None where they are guessed."""
-    facts = analysis.facts
+    facts = read_facts(kernel)
     sample = count_statically(facts, ndrange, dict(scalars), choose_work_groups(ndrange))
     if not all(sample.is_exact):
         return None

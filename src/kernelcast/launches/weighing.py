@@ -22,7 +22,7 @@ import numpy as np
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.features.analysis import Analysis, analyse, read_facts
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.bindings import Numbers, bind_scalars, find_index_buffers
 from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
 from kernelcast.features.touched_ranges import find_active_box
@@ -69,7 +69,7 @@ class SourceSampler:
         self._launch, self._kernel, self._arguments = launch, kernel, arguments
         plan = plan_by_source(plan, kernel, launch.ndrange, arguments)
         try:
-            reads_contents = bool(find_index_buffers(analyse(kernel).facts))
+            reads_contents = bool(find_index_buffers(read_facts(kernel)))
         except (InputError, RecursionError):
             reads_contents = True
         self._is_even = plan.is_known_even and not plan.places and not reads_contents
@@ -147,8 +147,8 @@ def weigh_boxes(
 
 
 @lru_cache(maxsize=256)
-def _profile_launch(analysis: Analysis, ndrange: NDRange, scalars: _Scalars) -> WorkProfile | None:
-    return profile_work(analysis.facts, ndrange, dict(scalars), ())
+def _profile_launch(kernel: Kernel, ndrange: NDRange, scalars: _Scalars) -> WorkProfile | None:
+    return profile_work(read_facts(kernel), ndrange, dict(scalars), ())
 
 
 def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> SampleRun:
@@ -235,11 +235,11 @@ class _Source:
 
     def profile_whole(self, kernel: Kernel, ndrange: NDRange) -> WorkProfile | None:
         """Count the work of a launch where no buffer's content decides it."""
-        return _profile_launch(analyse(kernel), ndrange, tuple(sorted(self.scalars.items())))
+        return _profile_launch(kernel, ndrange, tuple(sorted(self.scalars.items())))
 
 
 def _read_source(kernel: Kernel, arguments: Sequence[Argument]) -> _Source:
-    facts = analyse(kernel).facts
+    facts = read_facts(kernel)
     wanted = find_index_buffers(facts)
     held = {
         parameter.name: argument
@@ -274,7 +274,7 @@ def find_active_groups(
 ) -> GroupBox | None:
     """Find the work-groups that do anything; None where that is not known, or none does."""
     try:
-        facts = analyse(kernel).facts
+        facts = read_facts(kernel)
         return find_active_box(facts, ndrange, bind_scalars(facts, arguments))
     except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
         return None

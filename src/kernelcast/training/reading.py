@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counter_features import CounterSource
 from kernelcast.features.vector import StaticSource, combine
 from kernelcast.launches.counting import count_from_source
@@ -101,7 +101,7 @@ def _read_problem(one: Observation, folder: Path) -> Observation:
         if key in known and not isinstance(value, str)
     }
     problem = read_problem(folder / name, parameters=given)
-    facts = analyse(problem.kernel).facts
+    facts = read_facts(problem.kernel)
     counters = count_from_source(facts, problem, problem.ndrange)
     vector = combine(
         StaticSource(facts=facts, problem=problem), CounterSource(counters=counters, facts=facts)

@@ -1,7 +1,7 @@
 import pytest
 
 from kernelcast.expressions.accesses import AccessKind
-from kernelcast.features.analysis import analyse, read_facts
+from kernelcast.features.analysis import read_facts
 from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.operations import MemorySpace, OperationKind
@@ -19,7 +19,7 @@ kernel void other(global int *a) { a[0]++; }
 
 def test_parameters_say_what_they_are() -> None:
     """Gives space, qualifiers, width, and whether each is read or written."""
-    facts = analyse(Kernel(name="scale", source=SOURCE)).facts
+    facts = read_facts(Kernel(name="scale", source=SOURCE))
     x, y, c, f, t, n = facts.parameters
     assert (x.space, x.is_const, x.is_restrict, x.element_bytes) == (
         MemorySpace.GLOBAL, True, True, 4,
@@ -33,7 +33,7 @@ def test_parameters_say_what_they_are() -> None:
 
 def test_local_arrays_have_their_bytes() -> None:
     """Lists the local memory that a kernel declares."""
-    facts = analyse(Kernel(name="scale", source=SOURCE)).facts
+    facts = read_facts(Kernel(name="scale", source=SOURCE))
     assert [(one.name, one.bytes) for one in facts.local_arrays] == [("shared", 128)]
     assert (facts.local_bytes, facts.coverage, facts.gaps) == (128, 1.0, ())
 
@@ -45,7 +45,7 @@ def test_atomic_types_are_what_they_hold() -> None:
         atomic_fetch_add(&bins[(uint)x[get_global_id(0)]], 1u);
         atomic_fetch_max(&most, 3);
     }"""
-    facts = analyse(Kernel(name="count", source=source)).facts
+    facts = read_facts(Kernel(name="count", source=source))
     bins = facts.parameters[1]
     assert (bins.space, bins.element_bytes) == (MemorySpace.GLOBAL, 4)
     assert (bins.is_read, bins.is_written) == (True, True)
@@ -56,20 +56,20 @@ def test_atomic_types_are_what_they_hold() -> None:
 def test_a_kernel_that_is_not_there_is_named() -> None:
     """Says which kernels the source has."""
     with pytest.raises(KernelNotFoundError, match="its kernels are: scale, other"):
-        analyse(Kernel(name="absent", source=SOURCE))
+        read_facts(Kernel(name="absent", source=SOURCE))
 
 
 def test_a_source_with_errors_has_no_facts() -> None:
     """Hands on what the compiler says, with the name of the source."""
     source = "kernel void k(global int *a) { a[1] = 2; a[2] = 3 +; }"
     with pytest.raises(CompileError, match=r"one\.cl:1:52: error: expected expression"):
-        analyse(Kernel(name="k", source=source, source_name="one.cl"))
+        read_facts(Kernel(name="k", source=source, source_name="one.cl"))
 
 
 def test_sums_of_many_terms_are_analysed() -> None:
     """Gets through what is deeper than Python's usual stack."""
     source = f"kernel void k(global int *a) {{ a[0] = {'a[1] + ' * 600} 1; }}"
-    assert len(analyse(Kernel(name="k", source=source)).facts.accesses) == 601
+    assert len(read_facts(Kernel(name="k", source=source)).accesses) == 601
 
 
 def test_private_copies_are_a_gap() -> None:
@@ -78,7 +78,7 @@ def test_private_copies_are_a_gap() -> None:
         "kernel void k(global int *a, local int *b) {"
         " event_t e = async_work_group_copy(b, a, 4, 0); wait_group_events(1, &e); }"
     )
-    [gap] = analyse(Kernel(name="k", source=source)).facts.gaps
+    [gap] = read_facts(Kernel(name="k", source=source)).gaps
     assert gap.reason == "the memory that async_work_group_copy copies is not described"
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.bindings import bind_scalars, choose_work_groups
 from kernelcast.features.counting.requests import compute_requests
 from kernelcast.features.counting.static import count_statically
@@ -22,7 +22,7 @@ MAY_WRAP = {"reduction"}
 def count_example(name: str) -> SoftwareCounters:
     """Count an example statically, with the arguments of its problem file."""
     problem = read_problem(EXAMPLES / name / f"{name}.yaml")
-    facts = analyse(problem.kernel).facts
+    facts = read_facts(problem.kernel)
     scalars = bind_scalars(facts, problem.arguments)
     groups = choose_work_groups(problem.ndrange)
     sample = count_statically(facts, problem.ndrange, scalars, groups)

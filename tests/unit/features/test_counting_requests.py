@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.requests import compute_requests, find_touches, measure_requests
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -20,7 +20,7 @@ LINE = NDRange(global_size=(256,), local_size=(64,))
 
 def facts_of(source: str) -> KernelFacts:
     """Analyse a kernel named k."""
-    return analyse(Kernel(name="k", source=source)).facts
+    return read_facts(Kernel(name="k", source=source))
 
 
 def compute(source: str, ndrange: NDRange = LINE, **scalars: int) -> tuple[RequestPattern, ...]:

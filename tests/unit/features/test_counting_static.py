@@ -28,7 +28,7 @@ from kernelcast.expressions import (
 )
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.kernel_facts import CounterReach, KernelFacts
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.bindings import bind_ids, bind_scalars, choose_work_groups
 from kernelcast.features.counting.static import BUDGET, count_statically
 from kernelcast.features.counting.trips import ASSUMED_TRIPS
@@ -50,7 +50,7 @@ LINE = NDRange(global_size=(128,), local_size=(64,))
 
 def facts_of(source: str) -> KernelFacts:
     """Analyse a kernel named k."""
-    return analyse(Kernel(name="k", source=source)).facts
+    return read_facts(Kernel(name="k", source=source))
 
 
 def make_loop(symbol: Symbol, condition: Condition, count: Expr | None = None) -> LoopFacts:

@@ -5,7 +5,7 @@ import numpy.typing as npt
 import pytest
 
 from kernelcast.expressions.kernel_facts import ONCE, BlockFacts, KernelFacts
-from kernelcast.features.analysis import analyse, read_facts
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import (
     count_blocks,
@@ -61,7 +61,7 @@ def summarise_source(
     source: str, ndrange: NDRange, scalars: dict[str, int] | None = None
 ) -> SoftwareCounters:
     """Count a kernel named k statically in all its work-groups."""
-    facts = analyse(Kernel(name="k", source=source)).facts
+    facts = read_facts(Kernel(name="k", source=source))
     sample = count_statically(facts, ndrange, scalars or {}, range(ndrange.work_group_count))
     return summarise(facts, sample)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counter_features import CounterSource
 from kernelcast.features.vector import (
     CompilerSource,
@@ -39,7 +39,7 @@ TABLE_1 = {
     "global loads coalesced", "warp serializes", "IPS",
 }  # fmt: skip
 SOURCE = "kernel void k(global float *a, int n) { if (n > 0) a[get_global_id(0)] = n; }"
-FACTS: KernelFacts = analyse(Kernel(name="k", source=SOURCE)).facts
+FACTS: KernelFacts = read_facts(Kernel(name="k", source=SOURCE))
 
 
 def make_pattern(*, is_store: bool, sectors: float) -> RequestPattern:
@@ -116,7 +116,7 @@ def test_nothing_makes_an_empty_vector() -> None:
 def test_static_features_come_from_source_and_launch() -> None:
     """Gives sizes of the launch and shapes of the source."""
     problem = read_problem(ROOT / "examples/matmul_tiled/matmul_tiled.yaml")
-    facts = analyse(problem.kernel).facts
+    facts = read_facts(problem.kernel)
     found = combine(StaticSource(facts=facts, problem=problem)).as_dict()
     assert found["static.work_items_count"] == problem.ndrange.work_item_count
     assert found["static.local_bytes_per_work_group"] == 16 * 16 * 4 * 5

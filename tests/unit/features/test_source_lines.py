@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.operations import MemorySpace, OperationKind, add_weighted
@@ -32,15 +32,15 @@ kernel void k(global float *a, int n)
 
 def lines_of(source: str) -> dict[int, LineFacts]:
     """Split a source by its lines."""
-    return {one.line: one for one in analyse(Kernel(name="k", source=source)).facts.lines}
+    return {one.line: one for one in read_facts(Kernel(name="k", source=source)).lines}
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_lines_add_up_to_their_blocks(path: Path) -> None:
     """Gives every operation of every block to one line, and none to two."""
-    analysis = analyse(read_problem(path).kernel)
-    lines = analysis.facts.lines
-    for block in analysis.facts.blocks:
+    facts = read_facts(read_problem(path).kernel)
+    lines = facts.lines
+    for block in facts.blocks:
         total = add_weighted(
             (counts, 1) for one in lines for place, counts in one.parts if place == block.id
         )

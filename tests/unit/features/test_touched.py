@@ -8,7 +8,7 @@ import pytest
 from kernelcast.expressions import Symbol, SymbolKind
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.bindings import bind_ids
 from kernelcast.features.touched_ranges import (
     compare_touched,
@@ -150,7 +150,7 @@ STAR = """kernel void star(global const float *a, global float *b, int w, int h,
 
 def read(source: str, name: str, *options: str) -> KernelFacts:
     """Analyse a kernel."""
-    return analyse(Kernel(name=name, source=source, build_options=options)).facts
+    return read_facts(Kernel(name=name, source=source, build_options=options))
 
 
 @pytest.mark.parametrize(("radius", "offset"), [(1, 0), (4, 0), (9, 0), (4, 3)])

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.analysis import analyse, read_facts
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.bindings import depends_on_contents, find_index_buffers
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.work_profile import may_differ, profile_work
@@ -183,14 +183,14 @@ def test_a_chain_is_not_followed() -> None:
 )  # fmt: skip
 def test_finds_buffers_that_decide_and_are_only_read(source: str, expected: set[str]) -> None:
     """A buffer that the kernel writes, or that may change meanwhile, tells nothing."""
-    found = find_index_buffers(analyse(Kernel(name="f", source=source)).facts)
+    found = find_index_buffers(read_facts(Kernel(name="f", source=source)))
     assert found == expected
 
 
 def test_without_contents_nothing_changes() -> None:
     """The facts that all else is made of know no contents."""
     kernel = Kernel(name="f", source=ROWS)
-    plain, known = analyse(kernel).facts, read_facts(kernel, frozenset({"begin"}))
+    plain, known = read_facts(kernel), read_facts(kernel, frozenset({"begin"}))
     assert plain.contents == ()
     assert not may_differ(plain)
     assert may_differ(known)
@@ -265,7 +265,7 @@ kernel void f(global float *out, {parameter})
         out[get_global_id(0)] += 1.0f;
 }}
 """
-    assert depends_on_contents(analyse(Kernel(name="f", source=source)).facts) is depends
+    assert depends_on_contents(read_facts(Kernel(name="f", source=source))) is depends
 
 
 TRIANGLE = """
@@ -295,7 +295,7 @@ LAUNCH = NDRange(global_size=(6400,), local_size=(64,))
 
 def read(source: str) -> KernelFacts:
     """Give what the source tells."""
-    return analyse(Kernel(name="f", source=source)).facts
+    return read_facts(Kernel(name="f", source=source))
 
 
 def box(start: int, groups: int) -> GroupBox:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.expressions.accesses import AccessKind
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.ir.reading import compile_source
 from kernelcast.features.work_queues import find_wait_loop, find_work_queue
 from kernelcast.records.kernel import Kernel
@@ -127,9 +127,10 @@ kernel void k(global int *v, global int *s, int n) {
 
 
 def _find(source: str) -> str:
-    analysis = analyse(Kernel(name="k", source=source))
-    assert not analysis.facts.gaps or "goto" in source, analysis.facts.gaps
-    return find_work_queue(analysis)
+    kernel = Kernel(name="k", source=source)
+    gaps = read_facts(kernel).gaps
+    assert not gaps or "goto" in source, gaps
+    return find_work_queue(kernel)
 
 
 @pytest.mark.parametrize("name", _FETCHING)
@@ -160,10 +161,10 @@ def test_no_kernel_of_corpus_examples_and_benchmarks_fetches_work_or_waits() -> 
     for path in sorted(path for one in _FOLDERS for path in (_ROOT / one).rglob("*.cl")):
         source, options = path.read_text(), (f"-I{path.parent}",)
         for name in compile_source(source, options, path.name).kernels:
-            analysis = analyse(Kernel(name=name, source=source, build_options=options))
+            kernel = Kernel(name=name, source=source, build_options=options)
             kernels += 1
-            atomic += any(one.kind is AccessKind.ATOMIC for one in analysis.facts.accesses)
-            if find_work_queue(analysis) or find_wait_loop(analysis):
+            atomic += any(one.kind is AccessKind.ATOMIC for one in read_facts(kernel).accesses)
+            if find_work_queue(kernel) or find_wait_loop(kernel):
                 found.append(f"{path.name}: {name}")
     assert kernels >= 170
     assert atomic >= 14
@@ -197,7 +198,7 @@ _GOING_ON = (
 
 
 def _find_waiting(source: str) -> str:
-    return find_wait_loop(analyse(Kernel(name="k", source=f"{_HEAD}{source} }}")))
+    return find_wait_loop(Kernel(name="k", source=f"{_HEAD}{source} }}"))
 
 
 @pytest.mark.parametrize("source", _WAITING)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.write_safety import SplitSafety, assess_split
 from kernelcast.records.balance import MergeRule, SlabSpace
 from kernelcast.records.kernel import Kernel
@@ -36,7 +36,7 @@ def _assess(
     )
     ndrange = NDRange(global_size=size, local_size=local)
     return assess_split(
-        analyse(Kernel(name="k", source=source)).facts,
+        read_facts(Kernel(name="k", source=source)),
         SlabSpace(ndrange=ndrange, axis=axis, thickness=thickness),
         scalars or {"W": 1000, "H": 60},
         dict.fromkeys("xyp", 4 * count),

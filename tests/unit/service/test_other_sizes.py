@@ -108,7 +108,7 @@ def test_the_source_is_not_read_in_the_services_process(
     def fail(*_: object, **__: object) -> None:
         pytest.fail("a stranger's source was read here")
 
-    monkeypatch.setattr("kernelcast.features.analysis.analyse", fail)
+    monkeypatch.setattr("kernelcast.features.analysis.read_facts", fail)
     monkeypatch.setattr("kernelcast.launches.source_work.count_work", fail)
     _observe(client, 256, 512)
     assert _ask(client, 1024)["seconds"] == pytest.approx(_take_s(1024), rel=0.1)

@@ -21,7 +21,7 @@ from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
 from kernelcast.expressions.point_sets import split_into_boxes
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.bindings import bind_scalars, choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import count_unjumped, doubt_counts, summarise
@@ -128,7 +128,7 @@ class ModelledKernel:
 
 def model_kernel(problem: Problem, facts: KernelFacts | None = None) -> ModelledKernel:
     """Analyse a problem's kernel and bind its arguments."""
-    facts = analyse(problem.kernel).facts if facts is None else facts
+    facts = read_facts(problem.kernel) if facts is None else facts
     if len(facts.parameters) != len(problem.arguments):
         names = ", ".join(one.name for one in facts.parameters) or "none"
         msg = (

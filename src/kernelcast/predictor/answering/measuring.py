@@ -10,7 +10,7 @@ from functools import cache, lru_cache, partial
 from importlib import import_module
 from typing import Final, Self
 
-from kernelcast.features.analysis import analyse
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.vector import SampledSource, combine
 from kernelcast.features.work_queues import find_wait_loop
 from kernelcast.launches.data_folder import kept_folder
@@ -157,7 +157,7 @@ class WatchedLaunch:
 @lru_cache(maxsize=64)
 def _find_wait(kernel: Kernel) -> str:
     try:
-        return find_wait_loop(analyse(kernel))
+        return find_wait_loop(kernel)
     except (InputError, RecursionError):
         return ""
 
@@ -345,24 +345,22 @@ def _read_values(
 
 def _depends_on_contents(kernel: Kernel) -> bool | None:
     """Tell whether what buffers hold decides how much work-items do; None if it is not known."""
-    from kernelcast.features.analysis import analyse
     from kernelcast.features.counting.bindings import depends_on_contents
 
     try:
-        return depends_on_contents(analyse(kernel).facts)
+        return depends_on_contents(read_facts(kernel))
     except Exception:  # noqa: BLE001 - a help for other launches must not cost this one's answer
         return None
 
 
 def _count_touched_bytes(problem: Problem, ndrange: NDRange) -> float:
     """Count what a launch touches at least; nothing where the source does not tell."""
-    from kernelcast.features.analysis import analyse
     from kernelcast.features.counting.bindings import bind_scalars
     from kernelcast.features.touched_ranges import count_touched_bytes
 
     given = enumerate(problem.arguments)
     try:
-        facts = analyse(problem.kernel).facts
+        facts = read_facts(problem.kernel)
         names = [one.name for one in facts.parameters]
         sizes = {names[n]: one.bytes for n, one in given if isinstance(one, BufferArgument)}
         scalars = bind_scalars(facts, problem.arguments)
@@ -417,12 +415,11 @@ def _add_facts(
     outcome = replace(
         outcome, estimate=estimate, facts=found, moments=read_moments(sampled.runs, found)
     )
-    from kernelcast.features.analysis import analyse
     from kernelcast.launches.features import compare_with_launch
 
     try:
         run = join_moments(sampled.runs)
-        touched = compare_with_launch(analyse(problem.kernel).facts, problem, run)
+        touched = compare_with_launch(read_facts(problem.kernel), problem, run)
         return replace(outcome, row=make_row(sampled, found, touched))
     except KernelcastError as error:
         return replace(outcome, row_failure=str(error))
