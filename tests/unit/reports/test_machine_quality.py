@@ -26,10 +26,11 @@ def _machine(single: Trait[float], double: Trait[float]) -> MachineDescription:
 
 
 def test_a_good_calibration_has_no_doubts() -> None:
-    """Equal peaks, narrow intervals, yesterday's."""
+    """Equal peaks, narrow intervals, yesterday's; those that came with kernelcast have no day."""
     machine = _machine(_measured(1e10), _measured(1e10))
     assert list_doubts(machine, TODAY) == []
     assert find_age_days(machine, TODAY) == 1
+    assert find_age_days(replace(machine, calibrated_on=""), TODAY) is None
 
 
 def test_double_precision_is_never_faster() -> None:
@@ -47,9 +48,3 @@ def test_wide_intervals_age_and_gaps_are_told() -> None:
     assert "known to 50 % only" in told
     assert "days old" in told
     assert "1 numbers could not be obtained" in told
-
-
-def test_a_description_without_a_day_has_no_age() -> None:
-    """Those that came with kernelcast were not calibrated here."""
-    machine = replace(_machine(_measured(1.0), _measured(1.0)), calibrated_on="")
-    assert find_age_days(machine, TODAY) is None
