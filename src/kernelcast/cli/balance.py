@@ -56,12 +56,12 @@ def balance(
             "--independent",
             "Vouch that no work-group reads what another one writes, where that cannot be proven.",
         ),
-        seed=option.use(option.seed),
+        seed=option.seed,
         timeout_s=option.given(
             "--timeout SECONDS", "Give a device up that shows no sign of life for so long."
         ),
     ),
-    parameters: Mapping[str, int | float] = option.use(option.parameters),
+    parameters: Mapping[str, int | float] = option.parameters,
     folder: Path | None = option.given(
         "--out FOLDER",
         "Write each buffer that the kernel writes to FOLDER, as .npy files.",

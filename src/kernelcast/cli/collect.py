@@ -62,7 +62,7 @@ def parse_sizes(
 class CollectOptions:
     """The options of ``kernelcast collect``."""
 
-    device_ids: tuple[str, ...] = option.use(option.device)
+    device_ids: tuple[str, ...] = option.device
     patterns: tuple[str, ...] = option.given(
         "--kernels GLOB",
         "Kernels of the corpus (`kernelcast corpus ls`), or of --problems, such as 'nbody' or "
@@ -132,7 +132,7 @@ class CollectOptions:
             "the median).",
             type=option.POSITIVE,
         ),
-        seed=option.use(option.seed),
+        seed=option.seed,
         row_timeout_s=option.given(
             "--timeout SECONDS", "Time limit of one row.", type=option.POSITIVE
         ),

@@ -72,7 +72,7 @@ def list_kernels() -> None:
 @option.command(json=option.JSON_LIST)
 def check(
     pattern: str = option.argument("[PATTERN]", default="*", required=False),
-    device_ids: tuple[str, ...] = option.use(option.device),
+    device_ids: tuple[str, ...] = option.device,
     timeout_s: float = option.given(
         "--timeout SECONDS",
         "Time limit in seconds for each kernel on each device.",

@@ -28,7 +28,7 @@ from kernelcast.reports.presenter import Table, Value
 )  # fmt: skip
 def estimate(  # noqa: PLR0913 - each is an option
     problem_files: tuple[Path, ...] = option.argument("P.yaml...", required=False),
-    device_ids: tuple[str, ...] = option.use(option.device),
+    device_ids: tuple[str, ...] = option.device,
     settings: EstimateSettings = option.settings(
         measure=option.given(
             "--measure", "Also time whole runs of the kernel and show the error."
@@ -43,7 +43,7 @@ def estimate(  # noqa: PLR0913 - each is an option
                 "Device time that sampling may take, as a share of the predicted time (of launches "
                 "below 0.1 s 4 ms at least, or half of a shorter one): above 0, at most 1.",
             ),
-            seed=option.use(option.seed),
+            seed=option.seed,
         ),
         coverage=option.given(
             "--coverage SHARE",
@@ -55,7 +55,7 @@ def estimate(  # noqa: PLR0913 - each is an option
             "that is known by then answers, by samples if they fit, and its warnings say why it "
             "has none.",
         ),
-        least_gain=option.use(option.least_gain),
+        least_gain=option.least_gain,
         uses_history=option.given(
             "--no-history",
             "Let nothing older count: no observation of this launch or of other sizes, no samples.",
@@ -66,7 +66,7 @@ def estimate(  # noqa: PLR0913 - each is an option
         "Run nothing: answer from earlier observations, or from the source by the analytic model "
         "of a calibrated device.",
     ),
-    parameters: Mapping[str, int | float] = option.use(option.parameters),
+    parameters: Mapping[str, int | float] = option.parameters,
     timeout_s: float = option.given(
         "--timeout SECONDS",
         "Time limit in seconds for each problem on each device, build and measurement included; "

@@ -63,7 +63,7 @@ def features(
         "--source",
         "Show the source instead, with what each line executes and where it touches memory.",
     ),
-    device_ids: tuple[str, ...] = option.use(option.device),
+    device_ids: tuple[str, ...] = option.device,
     without_devices: bool = option.given(
         "--no-device", "Ask no device: only what source and launch tell."
     ),
@@ -74,7 +74,7 @@ def features(
             f"[default: {_USUAL_GROUPS}]",
             show_default=False,
         ),
-        seed=option.use(option.seed),
+        seed=option.seed,
         timeout_s=option.given(
             "--timeout SECONDS",
             "Time limit in seconds for each problem on each device; the process that runs the "

@@ -12,8 +12,8 @@ hihi
 
 Options that are settings go into the settings' own record: ``= settings(runs=given("--runs N",
 "How often."))`` takes types and defaults of its fields. Of commands with very many options a record
-of their own holds them, whose fields are declared alike. An option that several commands share is a
-decorator here; ``= use(decorator)`` takes it.
+of their own holds them, whose fields are declared alike. Options that several commands share are
+declared here.
 """
 
 from collections.abc import Callable, Mapping
@@ -107,11 +107,6 @@ def argument(metavar: str, **more: Any) -> Any:  # noqa: ANN401 - the field has 
     return field(metadata={"names": None, "click": {"metavar": metavar, **more}})
 
 
-def use(decorator: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - the field has the type
-    """Declare an option that a decorator makes as a field of a command's record."""
-    return field(metadata={"decorator": decorator})
-
-
 def settings(**options: Any) -> Any:  # noqa: ANN401 - the field has the type
     """Declare options as fields of a settings record, with the types and defaults of its fields."""
     return field(metadata={"settings": options})
@@ -154,7 +149,7 @@ def command(
         if json:
             made = click.option("--json", "as_json", is_flag=True, help=json)(made)
         for option_name, (option, hint) in reversed(leaves.items()):
-            made = _make_option(option_name, option, hint)(made)
+            made = make_option(option_name, option, hint)(made)
         about = run.__doc__ or ""
         if hints["return"] is ExitStatus and "Exit status" not in about:
             about = f"{cleandoc(about)}\n\n{_EXIT_STATUS}"
@@ -190,15 +185,12 @@ def _declare(
     return lambda values: hint(**{each: part(values) for each, part in parts.items()})
 
 
-def _make_option(
+def make_option(
     name: str,
     declared: Mapping[str, Any],
     hint: Any,  # noqa: ANN401 - a type
 ) -> Callable[[Any], Any]:
-    """Make click's option or argument of what `given`, `argument` or `use` declared."""
-    decorator: Callable[[Any], Any] | None = declared.get("decorator")
-    if decorator is not None:
-        return decorator
+    """Make click's option or argument of what `given` or `argument` declared."""
     names, more = declared["names"], dict(declared["click"])
     default = more.get("default")
     kind = next(one for one in (get_args(hint) or (hint,)) if one not in {NoneType, Ellipsis})
@@ -232,24 +224,24 @@ def wants_traceback(ctx: click.Context) -> bool:
     return bool(ctx.meta.get(_DEBUG))
 
 
-device = click.option(
-    "--device", "device_ids", metavar="ID", multiple=True,
-    help="Ask this device only (its id or the beginning of it, see `kernelcast devices`); may be "
+device: Any = given(
+    "--device ID",
+    "Ask this device only (its id or the beginning of it, see `kernelcast devices`); may be "
     "repeated.  [default: all devices]",
-)  # fmt: skip
-parameters = click.option(
-    "-p", "--param", "parameters", metavar="NAME=VALUE", multiple=True, callback=parse_parameters,
-    help="Replace a value of the problem file's `parameters`, for example N=2**20; may be "
-    "repeated.",
-)  # fmt: skip
-least_gain = click.option(
-    "--least-gain", metavar="SECONDS", type=click.FloatRange(min=0), default=DEFAULT_LEAST_GAIN,
-    help="Where earlier samples of a launch, or other sizes of its kernel, are known: seconds by "
+)
+parameters: Any = numbers(
+    "-p --param NAME=VALUE",
+    "Replace a value of the problem file's `parameters`, for example N=2**20; may be repeated.",
+)
+least_gain: Any = given(
+    "--least-gain SECONDS",
+    "Where earlier samples of a launch, or other sizes of its kernel, are known: seconds by "
     "which a second of sampling has to narrow the interval, or it is left out. 0: sample always.",
+    type=click.FloatRange(min=0), default=DEFAULT_LEAST_GAIN,
 )  # fmt: skip
-seed = click.option(
-    "--seed", metavar="N", type=click.IntRange(min=0), default=0,
-    help="Seed of random buffer contents and of the sampled places.",
+seed: Any = given(
+    "--seed N", "Seed of random buffer contents and of the sampled places.",
+    type=click.IntRange(min=0), default=0,
 )  # fmt: skip
 debug = click.option(
     "--debug", is_flag=True, is_eager=True, expose_value=False,

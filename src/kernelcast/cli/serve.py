@@ -18,13 +18,12 @@ from kernelcast.service_state import ServiceState, open_state
 from kernelcast.training.registry import MODELS_VARIABLE
 
 _SECRET: Final = ("digest",)
-_database: Final = click.option(
-    "--database",
-    metavar="URL",
-    envvar=STORE_VARIABLE,
-    help="Store of observations, and of the service's own state: a SQLite file, or "
+_database: Any = option.given(
+    "--database URL",
+    "Store of observations, and of the service's own state: a SQLite file, or "
     f"postgresql://user@host/database.  [default: {STORE_VARIABLE}, or observations.sqlite in the "
     "data folder]",
+    envvar=STORE_VARIABLE,
 )
 
 
@@ -41,7 +40,7 @@ _database: Final = click.option(
 @click.option(
     "--port", metavar="N", type=click.IntRange(0, 65535), default=8372, help="Port to listen at."
 )
-@_database
+@option.make_option("database", _database.metadata, str)
 @click.option(
     "--registry", metavar="URL", envvar=MODELS_VARIABLE,
     help=f"Trained models.  [default: {MODELS_VARIABLE}, or models in the data folder]",
@@ -79,7 +78,7 @@ _database: Final = click.option(
     help="Share of the time that may go into sampling again what was asked for, while no request "
     "waits, so that the next answer is better; 0: none.",
 )  # fmt: skip
-@option.least_gain
+@option.make_option("least_gain", option.least_gain.metadata, float)
 @click.option("--no-jobs", is_flag=True, help="Leave jobs to other hosts.")
 @click.option(
     "--queue", metavar="N", type=option.COUNT, default=8,
@@ -162,7 +161,7 @@ def create(
         type=click.Choice([one.value for one in Scope]),
         default=(Scope.ESTIMATE.value,),
     ),
-    database: str | None = option.use(_database),
+    database: str | None = _database,
 ) -> None:
     """Make a token for NAME and print it.
 
@@ -182,7 +181,7 @@ def create(
 
 @option.command("list", short="List the tokens.", json=option.JSON_TABLE)
 def list_tokens(
-    database: str | None = option.use(_database),
+    database: str | None = _database,
 ) -> None:
     """List the tokens by their ids; secrets are not known."""
     with _open(database) as state:
@@ -204,7 +203,7 @@ def list_tokens(
 @option.command(short="Refuse a token from now on.", json="Print JSON.")
 def revoke(
     token_id: str = option.argument("ID"),
-    database: str | None = option.use(_database),
+    database: str | None = _database,
 ) -> None:
     """Refuse a token from now on; running services see it within seconds."""
     with _open(database) as state:

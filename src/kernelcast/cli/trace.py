@@ -33,7 +33,7 @@ from kernelcast.sampling.trace_analysis import average_active
 )  # fmt: skip
 def trace(
     problem_file: Path = option.argument("P.yaml"),
-    device_ids: tuple[str, ...] = option.use(option.device),
+    device_ids: tuple[str, ...] = option.device,
     settings: TraceSettings = option.settings(
         work_groups=option.given(
             "--work-groups N",
@@ -45,9 +45,9 @@ def trace(
             "--method",
             "By a clock on the device, by the steps of t(n), or by what the device offers.",
         ),
-        seed=option.use(option.seed),
+        seed=option.seed,
     ),
-    parameters: Mapping[str, int | float] = option.use(option.parameters),
+    parameters: Mapping[str, int | float] = option.parameters,
     timeout_s: float = option.given(
         "--timeout SECONDS",
         "Time limit in seconds for each device; the process that runs the kernel is stopped then.",

@@ -33,7 +33,7 @@ from kernelcast.tuning.t1 import read_t1
 )
 def tune(
     problem_file: Path | None = option.argument("[P.yaml]"),
-    device_ids: tuple[str, ...] = option.use(option.device),
+    device_ids: tuple[str, ...] = option.device,
     settings: TuneSettings = option.settings(
         models=option.given(
             "--models",
@@ -51,7 +51,7 @@ def tune(
         sampled=option.given(
             "--sampled K", "Configurations that `--models hybrid` samples.", type=option.COUNT
         ),
-        seed=option.use(option.seed),
+        seed=option.seed,
         timeout_s=option.given(
             "--timeout SECONDS", "Give a configuration up that runs for so long.",
             type=option.POSITIVE,

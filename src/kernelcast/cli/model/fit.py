@@ -31,7 +31,7 @@ def fit(
         "The kernel that was measured, where the measurements are volumes.",
     ),
     machine: str | None = option.given("--machine NAME", "The device it was measured on."),
-    parameters: Mapping[str, Number] = option.use(option.parameters),
+    parameters: Mapping[str, Number] = option.parameters,
     out_file: Path = option.given(
         "--out FILE.yaml",
         "Where to write the hit rates; `model gpu --hit-rates` reads them.",

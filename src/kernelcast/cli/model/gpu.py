@@ -98,7 +98,7 @@ class GpuOptions:
         "Record on this OpenCL device where accesses go that depend on data; it need not be the "
         "machine that is modelled.",
     )
-    parameters: Mapping[str, Number] = option.use(option.parameters)
+    parameters: Mapping[str, Number] = option.parameters
     arrays: tuple[str, ...] = option.given(
         "--array NAME:TYPE:SIZES",
         "Declare an array for accesses as text, contiguous dimension first: "
