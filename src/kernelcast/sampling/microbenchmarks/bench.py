@@ -304,9 +304,11 @@ class Bench:
             kept += slow
         return summarise(kept, spread=read_spread(self._reference_s))
 
-    def measure_loop(self, run: Callable[[int], float]) -> tuple[Measured, int]:
+    def measure_loop(
+        self, run: Callable[[int], float], most: int = MOST_ITERATIONS
+    ) -> tuple[Measured, int]:
         """Choose a length, show that time grows with it, and measure; iterations come along."""
-        iterations = self.prove_work(run, self.choose_length(run))
+        iterations = self.prove_work(run, self.choose_length(run, most=most), most=most)
         return self.measure(lambda: run(iterations)), iterations
 
     def choose_length(

@@ -290,9 +290,7 @@ def measure_gathers(bench: Bench, result: BenchmarkResult) -> None:
         def run(groups: int) -> float:
             return bench.time_launch(kernel, groups * size, size)
 
-        groups = bench.choose_length(run, most=most)
-        groups = bench.prove_work(run, groups, most=most)
-        measured = bench.measure(lambda: run(groups))
+        measured, groups = bench.measure_loop(run, most)
         sums = content.sum(axis=1, dtype=np.uint32)[chosen]
         check_result(bench.read(out, np.uint32, size * groups), np.tile(sums, groups))
         scale = bench.units / (groups * size * 32)
