@@ -189,20 +189,15 @@ def _split(top: Expr, bottom: Expr) -> tuple[Expr, Expr]:
     rest: dict[Monomial, int] = {}
     for monomial, coefficient in top.products:
         cofactor = _take_out(monomial, product)
-        whole = 0 if cofactor is None else _divide_coefficient(monomial, coefficient, divisor)
+        # Towards zero, to keep the sign of what remains; constants end up in [0, divisor).
+        whole = 0 if cofactor is None else coefficient // divisor
+        if monomial and whole < 0:
+            whole = -(-coefficient // divisor)
         if cofactor is not None and whole:
             quotient[cofactor] = whole
         if coefficient != whole * divisor:
             rest[monomial] = coefficient - whole * divisor
     return Expr(quotient), Expr(rest)
-
-
-def _divide_coefficient(monomial: Monomial, coefficient: int, divisor: int) -> int:
-    """Divide towards zero, to keep the sign of what remains; constants end up in [0, divisor)."""
-    if not monomial:
-        return coefficient // divisor
-    whole = abs(coefficient) // abs(divisor)
-    return whole if (coefficient < 0) == (divisor < 0) else -whole
 
 
 def _take_out(monomial: Monomial, product: Monomial) -> Monomial | None:

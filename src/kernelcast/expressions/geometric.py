@@ -54,7 +54,9 @@ class Geometric(Composite):
         longest = _count_powers(self.factor)
         if self.is_division:
             # One more division than a power of 64 bits allows leaves nothing.
-            quotient = divide_trunc(start, self.factor ** _clip(iteration, longest))
+            times = min(iteration, longest) if isinstance(iteration, int) else (
+                np.minimum(iteration, longest))  # fmt: skip
+            quotient = divide_trunc(start, self.factor**times)
             return cast("Value", quotient * (iteration <= longest))
         if np.any(np.greater(iteration, longest)):
             msg = f"{self}: a power exceeds 64 bits; give at most {longest} as iteration"
@@ -96,7 +98,3 @@ def _count_powers(factor: int) -> int:
     while power <= 2**63 - 1:
         exponent, power = exponent + 1, power * abs(factor)
     return exponent
-
-
-def _clip(value: Value, longest: int) -> Value:
-    return np.minimum(value, longest) if isinstance(value, np.ndarray) else min(value, longest)

@@ -13,8 +13,6 @@ import islpy
 
 from kernelcast.expressions.choices import Maximum, Minimum, Select, select
 from kernelcast.expressions.conditions import (
-    FALSE,
-    TRUE,
     Always,
     And,
     Comparison,
@@ -122,8 +120,14 @@ class IslSpace:
 
     def from_isl_set(self, points: islpy.Set) -> Condition:
         """Give the condition that holds for these points and no others."""
-        parts = points.coalesce().compute_divs().get_basic_sets()
-        return disjunction(*(self._read_constraints(one) for one in parts)) if parts else FALSE
+        return disjunction(*(
+            conjunction(*(
+                compare(self._read(one.get_aff()),
+                        Relation.ZERO if one.is_equality() else Relation.NOT_NEGATIVE)
+                for one in part.get_constraints() if not one.is_div_constraint()
+            ))
+            for part in points.coalesce().compute_divs().get_basic_sets()
+        ))  # fmt: skip
 
     def _compare(self, condition: Condition) -> islpy.Set:
         if not isinstance(condition, Comparison):
@@ -173,19 +177,6 @@ class IslSpace:
             if factor:
                 total = total + factor * self._read(affine.get_div(place))
         return floor_div(total, divisor)
-
-    def _read_constraints(self, part: islpy.BasicSet) -> Condition:
-        return conjunction(
-            TRUE,
-            *(
-                compare(
-                    self._read(one.get_aff()),
-                    Relation.ZERO if one.is_equality() else Relation.NOT_NEGATIVE,
-                )
-                for one in part.get_constraints()
-                if not one.is_div_constraint()
-            ),
-        )
 
 
 def _number(value: islpy.Val, divisor: int) -> int:

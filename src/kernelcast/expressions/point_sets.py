@@ -171,15 +171,11 @@ def split_into_boxes(
             found = [space.from_isl_set(one.to_set().gist(domain)) for one in pieces]
     except NotKnownError:
         return None
-    is_box = len(found) <= most and all(map(_bounds_symbols, found))
-    return sorted(found, key=str) if is_box else None
-
-
-def _bounds_symbols(condition: Condition) -> bool:
-    parts = condition.parts if isinstance(condition, And) else (condition,)
-    return all(
-        one == TRUE
-        or (isinstance(one, Comparison) and (linear := one.expr.as_linear()) is not None
+    # Each part of a box bounds one symbol.
+    is_box = len(found) <= most and all(
+        part == TRUE
+        or (isinstance(part, Comparison) and (linear := part.expr.as_linear()) is not None
             and len(linear[0]) == 1)
-        for one in parts
+        for one in found for part in (one.parts if isinstance(one, And) else (one,))
     )  # fmt: skip
+    return sorted(found, key=str) if is_box else None

@@ -119,7 +119,9 @@ class Arithmetic:
 
     def _is_less(self, one: Expr, two: Expr, bits: int) -> Condition:
         """Compare without sign; sizes and arguments are taken not to be negative."""
-        one, two = (_unsigned_constant(each, bits) for each in (one, two))
+        one, two = (
+            each + (1 << bits) if (each.constant_value or 0) < 0 else each for each in (one, two)
+        )
         found = less(one, two)
         is_low, is_high = (
             each.is_parameter or _is_distance(each) or self.is_non_negative(each)
@@ -148,11 +150,6 @@ class Arithmetic:
         if _fits(number, start, start + size - 1, self._unsigned):
             return number
         return floor_mod(number - start, size) + start
-
-
-def _unsigned_constant(expr: Expr, bits: int) -> Expr:
-    value = expr.constant_value
-    return expr if value is None or value >= 0 else Expr.constant(value + (1 << bits))
 
 
 def _fits(expr: Expr, least: int, most: int, unsigned: Mapping[str, int]) -> bool:

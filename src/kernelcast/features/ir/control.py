@@ -1,6 +1,6 @@
 """How blocks follow each other: dominators, loops, and the choices on which a block is reached."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -170,9 +170,19 @@ class ControlFlow:
                 is_test = (
                     testing
                     and not testing & set(loop.latches)
-                    and all(
-                        self.loop_of[one] is loop and _only_tests(self.blocks[one])
-                        for one in testing
+                    and all(self.loop_of[one] is loop for one in testing)
+                    and not any(
+                        one.opcode in ("store", "atomicrmw", "cmpxchg", "fence")
+                        or (
+                            one.opcode == "call"
+                            and (
+                                one.detail.startswith("llvm.mem")
+                                or "barrier" in one.detail
+                                or "atom" in one.detail
+                            )
+                        )
+                        for label_of_test in testing
+                        for one in self.blocks[label_of_test]
                     )
                 )
                 if is_test:
@@ -322,14 +332,3 @@ class ControlFlow:
         if edges == self._all_edges(differing):
             return {key: each for key, each in other.items() if key != differing}
         return {**other, differing: edges}
-
-
-def _only_tests(block: Sequence[Instruction]) -> bool:
-    """Tell whether a block changes nothing that others see."""
-    return all(
-        one.opcode not in ("store", "atomicrmw", "cmpxchg", "fence")
-        and (one.opcode != "call" or "barrier" not in one.detail)
-        and (one.opcode != "call" or not one.detail.startswith("llvm.mem"))
-        and (one.opcode != "call" or "atom" not in one.detail)
-        for one in block
-    )

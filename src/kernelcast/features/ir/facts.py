@@ -431,22 +431,16 @@ class FactsReader:
         elif "async_work_group" in name:
             self._gaps.append(Gap(line=line, reason=f"the memory that {name} copies is not "
                                                     "described"))  # fmt: skip
-        elif any(
-            self._may_share(each, one)
+        elif "printf" not in one.detail and any(
+            # A builtin like `modf` may write to memory that other work-items see.
+            not isinstance(place, Pointer)
+            or place.memory.space not in (MemorySpace.PRIVATE, MemorySpace.CONSTANT)
             for each, const in zip(pointers, _POINTER.findall(mangled_types(one)), strict=False)
             if not const
+            for _, place in places_of(self._evaluator.operand(each, one.block))
         ):
             self._gaps.append(Gap(line=line, reason=f"the memory that {name} writes is not "
                                                     "described"))  # fmt: skip
-
-    def _may_share(self, operand: Operand, one: Instruction) -> bool:
-        """Tell whether a builtin like `modf` may write to memory that other work-items see."""
-        place = self._evaluator.operand(operand, one.block)
-        return not one.detail.startswith("_Z6printf") and "printf" not in one.detail and any(
-            not isinstance(each, Pointer)
-            or each.memory.space not in (MemorySpace.PRIVATE, MemorySpace.CONSTANT)
-            for _, each in places_of(place)
-        )  # fmt: skip
 
     def _read_copy(self, one: Instruction, block: _Block) -> None:
         """Read the copy of a structure: a load and a store."""

@@ -93,8 +93,17 @@ def _solve_slot(
             slot.at_start = _find_geometric(slot.start, after, slot.before, symbol)
         if slot.at_start is not None:
             return
-    if befores.isdisjoint(after.symbols()):
-        slot.at_start = _set_anew(slot.start, after, symbol)
+    if befores.isdisjoint(after.symbols()):  # each iteration sets it anew
+        earlier = put_in(after, {symbol: Expr.symbol(symbol) - 1})
+        is_first = equal(Expr.symbol(symbol), 0)
+        if isinstance(earlier, Opaque):
+            slot.at_start = earlier
+        elif isinstance(slot.start, Expr):
+            slot.at_start = select(is_first, slot.start, earlier)
+        elif slot.start.is_unset:
+            slot.at_start = select(is_first, 0, earlier)
+        else:
+            slot.at_start = blur(slot.start, reason=REASON)
 
 
 def _find_geometric(start: Expr, after: Expr, before: Symbol, symbol: Symbol) -> Expr | None:
@@ -114,14 +123,3 @@ def _find_geometric(start: Expr, after: Expr, before: Symbol, symbol: Symbol) ->
     if divisor is None or divisor <= 0 or not is_safe:
         return None
     return geometric(start, divisor, symbol, is_division=True)
-
-
-def _set_anew(start: Leaf, after: Expr, symbol: Symbol) -> Leaf:
-    """Give what a number is at an iteration's start that each iteration sets anew."""
-    earlier = put_in(after, {symbol: Expr.symbol(symbol) - 1})
-    if isinstance(earlier, Opaque):
-        return earlier
-    is_first = equal(Expr.symbol(symbol), 0)
-    if isinstance(start, Expr):
-        return select(is_first, start, earlier)
-    return select(is_first, 0, earlier) if start.is_unset else blur(start, reason=REASON)

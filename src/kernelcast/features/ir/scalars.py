@@ -307,7 +307,11 @@ class Evaluator:
                     value = change_numbers(value, partial(put_in, replacements={symbol: last}))
                 else:
                     sources = sources_of(facts.condition) | self._sources_of_exits(inner.header)
-                    value = _blur_like(value, sources)
+                    # Which buffers pointers point into is known all the same.
+                    inside = value.offset if isinstance(value, Pointer) else value
+                    blurred = blur(inside, Opaque(sources), reason=_LATER)
+                    value = Pointer(value.memory, blurred) if isinstance(value, Pointer) else (
+                        blurred)  # fmt: skip
             inner = inner.parent
         return value
 
@@ -701,7 +705,13 @@ class Evaluator:
             start, end = starts[name], ends[name]
             unset = isinstance(start, Opaque) and start.is_unset
             if not (unset or has_same_shape(start, end)):
-                known[name] = _forget(start, end)
+                # What is left are the buffers that it may point into.
+                found = sources_of(start, end)
+                known[name] = blurred = Opaque(found, "" if found else REASON)
+                if isinstance(start, Pointer) and isinstance(end, Pointer):
+                    known[name] = Choice(
+                        UNKNOWN, Pointer(start.memory, blurred), Pointer(end.memory, blurred)
+                    )
                 for slot in each:
                     slot.after = Opaque(sources_of(end), REASON)
             elif has_same_shape(start, end):
@@ -986,22 +996,6 @@ def _numbers_in(value: Value) -> Iterator[Expr | Condition]:
         yield value
     for part in parts_of(value):
         yield from _numbers_in(part)
-
-
-def _blur_like(value: Value, sources: frozenset[str]) -> Value:
-    """Forget the numbers in a value, but not which buffers its pointers point into."""
-    if isinstance(value, Pointer):
-        return Pointer(value.memory, blur(value.offset, Opaque(sources), reason=_LATER))
-    return blur(value, Opaque(sources), reason=_LATER)
-
-
-def _forget(start: Value, after: Value) -> Value:
-    """Give what is left of a value that changes its shape: the buffers it may point into."""
-    found = sources_of(start, after)
-    blurred = Opaque(found, "" if found else REASON)
-    if isinstance(start, Pointer) and isinstance(after, Pointer) and start.memory != after.memory:
-        return Choice(UNKNOWN, Pointer(start.memory, blurred), Pointer(after.memory, blurred))
-    return blurred
 
 
 def _lane_of(one: Instruction) -> Instruction:
