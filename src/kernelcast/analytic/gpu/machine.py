@@ -1,11 +1,13 @@
-"""GPUs in the numbers that the model takes: families and machine descriptions."""
+"""GPUs in the numbers that the model takes, and how many work-groups their units hold at once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.device import Trait
+from kernelcast.records.errors import DeviceLimitError, InputError
 from kernelcast.records.machine import CacheFacts, MachineDescription, refuse_missing
-from kernelcast.records.occupancy import UnitLimits
+from kernelcast.records.occupancy import Limiter, UnitLimits, compute_p_sat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,3 +217,44 @@ def _assume(trait: Trait[int] | None, default: int, what: str, notes: list[str])
         return trait.value
     notes.append(f"{what}: not in the machine description, {default} assumed")
     return default
+
+
+# OpenCL compilers give a kernel at least this many; the occupancy of smaller ones is no larger.
+_LEAST_REGISTERS = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupancy:
+    """Work-groups that a compute unit holds at once."""
+
+    work_groups: int
+    limiter: Limiter
+    warps_per_work_group: int
+    notes: tuple[str, ...] = ()
+
+
+def compute_occupancy(launch: ModelledLaunch, machine: GpuMachine) -> Occupancy:
+    """Count the work-groups that fit into a compute unit at once."""
+    size, unit, notes = launch.ndrange.work_group_size, machine.unit, []
+    if launch.registers is None:
+        notes.append("registers per work-item not known: they limit nothing")
+        uses_local = launch.local_bytes and unit.local_bytes
+        if not (unit.max_work_groups or unit.max_warps or uses_local):
+            notes.append("no limit of a compute unit is known: one work-group assumed")
+            unit = replace(unit, max_work_groups=1)
+    registers = None if launch.registers is None else max(launch.registers, _LEAST_REGISTERS)
+    try:
+        work_groups, limiter = compute_p_sat(
+            unit,
+            work_group_size=size,
+            registers_per_work_item=registers,
+            local_memory_bytes=launch.local_bytes,
+        )
+    except DeviceLimitError as error:
+        raise InputError(f"{launch.kernel}: {error}") from error
+    return Occupancy(
+        work_groups=work_groups,
+        limiter=limiter,
+        warps_per_work_group=-(-size // machine.warp_width),
+        notes=tuple(notes),
+    )

@@ -6,8 +6,7 @@ from math import ceil
 
 from kernelcast.analytic.cpu.opencl.core import find_execution
 from kernelcast.analytic.cpu.opencl.device import read_device
-from kernelcast.analytic.gpu.machine import read_machine
-from kernelcast.analytic.gpu.occupancy import compute_occupancy
+from kernelcast.analytic.gpu.machine import compute_occupancy, read_machine
 from kernelcast.analytic.mwp_cwp.model import (
     CaseRule,
     MwpCwpLaunch,

@@ -6,8 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
 
-from kernelcast.analytic.cpu.layer_conditions.nest import BoundNest, bind, read_accesses
-from kernelcast.analytic.cpu.layer_conditions.streams import profile_nest
+from kernelcast.analytic.cpu.layer_conditions.streams import (
+    BoundNest,
+    bind,
+    profile_nest,
+    read_accesses,
+)
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume

@@ -7,8 +7,12 @@ from functools import cmp_to_key
 from itertools import pairwise
 from math import gcd, inf, lcm
 
-from kernelcast.analytic.cpu.layer_conditions.nest import AffineAccess, bind, read_accesses
-from kernelcast.analytic.cpu.layer_conditions.streams import profile_nest
+from kernelcast.analytic.cpu.layer_conditions.streams import (
+    AffineAccess,
+    bind,
+    profile_nest,
+    read_accesses,
+)
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.expressions import Expr, Symbol, SymbolKind
 from kernelcast.expressions.loop_nest import LoopNest, NestLoop

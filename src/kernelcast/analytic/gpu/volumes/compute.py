@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from kernelcast.analytic.gpu.hit_rates import HitRates, find_hit_rates
-from kernelcast.analytic.gpu.machine import GpuMachine
-from kernelcast.analytic.gpu.occupancy import Occupancy, compute_occupancy
+from kernelcast.analytic.gpu.machine import GpuMachine, Occupancy, compute_occupancy
 from kernelcast.analytic.gpu.volumes.affine import (
     BoxAccess,
     Clip,

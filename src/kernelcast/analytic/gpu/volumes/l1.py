@@ -7,8 +7,7 @@ from math import prod
 import numpy as np
 
 from kernelcast.analytic.gpu.hit_rates import HitRates
-from kernelcast.analytic.gpu.machine import GpuMachine
-from kernelcast.analytic.gpu.occupancy import Occupancy
+from kernelcast.analytic.gpu.machine import GpuMachine, Occupancy
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange, IntArray
 from kernelcast.analytic.gpu.volumes.boxes import (
     Family,
@@ -197,8 +196,6 @@ def sum_l1(
 
     return L1Volumes(
         warp_cycles=per_warp("cycles"),
-        data_cycles=per_warp("data_cycles"),
-        tag_cycles=per_warp("tag_cycles"),
         half_warp_cycles=per_warp("half_warp_cycles"),
         load_lines=sum(one.costs.lines * one.instructions for one in loads) / warps,
         load_requests=sum(one.instructions for one in loads) / warps,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from kernelcast.analytic.gpu.occupancy import Occupancy
+from kernelcast.analytic.gpu.machine import Occupancy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +22,6 @@ class L1Volumes:
 
     warp_cycles: float
     """Cycles of the L1 cache for all accesses of one warp, the larger of data and tag stage."""
-    data_cycles: float
-    tag_cycles: float
     half_warp_cycles: float
     """The paper's count of bank conflicts by half-warps, per warp (section 4.2)."""
     load_lines: float
