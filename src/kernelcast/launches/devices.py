@@ -43,10 +43,7 @@ _DRIVER_FILES: Final = ("dri/*", "nvidia*", "kfd", "mali*")
 
 
 def list_descriptions(children: WarmChildren | None = None) -> list[DeviceDescription]:
-    """Describe every device in the order of their ids, by a child process that may crash.
-
-    `children` keep that process for the first device that is asked something.
-    """
+    """Describe every device in the order of their ids, by a child process that may crash."""
     if children is None:
         found = run_isolated(_LIST, None, timeout_s=_TIMEOUT_S, subject=_SUBJECT)
     else:
@@ -71,10 +68,7 @@ def choose_devices(
 def pick_devices(
     device_ids: Sequence[str], known: Sequence[DeviceDescription]
 ) -> list[DeviceDescription]:
-    """Pick those of some devices that have these ids, or beginnings of ids; all if none is named.
-
-    Raises `UnknownDeviceError` if none has an id.
-    """
+    """Pick the devices that have these ids, or beginnings of ids; all if none is named."""
     by_id = {one.id: one for one in known}
     chosen = dict.fromkeys(match_device_id(wanted, by_id) for wanted in device_ids)
     return [by_id[key] for key in (chosen or by_id)]

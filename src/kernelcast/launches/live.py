@@ -207,10 +207,7 @@ def find_reach(problem: Problem) -> TouchedRanges | None:
 
 @lru_cache(maxsize=256)
 def find_decisive(kernel: Kernel) -> frozenset[int]:
-    """Find the buffers whose contents decide what work-items do: loops, conditions, addresses.
-
-    All that the kernel reads do where its source cannot be followed.
-    """
+    """Find the buffers whose contents decide what work-items do: loops, conditions, addresses."""
     try:
         facts = read_facts(kernel)
     except (InputError, RecursionError):

@@ -129,10 +129,7 @@ class EcmPrediction:
 
     @property
     def ideal_saturation_cores(self) -> int | None:
-        """Cores from which memory is the limit if cores scale perfectly: the paper's n_s.
-
-        Rounded up; None if memory never is the limit.
-        """
+        """Cores from which memory is the limit if cores scale perfectly: the paper's n_s."""
         return math.ceil(self.cycles / self.memory_cycles) if self.memory_cycles else None
 
     @property
@@ -163,10 +160,7 @@ class EcmPrediction:
             time = max(memory, (self.cycles + 0.5 * others * used * memory) / (others + 1))
 
     def notation(self) -> str:
-        """Write it as the paper does: ``{T_OL || T_nOL | T_L1L2 | T_L2L3 | T_L3Mem}``.
-
-        Terms that are not known are question marks.
-        """
+        """Write it as the paper does: ``{T_OL || T_nOL | T_L1L2 | T_L2L3 | T_L3Mem}``."""
         core = "? || ?"
         if self.in_core is not None:
             core = f"{self.in_core.hidden:.1f} || {self.in_core.non_overlapping:.1f}"

@@ -231,10 +231,7 @@ class NestAddresses:
         return int(begins.argmax()) if begins.any() else len(begins)
 
     def take(self, iterations: int) -> tuple[Integers, Integers, int]:
-        """List addresses and kinds of what the next iterations execute, and count these.
-
-        There are fewer at the end of the nest.
-        """
+        """List addresses and kinds of what the next iterations execute, and count these."""
         columns, done = self._take_columns(iterations)
         addresses = self._evaluate(columns, done).ravel()
         if not self._conditions:

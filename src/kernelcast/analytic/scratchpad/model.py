@@ -334,10 +334,7 @@ def vary_cpes(
     counts: Iterable[int],
     machine: ScratchpadMachine,
 ) -> CpeSweep:
-    """Model a kernel on several numbers of CPEs, against the one given.
-
-    A number is refused if it exceeds the processor's, or a request of so few CPEs a scratchpad.
-    """
+    """Model a kernel on several numbers of CPEs, against the one given."""
     base = model_kernel(make_kernel(given), machine)
     found: list[CpePoint] = []
     refused: list[tuple[int, str]] = []

@@ -65,11 +65,7 @@ class LayerConditions:
         return bind(self._nest, self._accesses, constants)
 
     def conflicts(self, constants: Mapping[str, int]) -> tuple[str, ...]:
-        """Name arrays of which one iteration needs more lines in one set than a cache has ways.
-
-        Layer conditions take a cache for one set; such sizes thrash where they see no danger.
-        Raises as `predict`.
-        """
+        """Name arrays of which one iteration needs more lines in one set than a cache has ways."""
         moving = [one for one in self.bind(constants).accesses if one.strides[-1]]
         notes = []
         for cache in self._machine.caches:

@@ -237,10 +237,7 @@ def _write(expression: Expr) -> str:
 
 
 def _solve_largest(left: Expr, right: int, symbol: Symbol) -> int:
-    """Find the largest number from 1 on for which ``left <= right``; 0 if there is none.
-
-    The highest power of the polynomial has a positive coefficient.
-    """
+    """Find the largest number from 1 on for which ``left <= right``; 0 if there is none."""
 
     def is_met(number: int) -> bool:
         return int(left.evaluate({symbol: number})) <= right

@@ -151,10 +151,7 @@ class CpuDevice:
     """What was missing."""
 
     def instruction_s(self, kind: str, bits: int = 32) -> float | None:
-        """Give the time of one instruction of a kind on one core, scalar or vector; None unknown.
-
-        Operations per second are those of full registers on all cores.
-        """
+        """Give the time of an instruction of a kind on one core, scalar or vector, if known."""
         facts = self.instructions.get(kind)
         if facts is None or facts.peak_per_s is None:
             return None

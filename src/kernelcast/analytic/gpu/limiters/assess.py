@@ -23,10 +23,7 @@ class Schedule:
 
 
 def balance(work_groups: int, units: int, resident: int) -> Schedule:
-    """Make the schedule of a launch without beginning and end: all units are always full.
-
-    A launch that is too small to fill them is spread evenly.
-    """
+    """Make the schedule of a launch without beginning and end: all units are always full."""
     return Schedule(
         private_factor=1.0,
         waves=max(work_groups / (units * resident), 1.0),
@@ -101,11 +98,7 @@ class Limits:
         return alone_s + sum(self.times.get(name, 0.0) for name in ADDED)
 
     def choose_largest(self, without: Mapping[str, float]) -> str:
-        """Name the limiter whose removal saves most time; of equal savings, the longest.
-
-        Where several take about equally long, no removal saves more than `_NEGLIGIBLE` of the
-        time: then the longest of all is named.
-        """
+        """Name the limiter whose removal saves most time; of equal savings, the longest."""
         whole = self.combine()
         saved = {name: whole - seconds for name, seconds in without.items()}
         if max(saved.values()) < _NEGLIGIBLE * whole:

@@ -181,10 +181,7 @@ _MOST_ACCESSES = 16
 
 
 def count_local_ways(launch: ModelledLaunch, warp_width: int) -> float:
-    """Count how often banks of local memory are read per access, mean over the accesses.
-
-    Wider elements are served in parts; loops stand at their first iteration.
-    """
+    """Count how often banks of local memory are read per access, mean over the accesses."""
     known = []
     local = [one for one in launch.accesses if one.space is MemorySpace.LOCAL and one.offset_bytes]
     for one in local[:_MOST_ACCESSES]:

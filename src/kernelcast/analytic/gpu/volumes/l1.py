@@ -143,10 +143,7 @@ def _drop_repeated(units: IntArray) -> IntArray:
 
 
 def is_spread(launch: ModelledLaunch, loads: Sequence[BoxAccess]) -> bool:
-    """Tell whether what a work-item loads outside loops exceeds its registers.
-
-    Then it loads some, computes, and loads others: loads are spread over its life.
-    """
+    """Tell whether what a work-item loads outside loops exceeds its registers."""
     if launch.registers is None or any(one.loops for one in loads):
         return False
     return sum(one.access.bytes for one in loads) > launch.registers * _REGISTER_BYTES

@@ -100,10 +100,7 @@ def _list_patterns(
 def _spread(
     family: Sequence[BoxAccess], box: GroupRange, warps_of: IntArray, firsts: IntArray, count: int
 ) -> tuple[IntArray, FloatArray]:
-    """Give the different (pattern, first address modulo PERIOD), and how often each occurs.
-
-    Of more than `_MOST_ROWS`, every second or third stands for its neighbours.
-    """
+    """Give the different (pattern, first address modulo PERIOD), and how often each occurs."""
     bases = np.array([one.base_bytes for one in family], dtype=np.int64)
     residues = (bases[:, None] + firsts[None, :]) % PERIOD
     keys = (warps_of[None, :] * PERIOD + residues).ravel()
