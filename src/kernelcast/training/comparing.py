@@ -147,8 +147,8 @@ def check_methods(methods: Sequence[str], split: Split = Split.KERNEL) -> dict[s
         make_model(name)
     if len(methods) < 2 or len(set(names.values())) < len(methods):
         msg = (
-            f"{', '.join(methods) or 'nothing'}: a method cannot be compared with itself; name at "
-            "least two different ones"
+            f"{', '.join(methods) or 'nothing'}: a method cannot be compared with itself; name two "
+            "different models or more"
         )
         raise InputError(msg)
     return names
