@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from math import prod
 
 import islpy
 
@@ -185,10 +186,15 @@ class IterationSpace:
 
     def share(self, condition: Condition) -> float:
         """Give the share of iterations in which a condition holds."""
-        return sum(
-            chance * self._share(case, lambda one: one)
-            for case, chance in self._list_cases(condition)
-        )
+        decisions = find_decisions(condition)
+        if self._taken is None or not decisions:
+            return self._share(unite(condition), lambda one: one)
+        total = 0.0
+        for sides in product((0, 1), repeat=len(decisions)):
+            chance = prod(self._taken if side else 1 - self._taken for side in sides)
+            case = condition.substitute(dict(zip(decisions, sides, strict=True)))
+            total += chance * self._share(case, lambda one: one)
+        return total
 
     def share_of_rows(self, condition: Condition) -> float:
         """Give the share of the innermost loop's runs in which a condition holds at least once."""
@@ -205,30 +211,22 @@ class IterationSpace:
         """Give the share of lines, of all that an access passes, that it touches."""
         if stride >= line_bytes:
             return self.share(condition)
+
+        def to_lines(points: islpy.Set) -> islpy.Set:
+            outer = "".join(f"o{place}," for place in range(points.dim(islpy.dim_type.set) - 1))
+            text = (
+                f"{{ [{outer} i] -> [{outer} line] : "
+                f"{line_bytes} line <= {stride} i < {line_bytes} line + {line_bytes} }}"
+            )
+            return points.apply(islpy.Map.read_from_str(self._context, text))
+
         possible = unite(condition)
-        lines = self._share(
-            possible,
-            lambda one: self._to_lines(one, stride, line_bytes),
-            key=(stride, line_bytes),
-            keeps_inner=True,
-        )
+        lines = self._share(possible, to_lines, key=(stride, line_bytes), keeps_inner=True)
         if possible == condition or not lines:
             return lines
         chance = self.share(condition) / self.share(possible)
         missed: float = (1 - chance) ** (line_bytes / stride)
         return lines * (1 - missed)
-
-    def _list_cases(self, condition: Condition) -> Iterator[tuple[Condition, float]]:
-        """Give what a condition is for all outcomes of its decisions, and how likely each is."""
-        decisions = find_decisions(condition)
-        if self._taken is None or not decisions:
-            yield unite(condition), 1.0
-            return
-        for sides in product((0, 1), repeat=len(decisions)):
-            chance = 1.0
-            for side in sides:
-                chance *= self._taken if side else 1 - self._taken
-            yield condition.substitute(dict(zip(decisions, sides, strict=True))), chance
 
     def _share(
         self,
@@ -280,15 +278,6 @@ class IterationSpace:
                 if own in symbols or (reach - {own}) & symbols:
                     symbols |= reach
         return [own for own in self._own if own in symbols]
-
-    def _to_lines(self, points: islpy.Set, stride: int, line_bytes: int) -> islpy.Set:
-        """Put the number of its line in the place of the innermost loop's iteration."""
-        outer = "".join(f"o{place}," for place in range(points.dim(islpy.dim_type.set) - 1))
-        text = (
-            f"{{ [{outer} i] -> [{outer} line] : "
-            f"{line_bytes} line <= {stride} i < {line_bytes} line + {line_bytes} }}"
-        )
-        return points.apply(islpy.Map.read_from_str(self._context, text))
 
 
 def find_decisions(condition: Condition) -> tuple[Symbol, ...]:

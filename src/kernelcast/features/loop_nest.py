@@ -32,7 +32,7 @@ from kernelcast.features.ir.module import Instruction, Operand, read_module
 from kernelcast.features.ir.operations import count_instruction, make_operation, number_of
 from kernelcast.features.ir.scalars import Evaluator, is_float, is_followed
 from kernelcast.features.ir.slices import Code
-from kernelcast.features.ir.values import Opaque
+from kernelcast.features.ir.values import Opaque, Pointer
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.operations import (
     MemoryOperation,
@@ -302,7 +302,9 @@ class _Nest:
     def _read_arrays(self) -> None:
         stored = [
             self._number(one.operands[0], one.block) for one in self._flow.blocks[self._flow.entry]
-            if one.opcode == "store" and self._find_root(one.operands[1][1]) == f"%{_SIZES}"
+            if one.opcode == "store"
+            and isinstance(place := self._evaluator.operand(one.operands[1], one.block), Pointer)
+            and place.memory.name == _SIZES
         ]  # fmt: skip
         sizes = iter(stored)
         for name, (kind, dimensions) in self._listing.arrays.items():
@@ -315,13 +317,6 @@ class _Nest:
             self._arrays[name] = NestArray(
                 name=name, element_bytes=bytes_, element_type=kind, dimensions=tuple(known)
             )
-
-    def _find_root(self, value: str) -> str:
-        one = self._instructions.get(value)
-        while one is not None and one.opcode == "getelementptr":
-            value = one.operands[0][1]
-            one = self._instructions.get(value)
-        return value
 
     def _places_of(self, loop: Loop) -> Place | None:
         numbers = self._places.numbers(self._flow.terminator(loop.latches[0]).loop_note)

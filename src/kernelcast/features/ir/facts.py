@@ -177,6 +177,11 @@ class FactsReader:
             self._gaps.append(Gap(line=0, reason="goto: what follows is not followed exactly"))
         looping = (one.site for one in self._accesses if one.loops)
         narrowed = find_narrowed(self._form_of, looping)
+        parts: dict[int, list[tuple[int, OperationCounts]]] = {}
+        for block in self._blocks:
+            for line, counts in block.lines.items():
+                if line and (counts[0] or counts[1]):
+                    parts.setdefault(line, []).append((block.id, _count(*counts)))
         place = self._notes.fields(self._function.note)
         named = {
             name for label in self._flow.order for one in self._flow.blocks[label]
@@ -211,17 +216,9 @@ class FactsReader:
                 for one in self._accesses
             ),
             loops=tuple(evaluator.loop_facts(one) for one in self._loops_in_order()),
-            lines=self._split_by_line(),
+            lines=tuple(LineFacts(line=one, parts=tuple(parts[one])) for one in sorted(parts)),
             gaps=tuple(dict.fromkeys((*self._gaps, *gaps))), contents=self._find_used_contents(),
         )  # fmt: skip
-
-    def _split_by_line(self) -> tuple[LineFacts, ...]:
-        found: dict[int, list[tuple[int, OperationCounts]]] = {}
-        for block in self._blocks:
-            for line, counts in block.lines.items():
-                if line and (counts[0] or counts[1]):
-                    found.setdefault(line, []).append((block.id, _count(*counts)))
-        return tuple(LineFacts(line=line, parts=tuple(found[line])) for line in sorted(found))
 
     def _loops_in_order(self) -> list[Loop]:
         headers = {loop.header: loop for loop in self._flow.loops}
@@ -425,7 +422,7 @@ class FactsReader:
             size = atomic_number(one)[1] // 8
             self._record(one, pointers[0], place, size, 1, AccessKind.ATOMIC, block)
             return
-        line = self._line(one)
+        line = self.code.line_of(one)
         if one.detail in self._module.functions:
             self._gaps.append(Gap(line=line, reason=f"{name} calls itself: OpenCL C forbids it"))
         elif "async_work_group" in name:
@@ -553,7 +550,7 @@ class FactsReader:
         if key not in self._sites:
             self._sites[key] = len(self._sites)
         site = self._sites[key]
-        line, text = self._line(one), self._text(where)
+        line, text = self.code.line_of(one), self._text(where)
         if kind is not AccessKind.ATOMIC and MemorySpace.PRIVATE not in spaces:
             self._form_of[site] = self._forms.combine((operand,))
         if any(space is not MemorySpace.PRIVATE for space in spaces):
@@ -574,10 +571,6 @@ class FactsReader:
                 loops=self._loops,
                 sources=tuple(sorted(blurred.sources)), reason=reason,
             ))  # fmt: skip
-
-    def _line(self, one: Instruction) -> int:
-        place = self._place(one)
-        return 0 if place is None else place.line
 
     def _find_object(self, one: Instruction, operand: Operand) -> Place | None:
         """Find where the accessed object stands in the source."""
