@@ -103,12 +103,15 @@ class LaunchTimer:
         found: list[float] = []
         with kept_apart(() if self.cores is None else self.workers):
             for enqueue in enqueues:
-                before_s = _read_work(self.workers)
+                before = _read_work(self.workers)
                 clock_s = self.by_clock(enqueue)
-                if self.cores is None:
+                after = _read_work(self.workers)
+                if self.cores is None or after.keys() < {*self.workers}:
+                    self.workers = ()  # one has ended
                     found.append(clock_s)
                     continue
-                worked_s = (_read_work(self.workers) - before_s) / self.cores + self.asleep_s
+                worked_s = sum(time_s - before.get(one, 0.0) for one, time_s in after.items())
+                worked_s = worked_s / self.cores + self.asleep_s
                 found.append(LaunchTime(min(clock_s, worked_s), clock_s))
         return found
 
@@ -128,11 +131,11 @@ def find_workers(run: Callable[[], object], cores: int) -> tuple[int, ...]:
     caller = threading.get_native_id()
     others = {thread.native_id for thread in threading.enumerate()} - {caller}
     for _ in range(_LOOKS if _THREADS.is_dir() else 0):
-        before, start_s = _read_threads(), time.perf_counter()
+        before, start_s = _read_work(()), time.perf_counter()
         run()
         least_s = _WORKS * (time.perf_counter() - start_s)
         worked = {
-            number: seconds - before.get(number, 0.0) for number, seconds in _read_threads().items()
+            number: seconds - before.get(number, 0.0) for number, seconds in _read_work(()).items()
         }
         found = [number for number in worked.keys() - others if worked[number] > least_s]
         if len(found) >= cores:
@@ -173,22 +176,19 @@ def _kept_on(thread: int, index: int) -> Iterator[None]:
                     os.sched_setaffinity(thread, allowed)
 
 
-def _read_work(workers: Sequence[int]) -> float:
+def _read_work(workers: Sequence[int]) -> dict[int, float]:
     """Read the processor time of a device's threads, or of all of this process, in seconds."""
     # Linux's clock of a process counts a thread on another processor up to its last tick only,
     # which may be four milliseconds ago; a thread's own clock is exact.
-    with suppress(OSError):  # one has ended
-        if workers:
-            return sum(_read_thread(one or threading.get_native_id()) for one in workers)
-    return sum(_read_threads().values())
-
-
-def _read_threads() -> dict[int, float]:
     found = {}
-    for path in _THREADS.iterdir() if _THREADS.is_dir() else ():
+    for number in workers or _list_threads():
         with suppress(OSError):  # it has just ended
-            found[int(path.name)] = _read_thread(int(path.name))
+            found[number] = _read_thread(number or threading.get_native_id())
     return found
+
+
+def _list_threads() -> list[int]:
+    return [int(path.name) for path in _THREADS.iterdir()] if _THREADS.is_dir() else []
 
 
 def _read_thread(number: int) -> float:

@@ -53,6 +53,22 @@ def test_time_without_a_processor_is_left_out(queue: FakeQueue, *, uses_event_ti
     assert clock_of(duration_s) == pytest.approx(4e-3)
 
 
+def test_a_thread_that_ends_leaves_the_clock(
+    queue: FakeQueue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Times by the clock what nobody can tell the work of any more, and keeps nothing apart then."""
+
+    def read(_: int) -> float:
+        if queue.now_s:
+            raise ProcessLookupError
+        return 1.0
+
+    monkeypatch.setattr(time, "clock_gettime", read)
+    timer = LaunchTimer(queue, True, cores=2, workers=(0,))  # type: ignore[arg-type]
+    assert timer.by_work([queue.enqueue]) == pytest.approx([4e-3])  # type: ignore[list-item]
+    assert timer.workers == ()
+
+
 def test_more_work_than_the_launch_leads_back_to_the_clock(queue: FakeQueue) -> None:
     """Believes the clock where other threads of the process worked too."""
     queue.worked_s = 1.0
