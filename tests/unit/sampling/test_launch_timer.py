@@ -56,7 +56,7 @@ def test_time_without_a_processor_is_left_out(queue: FakeQueue, *, uses_event_ti
 def test_a_thread_that_ends_leaves_the_clock(
     queue: FakeQueue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Times by the clock what nobody can tell the work of any more, and keeps nothing apart then."""
+    """Times by the clock where the work is not known any more, and keeps nothing apart then."""
 
     def read(_: int) -> float:
         if queue.now_s:
