@@ -279,14 +279,6 @@ class ControlFlow:
             if successor not in loop.blocks
         ]  # fmt: skip
 
-    def _all_edges(self, key: str) -> frozenset[int]:
-        """Give all edges that a choice is among; none where not all lead to one loop's blocks."""
-        if not key.startswith(LEFT):
-            return frozenset(range(len(self.successors[key])))
-        loop = next(one for one in self.loops if one.header == key[len(LEFT) :])
-        targets, has_others = self._targets(loop)
-        return frozenset() if has_others else frozenset(range(len(targets)))
-
     def _targets(self, loop: Loop) -> tuple[list[str], bool]:
         """List where a loop is left to within the one around it, and whether it is left farther."""
         parent = loop.parent
@@ -329,6 +321,12 @@ class ControlFlow:
         if differing is None:
             return None
         edges = other[differing] | one[differing]
-        if edges == self._all_edges(differing):
+        if differing.startswith(LEFT):
+            loop = next(each for each in self.loops if each.header == differing[len(LEFT) :])
+            targets, has_others = self._targets(loop)
+            count = 0 if has_others else len(targets)  # some lead out of the loop around it
+        else:
+            count = len(self.successors[differing])
+        if edges == frozenset(range(count)):
             return {key: each for key, each in other.items() if key != differing}
         return {**other, differing: edges}

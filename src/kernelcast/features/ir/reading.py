@@ -60,36 +60,6 @@ _VALUE = re.compile(r"use of undeclared identifier '(\w+)'")
 _VECTOR = re.compile(r"vec|(?<!\d)[234]$", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placeholder:
-    """A name that a source uses and does not define."""
-
-    name: str
-    type_name: str = ""
-    """What type it is taken for; empty if it is a number."""
-    is_called: bool = False
-    """Whether it is a function; a number stands there all the same."""
-
-    def declare(self, *, is_constant: bool) -> str:
-        """Declare it in a line of OpenCL C; a number is a variable, so that it stays a name."""
-        if self.is_called:
-            return f"#define {self.name}(...) 0"
-        if self.type_name:
-            return f"typedef {self.type_name} {self.name};"
-        if is_constant:
-            # A size that is neither small nor odd.
-            return f"enum {{ {self.name} = 16 }};"
-        return f"extern constant int {self.name};"
-
-    @property
-    def advice(self) -> str:
-        """What to do about it."""
-        if self.is_called:
-            return f"the function {self.name} is not defined; add it to the source"
-        taken = f", taken as {self.type_name}" if self.type_name else ""
-        return f"{self.name} is not defined{taken}; give -D{self.name}=..."
-
-
 _NAME: Final = "<source>"
 _ERROR: Final = re.compile(r"^(\S*:\d+:\d+): (?:fatal )?error: (.*)$", re.MULTILINE)
 _LANGUAGE: Final = re.compile(r"-cl-std=", re.IGNORECASE)
@@ -208,35 +178,35 @@ def _fill_in(
     first: CompileError,
 ) -> CompiledSource:  # fmt: skip
     """Declare names that a source lacks until nothing else is wrong with it."""
-    placeholders: list[Placeholder] = []
+    # What each name is taken for: a type, a function, or a number where that is empty.
+    made: dict[str, str] = {}
     messages = errors = read_errors(first)
     are_constants = False
     for _ in range(6):
-        have = {one.name for one in placeholders}
-        types, values = (
-            [
-                name
-                for name in dict.fromkeys(pattern.findall("\n".join(messages)))
-                if name not in have
-            ]
-            for pattern in (_TYPE, _VALUE)
-        )
-        more = [
-            Placeholder(name=name, type_name="float4" if _VECTOR.search(name) else "float")
-            for name in types
-        ] or [
-            Placeholder(name=name, is_called=re.search(rf"\b{name}\s*\(", source) is not None)
-            for name in values
-        ]
-        if not more and (are_constants or not placeholders):
+        said = "\n".join(messages)
+        more = {
+            name: "float4" if _VECTOR.search(name) else "float"
+            for name in _TYPE.findall(said) if name not in made
+        } or {
+            name: "()" if re.search(rf"\b{name}\s*\(", source) else ""
+            for name in _VALUE.findall(said) if name not in made
+        }  # fmt: skip
+        if not more and (are_constants or not made):
             break
-        # A number that is asked for as an array's size has to be one.
+        # A number that is asked for as an array's size has to be one: neither small nor odd.
         are_constants = are_constants or not more
-        placeholders += more
-        lines = [one.declare(is_constant=are_constants) for one in placeholders]
-        gaps = [Gap(line=0, reason=one.advice) for one in placeholders] + [
-            Gap(line=0, reason=f"error in the source: {one}") for one in errors[:20]
-        ]
+        number = "enum {{ {} = 16 }};" if are_constants else "extern constant int {};"
+        made |= more
+        lines, gaps = [], []
+        for name, kind in made.items():
+            taken = f"{name} is not defined{kind and f', taken as {kind}'}; give -D{name}=..."
+            if kind == "()":
+                lines.append(f"#define {name}(...) 0")
+                taken = f"the function {name} is not defined; add it to the source"
+            else:
+                lines.append(f"typedef {kind} {name};" if kind else number.format(name))
+            gaps.append(Gap(line=0, reason=taken))
+        gaps += [Gap(line=0, reason=f"error in the source: {one}") for one in errors[:20]]
         try:
             text = "\n".join([*lines, f'#line 1 "{_NAME}"', source])
             return _compile(text, options, folders, dialect, gaps, errors)

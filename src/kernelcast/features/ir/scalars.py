@@ -244,13 +244,9 @@ class Evaluator:
             if instruction is None:
                 self._layers[-1][top] = Opaque(reason="a value that is not followed")
                 continue
-            if instruction.opcode != "phi":
-                header = None
-            else:
-                loop = self.flow.loop_of.get(instruction.block)
-                header = loop if loop is not None and loop.header == instruction.block else None
-            if header is not None:
-                self._solve(header)
+            loop = self.flow.loop_of.get(instruction.block)
+            if instruction.opcode == "phi" and loop and loop.header == instruction.block:
+                self._solve(loop)
                 continue
             if top not in expanded:
                 expanded.add(top)
