@@ -146,7 +146,7 @@ class _Writer:
             self._note(len(self._places) + number, address)
             for number, address in enumerate(self._bases.values() if records else ())
         ]
-        noted = self._module.arguments[self._function.name].get("reqd_work_group_size", -1)
+        noted = self._function.notes.get("reqd_work_group_size", -1)
         sizes = re.findall(r"i32 (\d+)", self._module.notes.get(noted, ""))
         required = f"__attribute__((reqd_work_group_size({', '.join(sizes)}))) "
         before = f"__kernel {required if len(sizes) == 3 else ''}void"

@@ -3,7 +3,6 @@
 import math
 import re
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 from kernelcast.features.ir.module import Instruction, Module
@@ -213,26 +212,10 @@ class DebugNotes:
             return inner and (f"[{index}]{inner[0]}", inner[1])
         return ("", note) if offset == 0 else None
 
-    @cached_property
-    def variables(self) -> dict[int, dict[int, int]]:
-        """By subprogram, the notes of the types of its parameters."""
-        found: dict[int, dict[int, int]] = {}
-        for number, body in self._module.notes.items():
-            if "!DILocalVariable(" in body and " arg: " in body:
-                fields = self.fields(number)
-                scope = self.reference(number, "scope")
-                found.setdefault(scope, {})[int(fields["arg"])] = self.reference(number, "type")
-        return found
-
     def parameter_types(self, subprogram: int) -> dict[int, int]:
-        """Give notes of the types of a function's parameters, from 1."""
-        listed = self.numbers(self.reference(self.reference(subprogram, "type"), "types"))
-        body = self._module.notes.get(
-            self.reference(self.reference(subprogram, "type"), "types"), ""
-        )
-        if body.startswith("!{null"):
-            return dict(enumerate(listed, start=1))
-        return self.variables.get(subprogram, {})
+        """Give notes of the types of a kernel's parameters, from 1; it returns nothing."""
+        types = self.reference(self.reference(subprogram, "type"), "types")
+        return dict(enumerate(self.numbers(types), start=1))
 
 
 def read_expression(lines: list[str], line: int, column: int) -> str:

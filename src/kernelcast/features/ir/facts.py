@@ -182,7 +182,7 @@ class FactsReader:
             for line, counts in block.lines.items():
                 if line and (counts[0] or counts[1]):
                     parts.setdefault(line, []).append((block.id, _count(*counts)))
-        place = self._notes.fields(self._function.note)
+        place = self._notes.fields(self._function.notes.get("dbg", -1))
         named = {
             name for label in self._flow.order for one in self._flow.blocks[label]
             for _, value in one.operands if "@" in value

@@ -80,8 +80,8 @@ class Function:
     """Types and names."""
     by_value: tuple[bool, ...]
     """Whether a parameter points to a copy of the argument."""
-    note: int
-    """Number of its DISubprogram."""
+    notes: dict[str, int]
+    """Numbers of what is noted of it by name; ``dbg`` is its DISubprogram."""
     lines: list[str] = field(default_factory=list)
     """Of its body."""
 
@@ -143,8 +143,6 @@ class Module:
     """Named types."""
     notes: dict[int, str]
     """Metadata by number."""
-    arguments: dict[str, dict[str, int]]
-    """By function, the numbers of what is noted of its arguments."""
 
     def size_of(self, name: str) -> int:
         """Size of a type in bytes, as arrays lay it out."""
@@ -317,7 +315,6 @@ def read_operand(text: str) -> Operand:
 
 def read_module(text: str) -> Module:
     functions: dict[str, Function] = {}
-    arguments: dict[str, dict[str, int]] = {}
     variables: dict[str, Global] = {}
     types: dict[str, str] = {}
     lines = iter(text.split("\n"))
@@ -330,16 +327,14 @@ def read_module(text: str) -> Module:
             begin = defined.end() - 1
             end = read_type(line, begin)
             parts = split_list(line[begin + 1 : end - 1])
-            notes = {
-                key: int(number) for key, number in re.findall(r"!([\w.]+) !(\d+)", line[end:])
-            }
             function = Function(
                 name=defined[2].strip('"'), parameters=tuple(read_operand(one) for one in parts),
                 by_value=tuple(bool(_BYVAL.search(one)) for one in parts),
-                note=notes.get("dbg", -1),
+                notes={
+                    key: int(number) for key, number in re.findall(r"!([\w.]+) !(\d+)", line[end:])
+                },
             )  # fmt: skip
             functions[function.name] = function
-            arguments[function.name] = notes
             function.lines = list(takewhile(lambda one: not one.startswith("}"), lines))
         elif line.startswith("@") and (match := _GLOBAL.match(line)):
             space = _SPACE.search(match[2])
@@ -361,7 +356,7 @@ def read_module(text: str) -> Module:
     start = text.find("\n!0 = ")
     bodies = _NOTE.findall(text[start:]) if start >= 0 else []
     noted = {int(number): body for number, body in bodies}
-    return Module(functions, variables, types, noted, arguments)
+    return Module(functions, variables, types, noted)
 
 
 def _read_instruction(name: str, opcode: str, rest: str) -> Instruction:

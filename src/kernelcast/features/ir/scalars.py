@@ -165,7 +165,7 @@ class Evaluator:
         self._layers: list[dict[object, object]] = [{}]
         self._reading: set[str] = set()
         self._active: set[tuple[int, str]] = set()
-        self.parameter_notes = notes.parameter_types(function.note)
+        self.parameter_notes = notes.parameter_types(function.notes.get("dbg", -1))
         self._parameters = {name: number for number, (_, name) in enumerate(function.parameters)}
         self._layers[0] |= {name: self._give_argument(at) for name, at in self._parameters.items()}
         self._stores: dict[str, list[Instruction]] | None = None
