@@ -386,7 +386,8 @@ class Evaluator:
         if opcode == "phi":
             return self._join(one)
         if opcode in _LANE_WISE and any(isinstance(each, Lanes) for each in values):
-            return self._by_lanes(one, values)
+            apply = self._compare if one.opcode == "icmp" else self._calculate_number
+            return _by_lanes(one, values, apply)
         if opcode == "icmp":
             return self._compare(one, values)
         if opcode == "fcmp":
@@ -434,18 +435,6 @@ class Evaluator:
         if opcode in ("fptosi", "fptoui"):
             return blur(*values, reason=_IN_FLOAT)
         return blur(*values, reason="an operation that is not followed")
-
-    def _by_lanes(self, one: Instruction, values: list[Value]) -> Value:
-        """Do to each lane what an instruction does to vectors."""
-        counts = {len(each.lanes) for each in values if isinstance(each, Lanes)}
-        if len(counts) > 1:
-            return blur(*values)
-        inner = _lane_of(one)
-        apply = self._compare if one.opcode == "icmp" else self._calculate_number
-        return Lanes(tuple(
-            apply(inner, [each.lanes[at] if isinstance(each, Lanes) else each for each in values])
-            for at in range(counts.pop())
-        ))  # fmt: skip
 
     def _move(self, operands: Sequence[Operand], kind: str, block: str) -> Value:
         """Give the address that an index leads to."""
@@ -907,19 +896,10 @@ class Evaluator:
     def _calculate(self, name: str, values: list[Value], one: Instruction) -> Value:
         """Evaluate a built-in function of whole numbers."""
         if any(isinstance(each, Lanes) for each in values):
-            count = lanes_of(one.type)
-            inner = _lane_of(one)
-            lanes = []
-            for lane in range(count):
-                own = [
-                    each.lanes[lane] if isinstance(each, Lanes) and lane < len(each.lanes) else each
-                    for each in values
-                ]
-                if name == "select" and len(own) == 3:
-                    lanes.append(_choose_by_sign(own[2], own[1], own[0]))
-                else:
-                    lanes.append(self._calculate(name, own, inner))
-            return Lanes(tuple(lanes)) if count > 1 else lanes[0] if lanes else blur(*values)
+            return _by_lanes(one, values, lambda inner, own: (
+                _choose_by_sign(own[2], own[1], own[0]) if name == "select"
+                else self._calculate(name, own, inner)
+            ))  # fmt: skip
         converted = _CONVERSION.fullmatch(name)
         if converted and values:
             return self._convert(values[0], converted, one)
@@ -994,17 +974,26 @@ def _numbers_in(value: Value) -> Iterator[Expr | Condition]:
         yield from _numbers_in(part)
 
 
-def _lane_of(one: Instruction) -> Instruction:
-    """Give the instruction that does to a lane what one does to a vector."""
+def _by_lanes(
+    one: Instruction, values: list[Value], apply: Callable[[Instruction, list[Value]], Value]
+) -> Value:
+    """Do to each lane what an instruction or a built-in function does to vectors."""
+    counts = {len(each.lanes) for each in values if isinstance(each, Lanes)}
+    if len(counts) > 1 or not is_vector(one.type):
+        return blur(*values)
 
     def lane(kind: str) -> str:
         sequence = split_sequence(kind) if is_vector(kind) else None
         return sequence[1] if sequence else kind
 
-    return Instruction(
+    inner = Instruction(
         one.opcode, "", lane(one.type), tuple((lane(kind), value) for kind, value in one.operands),
         detail=one.detail, flags=one.flags, block=one.block,
     )  # fmt: skip
+    return Lanes(tuple(
+        apply(inner, [each.lanes[at] if isinstance(each, Lanes) else each for each in values])
+        for at in range(counts.pop())
+    ))  # fmt: skip
 
 
 def _combine_truths(opcode: str, left: Value, right: Value) -> Condition:
