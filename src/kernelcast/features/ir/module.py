@@ -150,16 +150,7 @@ class Module:
 
     def member_offset(self, struct: str, index: int) -> tuple[int, str]:
         """Offset in bytes and type of a member."""
-        struct = self.types.get(struct, struct)
-        packed = struct.startswith("<{")
-        offset = 0
-        for number, member in enumerate(_members(struct)):
-            size, align = _measure(self, member)
-            offset = offset if packed else -(-offset // align) * align
-            if number == index:
-                return offset, member
-            offset += size
-        return offset, "i8"
+        return _lay_out(self, self.types.get(struct, struct))[0][index]
 
     def list_steps(
         self, kind: str, indices: Sequence[Operand]
@@ -248,15 +239,22 @@ def _measure(module: Module, name: str) -> tuple[int, int]:
             return whole, whole
         return count * size, align
     if name.startswith(("{", "<{")):
-        packed = name.startswith("<{")
-        offset, most = 0, 1
-        for member in _members(name):
-            size, align = _measure(module, member)
-            align = 1 if packed else align
-            offset = -(-offset // align) * align + size
-            most = max(most, align)
-        return -(-offset // most) * most, most
+        _, size, align = _lay_out(module, name)
+        return size, align
     return 8, 8
+
+
+def _lay_out(module: Module, struct: str) -> tuple[list[tuple[int, str]], int, int]:
+    """Offsets in bytes and types of members, size and alignment."""
+    members: list[tuple[int, str]] = []
+    offset, most = 0, 1
+    for member in _members(struct):
+        size, align = _measure(module, member)
+        align = 1 if struct.startswith("<{") else align
+        offset = -(-offset // align) * align
+        members.append((offset, member))
+        offset, most = offset + size, max(most, align)
+    return members, -(-offset // most) * most, most
 
 
 @lru_cache(maxsize=1024)
