@@ -5,7 +5,7 @@ of a product, with expressions of its own inside.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import ItemsView, Mapping, Sequence
+from collections.abc import ItemsView, Mapping
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, ClassVar, Protocol, TypeAlias
@@ -17,54 +17,6 @@ from kernelcast.expressions.evaluation import (
     look_up,
 )
 from kernelcast.expressions.symbols import Symbol
-
-
-class Factor(Protocol):
-    """What a product is made of."""
-
-    @property
-    def text_needs_parentheses(self) -> bool:
-        """Whether its text falls apart beside an operator."""
-
-
-Term: TypeAlias = tuple[tuple[Factor, ...], int]
-
-
-def write_sum(terms: Sequence[Term]) -> str:
-    if not terms:
-        return "0"
-    if _is_sole(terms):
-        return str(terms[0][0][0])
-    # A text that begins with a minus reads badly: `n - x`, not `-x + n`.
-    ordered = list(terms)
-    first = next((at for at, (_, coefficient) in enumerate(terms) if coefficient > 0), 0)
-    ordered.insert(0, ordered.pop(first))
-    text = ""
-    for factors, coefficient in ordered:
-        texts = [f"({one})" if one.text_needs_parentheses else str(one) for one in factors]
-        if abs(coefficient) != 1 or not texts:
-            texts.insert(0, str(abs(coefficient)))
-        body = "*".join(texts)
-        if text:
-            text += f" {'-' if coefficient < 0 else '+'} {body}"
-        else:
-            text = f"-{body}" if coefficient < 0 else body
-    return text
-
-
-def write_operand(terms: Sequence[Term], *, as_factor: bool) -> str:
-    """Write a sum of products so that it can stand beside an operator."""
-    text = write_sum(terms)
-    if _is_sole(terms):
-        return f"({text})" if terms[0][0][0].text_needs_parentheses else text
-    is_loose = len(terms) > 1 or (as_factor and "*" in text)
-    return f"({text})" if is_loose or text.startswith("-") else text
-
-
-def _is_sole(terms: Sequence[Term]) -> bool:
-    """Tell whether the sum is one factor and nothing else."""
-    return len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1
-
 
 Operand: TypeAlias = "Expr | Symbol | int"
 Replacements: TypeAlias = "Mapping[Symbol, Operand]"
@@ -289,12 +241,36 @@ class Expr:
 
     def __str__(self) -> str:
         if self._text is None:
-            self._text = write_sum(self.terms)
+            self._text = self._write()
         return self._text
+
+    def _write(self) -> str:
+        atom = self.sole_atom
+        if atom is not None or not self._terms:
+            return str(atom or 0)
+        # A text that begins with a minus reads badly: `n - x`, not `-x + n`.
+        ordered = list(self.terms)
+        first = next((at for at, (_, factor) in enumerate(ordered) if factor > 0), 0)
+        ordered.insert(0, ordered.pop(first))
+        text = ""
+        for atoms, factor in ordered:
+            texts = [f"({one})" if one.text_needs_parentheses else str(one) for one in atoms]
+            if abs(factor) != 1 or not texts:
+                texts.insert(0, str(abs(factor)))
+            body = "*".join(texts)
+            if text:
+                text += f" {'-' if factor < 0 else '+'} {body}"
+            else:
+                text = f"-{body}" if factor < 0 else body
+        return text
 
     def operand_text(self, *, as_factor: bool = False) -> str:
         """Write it so that it can stand beside an operator."""
-        return write_operand(self.terms, as_factor=as_factor)
+        text, atom = str(self), self.sole_atom
+        if atom is not None:
+            return f"({text})" if atom.text_needs_parentheses else text
+        is_loose = len(self._terms) > 1 or (as_factor and "*" in text)
+        return f"({text})" if is_loose or text.startswith("-") else text
 
     def symbols(self) -> frozenset[Symbol]:
         """Give the symbols in it, those inside divisions and choices too."""
