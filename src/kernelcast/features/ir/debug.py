@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kernelcast.features.ir.module import Instruction, Module
@@ -185,12 +185,13 @@ class DebugNotes:
         if base < 0:
             return TypeNote(name=name)
         inner = self.type_of(base)
-        changed = {one: getattr(inner, one) for one in TypeNote.__dataclass_fields__}
         if tag == "DW_TAG_typedef":
-            changed["name"] = name
-        elif tag in ("DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type"):
-            changed[f"is_{tag[7:-5]}"] = True
-        return TypeNote(**changed)
+            return replace(inner, name=name)
+        return replace(
+            inner, is_const=inner.is_const or tag == "DW_TAG_const_type",
+            is_volatile=inner.is_volatile or tag == "DW_TAG_volatile_type",
+            is_restrict=inner.is_restrict or tag == "DW_TAG_restrict_type",
+        )  # fmt: skip
 
     def name_part(self, number: int, offset: int, bits: int) -> tuple[str, TypeNote] | None:
         """Name the part of a type that lies at an offset: ``.size.x``, ``[2]``, ``.s1``."""
