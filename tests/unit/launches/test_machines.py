@@ -20,11 +20,11 @@ from kernelcast.launches.machines import (
 )
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor.answering.launch_request import LaunchRequest
-from kernelcast.predictor.answering.measuring import add_analytic
+from kernelcast.predictor.answering.measuring import put_analytic
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.records.arguments import BufferArgument, ElementType
 from kernelcast.records.device import DeviceDescription, DeviceKind, Trait, TraitSource
-from kernelcast.records.errors import MachineFileError, UnknownMachineError
+from kernelcast.records.errors import KernelcastError, MachineFileError, UnknownMachineError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import CacheFacts, MachineDescription
 from kernelcast.records.ndrange import NDRange
@@ -136,7 +136,8 @@ def read_example(name: str) -> Problem:
 def test_stands_beside_the_sampled_estimate() -> None:
     """A calibrated device's estimate has the analytic model's answer and its limiter."""
     problem = read_example("triad")
-    estimate = add_analytic(make_estimate(0.2, device_id=DEVICE, ndrange=problem.ndrange), problem)
+    found = model_own_launch(problem, problem.ndrange, DEVICE)
+    estimate = put_analytic(make_estimate(0.2, device_id=DEVICE, ndrange=problem.ndrange), found)
     assert estimate.estimates_s["linear"] == 0.2
     assert 0.01 < estimate.estimates_s["analytic"] < 10
     assert estimate.limiter
@@ -157,20 +158,19 @@ def test_rows_have_hong_and_kims_time_too() -> None:
 
 
 @pytest.mark.usefixtures("calibrated")
-def test_what_has_no_answer_is_a_warning() -> None:
-    """Addresses that depend on data and were not recorded cost a warning, not the estimate."""
+def test_what_has_no_answer_is_an_error() -> None:
+    """Addresses that depend on data and were not recorded leave the model without an answer."""
     problem = read_example("spmv_csr")
-    estimate = add_analytic(make_estimate(0.2, device_id=DEVICE, ndrange=problem.ndrange), problem)
-    assert "analytic" not in estimate.estimates_s
-    assert any("no analytic estimate" in one for one in estimate.warnings)
+    with pytest.raises(KernelcastError):
+        model_own_launch(problem, problem.ndrange, DEVICE)
 
 
-def test_a_damaged_description_is_a_warning(calibrated: Path) -> None:
-    """An edited file that cannot be read does not cost the sampled estimate."""
+def test_a_damaged_description_is_an_error(calibrated: Path) -> None:
+    """An edited file that cannot be read is named."""
     (calibrated / f"{DEVICE}.yaml").write_text("schema: [", encoding="utf-8")
-    problem = replace(read_example("triad"))
-    estimate = add_analytic(make_estimate(0.2, device_id=DEVICE, ndrange=problem.ndrange), problem)
-    assert any("no analytic estimate" in one for one in estimate.warnings)
+    problem = read_example("triad")
+    with pytest.raises(MachineFileError, match=DEVICE):
+        model_own_launch(problem, problem.ndrange, DEVICE)
 
 
 CALIBRATED = ROOT / f"benchmarks/results/calibration/{DEVICE}.yaml"
