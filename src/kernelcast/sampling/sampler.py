@@ -8,9 +8,7 @@ the work-groups'. Where their rates contradict each other, another slab is taken
 1. *Pilot*: launches that grow until one lasts long enough tell the approximate rate.
 2. *Survey*, unless the source proves that all work-groups do the same: short launches, one per
    stratum of the index space, tell even work from uneven.
-3. *Even work* gets a slab, the paper's line through P1 and P2 (sampling-svr, section 5.1). The
-   longer one launch, the less of it is spent on caches that are cold and tiles that are small: at
-   one place it is nearer than half of it at each of two (ADR 0042).
+3. *Even work* gets one slab, the paper's line through P1 and P2 (sampling-svr, section 5.1).
    *Uneven work* gets as many places as the budget reaches for.
 
 No work-group runs twice: its data would be in the cache the second time.
@@ -232,6 +230,7 @@ class Sampler:
     def _take_slab(self) -> None:
         """Time a slab and a shorter one right behind it; once more where they contradict."""
         span, place = self._size_of(_SLAB_SPAN * self._slab_s), self._next_place()
+        replaced: list[TimedLaunch] = []
         for is_last in (False, True):
             box = self._reserve(place, span)
             while box is None and span > 1:  # no place is free for so many
@@ -244,6 +243,7 @@ class Sampler:
             times = zip(parts, self._launch.time_boxes(parts), strict=True)
             timed = [note_time(part, self._places, one) for part, one in times]
             self._timed += timed
+            self._discard(replaced)
             if len(timed) > 1:
                 self._discard([timed.pop(0)])  # it warmed up
             if self._is_slow and len(timed) > 1:
@@ -253,7 +253,7 @@ class Sampler:
             if is_last:
                 return
             if rates[-1] < _LOWEST * rates[0]:  # go on behind it
-                self._discard(timed)
+                replaced = timed
                 counts = self._launch.ndrange.group_counts
                 place = position_of(box, counts) + box.work_group_count + span // 2
             elif rates[-1] > _HIGHEST * rates[0] and self._whole_s >= _LATER_S:
