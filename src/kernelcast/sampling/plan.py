@@ -10,8 +10,8 @@ SAMPLER = 6
 """Revision of how launches are sampled, kept with observations; models refuse samples of revisions
 that they have not learned from. 1: windows anywhere; 2: rows of tiles, places by counted work (ADR
 0016 to 0019), compiled as the whole (ADR 0004); 3: pages read before (ADR 0020); 4: two moments
-(ADR 0032), pairs of warmed windows on GPUs (ADR 0039); 5: slabs (ADR 0042); 6: slabs
-of two lengths (ADR 0042) by threads' own clocks (ADR 0045)."""
+(ADR 0032), pairs of warmed windows on GPUs (ADR 0039); 5: slabs (ADR 0042); 6: one slab
+and a shorter one, kernels told what they lack (ADR 0042), threads' own clocks (ADR 0045)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,8 @@ the compiler refuses the result, and `add_prelude` builds the numbers in, for on
 The compiler shall know no more of these numbers than in the unchanged kernel, and no less. With
 constants, or with arguments in place of a function's answer, it made other code, 1.4 times slower
 for one kernel on Intel's CPU runtime, 0.8 times for another on PoCL. So arguments are what is added
-to the small launch's own sizes; and constants get a zero that the compiler does not know: the size
-of a dimension that the launch does not have, less one; in three dimensions their number, less
-three.
+to the small launch's own sizes, and constants get a zero that the compiler does not know: the size
+of a missing dimension less one, or in three dimensions their number less three.
 
 Group ids of launches that have an offset of their own come from global ids there: PoCL assumes of
 launches smaller than 65,536 work-items that their offset is below 65,535. Less a true offset beyond

@@ -100,14 +100,16 @@ class LaunchTimer:
             events = [enqueue() for enqueue in enqueues]
             self.queue.finish()
             return [_event_seconds(event) for event in events]
+        if self.cores is None:
+            return [self.by_clock(enqueue) for enqueue in enqueues]
         found: list[float] = []
-        with kept_apart(() if self.cores is None else self.workers):
+        with kept_apart(self.workers):
             for enqueue in enqueues:
                 before = _read_work(self.workers)
                 clock_s = self.by_clock(enqueue)
                 after = _read_work(self.workers)
-                if self.cores is None or after.keys() < {*self.workers}:
-                    self.workers = ()  # one has ended
+                if after.keys() < {*self.workers}:  # one has ended
+                    self.workers = ()
                     found.append(clock_s)
                     continue
                 worked_s = sum(time_s - before.get(one, 0.0) for one, time_s in after.items())
@@ -117,8 +119,7 @@ class LaunchTimer:
 
 
 _THREADS = Path("/proc/self/task")
-# Who works for less than this share of a launch only hands it on; so often it is looked, and again
-# after so long, in seconds.
+# Who works less of a launch only hands it on; so often it is looked, again after so many seconds.
 _WORKS, _LOOKS, _LOOK_AGAIN_S = 0.2, 5, 3.0
 _kept: dict[int, tuple[set[int], int]] = {}
 """Threads that are kept on one processor: where they were allowed before, and how many want it."""
