@@ -5,14 +5,13 @@ import threading
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from cachetools import LRUCache
 
 from kernelcast.expressions.accesses import AddressPattern
-from kernelcast.features.analysis import read_facts
+from kernelcast.features.analysis import read_facts, remember_by_code
 from kernelcast.features.counting.bindings import bind_scalars, find_index_buffers
 from kernelcast.features.touched_ranges import TouchedRanges, find_touched
 from kernelcast.launches.data_folder import kept_folder
@@ -205,7 +204,7 @@ def find_reach(problem: Problem) -> TouchedRanges | None:
     return None if found is None else found.without(find_decisive(kernel))
 
 
-@lru_cache(maxsize=256)
+@remember_by_code(256)
 def find_decisive(kernel: Kernel) -> frozenset[int]:
     """Find the buffers whose contents decide what work-items do: loops, conditions, addresses."""
     try:

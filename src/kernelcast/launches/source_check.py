@@ -3,10 +3,9 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from kernelcast.expressions.kernel_facts import ParameterFacts
-from kernelcast.features.analysis import read_facts
+from kernelcast.features.analysis import read_facts, remember_by_code
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.file_reach import check_reach as check_reach
 from kernelcast.features.ir.reading import compile_source
@@ -127,7 +126,7 @@ def refuse_persistent(kernel: Kernel) -> None:
         raise PersistentKernelError(msg)
 
 
-@lru_cache(maxsize=256)
+@remember_by_code(256)
 def _find_queue(kernel: Kernel) -> str:
     try:
         return find_work_queue(kernel)

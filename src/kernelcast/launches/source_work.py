@@ -1,11 +1,9 @@
 """How many instructions a launch executes by its source, where its sizes decide that."""
 
-from functools import lru_cache
-
 import numpy as np
 
 from kernelcast.expressions.symbols import SymbolKind
-from kernelcast.features.analysis import read_facts
+from kernelcast.features.analysis import read_facts, remember_by_code
 from kernelcast.features.counting.bindings import bind_scalars, choose_work_groups
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import count_blocks, count_instructions
@@ -42,7 +40,7 @@ def count_problem(problem: Problem, _: object) -> tuple[float, ...]:
     return () if found is None else (found,)
 
 
-@lru_cache(maxsize=256)
+@remember_by_code(256)
 def depends_on_sizes(kernel: Kernel) -> bool:
     """Tell whether a scalar or the index space decides how often loops run or what is skipped."""
     facts = read_facts(kernel)
@@ -53,7 +51,7 @@ def depends_on_sizes(kernel: Kernel) -> bool:
     ) or any(guard and guard <= _OF_SIZES for guard in guards)
 
 
-@lru_cache(maxsize=4096)
+@remember_by_code(4096)
 def count_by_work_groups(kernel: Kernel, ndrange: NDRange, scalars: Scalars) -> float | None:
     """Give the instructions of a work-item, in the mean of some; None where they are guessed."""
     facts = read_facts(kernel)

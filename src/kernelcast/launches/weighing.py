@@ -15,14 +15,13 @@ kernel bound by memory does not follow its instructions.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.features.analysis import read_facts
+from kernelcast.features.analysis import read_facts, remember_by_code
 from kernelcast.features.counting.bindings import Numbers, bind_scalars, find_index_buffers
 from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
 from kernelcast.features.touched_ranges import find_active_box
@@ -146,7 +145,7 @@ def weigh_boxes(
     return profile.weights if profile is not None and profile.is_exact else None
 
 
-@lru_cache(maxsize=256)
+@remember_by_code(256)
 def _profile_launch(kernel: Kernel, ndrange: NDRange, scalars: _Scalars) -> WorkProfile | None:
     return profile_work(read_facts(kernel), ndrange, dict(scalars), ())
 

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from importlib import import_module
 from typing import Final, Self
 
-from kernelcast.features.analysis import read_facts
+from kernelcast.features.analysis import read_facts, remember_by_code
 from kernelcast.features.vector import SampledSource, combine
 from kernelcast.features.work_queues import find_wait_loop
 from kernelcast.launches.data_folder import kept_folder
@@ -154,7 +154,7 @@ class WatchedLaunch:
         return self._launch.time_whole()
 
 
-@lru_cache(maxsize=64)
+@remember_by_code(64)
 def _find_wait(kernel: Kernel) -> str:
     try:
         return find_wait_loop(kernel)
