@@ -7,9 +7,9 @@ answers. A launch that was observed 100,000 times counts as one that was observe
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import groupby
+from statistics import fmean, median
 from typing import Any, Final
 
 from kernelcast.models.persistence import ModelRegistry
@@ -29,14 +29,7 @@ from kernelcast.records.estimates import Interval
 from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.training.registry import choose_registry
 from kernelcast.training_data.store import Selection, Store
-from kernelcast.training_data.store.launches import (
-    find_newest_samples,
-    find_sizes,
-    list_newest,
-    read_newest_times,
-    sum_up_launches,
-)
-from kernelcast.training_data.store.schema import load_time
+from kernelcast.training_data.store.schema import load_ndrange, load_time
 
 # The service asks no room below the predictor: what it shows of models comes from here.
 __all__ = [
@@ -90,47 +83,50 @@ class HeldLaunch:
     """When it became certain that the launch takes another time than before."""
 
 
+# Newest observations of a launch that its history is drawn of, and its median and noise.
+_DRAWN, _SUMMED = 100, 20
+_COLUMNS = (
+    "launch_key", "suite", "application", "kernel", "device_id", "ndrange", "seconds", "noise",
+    "run_count", "measured_at_us", "linear_s",
+)  # fmt: skip
+
+
 def read_kernel_launches(store: Store, kernel: str) -> tuple[HeldLaunch, ...]:
     """Read the launches of a ``suite/application/kernel``, those that were measured last first."""
-    rows = list_newest(store, _JUDGED, kernel=kernel.rpartition("/")[2], most=1000)
-    names = {
-        one.launch_key: "/".join(filter(None, (one.suite, one.application, one.kernel)))
-        for one in rows
-    }
-    keys = [key for key, name in names.items() if name == kernel]
-    if not keys:
-        return ()
-    sums = {one.launch_key: one for one in sum_up_launches(store, keys, _JUDGED)}
-    samples = {one.launch_key: one.linear_s for one in find_newest_samples(store, keys, _JUDGED)}
-    # The history of each launch is drawn of its newest times.
-    newest = read_newest_times(store, keys, _JUDGED, most=100)
-    times = {key: list(own) for key, own in groupby(newest, lambda one: one.launch_key)}
-    sizes = find_sizes(store, keys)
-    found = []
-    for launch in rows:
-        key = launch.launch_key
-        if key not in sums or key not in times:  # no observation of it counts
-            continue
-        held, linear_s = sums[key], samples.get(key) or 0.0
-        # The newest one is answered from those before. 1,000 launches take 0.25 s so, and a lasting
-        # shift is seen after three to six.
-        remembered, shifted_at = _replay(times[key][-12:])
-        found.append(HeldLaunch(
-            device_id=launch.device_id,
-            global_size=sizes.get(key),
-            observations=held.observations,
-            seconds=held.seconds,
-            noise=(held.high_s - held.low_s) / 2 / held.seconds
-            if held.observations > 1 else held.noise,
-            when=load_time(held.measured_at_us),
-            linear_s=linear_s if linear_s > 0 else None,
-            times=[
-                (when, one.seconds) for one in times[key] if (when := load_time(one.measured_at_us))
-            ],
-            remembered=remembered,
-            shifted_at=shifted_at,
-        ))  # fmt: skip
-    return tuple(found)
+    wanted = replace(_JUDGED, kernels=(kernel.rpartition("/")[2],))
+    by_launch: dict[str, list[Any]] = {}
+    for row in store.read_launches(wanted, _COLUMNS, most=_DRAWN):
+        if "/".join(filter(None, (row.suite, row.application, row.kernel))) == kernel:
+            by_launch.setdefault(row.launch_key, []).append(row)
+    newest_first = sorted(by_launch.values(), key=lambda rows: -(rows[-1].measured_at_us or 0))
+    return tuple(map(_sum_up, newest_first[:1000]))
+
+
+def _sum_up(rows: Sequence[Any]) -> HeldLaunch:
+    linear_s = next((one.linear_s for one in reversed(rows) if one.linear_s is not None), 0.0)
+    drawn = [one for one in rows if one.place <= _DRAWN]
+    summed = drawn[-_SUMMED:]
+    times, tenth = sorted(one.seconds for one in summed), (len(summed) - 1) // 10
+    noises = [one.noise for one in summed if one.run_count > 1 and one.noise is not None]
+    noise = fmean(noises) if noises else None
+    if len(times) > 1:
+        noise = (times[-1 - tenth] - times[tenth]) / 2 / median(times)
+    # The newest one is answered from those before. 1,000 launches take 0.25 s so, and a lasting
+    # shift is seen after three to six.
+    remembered, shifted_at = _replay(drawn[-12:])
+    ndrange = load_ndrange(rows[-1].ndrange)
+    return HeldLaunch(
+        device_id=rows[-1].device_id,
+        global_size=None if ndrange is None else ndrange.global_size,
+        observations=len(summed),
+        seconds=median(times),
+        noise=noise,
+        when=load_time(rows[-1].measured_at_us),
+        linear_s=linear_s if linear_s > 0 else None,
+        times=[(when, one.seconds) for one in drawn if (when := load_time(one.measured_at_us))],
+        remembered=remembered,
+        shifted_at=shifted_at,
+    )
 
 
 def _replay(rows: Sequence[Any]) -> tuple[tuple[Interval, float] | None, datetime | None]:

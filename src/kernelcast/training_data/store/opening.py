@@ -4,7 +4,6 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from kernelcast.training_data.store.connecting import (
     speak_plainly,
 )
 from kernelcast.training_data.store.schema import HEAD, METADATA, VERSION_TABLE
-from kernelcast.training_data.store.store import PG_WRITER_LOCK, Store
+from kernelcast.training_data.store.store import Store
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -70,8 +69,6 @@ def _prepare_file(path: Path, *, must_exist: bool) -> None:
         close_to_others(path.with_name(path.name + suffix))
 
 
-_LABELS = ("kernel", "application", "suite", "device_id")
-
 # What was observed 100,000 times is asked for by its newest rows: an index has them in this order,
 # the second with all that sums a launch up, the third without rows that have no samples. SQLite
 # takes rows without a time as the oldest by itself, PostgreSQL as the newest.
@@ -85,63 +82,14 @@ CREATE INDEX IF NOT EXISTS ix_observations_launch_times
 CREATE INDEX IF NOT EXISTS ix_observations_launch_samples
     ON observations (launch_key, {moment}) WHERE linear_s IS NOT NULL
 """
-# A table of launches says which of them have changed: what shows every launch once reads those
-# alone. Triggers keep it, whoever writes, in the transaction that does so. Imported observations
-# are of other machines, and are left out. The newest launch gets the highest number.
-_FILL = """
-INSERT INTO launches (launch_key, kernel, application, suite, device_id, changed)
-SELECT launch_key, max(kernel), max(application), max(suite), max(device_id),
-       row_number() OVER (ORDER BY max(coalesce(measured_at_us, 0)), launch_key)
-FROM observations WHERE origin <> 'imported' GROUP BY launch_key
-"""
-# No upsert: SQLite would copy what a row changes, in case that it is taken back, row by row.
-_SQLITE_MARK = """
-UPDATE launches SET changed = (SELECT max(changed) + 1 FROM launches){labels}
-WHERE launch_key = {row}.launch_key;
-"""
-_SQLITE_ADD = """
-INSERT INTO launches (launch_key, kernel, application, suite, device_id, changed)
-SELECT new.launch_key, new.kernel, new.application, new.suite, new.device_id,
-       (SELECT coalesce(max(changed), 0) + 1 FROM launches)
-WHERE NOT EXISTS (SELECT 1 FROM launches WHERE launch_key = new.launch_key);
-"""
-_SQLITE_TRIGGER = """
-CREATE TRIGGER IF NOT EXISTS observations_{event}_{row} AFTER {event} ON observations
-WHEN {row}.origin <> 'imported' BEGIN {mark} END
-"""
-# One number for a transaction: an import of a million observations of one launch would make as many
-# versions of its row otherwise, and look through all of them every time.
-_PG_TRIGGERS = (
-    f"""
-CREATE OR REPLACE FUNCTION mark_launches() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE number bigint := nullif(current_setting('kernelcast.change', true), '')::bigint;
-BEGIN
-  IF number IS NULL THEN
-    PERFORM pg_advisory_xact_lock({PG_WRITER_LOCK});
-    SELECT coalesce(max(changed), 0) + 1 INTO number FROM launches;
-    PERFORM set_config('kernelcast.change', number::text, true);
-  END IF;
-  IF TG_OP <> 'DELETE' AND NEW.origin <> 'imported' AND NOT EXISTS (
-    SELECT FROM launches WHERE launch_key = NEW.launch_key AND changed = number
-  ) THEN
-    INSERT INTO launches (launch_key, kernel, application, suite, device_id, changed)
-    VALUES (NEW.launch_key, NEW.kernel, NEW.application, NEW.suite, NEW.device_id, number)
-    ON CONFLICT (launch_key) DO UPDATE SET
-      kernel = excluded.kernel, application = excluded.application, suite = excluded.suite,
-      device_id = excluded.device_id, changed = number;
-  END IF;
-  IF TG_OP <> 'INSERT' AND OLD.origin <> 'imported' THEN
-    UPDATE launches SET changed = number WHERE launch_key = OLD.launch_key AND changed < number;
-  END IF;
-  RETURN NULL;
-END $$
-""",
-    "DROP TRIGGER IF EXISTS observations_mark_launches ON observations",
-    """
-CREATE TRIGGER observations_mark_launches AFTER INSERT OR UPDATE OR DELETE ON observations
-FOR EACH ROW EXECUTE FUNCTION mark_launches()
-""",
-)
+# Until version 0004 triggers kept a table of launches.
+_OBSOLETE = {
+    "sqlite": "".join(
+        f"DROP TRIGGER IF EXISTS observations_{one};"
+        for one in ("insert_new", "update_old", "update_new", "delete_old")
+    ),
+    "postgresql": "DROP FUNCTION IF EXISTS mark_launches CASCADE;",
+}
 
 
 def migrate(engine: sa.Engine, where: str) -> Path | None:
@@ -166,7 +114,6 @@ def migrate(engine: sa.Engine, where: str) -> Path | None:
             return None
         backup = None if found is None else _back_up(engine.url, found)
         is_sqlite = connection.dialect.name == "sqlite"
-        before = sa.inspect(connection).get_table_names()
         METADATA.create_all(connection)
         for table in METADATA.sorted_tables:
             have = {one["name"] for one in sa.inspect(connection).get_columns(table.name)}
@@ -175,25 +122,11 @@ def migrate(engine: sa.Engine, where: str) -> Path | None:
                     made = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
                     connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {made}")
         moment = "measured_at_us" if is_sqlite else "measured_at_us DESC NULLS LAST"
-        for statement in _INDEXES.format(moment=moment).split(";"):
+        obsolete = f"{_OBSOLETE[connection.dialect.name]} DROP TABLE IF EXISTS launches"
+        for statement in f"{obsolete};{_INDEXES.format(moment=moment)}".split(";"):
             connection.exec_driver_sql(statement)
-        if "launches" not in before:
-            connection.exec_driver_sql(_FILL)
-        for statement in _list_sqlite_triggers() if is_sqlite else _PG_TRIGGERS:
-            connection.exec_driver_sql(statement.replace("%", "%%") if not is_sqlite else statement)
         write_version(connection, VERSION_TABLE, HEAD)
     return backup
-
-
-def _list_sqlite_triggers() -> Iterator[str]:
-    labels = "".join(f", {name} = new.{name}" for name in _LABELS)
-    marks = {
-        "old": _SQLITE_MARK.format(row="old", labels=""),
-        "new": _SQLITE_MARK.format(row="new", labels=labels) + _SQLITE_ADD,
-    }
-    events = (("insert", "new"), ("update", "old"), ("update", "new"), ("delete", "old"))
-    for event, row in events:
-        yield _SQLITE_TRIGGER.format(event=event, row=row, mark=marks[row])
 
 
 def _read_version(connection: sa.Connection, where: str) -> str | None:

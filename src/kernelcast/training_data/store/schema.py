@@ -354,13 +354,12 @@ def load_features(blob: bytes, schema: FeatureSchema) -> FeatureVector:
     return make_vector({name: one for name, one in present if not math.isnan(one)}, schema)
 
 
-HEAD: Final = "0004"
+HEAD: Final = "0005"
 VERSION_TABLE: Final = "kernelcast_store_version"
 METADATA = sa.MetaData()
 # SQLite has one integer type, PostgreSQL's default has 32 bits.
 WHOLE = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _TYPES: Mapping[type, Any] = {str: sa.Text, float: sa.Double, int: WHOLE, bytes: sa.LargeBinary}
-_LABELS = ("launch_key", "kernel", "application", "suite", "device_id")
 
 
 def _make_table(name: str, columns: Sequence[Column], indexed: Sequence[str]) -> sa.Table:
@@ -377,21 +376,6 @@ def _make_table(name: str, columns: Sequence[Column], indexed: Sequence[str]) ->
 OBSERVATIONS = _make_table(
     "observations", OBSERVATION_COLUMNS, ("kernel", "device_id", "schema_id")
 )
-LAUNCHES = _make_table(
-    "launches",
-    (
-        *sorted(
-            (one for one in OBSERVATION_COLUMNS if one.name in _LABELS),
-            key=lambda one: _LABELS.index(one.name),
-        ),
-        _column(None, "changed", hint=int),
-    ),
-    ("changed",),
-)
-"""What was collected or observed, once; triggers of `observations` keep it. `changed` grows.
-
-A launch whose observations were removed stays here, so that those who knew it see that they were.
-"""
 FAILURES = _make_table(
     "failures", FAILURE_COLUMNS, ("launch_key", "kernel_digest", "kernel", "device_id")
 )

@@ -88,9 +88,7 @@ def add_rows(
         connection.execute(sa.delete(table).where(table.c.key.in_(list(known))))
     new = [row for key, row in by_key.items() if replace or key not in known]
     if new:
-        # A table with triggers: SQLite would copy what each row changes, to take that row back
-        # alone, and write half as fast. The transaction takes all of them back.
-        connection.execute(sa.insert(table).prefix_with("OR FAIL", dialect="sqlite"), new)
+        connection.execute(sa.insert(table), new)
     repeats = len(rows) - len(by_key)
     if replace:
         return AddedRows(added=len(new) - len(known), replaced=len(known) + repeats)
@@ -299,6 +297,25 @@ class Store:
     ) -> list[sa.Row[Any]]:
         """Read some columns of the rows that were measured last, the oldest of them first."""
         return self.select(query_newest(wanted, columns, most=most))[::-1]
+
+    def read_launches(
+        self, wanted: Selection, columns: Sequence[str], *, most: int
+    ) -> list[sa.Row[Any]]:
+        """Read some columns of each launch's newest rows and newest sampled one, oldest first."""
+        held = OBSERVATIONS.c
+        order = (held.measured_at_us.desc().nulls_last(), held.key.desc())
+        place = sa.func.row_number().over(partition_by=held.launch_key, order_by=order)
+        sampled = sa.func.count(held.linear_s).over(
+            partition_by=held.launch_key, order_by=order, rows=(None, 0)
+        )
+        rows = (
+            sa.select(*(held[name] for name in columns), place.label("place"),
+                      sa.case((held.linear_s.is_not(None), sampled)).label("sampled"))
+            .where(*list_conditions(wanted, OBSERVATIONS))
+            .subquery()
+        )  # fmt: skip
+        chosen = sa.or_(rows.c.place <= most, rows.c.sampled == 1)
+        return self.select(sa.select(rows).where(chosen).order_by(rows.c.place.desc()))
 
     @property
     def _engine(self) -> sa.Engine:
