@@ -8,48 +8,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelcast.tuning.cpu_cost import (
-    Axis,
-    Box,
-    CacheFootprint,
-    Moved,
-    Shape,
-)  # fmt: skip
+from kernelcast.tuning.cpu_cost import Axis, CacheFootprint, Walk
 
 LINE = 64
 L1 = (32768, 8)
 
 
-def make_axes(*extents: int) -> list[Axis]:
-    """Name axes by their place."""
-    return [Axis(name=str(at), extent=extent) for at, extent in enumerate(extents)]
+def walk(*steps: int, inside: tuple[bool, ...] | None = None) -> Walk:
+    """Make a walk through floats that all axes are around."""
+    return Walk("", 4, steps, (True,) * len(steps) if inside is None else inside)
 
 
-def reach(box: Box, axes: Sequence[Axis]) -> Shape:
-    """Give the places that all axes reach."""
-    return box.list_shapes(axes, LINE)[-1]
-
-
-def count_moved(boxes: Sequence[Box], axes: Sequence[Axis], cache: tuple[int, int]) -> Moved:
-    """Count lines by a footprint that nobody has asked before."""
-    return CacheFootprint(boxes, axes, LINE).count_moved(*cache)
+def count_loaded(walks: Sequence[Walk], extents: Sequence[int], cache: tuple[int, int]) -> float:
+    """Count the lines that a cache loads for walks that store nothing."""
+    axes = [Axis(one) for one in extents]
+    return CacheFootprint(dict.fromkeys(walks, False), axes, LINE).count_moved(*cache).loaded
 
 
 def test_conflicts_cost_what_capacity_would_not() -> None:
     """A column read row by row is reused where its rows fall into different sets only."""
-    axes = make_axes(64, 16)  # 64 rows, then the next of 16 floats in each
-    good = count_moved([Box(buffer="a", bytes=4, strides=(4096 + 64, 4))], axes, L1)
-    bad = count_moved([Box(buffer="a", bytes=4, strides=(4096, 4))], axes, L1)
-    assert good.loaded == pytest.approx(64, rel=0.02)
-    assert bad.loaded == pytest.approx(64 * 16)
+    extents = 64, 16  # 64 rows, then the next of 16 floats in each
+    assert count_loaded([walk(4096 + 64, 4)], extents, L1) == pytest.approx(64, rel=0.02)
+    assert count_loaded([walk(4096, 4)], extents, L1) == pytest.approx(64 * 16)
 
 
 def test_axes_that_are_not_around_do_not_repeat() -> None:
     """What stands behind a loop is not executed by its iterations."""
-    axes = make_axes(10_000, 10_000)
-    box = Box(buffer="a", bytes=4, strides=(0, 64), inside=(False, True))
-    other = Box(buffer="b", bytes=4, strides=(64, 640_000))
-    assert count_moved([box, other], axes, L1).loaded == pytest.approx(10_000 + 1e8)
+    walks = [walk(0, 64, inside=(False, True)), walk(64, 640_000)]
+    assert count_loaded(walks, (10_000, 10_000), L1) == pytest.approx(1e8, rel=1e-3)
 
 
 @settings(max_examples=60)
@@ -59,14 +45,12 @@ def test_axes_that_are_not_around_do_not_repeat() -> None:
 )  # fmt: skip
 def test_lines_are_bounded_by_enumeration(dims: list[tuple[int, int]]) -> None:
     """At least half and at most twice the lines that really differ, and never above executions."""
-    axes = make_axes(*(extent for extent, _ in dims))
-    strides = tuple(stride for _, stride in dims)
-    counted = reach(Box(buffer="a", bytes=4, strides=strides), axes).lines
-    places = product(*(range(extent) for extent, _ in dims))
-    real = {
-        sum(at * step for at, step in zip(place, strides, strict=True)) // LINE for place in places
-    }
-    assert counted <= prod(extent for extent, _ in dims) + 1e-9
+    extents, steps = zip(*dims, strict=True)
+    counted = walk(*steps).list_shapes([Axis(one) for one in extents], LINE)[-1].lines
+    places = product(*(range(extent) for extent in extents))
+    real = {sum(at * step for at, step in zip(place, steps, strict=True)) // LINE
+            for place in places}  # fmt: skip
+    assert counted <= prod(extents) + 1e-9
     assert len(real) / 2 <= counted <= 2 * len(real) + 1
 
 
@@ -74,8 +58,8 @@ def test_lines_are_bounded_by_enumeration(dims: list[tuple[int, int]]) -> None:
 @given(st.integers(1, 64), st.integers(1, 64), st.sampled_from([4, 64, 1024, 4160]))
 def test_a_larger_cache_never_moves_more(rows: int, columns: int, step: int) -> None:
     """Whatever the loops, more room and more ways hold at least as much."""
-    boxes = [Box(buffer="a", bytes=4, strides=(step, 4)), Box(buffer="b", bytes=4, strides=(4, 0))]
-    axes = make_axes(rows, columns)
-    small = count_moved(boxes, axes, (4096, 4))
-    large = count_moved(boxes, axes, (65536, 16))
-    assert large.loaded <= small.loaded * (1 + 1e-9)
+    walks = [walk(step, 4), walk(4, 0)]
+    small, large = (
+        count_loaded(walks, (rows, columns), cache) for cache in ((4096, 4), (65536, 16))
+    )
+    assert large <= small * (1 + 1e-9)
