@@ -5,7 +5,6 @@ the files: one number a line.
 """
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
 from enum import StrEnum
@@ -69,9 +68,6 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of any field
     return str(value) if isinstance(value, str) else value
 
 
-_NESTED_BLOCKS = re.compile(r"^\s{200}|(?:[-?:]\s+){20}", re.MULTILINE)
-
-
 class MachineEntry(Located):
     """A value in a machine description, called by its whole path: ``caches.L1.size_bytes``."""
 
@@ -90,14 +86,7 @@ def read_machine(path: Path) -> MachineDescription:
 
 
 def parse_machine(text: str, path: Path) -> MachineDescription:
-    depth = deepest = 0
-    for sign in re.findall(r"[\[{\]}]", text):
-        depth += 1 if sign in "[{" else -1
-        deepest = max(deepest, depth)
-    # libyaml is ten times faster than PyYAML, but crashes on what nests too deeply.
-    is_flat = deepest <= 20 and not _NESTED_BLOCKS.search(text)
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader) if is_flat else yaml.SafeLoader
-    root = load(path, text, MachineEntry, loader=loader)
+    root = load(path, text, MachineEntry)
     return read_described(MachineDescription, root, SCHEMA, "; calibrate anew, or update")
 
 

@@ -176,7 +176,7 @@ def test_a_plain_number_is_assumed() -> None:
         ),
         ("[" * 100_000, "m.yaml:1: nested too deeply"),
         ("- " * 5_000 + "1", "nested too deeply"),
-        ("a: [", "m.yaml:2:1: not valid YAML"),
+        ("a: [", "m.yaml:1:5: not valid YAML"),
     ],
 )
 def test_complaints_name_file_line_and_key(text: str, said: str) -> None:

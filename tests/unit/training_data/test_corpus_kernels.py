@@ -4,7 +4,6 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kernelcast.collection.corpus_problems import LOCAL_PARAMETERS
 from kernelcast.features.analysis import infer_accesses
@@ -40,10 +39,8 @@ TABLE_2 = [
 
 def _problem(kernel: CorpusKernel, folder: Path, **parameters: int) -> Problem:
     """Read the problem with empty files in place of generated inputs."""
-    content = yaml.safe_load(kernel.problem_path.read_text())
-    for argument in content["args"]:
-        if str(argument.get("init", "")).endswith(".npy"):
-            (folder / argument["init"]).touch()
+    for name in re.findall(r"\binit: (\w+\.npy)", kernel.problem_path.read_text()):
+        (folder / name).touch()
     return read_problem(kernel.problem_path, parameters=parameters, inputs_folder=folder)
 
 
