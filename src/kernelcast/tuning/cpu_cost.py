@@ -97,10 +97,18 @@ class Walk(NamedTuple):
         for step, extent in reached:
             if not far and step <= max(chunk, line):
                 chunk += step * (extent - 1)
+            elif far and step % far[-1][1] == 0 and step <= prod(far[-1]):
+                # Chunks that fall onto earlier ones lengthen their row.
+                count, apart = far.pop()
+                far.append((count + step // apart * (extent - 1), apart))
             else:
-                far.append((extent, step // line))
+                far.append((extent, step))
         chunk_lines = max(1.0, chunk / line)
-        return Shape(chunk_lines * prod(extent for extent, _ in far), chunk_lines, tuple(far))
+        return Shape(
+            lines=chunk_lines * prod(extent for extent, _ in far),
+            chunk_lines=chunk_lines,
+            far=tuple((extent, step // line) for extent, step in far),
+        )
 
     def count_streams(self, axes: Sequence[Axis], line: int) -> int:
         """Count the far places that are visited before one of them moves on."""
