@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from kernelcast.collection.data_rows import (
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.errors import InputError
 from kernelcast.reports.numbers import NOTHING
-from kernelcast.reports.presenter import Part, Table, Unit
+from kernelcast.reports.presenter import Part, Table
 from kernelcast.training_data.check import FindingKind, check_store
 from kernelcast.training_data.importers.tuning import UNITS, TuningFiles
 from kernelcast.training_data.store import AddedRows, Selection
@@ -61,61 +62,55 @@ def list_rows(
     """List what is in the store: a line per group, per observation or per failure."""
     with open_data_store(place, must_exist=True) as store:
         if wants_failures:
-            found = [failure_to_json(one) for one in store.failures(wanted)]
-            columns: dict[str, Unit] = dict.fromkeys(
-                ("kernel", "device_id", "global_size", "kind", "message"), "text"
-            )
+            rows = [failure_to_json(one) for one in store.failures(wanted)]
+            columns = {"kernel": "", "device_id": "", "global_size": "", "kind": "",
+                       "message": "what went wrong"}  # fmt: skip
         elif wants_rows:
-            found = [observation_to_json(one, is_full=False) for one in store.find(wanted)]
+            rows = [observation_to_json(one, is_full=False) for one in store.find(wanted)]
             columns = _ROW_COLUMNS
         else:
-            groups = summarise_store(store, wanted, by=by)
-            found = [summary_to_json(one) for one in groups]
-            columns = {
-                "group": "text", "rows": "whole", "kernels": "whole", "devices": "whole",
-                "flagged": "whole", "shortest_s": "s", "longest_s": "s", "median_noise": "share",
-                "newest": "text",
-            }  # fmt: skip
-    table = _tabulate(found, columns, {"group": by})
-    present(found, table if found else "nothing there that fits")
+            rows = [summary_to_json(one) for one in summarise_store(store, wanted, by=by)]
+            columns = {"group": by} | dict.fromkeys(
+                ("rows", "kernels", "devices", "flagged", "shortest_s", "longest_s",
+                 "median_noise", "newest"), ""
+            )  # fmt: skip
+    present(rows, _tabulate(rows, columns) if rows else "nothing there that fits")
 
 
-_ROW_COLUMNS: dict[str, Unit] = {
-    "key": "text", "kernel": "text", "device_id": "text", "global_size": "text",
-    "local_size": "text", "seconds": "s", "noise": "share", "origin": "text", "flags": "text",
+_UNITS: Final = {
+    **dict.fromkeys(("rows", "kernels", "devices", "flagged", "multiple", "window_set"), "whole"),
+    **dict.fromkeys(("shortest_s", "longest_s", "seconds", "linear_s", "sampling_s"), "s"),
+    **dict.fromkeys(("median_noise", "noise"), "share"),
+}
+"""Units of the numbers in rows of JSON, by their keys."""
+_ROW_COLUMNS: Final = {
+    "key": "", "kernel": "", "device_id": "", "global_size": "", "local_size": "",
+    "seconds": "time", "noise": "", "origin": "", "flags": "",
 }  # fmt: skip
-_TITLES = {"device_id": "device", "seconds": "time", "message": "what went wrong"}
 
 
-def _tabulate(
-    rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Unit],
-    titles: Mapping[str, str] | None = None,
-) -> Table:  # fmt: skip
-    """Make a table of rows as JSON has them."""
-    named = _TITLES | {**(titles or {})}
-    return Table(
-        columns={
-            named.get(name, name.removesuffix("_s").replace("_", " ")): unit
-            for name, unit in columns.items()
-        },
-        rows=[
-            [_write(name, one[name]) if unit == "text" else one[name]
-             for name, unit in columns.items()]
-            for one in rows
-        ],
-    )  # fmt: skip
+def _tabulate(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Table:
+    """Make a table of rows as JSON has them: keys, and titles where keys do not serve."""
+    return Table.of(rows, {
+        title or name.removesuffix("_s").removesuffix("_id").replace("_", " "): (
+            _UNITS.get(name, "text"), partial(_show, name)
+        )
+        for name, title in columns.items()
+    })  # fmt: skip
 
 
-def _write(name: str, value: Any) -> str:  # noqa: ANN401 - plain values
+def _show(name: str, row: Mapping[str, Any]) -> Any:  # noqa: ANN401 - plain values
+    value = row[name]
+    if name in _UNITS:
+        return value
     if isinstance(value, Mapping):
         return ", ".join(f"{k}={v}" for k, v in value.items() if v is not None) or NOTHING
     if isinstance(value, list | tuple):
         return (", " if name == "flags" else " x ").join(map(str, value)) or NOTHING
-    if name == "key":
-        return str(value)[:12]
     if name == "newest" and value:
         return str(value)[:16].replace("T", " ")
-    return NOTHING if value in {None, ""} else str(value)
+    text = NOTHING if value in {None, ""} else str(value)
+    return text[:12] if name == "key" else text
 
 
 @option.command("show", short="Show observations in full.", json=option.JSON_TABLE)
@@ -126,19 +121,18 @@ def show_rows(
     """Show observations in full, by their keys or the beginnings of them."""
     with open_data_store(place, must_exist=True) as store:
         found: list[Any] = [observation_to_json(store.get(key)) for key in keys]
-    samples: dict[str, Unit] = {
-        "multiple": "whole", "window_set": "whole", "work_groups": "text", "linear_s": "s",
-        "sampling_s": "s",
-    }  # fmt: skip
+    samples = {"multiple": "", "window_set": "", "work_groups": "", "linear_s": "linear model",
+               "sampling_s": ""}  # fmt: skip
     parts: list[Part] = []
     for one in found:
-        parts.append({
-            name: str(value) if name == "key" else _write(name, value)
+        facts = {
+            name: str(value) if name in {"key", *_UNITS} else _show(name, one)
             for name, value in one.items()
             if name not in {"samples", "features"}
-        })  # fmt: skip
+        }
+        parts.append(facts)
         if one["samples"]:
-            parts.append(_tabulate(one["samples"], samples, {"linear_s": "linear model"}))
+            parts.append(_tabulate(one["samples"], samples))
         if one["features"]:
             values = list(one["features"].items())
             parts.append(Table(columns={"feature": "text", "value": "value"}, rows=values))
@@ -256,8 +250,8 @@ def check_rows(
     ]  # fmt: skip
     present(rows)
     if found:
-        columns = dict.fromkeys(("kind", "key", "kernel", "device_id", "message"), "text")
-        show(_tabulate(rows, columns, {"message": "what is wrong"}))  # type: ignore[arg-type]  # all are texts
+        columns = {"kind": "", "key": "", "kernel": "", "device_id": "", "message": "what is wrong"}
+        show(_tabulate(rows, columns))
         for advice in dict.fromkeys(f"{one.kind}: {one.advice}" for one in found):
             show(advice)
     if removes:

@@ -38,7 +38,7 @@ from kernelcast.records.operations import MemorySpace, NumberClass, OperationCou
 from kernelcast.records.plain import CONVERTER, to_plain
 from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.reports.numbers import format_bytes, format_count, format_seconds, format_share
-from kernelcast.reports.presenter import Part, Section, Table, Unit, Value
+from kernelcast.reports.presenter import Part, Section, Table, Value
 from kernelcast.reports.source import shorten, write_address, write_guard
 
 _USUAL_GROUPS: Final = ", ".join(one for one in FeatureGroup if one in DEFAULT_GROUPS)
@@ -139,19 +139,12 @@ def describe(answer: KernelFeatures) -> Iterator[Part]:
         title += f" in {problem.ndrange.work_group_count:,} work-groups of {local}"
     yield Section(title=title, parts=[f"note: {note}" for note in answer.notes])
     how = "measured" if counters.is_measured else "from the source"
-    divergence = Table(
-        columns={
-            "warp width": "whole", "issued": "count", "executed per lane": "count",
-            "lanes in use": "share", "branches": "count", "divergent": "count",
-        },
-        rows=[
-            (
-                warp.width, warp.issued, warp.executed / warp.width, warp.lane_efficiency,
-                warp.branches, warp.divergent_branches,
-            )
-            for warp in counters.warps
-        ],
-    )  # fmt: skip
+    divergence = Table.of(counters.warps, {
+        "warp width": ("whole", "width"), "issued": "count",
+        "executed per lane": ("count", lambda one: one.executed / one.width),
+        "lanes in use": ("share", "lane_efficiency"), "branches": "count",
+        "divergent": ("count", "divergent_branches"),
+    })  # fmt: skip
     tables = {
         "Parameters": _list_parameters(answer),
         "Loops": _list_loops(answer),
@@ -180,7 +173,7 @@ def describe(answer: KernelFeatures) -> Iterator[Part]:
         if len(shown) < len(there):
             more = f"{group}: {len(there) - len(shown)} more are 0"
             rows.append([more, *[""] * len(values)])
-    columns: dict[str, Unit] = dict.fromkeys(vectors, "value")
+    columns = dict.fromkeys(vectors, "value")
     yield Section(
         title="Features",
         parts=[Table(columns={"feature": "text", **columns}, rows=rows, breaks=breaks[1:])],
@@ -275,7 +268,7 @@ def _list_operations(answer: KernelFeatures) -> Table:
         [name, *blanks, f"{format_count(executed)} ({format_count(total)} B)"]
         for name, (executed, total) in sorted(moved.items())
     ]
-    columns: dict[str, Unit] = dict.fromkeys((*widths, "each"), "count")
+    columns = dict.fromkeys((*widths, "each"), "count")
     return Table(columns={"operation": "text", **columns}, rows=rows)
 
 
@@ -334,7 +327,7 @@ CONVERTER.register_unstructure_hook(Condition, str)
 def features_to_json(features: KernelFeatures) -> dict[str, object]:
     """Turn features into what `kernelcast features --json` prints of them."""
     facts, problem = features.facts, features.problem
-    counts = features.counters.block_counts
+    counts, plain = features.counters.block_counts, CONVERTER.unstructure
     local_size = problem.ndrange.local_size
     return {
         "problem": problem.name,
@@ -344,11 +337,11 @@ def features_to_json(features: KernelFeatures) -> dict[str, object]:
         "global_size": list(problem.ndrange.global_size),
         "local_size": None if local_size is None else list(local_size),
         "coverage": facts.coverage,
-        "gaps": [to_plain(told_gap) for told_gap in facts.told_gaps],
+        "gaps": plain(facts.told_gaps),
         "notes": list(features.notes),
-        "parameters": [to_plain(parameter) for parameter in facts.parameters],
-        "local_arrays": [to_plain(local_array) for local_array in facts.local_arrays],
-        "loops": [to_plain(loop) for loop in facts.loops],
+        "parameters": plain(facts.parameters),
+        "local_arrays": plain(facts.local_arrays),
+        "loops": plain(facts.loops),
         "accesses": [
             {
                 **to_plain(access, omit=("block",)),

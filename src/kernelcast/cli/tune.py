@@ -13,7 +13,7 @@ from kernelcast.launches.devices import choose_devices
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.private_files import check_target, writing
 from kernelcast.reports.numbers import format_seconds
-from kernelcast.reports.presenter import Table, Unit
+from kernelcast.reports.presenter import Table
 from kernelcast.tuning.api import TuneProgress, tune_on_device
 from kernelcast.tuning.ranking import several_processes
 from kernelcast.tuning.report import (
@@ -139,7 +139,7 @@ def list_best(report: TuneReport, *, top: int) -> Table:
     shown = [
         configuration for configuration in report.configurations if not configuration.obstacle
     ][:top]
-    columns: dict[str, Unit] = dict.fromkeys((*report.names, "local size"), "number")
+    columns = dict.fromkeys((*report.names, "local size"), "number")
     table = Table(
         columns={**columns, "predicted": "s", "sampled": "s", "measured": "s",
                  "limited by": "text"},

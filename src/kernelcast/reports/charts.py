@@ -23,7 +23,7 @@ LONGEST_NAME: Final = 26
 _MOST_BARS: Final = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Axis:
     """An axis."""
 

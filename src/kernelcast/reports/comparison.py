@@ -16,10 +16,10 @@ import pandas as pd
 from kernelcast.models.validation.comparison import ExplainedError, MethodComparison
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, chart_errors, make_series
 from kernelcast.reports.numbers import format_error
-from kernelcast.reports.presenter import Part, Section, Table, Unit
+from kernelcast.reports.presenter import Part, Section, Table
 
 _LEAST_ERROR = 1e-3
-_PAIR_COLUMNS: dict[str, Unit] = {
+_PAIR_COLUMNS = {
     "families": "whole", "error of\nfirst": "error", "error of\nsecond": "error",
     "first\nnearer": "whole", "second\nnearer": "whole", "within\nnoise": "whole",
     "second over\nfirst": "number", "95 % interval": "number",

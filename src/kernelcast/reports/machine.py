@@ -20,7 +20,7 @@ from kernelcast.records.machine import (
 from kernelcast.records.plain import to_plain
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
 from kernelcast.reports.charts import Unit as AxisUnit
-from kernelcast.reports.presenter import Cell, Part, Section, Table, Unit, Value, save_page
+from kernelcast.reports.presenter import Cell, Part, Section, Table, Value, save_page
 
 MARKS: Final = {
     TraitSource.MEASURED: "", TraitSource.REPORTED: "r", TraitSource.COMPUTED: "c",
@@ -140,7 +140,7 @@ def describe_machine(machine: MachineDescription, *, has_figures: bool = True) -
         note="Bandwidth of all compute units together; the latency is that of a dependent load.",
     )  # fmt: skip
     spaces = [memory for memory in machine.memories if len(memory.load_bytes_per_s) > 1]
-    columns: dict[str, Unit] = {f"{space.space} memory": "number" for space in spaces}
+    columns = {f"{space.space} memory": "number" for space in spaces}
     key = "load_bytes_per_s"
     bandwidths = Table(
         columns={"element": "text", **columns},
@@ -222,7 +222,7 @@ def _list_caches(machine: MachineDescription) -> Section:
         for key in _CACHE_NUMBERS:
             clock_hz = clock if key == "latency_s" else None
             rows[-1].append(_show(key, getattr(cache, key), clock_hz))
-    columns: dict[str, Unit] = {"": "text", **dict.fromkeys(_CACHE_NUMBERS.values(), "number")}
+    columns = {"": "text", **dict.fromkeys(_CACHE_NUMBERS.values(), "number")}
     return Section(title="Caches", parts=[Table(columns=columns, rows=rows)])
 
 

@@ -8,12 +8,13 @@ A command, or a page of the service, makes *parts* and formats nothing itself:
   `kernelcast.reports.drawing.save_figure`; a terminal shows none.
 - `Section`: a title over parts, which may be sections again.
 
->>> table = Table(
-...     columns={"kernel": "text", "time": "s", "error": "share"},
-...     rows=[("saxpy", 0.0123, 0.05), ("gemm", None, None)],
+>>> found = [{"kernel": "saxpy", "time": {"seconds": 0.0123}, "work": 4.5}]
+>>> table = Table.of(
+...     found, {"kernel": "text", "time": ("s", "time.seconds"), "work": ".2f",
+...             "error": ("share", lambda one: one["work"] / 90)},
 ... )
 >>> table.texts()
-[['saxpy', '12.3 ms', '5.0 %'], ['gemm', '-', '-']]
+[['saxpy', '12.3 ms', '4.50', '5.0 %']]
 
 What follows from parts:
 
@@ -23,8 +24,9 @@ What follows from parts:
 - CSV: ``write_csv(table)``, or of a figure's points ``write_csv(tabulate(figure))``;
 - JSON: `to_plain` of the records themselves: keys are an interface, titles of columns are not.
 
-A row of a DataFrame is a row of a table: ``rows=frame.itertuples(index=False)``; NaN and None are
-shown as a dash in columns of numbers.
+`Table.of` makes a row of each record, object or dictionary. A row of a DataFrame is a row of a
+table as well: ``Table(rows=frame.itertuples(index=False), ...)``. NaN and None are shown as a dash
+in columns of numbers.
 """
 
 import csv
@@ -35,7 +37,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from kernelcast.records.private_files import writing
 from kernelcast.reports import numbers
@@ -47,15 +49,7 @@ if TYPE_CHECKING:  # slow to load
     from rich.console import RenderableType
     from rich.table import Table as RichTable
 
-Unit = Literal[
-    "text", "number", "s", "share", "signed share", "error", "points", "factor", "B", "count",
-    "whole", "value",
-]  # fmt: skip
-"""What the values of a column are: times in seconds, shares as fractions, bytes, ...
-
-`number` is a column of texts that stand at the right, as numbers do.
-"""
-_WRITERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
+_WRITERS: Final[Mapping[str, Callable[[Any], str]]] = {
     "text": str, "number": "{}".format,
     "s": lambda seconds: numbers.format_seconds(seconds) if seconds else "0",
     "share": numbers.format_share,
@@ -64,6 +58,11 @@ _WRITERS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "factor": numbers.format_factor, "B": numbers.format_bytes, "count": numbers.format_count,
     "whole": numbers.format_whole, "value": numbers.format_value,
 }  # fmt: skip
+"""How values are written by the unit of their column: seconds, shares as fractions, bytes, ...
+
+A unit that is not among these is a format of Python such as ``.2f``. `number` is a column of texts
+that stand at the right, as numbers do.
+"""
 _UNLIMITED: Final = 10_000
 
 
@@ -87,14 +86,16 @@ class Cell:
 
 Value = str | float | Cell | Sequence[Cell] | None
 """What a row holds: a number, a text, a text with a remark, or several that stand in lines."""
+Field = str | Callable[[Any], Value]
+"""What a column shows of a record: a name, a path of names, or a function of the record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """Rows of raw values under titles; the columns' units decide how they are written."""
 
-    columns: Mapping[str, Unit]
-    """Units by the titles of columns."""
+    columns: Mapping[str, str]
+    """Units by the titles of columns; see `_WRITERS`."""
     rows: Iterable[Sequence[Value]]
     """Numbers in the column's unit; a text stands as it is. Give a list or a tuple."""
     title: str = ""
@@ -108,9 +109,27 @@ class Table:
     """Titles that stand above each other, in one column, on a terminal too narrow for the table.
     Its rows are then divided by lines."""
 
+    @classmethod
+    def of(
+        cls,
+        records: Iterable[Any],
+        columns: Mapping[str, str | tuple[str, Field]],
+        **about: Any,  # noqa: ANN401 - fields of the table
+    ) -> "Table":
+        """Make a row of each record; without a field, a column shows what its title names."""
+        pairs = {
+            title: (one, title.replace(" ", "_")) if isinstance(one, str) else one
+            for title, one in columns.items()
+        }
+        return cls(
+            columns={title: unit for title, (unit, _) in pairs.items()},
+            rows=[[_read(one, field) for _, field in pairs.values()] for one in records],
+            **about,
+        )
+
     def texts(self) -> list[list[str]]:
         """Write every value."""
-        writers = [_WRITERS[unit] for unit in self.columns.values()]
+        writers = [_choose_writer(unit) for unit in self.columns.values()]
         return [
             [_write(value, writer) for value, writer in zip(row, writers, strict=True)]
             for row in self.rows
@@ -126,13 +145,34 @@ class Table:
             stacks=[[one for one in stack if one not in titles] for stack in self.stacks],
         )  # fmt: skip
 
+    def without_empty(self, *titles: str) -> "Table":
+        """Leave those of these columns out that have nothing to show."""
+        places = {title: place for place, title in enumerate(self.columns)}
+        rows = [*self.rows]
+        return self.without(
+            *(one for one in titles if all(row[places[one]] in (None, "") for row in rows))
+        )
+
+
+def _read(record: Any, field: Field) -> Any:  # noqa: ANN401 - records hold anything
+    if not isinstance(field, str):
+        return field(record)
+    for name in field.split("."):
+        if record is not None:
+            record = record[name] if isinstance(record, Mapping) else getattr(record, name)
+    return record
+
+
+def _choose_writer(unit: str) -> Callable[[Any], str]:
+    return _WRITERS.get(unit) or (lambda value: format(value, unit))
+
 
 def _write(value: Value, writer: Callable[[Any], str]) -> str:
     if isinstance(value, str | Cell):
         return str(value)
     if isinstance(value, Sequence):
         return "\n".join(map(str, value)) or numbers.NOTHING
-    if value is None or math.isnan(value):
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return "" if writer is str else numbers.NOTHING
     return writer(value)
 
@@ -231,8 +271,8 @@ def tabulate(figure: Figure) -> Table:
         f"{one.title or usual}{f' [{one.unit}]' if one.unit else ''}"
         for one, usual in ((figure.charts[0].x, "name"), (figure.charts[0].y, "value"))
     )
-    columns: dict[str, Unit] = {"series": "text", x: "value", y: "value", "low": "value",
-                                "high": "value", "label": "text"}  # fmt: skip
+    columns = {"series": "text", x: "value", y: "value", "low": "value", "high": "value",
+               "label": "text"}  # fmt: skip
     rows = [
         (
             f"{chart.title}: {one.name}" if chart.title else one.name, _place(at.x, chart.x),
@@ -298,11 +338,11 @@ def _prepare(part: Part, level: int, within: str) -> dict[str, Any]:
     return {"kind": "entries", "entries": part}
 
 
-def _prepare_cell(value: Value, unit: Unit) -> dict[str, Any]:
+def _prepare_cell(value: Value, unit: str) -> dict[str, Any]:
     is_number = isinstance(value, float | int) and not math.isnan(value)
     lines = [value] if isinstance(value, Cell) else value if isinstance(value, Sequence) else ()
     if isinstance(value, str) or not isinstance(value, Cell | Sequence):
-        lines = [Cell(_write(value, _WRITERS[unit]))]
+        lines = [Cell(_write(value, _choose_writer(unit)))]
     return {
         "lines": lines, "value": value if is_number else "", "is_number": unit != "text",
         "is_raw": unit not in {"text", "number"},

@@ -18,12 +18,12 @@ from kernelcast.reports.charts import (
     make_series,
 )
 from kernelcast.reports.numbers import NOTHING, format_class, format_error, format_points
-from kernelcast.reports.presenter import Part, Section, Table, Unit, Value
+from kernelcast.reports.presenter import Part, Section, Table, Value
 from kernelcast.training.sampling_points import SamplingPointScore
 
 FAVOURITE = "hybrid"
 _BASELINE = "linear"
-_ERRORS: dict[str, Unit] = {
+_ERRORS = {
     "mean\nerror": "error", "median": "error", "90th\npercentile": "share", "worst": "share",
 }  # fmt: skip
 
@@ -196,7 +196,7 @@ def _tabulate_classes(report: ValidationReport, device: str) -> Table:
     """Tabulate the paper's Table 3: what models make of groups that the linear one does well."""
     scores = [one for one in report.scores if one.device == device]
     published = [one for one in PUBLISHED if one.classes]
-    columns: dict[str, Unit] = {"error of\nlinear": "text", f"{report.split}s": "whole"}
+    columns = {"error of\nlinear": "text", f"{report.split}s": "whole"}
     columns |= dict.fromkeys((one.model for one in scores), "number")
     for one in published:
         columns |= {

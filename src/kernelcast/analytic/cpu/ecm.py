@@ -31,15 +31,6 @@ class Unit(StrEnum):
     """Of all iterations."""
 
 
-def read_unit(text: str) -> Unit:
-    """Find a unit by its name, however it is capitalised."""
-    for unit in Unit:
-        if unit.lower() == text.strip().lower():
-            return unit
-    msg = f"unit {text!r} is not known; those that are: {', '.join(Unit)}"
-    raise InputError(msg)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
     """What conversions between units need to know of a loop and a machine."""

@@ -3,14 +3,13 @@
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from math import prod
 from pathlib import Path
 from typing import Final
 
 import click
 
-from kernelcast.analytic.cpu.ecm import Unit, read_unit
+from kernelcast.analytic.cpu.ecm import Unit
 from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms, OsacaProvider
 from kernelcast.analytic.cpu.layer_conditions import Transition
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
@@ -41,7 +40,7 @@ from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.numbers import format_seconds, format_share
-from kernelcast.reports.presenter import Part, Section, Table, Value
+from kernelcast.reports.presenter import Part, Section, Table
 from kernelcast.sampling.loop_benchmark import (
     FLAGS,
     LoopMeasurement,
@@ -52,18 +51,33 @@ from kernelcast.sampling.loop_benchmark import (
 _PREFIXES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
+def _parse_sizes(
+    _: click.Context, __: click.Parameter, pairs: Sequence[tuple[str, str]]
+) -> dict[str, int | tuple[int, ...]]:
+    """Read constants: a number each, or a range of one of them."""
+    sizes: dict[str, int | tuple[int, ...]] = {}
+    for name, text in pairs:
+        given_as = f"-D {name} {text!r}"
+        if ":" in text:
+            sizes[name] = option.read_range(text, given_as=given_as, example="100:2000:20")
+            continue
+        try:
+            value = evaluate(text)
+        except ArithmeticProblem as problem:
+            msg = f"{given_as}: expected a whole number or FIRST:LAST:STEP ({problem})"
+            raise InputError(msg) from problem
+        if int(value) != value or value < 1:
+            msg = f"{given_as}: expected a whole number of at least 1"
+            raise InputError(msg)
+        sizes[name] = int(value)
+    swept = [name for name, value in sizes.items() if isinstance(value, tuple)]
+    if len(swept) > 1:
+        msg = f"-D {', '.join(swept)}: one constant may have a range, the others one value"
+        raise InputError(msg)
+    return sizes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sizes:
-    """Values of constants, one of them perhaps swept."""
-
-    fixed: Mapping[str, int]
-    """Constants with one value."""
-    name: str = ""
-    """The constant that is swept; empty for none."""
-    values: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class CpuOptions:
     """Options of ``kernelcast model cpu``."""
 
@@ -73,11 +87,11 @@ class CpuOptions:
         "Machine description: a shipped one (ivy-bridge-ep), one calibrated here, or a file.  "
         "[default: the only one calibrated here]",
     )
-    defines: tuple[tuple[str, str], ...] = option.given(
+    sizes: Mapping[str, int | tuple[int, ...]] = option.given(
         "-D",
         "Value of a constant of the loop, or of a parameter of the problem file; a range "
         "FIRST:LAST:STEP of one of them is a sweep. May be repeated.",
-        metavar="NAME VALUE", nargs=2, multiple=True, type=str,
+        metavar="NAME VALUE", nargs=2, multiple=True, type=str, callback=_parse_sizes,
     )  # fmt: skip
     predictor: str = option.given(
         "--cache-predictor",
@@ -87,10 +101,11 @@ class CpuOptions:
     cores: int = option.given(
         "--cores", "Busy cores; they share what they share.", type=option.COUNT, default=1
     )
-    unit_name: str = option.given(
+    unit: Unit = option.given(
         "--unit UNIT",
         "cy/CL (core cycles per cache line of work), cy/It, It/s, FLOP/s or s.",
-        default="cy/CL",
+        type=click.Choice([one.value for one in Unit], case_sensitive=False),
+        default=Unit.CYCLES_PER_LINE,
     )
     taken: float | None = option.given(
         "--taken SHARE",
@@ -151,69 +166,49 @@ class CpuOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.is_problem and (
-            self.measures
-            or self.given_terms
-            or self.assembly_file
-            or self.solved
-            or self.taken is not None
-        ):
+        loop_only = (self.measures, self.given_terms, self.assembly_file, self.solved,
+                     self.taken is not None)  # fmt: skip
+        ways = (self.assembly_file is not None, bool(self.given_terms), self.core == "osaca")
+        is_half = (self.assembly_file is None) != (self.iterations_per_pass is None)
+        msg = ""
+        if self.is_problem and any(loop_only):
             msg = (
                 "--measure, --in-core, --assembly, --taken and --transitions are for C loops; "
                 "`kernelcast estimate --measure` measures OpenCL kernels"
             )
-            raise click.UsageError(msg)
-        ways = (self.assembly_file is not None, bool(self.given_terms), self.core == "osaca")
-        is_half = (self.assembly_file is None) != (self.iterations_per_pass is None)
-        if is_half or sum(ways) > 1:
+        elif is_half or sum(ways) > 1:
             msg = (
                 "--assembly and --per-pass belong together, and instead of --in-core and "
                 "--core osaca"
             )
-            raise click.UsageError(msg)
-        if self.device_id is not None and not self.is_problem:
+        elif self.device_id is not None and not self.is_problem:
             msg = "--device records addresses of OpenCL problems (.yaml), not of C loops"
-            raise click.UsageError(msg)
-        if self.measures and self.cores > 1:
+        elif self.measures and self.cores > 1:
             msg = "--measure runs the loop on one core; leave --cores out"
+        if msg:
             raise click.UsageError(msg)
-        _ = self.unit, self.sizes  # wrong ones are refused now
 
     @property
     def is_problem(self) -> bool:
         """Whether the file is an OpenCL problem, by the end of its name."""
         return self.file.suffix.lower() in {".yaml", ".yml"}
 
-    @cached_property
-    def unit(self) -> Unit:
-        """The unit of results."""
-        return read_unit(self.unit_name)
+    @property
+    def swept(self) -> str:
+        """The constant that has a range; empty for none."""
+        return next((name for name, one in self.sizes.items() if isinstance(one, tuple)), "")
 
-    @cached_property
-    def sizes(self) -> Sizes:
-        """The constants."""
-        fixed: dict[str, int] = {}
-        swept: dict[str, tuple[int, ...]] = {}
-        for name, text in self.defines:
-            if ":" in text:
-                given_as = f"-D {name} {text!r}"
-                swept[name] = option.read_range(text, given_as=given_as, example="100:2000:20")
-                continue
-            try:
-                value = evaluate(text)
-            except ArithmeticProblem as problem:
-                msg = f"-D {name} {text!r}: expected a whole number or FIRST:LAST:STEP ({problem})"
-                raise InputError(msg) from problem
-            if int(value) != value or value < 1:
-                msg = f"-D {name} {text!r}: expected a whole number of at least 1"
-                raise InputError(msg)
-            fixed[name] = int(value)
-        if len(swept) > 1:
-            msg = f"-D {', '.join(swept)}: one constant may have a range, the others one value"
-            raise InputError(msg)
-        for name, values in swept.items():
-            return Sizes(fixed=fixed, name=name, values=values)
-        return Sizes(fixed=fixed)
+    @property
+    def fixed(self) -> dict[str, int]:
+        """Constants with one value."""
+        return {name: one for name, one in self.sizes.items() if isinstance(one, int)}
+
+    def list_constants(self) -> list[dict[str, int]]:
+        """List the constants of each size."""
+        values = self.sizes[self.swept] if self.swept else None
+        if not isinstance(values, tuple):
+            return [self.fixed]
+        return [self.fixed | {self.swept: value} for value in values]
 
     def find_description(self) -> MachineDescription:
         """Find the machine: the one asked for, or the only CPU that was calibrated here."""
@@ -228,7 +223,7 @@ class CpuOptions:
 
     def read_model(self) -> tuple[str, LoopModel]:
         """Read the loop and the machine."""
-        source, nest = read_loop_file(self.file, self.sizes.fixed)
+        source, nest = read_loop_file(self.file, self.fixed)
         nest = replace(nest, taken=self.taken)
         machine = read_machine(self.find_description(), overlapping=self.overlapping)
         provider, notes = self._choose_in_core(source, nest, machine)
@@ -267,9 +262,7 @@ class CpuOptions:
         choice = CompilerChoice(
             compiler=self.compiler, flags=shlex.split(self.flags), architecture=self.architecture
         )
-        constants = dict(self.sizes.fixed)
-        if self.sizes.name:
-            constants[self.sizes.name] = max(self.sizes.values)
+        constants = self.list_constants()[-1]  # the largest size
         is_wanted = self.core == "osaca" or self.architecture or self.flags
         try:
             architecture, _ = choose_architecture(machine, self.architecture)
@@ -292,18 +285,44 @@ class _Size:
     """One size of a loop: what is predicted, and measured if it was run."""
 
     loop: LoopPrediction
-    measured: LoopMeasurement | None
+    unit: Unit
+    measured: LoopMeasurement | None = None
 
     @property
-    def measured_cycles(self) -> float:
+    def measured_cycles(self) -> float | None:
         """Core cycles per cache line of work, at the machine description's clock."""
-        assert self.measured is not None
-        return self.loop.work.cycles(self.measured.shortest_s)
+        return None if self.measured is None else self.loop.work.cycles(self.measured.shortest_s)
 
     @property
-    def error(self) -> float:
+    def error(self) -> float | None:
         """Of the prediction, relative to the measurement."""
-        return self.loop.cycles / self.measured_cycles - 1
+        return self.measured_cycles and self.loop.cycles / self.measured_cycles - 1
+
+    def write(self, cycles: float | None) -> str:
+        """Write cycles per cache line in the unit asked for; nothing of none."""
+        if cycles is None:
+            return ""
+        value = self.loop.work.tell(cycles, self.unit)
+        if self.unit is Unit.SECONDS:
+            return format_seconds(value)
+        prefix = ""
+        if self.unit in {Unit.ITERATIONS_PER_S, Unit.FLOP_PER_S}:
+            scale, prefix = next((one for one in _PREFIXES if value >= one[0]), (1.0, ""))
+            value /= scale
+        digits = 1 if value >= 10 and "cy" in self.unit else 2
+        return f"{value:.{digits}f} {prefix}{self.unit}"
+
+    def to_plain(self) -> dict[str, object]:
+        """Make the JSON of it."""
+        content = prediction_to_json(self.loop, self.unit)
+        if self.measured is not None and self.measured_cycles is not None:
+            content["measured"] = {
+                "wall_s": self.measured.seconds, "cpu_s": self.measured.cpu_seconds,
+                "shortest_s": self.measured.shortest_s, "compiler": self.measured.compiler,
+                "value": self.loop.work.tell(self.measured_cycles, self.unit),
+                "error": self.error,
+            }  # fmt: skip
+        return content
 
 
 @option.command(
@@ -323,17 +342,15 @@ def cpu(options: CpuOptions) -> None:
 
 def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
     source, model = options.read_model()
-    sizes, unit = options.sizes, options.unit
+    swept, unit = options.swept, options.unit
     rows: list[_Size] = []
     with progress() as report:
-        for value in sizes.values or (None,):
-            constants = dict(sizes.fixed) | ({} if value is None else {sizes.name: value})
-            swept = "the loop" if value is None else f"{sizes.name}={value}"
-            report(f"predicting {swept}")
-            loop = model.predict(constants, options.cores)
-            measured = None
+        for constants in options.list_constants():
+            size = f"{swept}={constants[swept]}" if swept else "the loop"
+            report(f"predicting {size}")
+            loop, measured = model.predict(constants, options.cores), None
             if options.measures:
-                report(f"measuring {swept}")
+                report(f"measuring {size}")
                 values = bind_names(loop.constants)
                 array_bytes = sum(
                     array.element_bytes
@@ -344,7 +361,7 @@ def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
                     source=source, constants=loop.constants, array_bytes=array_bytes,
                     compiler=options.compiler, flags=options.flags.split() or FLAGS,
                 ))  # fmt: skip
-            rows.append(_Size(loop=loop, measured=measured))
+            rows.append(_Size(loop=loop, unit=unit, measured=measured))
     transitions, solved = _solve(options, model)
     predictor = "layer conditions" if options.predictor == "lc" else "cache simulation"
     cores = f"{options.cores} cores" if options.cores > 1 else "1 core"
@@ -352,90 +369,71 @@ def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
     content: dict[str, object] = {
         "kernel": model.nest.name,
         "machine": model.machine.id,
-        "sizes": [_size_to_json(row, unit) for row in rows],
+        "sizes": [row.to_plain() for row in rows],
         "transitions": [asdict(transition) for transition in transitions],
     }
     notes = [*dict.fromkeys(note for row in rows for note in row.loop.notes)]
-    parts: list[Part]
-    if sizes.name:
-        parts = [title, _list_sweep(sizes.name, rows, unit), *solved]
+    parts: list[Part] = [title]
+    if swept:
+        sweep = Table.of(rows, {
+            swept: ("number", f"loop.constants.{swept}"),
+            "terms (cy/CL)": ("number", lambda one: one.loop.ecm.notation()),
+            f"ECM ({unit})": ("number", lambda one: one.write(one.loop.cycles)),
+            "Roofline": ("number", lambda one: (
+                one.write(one.loop.roofline.cycles) if one.loop.roofline else ""
+            )),
+            "saturating cores": ("number", lambda one: one.loop.ecm.saturation_cores or ""),
+            "measured": ("number", lambda one: one.write(one.measured_cycles)),
+            "wall": ("s", "measured.seconds"), "CPU": ("s", "measured.cpu_seconds"),
+            "error": "signed share",
+        })  # fmt: skip
+        parts += [sweep.without_empty("measured", "wall", "CPU", "error"), *solved]
     else:
-        loop = rows[0].loop
-        scaling = model.scale(loop.constants)
-        advice = model.advise(loop.constants, options.cores)
+        [row] = rows
+        scaling = model.scale(row.loop.constants)
+        advice = model.advise(row.loop.constants, options.cores)
         content["scaling"] = [asdict(one) for one in scaling]
         content["advice"] = [asdict(one) for one in advice]
-        parts = [title, *_describe_size(rows[0], unit)]
+        parts += _describe_size(row)
         if model.machine.cores > 1:
-            parts.append(Table(
-                columns={"cores": "whole", f"ECM ({unit})": "number", "memory": "text"},
-                rows=[
-                    (one.cores, format_value(loop.work.tell(one.cycles, unit), unit),
-                     "saturated" if one.is_saturated else "")
-                    for one in scaling[:16]
-                ],
-            ))  # fmt: skip
+            parts.append(Table.of(scaling[:16], {
+                "cores": "whole", f"ECM ({unit})": ("number", lambda one: row.write(one.cycles)),
+                "memory": ("text", lambda one: "saturated" if one.is_saturated else ""),
+            }))  # fmt: skip
         parts += [*solved, *(f"advice: {one}" for one in advice)]
-        notes += model.conflicts(loop.constants)
+        notes += model.conflicts(row.loop.constants)
     parts += [f"note: {note}" for note in notes]
-    return content, parts, _chart_sweep(title, sizes.name, rows, unit)
+    return content, parts, _chart_sweep(title, swept, rows)
 
 
 def _solve(options: CpuOptions, model: LoopModel) -> tuple[tuple[Transition, ...], list[Part]]:
     """Solve layer conditions for the constant asked for, else for the one that varies."""
-    sizes = options.sizes
-    size = options.solved or sizes.name or next(reversed(list(sizes.fixed)), "")
+    size = options.solved or options.swept or next(reversed(options.fixed), "")
     if not size:
         return (), []
     try:
-        transitions = model.transitions(size, sizes.fixed, options.cores)
+        transitions = model.transitions(size, options.fixed, options.cores)
     except InputError as error:
         if options.solved:
             raise
         return (), [f"note: no transitions of {size}: {error}"]
-    if not transitions:
-        return (), []
-    table = Table(
-        columns={
-            "level": "text", "condition": "text", f"largest {size}": "number", "hits": "number",
-            "misses": "number", "evicts": "number", "reuse held (bytes)": "text",
-        },
-        rows=[
-            (
-                transition.level, transition.condition,
-                "" if transition.largest is None else str(transition.largest),
-                f"{transition.hits:g}", f"{transition.misses:g}", f"{transition.evicts:g}",
-                "all arrays" if transition.tail_bytes == "oo" else transition.tail_bytes,
-            )
-            for transition in transitions
-        ],
-    )  # fmt: skip
-    return transitions, [Section(title=f"Layer conditions, solved for {size}", parts=[table])]
+    table = Table.of(transitions, {
+        "level": "text", "condition": "text",
+        f"largest {size}": ("number", lambda one: "" if one.largest is None else one.largest),
+        "hits": "g", "misses": "g", "evicts": "g",
+        "reuse held (bytes)": ("text", lambda one: (
+            "all arrays" if one.tail_bytes == "oo" else one.tail_bytes
+        )),
+    })  # fmt: skip
+    title = f"Layer conditions, solved for {size}"
+    return transitions, [Section(title=title, parts=[table])] if transitions else []
 
 
-def _size_to_json(row: _Size, unit: Unit) -> dict[str, object]:
-    content = prediction_to_json(row.loop, unit)
-    if row.measured is not None:
-        content["measured"] = {
-            "wall_s": row.measured.seconds,
-            "cpu_s": row.measured.cpu_seconds,
-            "shortest_s": row.measured.shortest_s,
-            "compiler": row.measured.compiler,
-            "value": row.loop.work.tell(row.measured_cycles, unit),
-            "error": row.error,
-        }
-    return content
-
-
-def _describe_size(row: _Size, unit: Unit) -> Iterator[Part]:
+def _describe_size(row: _Size) -> Iterator[Part]:
     """Describe one size: ECM, traffic, Roofline."""
-    loop, measured = row.loop, row.measured
-
-    def write(cycles: float) -> str:
-        return format_value(loop.work.tell(cycles, unit), unit)
-
+    loop, ran, write = row.loop, row.measured, row.write
     constants = ", ".join(f"{name}={value}" for name, value in loop.constants.items())
-    yield f"{constants}: {format_value(loop.value(unit), unit)} by ECM"
+    yield f"{constants}: {write(loop.cycles)} by ECM"
     if loop.least_cycles < loop.most_cycles:
         yield (
             f"branches  {write(loop.least_cycles)} to {write(loop.most_cycles)}, whatever data "
@@ -453,199 +451,153 @@ def _describe_size(row: _Size, unit: Unit) -> Iterator[Part]:
     if loop.roofline is not None:
         bound = loop.roofline.bottleneck.level
         yield f"Roofline  {write(loop.roofline.cycles)}, bound by {bound}"
-    if measured is not None:
-        times = f"wall {format_seconds(measured.seconds)}, CPU "
-        times += f"{format_seconds(measured.cpu_seconds)} per pass"
+    if ran is not None:
         yield (
-            f"measured  {write(row.measured_cycles)} ({times}, {measured.compiler}); ECM is "
+            f"measured  {write(row.measured_cycles)} (wall {format_seconds(ran.seconds)}, CPU "
+            f"{format_seconds(ran.cpu_seconds)} per pass, {ran.compiler}); ECM is "
             f"{format_share(row.error, signed=True)} off"
         )
-    yield _list_levels(loop)
-
-
-def _list_levels(loop: LoopPrediction) -> Table:
-    """List traffic, cycles and Roofline bounds of each boundary."""
-    times = {transfer.farther: transfer for transfer in loop.ecm.transfers}
+    times = {one.farther: one for one in loop.ecm.transfers}
     lines = {one.farther: one.lines for one in loop.volumes.transfers()}
-    rows = []
-    for level in loop.volumes.levels:
-        time = times.get(level.name)
-        ceiling = None if loop.roofline is None else loop.roofline.ceiling(level.name)
-        rows.append((
-            level.name, f"{level.hits:.4g}", f"{level.misses:.4g}", f"{level.evicts:.4g}",
-            f"{time.nearer}-{time.farther}" if time else "",
-            f"{lines[level.name]:.4g}" if time else "",
-            f"{time.cycles:.1f}" if time else "", f"{ceiling.cycles:.1f}" if ceiling else "",
-        ))  # fmt: skip
-    return Table(
+
+    def show(level: str) -> tuple[str, str, str, str]:
+        """Write the boundary nearer than a level, its lines and its time, and the Roofline."""
+        time = times.get(level)
+        ceiling = None if loop.roofline is None else loop.roofline.ceiling(level)
+        bound = f"{ceiling.cycles:.1f}" if ceiling else ""
+        if time is None:
+            return "", "", "", bound
+        return f"{time.nearer}-{level}", f"{lines[level]:.4g}", f"{time.cycles:.1f}", bound
+
+    yield Table(
         columns={
-            "level": "text", "hits": "number", "misses": "number", "evicts": "number",
-            "boundary": "text", "lines": "number", "cy/CL": "number", "Roofline cy/CL": "number",
+            "level": "text", "hits": ".4g", "misses": ".4g", "evicts": ".4g", "boundary": "text",
+            "lines": "number", "cy/CL": "number", "Roofline cy/CL": "number",
         },
-        rows=rows,
+        rows=[
+            (one.name, one.hits, one.misses, one.evicts, *show(one.name))
+            for one in loop.volumes.levels
+        ],
     )  # fmt: skip
 
 
-def _list_sweep(name: str, rows: Sequence[_Size], unit: Unit) -> Table:
-    measured = ("measured", "wall", "CPU", "error")
-    cells: list[list[Value]] = []
-    for row in rows:
-        loop, roofline, ran = row.loop, row.loop.roofline, row.measured
-        cells.append([
-            str(loop.constants[name]), loop.ecm.notation(), format_value(loop.value(unit), unit),
-            format_value(loop.work.tell(roofline.cycles, unit), unit) if roofline else "",
-            str(loop.ecm.saturation_cores or ""),
-            "" if ran is None
-            else format_value(loop.work.tell(row.measured_cycles, unit), unit),
-            None if ran is None else ran.seconds, None if ran is None else ran.cpu_seconds,
-            None if ran is None else row.error,
-        ])  # fmt: skip
-    table = Table(
-        columns={
-            name: "number", "terms (cy/CL)": "number", f"ECM ({unit})": "number",
-            "Roofline": "number", "saturating cores": "number", "measured": "number",
-            "wall": "s", "CPU": "s", "error": "signed share",
-        },
-        rows=cells,
-    )  # fmt: skip
-    return table if any(row.measured is not None for row in rows) else table.without(*measured)
-
-
-def _chart_sweep(title: str, name: str, rows: Sequence[_Size], unit: Unit) -> Figure:
+def _chart_sweep(title: str, name: str, rows: Sequence[_Size]) -> Figure:
     """Chart ECM terms, Roofline and measurements over a size; below, lines over each boundary.
 
     As the paper's Fig. 3 and 4, in cycles and cache lines per cache line of work.
     """
-    sizes = [row.loop.constants.get(name, 0) for row in rows]
-    boundaries = [(transfer.nearer, transfer.farther) for transfer in rows[0].loop.ecm.transfers]
-    terms = [row.loop.in_core for row in rows]
-    times = {"T_nOL": [term.non_overlapping if term else 0.0 for term in terms]}
+    loops = [row.loop for row in rows]
+    sizes = [loop.constants.get(name, 0) for loop in loops]
+    times = {"T_nOL": [one.in_core.non_overlapping if one.in_core else 0.0 for one in loops]}
     lines: dict[str, list[float]] = {}
-    for nearer, farther in boundaries:
+    for edge in loops[0].ecm.transfers:
+        nearer, farther = edge.nearer, edge.farther
         times[f"T_{nearer}{farther}"] = [
-            sum(
-                transfer.cycles
-                for transfer in row.loop.ecm.transfers
-                if transfer.farther == farther
-            )
-            for row in rows
+            sum(one.cycles for one in loop.ecm.transfers if one.farther == farther)
+            for loop in loops
         ]
         lines[f"{nearer} - {farther}"] = [
-            sum(one.lines for one in row.loop.volumes.transfers()
+            sum(one.lines for one in loop.volumes.transfers()
                 if (one.nearer, one.farther) == (nearer, farther))
-            for row in rows
+            for loop in loops
         ]  # fmt: skip
-    totals: dict[str, list[float]] = {"ECM": [row.loop.cycles for row in rows]}
-    if any(terms):
-        totals["T_OL"] = [term.hidden if term else 0.0 for term in terms]
-    if all(row.loop.roofline is not None for row in rows):
-        totals["Roofline"] = [row.loop.roofline.cycles for row in rows if row.loop.roofline]
+    totals: dict[str, list[float]] = {"ECM": [loop.cycles for loop in loops]}
+    if any(loop.in_core for loop in loops):
+        totals["T_OL"] = [one.in_core.hidden if one.in_core else 0.0 for one in loops]
+    roofs = [loop.roofline.cycles for loop in loops if loop.roofline is not None]
+    if len(roofs) == len(loops):
+        totals["Roofline"] = roofs
     upper = [make_series(name, sizes, own, "stack") for name, own in times.items()]
     upper += [make_series(name, sizes, own, "line") for name, own in totals.items()]
-    ran = [row for row in rows if row.measured is not None]
-    if ran:
-        places = [row.loop.constants.get(name, 0) for row in ran]
-        upper.append(make_series("measured", places, [row.measured_cycles for row in ran]))
-    lower = [(boundary, sizes, own) for boundary, own in lines.items()]
-    caption = f"in {unit}: {format_value(rows[0].loop.value(unit), unit)} at the first size"
-    x = Axis(title=name or "size")
-    return Figure(
-        charts=(
-            Chart(x=x, y=Axis(title="core cycles per cache line of work"), series=tuple(upper)),
-            Chart(x=x, y=Axis(title="lines per cache line of work"),
-                  series=tuple(make_series(*one, "line") for one in lower)),
-        ),
-        title=title if unit is Unit.CYCLES_PER_LINE else f"{title}\n{caption}", columns=1,
-        heights=(4.4, 2.6),
-    )  # fmt: skip
+    ran = [(size, one.measured_cycles) for size, one in zip(sizes, rows, strict=True)]
+    measured = {size: cycles for size, cycles in ran if cycles is not None}
+    if measured:
+        upper.append(make_series("measured", measured.keys(), measured.values()))
+    lower = [make_series(boundary, sizes, own, "line") for boundary, own in lines.items()]
+    if rows[0].unit is not Unit.CYCLES_PER_LINE:
+        title += f"\nin {rows[0].unit}: {rows[0].write(loops[0].cycles)} at the first size"
+    x, per_line = Axis(name or "size"), "per cache line of work"
+    charts = (
+        Chart(x=x, y=Axis(f"core cycles {per_line}"), series=tuple(upper)),
+        Chart(x=x, y=Axis(f"lines {per_line}"), series=tuple(lower)),
+    )
+    return Figure(charts=charts, title=title, columns=1, heights=(4.4, 2.6))
 
 
 def _model_problem(options: CpuOptions) -> tuple[object, list[Part], Figure]:
     """Estimate an OpenCL launch, or one for each value of a parameter."""
-    machine = options.find_description()
+    machine, swept = options.find_description(), options.swept
     if machine.kind is not DeviceKind.CPU:
         msg = f"{machine.id} is a {machine.kind}; `kernelcast model gpu` models GPUs"
         raise InputError(msg)
-    sizes, swept = options.sizes, options.sizes.name
-    rows: list[tuple[int, AnalyticEstimate]] = []
+    estimates: list[AnalyticEstimate] = []
     name = options.file.stem
     with progress() as report:
-        for value in sizes.values or (0,):
-            parameters = {**sizes.fixed, swept: value} if swept else dict(sizes.fixed)
+        for parameters in options.list_constants():
             source = read_launch_source(options.file, parameters=parameters)
             if options.device_id is not None:
                 source = record_accesses(source, options.device_id, report=report)
             name = source.name
-            rows.append((value, estimate_analytically(source.launch(), machine)))
-    content = [
-        {**({"value": value} if swept else {}), **estimate_to_json(name, one)}
-        for value, one in rows
+            estimates.append(estimate_analytically(source.launch(), machine))
+    rows = [
+        {**({"value": parameters[swept]} if swept else {}), **estimate_to_json(name, one)}
+        for parameters, one in zip(options.list_constants(), estimates, strict=True)
     ]
-    parts: list[Part]
+    [first, *_] = estimates
     if swept:
-        table = Table(
-            columns={swept: "number", "time": "s", "limiter": "text"},
-            rows=[(str(value), one.seconds, one.limiter) for value, one in rows],
+        table = Table.of(
+            rows, {swept: ("number", "value"), "time": ("s", "seconds"), "limiter": "text"}
         )
-        parts = [f"{name} on {machine.id}", table]
+        parts: list[Part] = [f"{name} on {machine.id}", table]
     else:
-        [(_, estimate)] = rows
-        limiters = sorted(estimate.limiters.items(), key=lambda item: -item[1])
-        width = estimate.quantities.get("vector_work_items_count", 1.0)
+        limiters = sorted(first.limiters.items(), key=lambda item: -item[1])
+        width = first.quantities.get("vector_work_items_count", 1.0)
         parts = [
-            f"{name} on {estimate.machine}: {format_seconds(estimate.seconds)}, limited by "
-            f"{estimate.limiter}",
+            f"{name} on {first.machine}: {format_seconds(first.seconds)}, limited by "
+            f"{first.limiter}",
             Table(
                 columns={"limiter": "text", "alone": "s", "of total": "share"},
-                rows=[
-                    (one, alone, alone / estimate.seconds) for one, alone in limiters if alone > 0
-                ],
+                rows=[(one, alone, alone / first.seconds) for one, alone in limiters if alone > 0],
             ),
             Table(
-                columns={"boundary": "text", "GB": "number"},
+                columns={"boundary": "text", "GB": ".3g"},
                 rows=[
-                    (boundary.replace("_", " "), f"{volume / 1e9:.3g}")
-                    for boundary, volume in estimate.volumes.items()
+                    (boundary.replace("_", " "), volume / 1e9)
+                    for boundary, volume in first.volumes.items()
                 ],
             ),
             f"{width:.0f} work-items run in the lanes of a vector"
             if width > 1
             else "work-items run one after the other",
         ]
-    notes = dict.fromkeys(note for _, one in rows for note in one.notes)
+    notes = dict.fromkeys(note for one in estimates for note in one.notes)
     parts += [f"note: {note}" for note in notes]
-    return content, parts, _chart_estimates(f"{name} on {machine.id}", swept, rows)
+    values = [parameters.get(swept, 0) for parameters in options.list_constants()]
+    return rows, parts, _chart_estimates(f"{name} on {machine.id}", swept, values, estimates)
 
 
-def _chart_estimates(title: str, name: str, rows: Sequence[tuple[int, AnalyticEstimate]]) -> Figure:
+def _chart_estimates(
+    title: str, name: str, sizes: Sequence[int], estimates: Sequence[AnalyticEstimate]
+) -> Figure:
     """Chart the limiters of a launch, over a parameter where one was swept."""
-    most = {
-        limiter: max(one.limiters.get(limiter, 0.0) for _, one in rows)
-        for limiter in {limiter for _, one in rows for limiter in one.limiters}
+    limiters = {
+        limiter: [one.limiters.get(limiter, 0.0) for one in estimates]
+        for limiter in {limiter for one in estimates for limiter in one.limiters}
     }
-    largest = sorted((one for one in most if most[one] > 0), key=lambda one: -most[one])
-    time = Axis(title="time" if name else "time alone", unit="s")
+    largest = sorted((one for one in limiters if max(limiters[one]) > 0),
+                     key=lambda one: -max(limiters[one]))  # fmt: skip
+    time = Axis("time" if name else "time alone", "s")
     if name:
-        sizes = [value for value, _ in rows]
-        times = {"estimate": [one.seconds for _, one in rows]} | {
-            limiter: [one.limiters.get(limiter, 0.0) for _, one in rows] for limiter in largest[:7]
-        }
-        series = tuple(make_series(name, sizes, own, "line") for name, own in times.items())
-        return Figure(charts=(Chart(x=Axis(title=name), y=time, series=series),), title=title)
-    total, places = rows[0][1].seconds, range(len(largest))
+        times = {"estimate": [one.seconds for one in estimates]}
+        times |= {limiter: limiters[limiter] for limiter in largest[:7]}
+        series = tuple(make_series(each, sizes, own, "line") for each, own in times.items())
+        return Figure(charts=(Chart(x=Axis(name), y=time, series=series),), title=title)
+    [estimate] = estimates
+    alone = [limiters[limiter][0] for limiter in largest]
+    ends = ([estimate.seconds] * 2, (-0.5, len(largest) - 0.5))
     chart = Chart(
-        x=Axis(title="", names=tuple(largest)), y=time, is_upright=False,
-        series=(make_series("alone", places, [most[limiter] for limiter in largest], "bars"),
-                make_series("estimate", (total, total), (-0.5, len(largest) - 0.5), "guide")),
+        x=Axis("", names=tuple(largest)), y=time, is_upright=False,
+        series=(make_series("alone", range(len(largest)), alone, "bars"),
+                make_series("estimate", *ends, "guide")),
     )  # fmt: skip
     return Figure(charts=(chart,), title=title)
-
-
-def format_value(value: float, unit: Unit) -> str:
-    """Write a time or a rate with its unit."""
-    if unit is Unit.SECONDS:
-        return format_seconds(value)
-    if unit in (Unit.ITERATIONS_PER_S, Unit.FLOP_PER_S):
-        scale, prefix = next((one for one in _PREFIXES if value >= one[0]), (1.0, ""))
-        return f"{value / scale:.2f} {prefix}{unit}"
-    return f"{value:.1f} {unit}" if value >= 10 else f"{value:.2f} {unit}"

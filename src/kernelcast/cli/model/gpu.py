@@ -1,7 +1,7 @@
 """``kernelcast model gpu``."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -11,14 +11,12 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present, progress, progress_bar
-from kernelcast.expressions.accesses import AccessKind, MemoryAccess
+from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.folding import parse_fold
 from kernelcast.launches.modelling.gpu_estimates import (
     Configuration,
-    Sweep,
-    Transition,
     configuration_to_json,
     configure,
     find_transition,
@@ -47,7 +45,7 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.numbers import format_count, format_seconds, format_share
-from kernelcast.reports.presenter import Part, Section, Table, Unit, Value
+from kernelcast.reports.presenter import Field, Part, Section, Table, Value
 
 _SWEEP = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*=(?P<range>[^=]+)")
 _BOUNDARIES: Final = {
@@ -56,10 +54,24 @@ _BOUNDARIES: Final = {
     "DRAM_to_L2": "DRAM to L2 (loads)",
     "L2_to_DRAM": "L2 to DRAM (stores)",
 }
-_COLUMNS: Final[Mapping[str, Unit]] = {
-    "time": "s", "updates/s": "count", "limited by": "text", "B/update\nL2 to L1": "number",
-    "B/update\nDRAM to L2": "number", "B/update\nL2 to DRAM": "number",
-}  # fmt: skip
+
+
+def _write_volume(boundary: str) -> Callable[[Configuration], Value]:
+    """Make the column of the bytes per update that cross a boundary; a dash where none do."""
+    return lambda one: (
+        f"{one.estimate.volumes[boundary] / one.updates:.2f}"
+        if boundary in one.estimate.volumes else "-"
+    )  # fmt: skip
+
+
+_COLUMNS: Final[Mapping[str, tuple[str, Field]]] = {
+    "time": ("s", "estimate.seconds"),
+    "updates/s": ("count", lambda one: one.updates / one.estimate.seconds),
+    "limited by": ("text", "estimate.limiter"),
+    "B/update\nL2 to L1": ("number", _write_volume("L2_to_L1")),
+    "B/update\nDRAM to L2": ("number", _write_volume("DRAM_to_L2")),
+    "B/update\nL2 to DRAM": ("number", _write_volume("L2_to_DRAM")),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,22 +145,19 @@ class GpuOptions:
 
     def __post_init__(self) -> None:
         written = bool(self.arrays or self.loads or self.stores or self.atomics)
+        ranks = self.sweeps_local or self.sweeps_fold
+        msg = ""
         if written == (self.file is not None):
             msg = "give a file (P.yaml), or accesses as text (--array, --access, --global)"
-            raise click.UsageError(msg)
-        if written and self.global_size is None:
+        elif written and self.global_size is None:
             msg = "accesses as text need --global, the sizes of the index space"
-            raise click.UsageError(msg)
-        if self.sweep_size is not None and (self.sweeps_local or self.sweeps_fold or written):
+        elif self.sweep_size is not None and (ranks or written):
             msg = "--sweep-size sweeps a parameter of a file, and nothing else at the same time"
-            raise click.UsageError(msg)
-        if len(self.local_sizes) > 1 and self.sweep_size is None:
+        elif len(self.local_sizes) > 1 and self.sweep_size is None:
             msg = "several --local are for --sweep-size; --sweep-local tries all local sizes"
-            raise click.UsageError(msg)
-        if self.measured_file is not None and (
-            self.sweeps_local or self.sweeps_fold or self.sweep_size or len(self.machines) > 1
-        ):
+        elif self.measured_file and (ranks or self.sweep_size or len(self.machines) > 1):
             msg = "--measured compares with the launches of one machine; it cannot be swept"
+        if msg:
             raise click.UsageError(msg)
 
     def list_local_sizes(self) -> list[tuple[int, ...] | None]:
@@ -158,33 +167,10 @@ class GpuOptions:
     def read_source(self, extra: Mapping[str, Number] | None = None) -> LaunchSource:
         """Read the file, or the accesses that are given as text."""
         if self.file is None:
-            for name, value in self.scalars.items():
-                if isinstance(value, float) and not value.is_integer():
-                    msg = f"{name} is {value}; expected a whole number"
-                    raise InputError(msg)
-            scalars = {name: int(value) for name, value in self.scalars.items()}
-            arrays = {}
-            for text in self.arrays:
-                array = read_array(text, tuple(scalars))
-                if array.name in arrays:
-                    msg = f"array {array.name!r} is declared twice; keep one declaration"
-                    raise InputError(msg)
-                arrays[array.name] = array
-            accesses: list[MemoryAccess] = []
-            texts = {AccessKind.LOAD: self.loads, AccessKind.STORE: self.stores,
-                     AccessKind.ATOMIC: self.atomics}  # fmt: skip
-            for kind, text in ((kind, text) for kind, each in texts.items() for text in each):
-                site = len(accesses)
-                access = read_access(text, arrays, kind=kind, scalars=tuple(scalars), site=site)
-                accesses.append(access)
-            kernel = WrittenKernel(
-                name="typed accesses", arrays=tuple(arrays.values()), accesses=tuple(accesses),
-                scalars=scalars,
-                operations={name: float(count) for name, count in self.operations.items()},
-            )  # fmt: skip
-            offset = _read_sizes(self.global_offset, "--offset") if self.global_offset else ()
             sizes = _read_sizes(self.global_size or "", "--global")
-            source = use_written(kernel, NDRange(global_size=sizes, global_offset=offset))
+            offset = _read_sizes(self.global_offset, "--offset") if self.global_offset else ()
+            ndrange = NDRange(global_size=sizes, global_offset=offset)
+            source = use_written(self._write_kernel(), ndrange)
         else:
             source = read_launch_source(self.file, parameters={**self.parameters, **(extra or {})})
         if self.folds:
@@ -194,6 +180,32 @@ class GpuOptions:
         if self.hit_rates is not None:
             source.hit_rates = read_hit_rates_file(self.hit_rates)
         return source
+
+    def _write_kernel(self) -> WrittenKernel:
+        """Read the arrays and accesses that are given as text."""
+        for name, value in self.scalars.items():
+            if isinstance(value, float) and not value.is_integer():
+                msg = f"{name} is {value}; expected a whole number"
+                raise InputError(msg)
+        scalars = {name: int(value) for name, value in self.scalars.items()}
+        arrays = {}
+        for text in self.arrays:
+            array = read_array(text, tuple(scalars))
+            if array.name in arrays:
+                msg = f"array {array.name!r} is declared twice; keep one declaration"
+                raise InputError(msg)
+            arrays[array.name] = array
+        kinds = {AccessKind.LOAD: self.loads, AccessKind.STORE: self.stores,
+                 AccessKind.ATOMIC: self.atomics}  # fmt: skip
+        texts = [(kind, text) for kind, each in kinds.items() for text in each]
+        return WrittenKernel(
+            name="typed accesses", arrays=tuple(arrays.values()), scalars=scalars,
+            accesses=tuple(
+                read_access(text, arrays, kind=kind, scalars=tuple(scalars), site=site)
+                for site, (kind, text) in enumerate(texts)
+            ),
+            operations={name: float(count) for name, count in self.operations.items()},
+        )  # fmt: skip
 
 
 @option.command(
@@ -226,7 +238,7 @@ def gpu(options: GpuOptions) -> None:
             [local_size] = options.list_local_sizes()
             answers = [configure(source, machine, local_size) for machine in machines]
             content = [configuration_to_json(source.name, answer) for answer in answers]
-            parts = list(_describe_answers(source.name, answers))
+            parts = [*_describe_answers(source.name, answers), *_list_notes(answers)]
             labels = [f"{answer.estimate.machine}\n{answer.label}" for answer in answers]
             charts = (_chart_limiters("Limiters", labels, answers), _chart_volumes(labels, answers))
             figure = Figure(charts=charts, title=source.name, columns=1)
@@ -237,52 +249,43 @@ def _sweep_local_sizes(
     options: GpuOptions, source: LaunchSource, machines: Sequence[MachineDescription]
 ) -> tuple[object, list[Part], Figure]:
     folds = list_folds(source) if options.sweeps_fold else None
-    sweeps: list[tuple[str, Sweep]] = []
+    parts: list[Part] = []
+    charts, content = [], []
+    ranks: dict[int, int] = {}
     for machine in machines:
         with progress_bar() as tell:
             report = partial(tell, description=machine.id)
-            sweeps.append((machine.id, sweep_local_sizes(source, machine, folds, report)))
-    parts: list[Part] = []
-    for machine_id, sweep in sweeps:
-        count = len(sweep.configurations)
-        parts.append(f"{source.name} on {machine_id}: {count} configurations, fastest first")
+            sweep = sweep_local_sizes(source, machine, folds, report)
+        content.append(sweep_to_json(source.name, machine.id, sweep))
+        every, where = sweep.configurations, f"{source.name} on {machine.id}"
+        fastest = every[: options.shown]
         # Rank the fastest configurations, and add the slowest for comparison.
-        shown = options.shown
-        ranked = list(enumerate(sweep.configurations, start=1))
-        is_whole = len(ranked) <= shown + 1
-        parts.append(
-            Table(
-                columns={"rank": "whole", "local size": "text", "fold": "text", **_COLUMNS},
-                rows=[
-                    (
-                        rank,
-                        "x".join(map(str, one.local_size)),
-                        one.fold_text or "-",
-                        *_list_numbers(one),
-                    )
-                    for rank, one in (ranked if is_whole else [*ranked[:shown], ranked[-1]])
-                ],
-                breaks=() if is_whole else (shown,),
-            )
-        )
+        is_whole = len(every) <= options.shown + 1
+        ranks.update({id(one): rank for rank, one in enumerate(every, start=1)})
+        table = Table.of(
+            every if is_whole else [*fastest, every[-1]],
+            {
+                "rank": ("whole", lambda one: ranks[id(one)]),
+                "local size": ("text", lambda one: _join(one.local_size)),
+                "fold": ("text", lambda one: one.fold_text or "-"), **_COLUMNS,
+            },
+            breaks=() if is_whole else (options.shown,),
+        )  # fmt: skip
+        parts += [f"{where}: {len(every)} configurations, fastest first", table]
         if sweep.refused:
             label, reason = sweep.refused[0]
             more = f" and {len(sweep.refused) - 1} more" if len(sweep.refused) > 1 else ""
             parts.append(f"note: {label}{more} cannot be launched: {reason}")
-        parts += _list_notes(sweep.configurations[:1])
-    charts = [
-        _chart_limiters(
-            f"{source.name} on {machine_id}: fastest of {len(sweep.configurations)}",
-            [
-                "x".join(map(str, one.local_size)) + (f"\n{one.fold_text}" if one.folds else "")
-                for one in sweep.configurations[: options.shown]
-            ],
-            sweep.configurations[: options.shown],
-        )
-        for machine_id, sweep in sweeps
-    ]
-    content = [sweep_to_json(source.name, machine_id, sweep) for machine_id, sweep in sweeps]
+        parts += _list_notes(every[:1])
+        labels = [
+            _join(one.local_size) + (f"\n{one.fold_text}" if one.folds else "") for one in fastest
+        ]
+        charts.append(_chart_limiters(f"{where}: fastest of {len(every)}", labels, fastest))
     return content, parts, Figure(charts=tuple(charts), columns=1)
+
+
+def _join(local_size: Sequence[int]) -> str:
+    return "x".join(map(str, local_size))
 
 
 def _sweep_sizes(
@@ -292,10 +295,8 @@ def _sweep_sizes(
     if match is None or ":" not in match["range"]:
         msg = f"--sweep-size {sweep!r}: expected NAME=FIRST:LAST:STEP, such as NX=300:800:20"
         raise InputError(msg)
-    name = match["name"]
-    values = option.read_range(
-        match["range"], given_as=f"--sweep-size {sweep!r}", example="300:800:20"
-    )
+    name, given_as = match["name"], f"--sweep-size {sweep!r}"
+    values = option.read_range(match["range"], given_as=given_as, example="300:800:20")
     local_sizes = options.list_local_sizes()
     curves: dict[str, list[tuple[int, Configuration]]] = {}
     for machine in machines:
@@ -311,70 +312,55 @@ def _sweep_sizes(
     if not curves:
         msg = "the local size fits no size of the domain, or exceeds the machine's limit"
         raise InputError(msg)
-    transitions = {
-        label: find_transition([value for value, _ in curve],
-                               [_dram_loads(one) for _, one in curve])
+    # Chart DRAM loads per update over the size (the paper's Fig. 23).
+    loads = {
+        label: [one.estimate.volumes.get("DRAM_to_L2", 0.0) / one.updates for _, one in curve]
         for label, curve in curves.items()
-    }  # fmt: skip
+    }
+    transitions = {
+        label: find_transition([value for value, _ in curve], loads[label])
+        for label, curve in curves.items()
+    }
+    climbs = {label: one for label, one in transitions.items() if one is not None}
     rows = [(value, one) for curve in curves.values() for value, one in curve]
     content = {
         "parameter": name,
         "sizes": [{"value": value, **configuration_to_json("", one)} for value, one in rows],
-        "transitions": {
-            label: None if one is None else asdict(one) for label, one in transitions.items()
-        },
+        "transitions": dict.fromkeys(transitions)
+        | {label: asdict(one) for label, one in climbs.items()},
     }
-    table = Table(
-        columns={name: "number", "local size": "text", **_COLUMNS},
-        rows=[(str(value), one.label, *_list_numbers(one)) for value, one in rows],
+    sizes = {id(one): value for value, one in rows}
+    table = Table.of(
+        [one for _, one in rows],
+        {name: ("number", lambda one: sizes[id(one)]), "local size": ("text", "label"), **_COLUMNS},
     )
     lines = [
-        f"{label}: no layer-condition transition, DRAM loads stay as they are"
-        if one is None
-        else f"{label}: DRAM loads climb from {one.low:.1f} to {one.high:.1f} B/update, beginning "
-        f"at {name} = {one.begins:.0f}, half way at {one.middle:.0f}"
-        for label, one in transitions.items()
-    ]
-    return content, [table, *lines], _chart_sizes(name, curves, transitions)
-
-
-def _dram_loads(answer: Configuration) -> float:
-    return answer.estimate.volumes.get("DRAM_to_L2", 0.0) / answer.updates
-
-
-def _chart_sizes(
-    name: str,
-    curves: Mapping[str, Sequence[tuple[int, Configuration]]],
-    transitions: Mapping[str, Transition | None],
-) -> Figure:
-    """Chart DRAM loads per update over a size (the paper's Fig. 23)."""
-    loads = {label: [_dram_loads(one) for _, one in curve] for label, curve in curves.items()}
-    lines = [
-        make_series(label, [value for value, _ in curve], loads[label], "line")
-        for label, curve in curves.items()
+        f"{label}: DRAM loads climb from {climbs[label].low:.1f} to {climbs[label].high:.1f} "
+        f"B/update, beginning at {name} = {climbs[label].begins:.0f}, half way at "
+        f"{climbs[label].middle:.0f}"
+        if label in climbs
+        else f"{label}: no layer-condition transition, DRAM loads stay as they are"
+        for label in transitions
     ]
     top = max(map(max, loads.values()))
-    marks = [
-        make_series("loads begin to climb", [transition.begins] * 2, (0.0, top), "guide")
-        for transition in transitions.values()
-        if transition is not None
-    ]
-    x, y = Axis(title=name), Axis(title="DRAM loads (B/update)")
-    return Figure(charts=(Chart(x=x, y=y, series=(*lines, *marks)),))
+    series = [
+        *(make_series(label, [value for value, _ in curve], loads[label], "line")
+          for label, curve in curves.items()),
+        *(make_series("loads begin to climb", [one.begins] * 2, (0.0, top), "guide")
+          for one in climbs.values()),
+    ]  # fmt: skip
+    chart = Chart(x=Axis(name), y=Axis("DRAM loads (B/update)"), series=tuple(series))
+    return content, [table, *lines], Figure(charts=(chart,))
 
 
 def _present_comparisons(
     title: str, comparisons: Sequence[Comparison]
 ) -> tuple[object, list[Part], Figure]:
-    columns: dict[str, Unit] = {
-        "quantity": "text", "launches": "whole", "mean error": "share", "bias": "signed share",
-        "Kendall's tau": "number",
-    }  # fmt: skip
-    rows = []
-    for comparison in comparisons:
-        tau = "-" if comparison.rank_correlation is None else f"{comparison.rank_correlation:.2f}"
-        launches = len(comparison.measured)
-        rows.append((comparison.quantity, launches, comparison.mean_error, comparison.bias, tau))
+    table = Table.of(comparisons, {
+        "quantity": "text", "launches": ("whole", lambda one: len(one.measured)),
+        "mean error": "share", "bias": "signed share",
+        "Kendall's tau": (".2f", "rank_correlation"),
+    })  # fmt: skip
     lines = [
         f"the launch predicted fastest reaches {format_share(comparison.best_share)} of the "
         "fastest measured"
@@ -386,75 +372,67 @@ def _present_comparisons(
         ends = (0.0, max(*comparison.measured, *comparison.predicted))
         charts.append(Chart(
             title=comparison.quantity.replace("_", " "), is_square=True,
-            x=Axis(title="measured", unit="count"), y=Axis(title="predicted", unit="count"),
+            x=Axis("measured", "count"), y=Axis("predicted", "count"),
             series=(
                 make_series("launches", comparison.measured, comparison.predicted),
                 make_series("equal", ends, ends, "guide"),
             ),
         ))  # fmt: skip
     figure = Figure(charts=tuple(charts), title=title)
-    parts: list[Part] = [title, Table(columns=columns, rows=rows), *lines]
-    return [comparison_to_json(comparison) for comparison in comparisons], parts, figure
+    return [comparison_to_json(one) for one in comparisons], [title, table, *lines], figure
 
 
 def _describe_answers(name: str, answers: Sequence[Configuration]) -> Iterator[Part]:
     """Describe a kernel on one machine in full, on several in a table."""
     if len(answers) > 1:
-        rows = [(one.estimate.machine, one.label, *_list_numbers(one)) for one in answers]
-        columns: dict[str, Unit] = {"machine": "text", "local size": "text", **_COLUMNS}
-        yield Table(columns=columns, rows=rows, title=name)
-    else:
-        [answer] = answers
-        estimate = answer.estimate
-        rate = format_count(answer.updates / estimate.seconds)
-        without = {  # the time without each limiter
-            name: estimate.quantities[key]
-            for name in estimate.limiters
-            if (key := f"without_{name.lower()}_s") in estimate.quantities
-        }
-        advice = []
-        if without:
-            best = min(without, key=lambda each: without[each])
-            gain = without[best] / estimate.seconds - 1
-            advice.append("\nWhat would help most: " + (
-                "nothing alone; several limiters take equally long." if gain > -0.005 else
-                f"less {best}; without any it would take {format_seconds(without[best])}, "
-                f"{format_share(gain, signed=True)}."
-            ))  # fmt: skip
-        rows = [
-            (
-                name, seconds, seconds / estimate.seconds,
-                "#" * round(20 * min(seconds / estimate.seconds, 1)), without.get(name),
-            )
-            for name, seconds in sorted(estimate.limiters.items(), key=lambda item: -item[1])
+        about = {"machine": ("text", "estimate.machine"), "local size": ("text", "label")}
+        yield Table.of(answers, {**about, **_COLUMNS}, title=name)
+        return
+    [answer] = answers
+    estimate = answer.estimate
+    without = {  # the time without each limiter
+        name: estimate.quantities[key]
+        for name in estimate.limiters
+        if (key := f"without_{name.lower()}_s") in estimate.quantities
+    }
+    advice = []
+    if without:
+        best = min(without, key=lambda each: without[each])
+        gain = without[best] / estimate.seconds - 1
+        advice.append("\nWhat would help most: " + (
+            "nothing alone; several limiters take equally long." if gain > -0.005 else
+            f"less {best}; without any it would take {format_seconds(without[best])}, "
+            f"{format_share(gain, signed=True)}."
+        ))  # fmt: skip
+    order = sorted(estimate.limiters.items(), key=lambda item: -item[1])
+    limiters = Table(
+        columns={"limiter": "text", "time alone": "s", "of the time": "share", "": "text",
+                 "without it": "s"},
+        rows=[
+            (limiter, seconds, seconds / estimate.seconds,
+             "#" * round(20 * min(seconds / estimate.seconds, 1)), without.get(limiter))
+            for limiter, seconds in order
             if seconds
-        ]  # fmt: skip
-        limiters = Table(
-            columns={"limiter": "text", "time alone": "s", "of the time": "share", "": "text",
-                     "without it": "s"},
-            rows=rows,
-        )  # fmt: skip
-        limiters = limiters if without else limiters.without("without it")
-        volumes = Table(
-            columns={"between": "text", "whole launch": "B", "B/update": "number",
-                     "at this time": "number"},
-            rows=[
-                (
-                    _BOUNDARIES.get(key, key), round(volume), f"{volume / answer.updates:.2f}",
-                    f"{volume / estimate.seconds / 1e9:,.0f} GB/s",
-                )
-                for key, volume in estimate.volumes.items()
-            ],
-        )  # fmt: skip
-        yield Section(
-            title=f"{name} on {estimate.machine}: {format_seconds(estimate.seconds)}, {rate} "
-            f"updates/s, limited by {estimate.limiter} (local size {answer.label})",
-            parts=[
-                Section(title="Volumes", parts=[volumes]),
-                Section(title="Limiters", parts=[limiters, *advice]),
-            ],
-        )
-    yield from _list_notes(answers)
+        ],
+    )  # fmt: skip
+    volumes = Table(
+        columns={"between": "text", "whole launch": "B", "B/update": ".2f",
+                 "at this time": "number"},
+        rows=[
+            (_BOUNDARIES.get(key, key), round(volume), volume / answer.updates,
+             f"{volume / estimate.seconds / 1e9:,.0f} GB/s")
+            for key, volume in estimate.volumes.items()
+        ],
+    )  # fmt: skip
+    yield Section(
+        title=f"{name} on {estimate.machine}: {format_seconds(estimate.seconds)}, "
+        f"{format_count(answer.updates / estimate.seconds)} updates/s, limited by "
+        f"{estimate.limiter} (local size {answer.label})",
+        parts=[
+            Section(title="Volumes", parts=[volumes]),
+            Section(title="Limiters", parts=[limiters.without_empty("without it"), *advice]),
+        ],
+    )
 
 
 def _list_notes(answers: Sequence[Configuration]) -> list[str]:
@@ -462,37 +440,24 @@ def _list_notes(answers: Sequence[Configuration]) -> list[str]:
     return [f"note: {note}" for note in notes]
 
 
-def _list_numbers(answer: Configuration) -> list[Value]:
-    estimate = answer.estimate
-    volumes = [
-        f"{estimate.volumes[key] / answer.updates:.2f}" if key in estimate.volumes else "-"
-        for key in ("L2_to_L1", "DRAM_to_L2", "L2_to_DRAM")
-    ]
-    return [estimate.seconds, answer.updates / estimate.seconds, estimate.limiter, *volumes]
-
-
 def _chart_limiters(title: str, labels: Sequence[str], answers: Sequence[Configuration]) -> Chart:
     """Chart the time of each limiter alone, beside the time of the whole launch."""
-    names = [
-        name
-        for name in dict.fromkeys(key for answer in answers for key in answer.estimate.limiters)
-        if any(
-            answer.estimate.limiters.get(name, 0) > 0.005 * answer.estimate.seconds
-            for answer in answers
-        )
-    ]
+    estimates = [answer.estimate for answer in answers]
+    times = {
+        name: [one.limiters.get(name, 0.0) for one in estimates]
+        for name in dict.fromkeys(key for one in estimates for key in one.limiters)
+    }
     places = range(len(answers))
     limiters = [
-        make_series(name, places, [one.estimate.limiters.get(name, 0.0) for one in answers], "bars")
-        for name in names
+        make_series(name, places, own, "bars")
+        for name, own in times.items()
+        if any(own[place] > 0.005 * estimates[place].seconds for place in places)
     ]
-    whole = make_series("whole launch", places, [one.estimate.seconds for one in answers])
+    whole = make_series("whole launch", places, [one.seconds for one in estimates])
     return Chart(
-        title=title,
-        x=Axis(title="", names=tuple(labels)),
-        y=Axis(title="time alone", unit="s"),
+        title=title, x=Axis("", names=tuple(labels)), y=Axis("time alone", "s"),
         series=(*limiters, whole),
-    )
+    )  # fmt: skip
 
 
 def _chart_volumes(labels: Sequence[str], answers: Sequence[Configuration]) -> Chart:
@@ -524,7 +489,7 @@ def _chart_volumes(labels: Sequence[str], answers: Sequence[Configuration]) -> C
             ))  # fmt: skip
     names = [f"{label}\n{boundary}" for label in labels for boundary in ("L2 to L1", "DRAM to L2")]
     return Chart(
-        title="Loads", x=Axis(title="", names=tuple(names)), y=Axis(title="loads (B/update)"),
+        title="Loads", x=Axis("", names=tuple(names)), y=Axis("loads (B/update)"),
         series=tuple(series),
     )  # fmt: skip
 

@@ -35,13 +35,14 @@ from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arithmetic import Number
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
 from kernelcast.reports.numbers import format_seconds, format_share
-from kernelcast.reports.presenter import Part, Table, Unit, Value
+from kernelcast.reports.presenter import Part, Table
 
-_TIMES: Final[Mapping[str, Unit]] = {
-    "T_total": "s", "T_comp": "s", "T_DMA": "s", "T_gload": "s", "T_overlap": "s",
+_TIMES: Final = {
+    "T_total": ("s", "t_total_s"), "T_comp": ("s", "t_comp_s"), "T_DMA": ("s", "dma.time_s"),
+    "T_gload": ("s", "gload.time_s"), "T_overlap": ("s", "t_overlap_s"),
 }  # fmt: skip
-
-
+"""Columns of the model's terms."""
+_STEP_TIMES: Final = {title: (unit, f"terms.{field}") for title, (unit, field) in _TIMES.items()}
 _Answer = tuple[object, Sequence[Part], list[str], Figure]
 """Content of JSON, parts to show, notes and a figure."""
 
@@ -125,20 +126,13 @@ def scratchpad(
             # Divide DMA requests into smaller and smaller ones (the paper's Fig. 7).
             steps = vary_granularity(kernels[0], processor)
             kernel = steps[0].terms.kernel
-            table = Table(
-                columns={
-                    "parts": "whole", "smallest copy": "number", "DMA requests": "number", **_TIMES,
-                    "NG": "whole", "saved": "s", "by equation 13": "s",
-                },
-                rows=[
-                    (
-                        step.parts, f"{step.smallest_bytes:,.0f} B",
-                        f"{step.terms.dma.requests:,g}", *_list_times(step.terms),
-                        step.terms.dma.groups, step.saving_s, step.equation_13_s,
-                    )
-                    for step in steps
-                ],
-            )  # fmt: skip
+            table = Table.of(steps, {
+                "parts": "whole",
+                "smallest copy": ("number", lambda one: f"{one.smallest_bytes:,.0f} B"),
+                "DMA requests": (",g", "terms.dma.requests"), **_STEP_TIMES,
+                "NG": ("whole", "terms.dma.groups"), "saved": ("s", "saving_s"),
+                "by equation 13": ("s", "equation_13_s"),
+            })  # fmt: skip
             parts: list[Part] = [f"{kernel.name} on {processor.name}: smaller DMA requests", table]
             if len(steps) == 1:
                 parts.append(
@@ -155,10 +149,8 @@ def scratchpad(
             answer = _buffer_doubly(buffer_doubly(kernels[0], processor), processor)
         else:
             terms = [model_kernel(kernel, processor) for kernel in kernels]
-            rows: list[Sequence[Value]] = [
-                (term.kernel.name, term.kernel.active_cpes, *_list_times(term)) for term in terms
-            ]
-            parts = [Table(columns={"kernel": "text", "CPEs": "whole", **_TIMES}, rows=rows)]
+            about = {"kernel": ("text", "kernel.name"), "CPEs": ("whole", "kernel.active_cpes")}
+            parts = [Table.of(terms, {**about, **_TIMES})]
             if len(terms) == 1:
                 parts = list(_describe_terms(terms[0], processor))
             told_terms = [terms_to_json(term, processor) for term in terms]
@@ -189,21 +181,13 @@ def _describe_terms(terms: ScratchpadTerms, processor: ScratchpadMachine) -> Ite
             for name, seconds in times.items() if seconds
         ],
     )  # fmt: skip
-    requests: list[Sequence[Value]] = [
-        (
-            name, f"{one.requests:,g}", f"{one.transactions:,g}", f"{one.average_mrt:.4g}",
-            one.latency_s, f"{one.parallelism:.4g}", one.groups, one.time_s, one.overlap_s,
-        )
-        for name, one in (("DMA", terms.dma), ("Gload", terms.gload))
-        if one.requests
-    ]  # fmt: skip
-    yield Table(
-        columns={
-            "requests": "text", "#reqs": "number", "MRT": "number", "avg_MRT": "number",
-            "L_avg": "s", "MRP": "number", "NG": "whole", "T": "s", "may overlap": "s",
-        },
-        rows=requests,
-    )  # fmt: skip
+    names = {id(terms.dma): "DMA", id(terms.gload): "Gload"}
+    yield Table.of([one for one in (terms.dma, terms.gload) if one.requests], {
+        "requests": ("text", lambda one: names[id(one)]), "#reqs": (",g", "requests"),
+        "MRT": (",g", "transactions"), "avg_MRT": (".4g", "average_mrt"),
+        "L_avg": ("s", "latency_s"), "MRP": (".4g", "parallelism"), "NG": ("whole", "groups"),
+        "T": ("s", "time_s"), "may overlap": ("s", "overlap_s"),
+    })  # fmt: skip
 
 
 def _buffer_doubly(saving: DoubleBuffering, processor: ScratchpadMachine) -> _Answer:
@@ -238,19 +222,14 @@ def _buffer_doubly(saving: DoubleBuffering, processor: ScratchpadMachine) -> _An
 def _describe_cpes(sweep: CpeSweep, processor: ScratchpadMachine) -> _Answer:
     """Describe several numbers of active CPEs (the paper's Fig. 9 and 10)."""
     kernel = sweep.best.terms.kernel
-    table = Table(
-        columns={
-            "CPEs": "whole", "core groups": "whole", **_TIMES, "saved": "s", "by equation 15": "s",
-        },
-        rows=[
-            (
-                point.active_cpes, -(-point.active_cpes // processor.cpes_per_group),
-                *_list_times(point.terms), point.saving_s,
-                "" if point.equation_15_s is None else point.equation_15_s,
-            )
-            for point in sweep.points
-        ],
-    )  # fmt: skip
+    table = Table.of(sweep.points, {
+        "CPEs": ("whole", "active_cpes"),
+        "core groups": ("whole", lambda one: -(-one.active_cpes // processor.cpes_per_group)),
+        **_STEP_TIMES, "saved": ("s", "saving_s"),
+        "by equation 15": ("s", lambda one: (
+            "" if one.equation_15_s is None else one.equation_15_s
+        )),
+    })  # fmt: skip
     best = f"fastest with {sweep.best.active_cpes} active CPEs"
     own = sweep.best_of_one_group
     if own is not None and own is not sweep.best:
@@ -260,7 +239,7 @@ def _describe_cpes(sweep: CpeSweep, processor: ScratchpadMachine) -> _Answer:
     counts = [point.active_cpes for point in sweep.points]
     totals_s = [point.terms.t_total_s for point in sweep.points]
     times = Chart(
-        x=Axis(title="active CPEs"), y=Axis(title="time", unit="s"),
+        x=Axis("active CPEs"), y=Axis("time", "s"),
         series=(
             make_series("T_total", counts, totals_s, "line"),
             *(
@@ -283,10 +262,6 @@ def _name_scenario(terms: ScratchpadTerms) -> str:
     if terms.is_fully_overlapped:
         return "scenario 2: all computation overlaps with memory requests\n"
     return "scenario 1: computation overlaps in part, memory idles meanwhile\n"
-
-
-def _list_times(terms: ScratchpadTerms) -> tuple[float, ...]:
-    return terms.t_total_s, terms.t_comp_s, terms.dma.time_s, terms.gload.time_s, terms.t_overlap_s
 
 
 def _chart_kernels(terms: Sequence[ScratchpadTerms]) -> Figure:
@@ -316,8 +291,8 @@ def _chart_kernels(terms: Sequence[ScratchpadTerms]) -> Figure:
     scenario = "2, memory never idles" if plan.is_fully_overlapped else "1, memory idles"
     timeline = Chart(
         title=f"one of {plan.rounds:,.4g} rounds; scenario {scenario}",
-        x=Axis(title="time", unit="s"),
-        y=Axis(title=f"virtual group, up to {cpes} CPEs each",
+        x=Axis("time", "s"),
+        y=Axis(f"virtual group, up to {cpes} CPEs each",
                names=tuple(str(row + 1) for row in range(len(plan.groups)))),
         series=tuple(spans),
     )  # fmt: skip
@@ -338,8 +313,8 @@ def _chart_times(
         "T_total": [term.t_total_s for term in terms],
     }
     return Chart(
-        x=Axis(title=title, names=tuple(labels)),
-        y=Axis(title="time over T_total") if is_normalised else Axis(title="time", unit="s"),
+        x=Axis(title, names=tuple(labels)),
+        y=Axis("time over T_total") if is_normalised else Axis("time", "s"),
         series=tuple(
             make_series(
                 name, range(len(scales)),

@@ -1,6 +1,6 @@
 import pytest
 
-from kernelcast.analytic.cpu.ecm import Unit, Work, read_unit
+from kernelcast.analytic.cpu.ecm import Unit, Work
 from kernelcast.records.errors import InputError
 
 WORK = Work(clock_hz=3e9, iterations_per_line=8, flops_per_iteration=12, iterations=1e6)
@@ -35,10 +35,3 @@ def test_refuses_what_a_loop_cannot_be_told_in() -> None:
         copy.tell(32.0, Unit.SECONDS)
     with pytest.raises(InputError, match="It/s needs a time above 0"):
         copy.tell(0.0, Unit.ITERATIONS_PER_S)
-
-
-def test_finds_units_by_name() -> None:
-    """Reads them as the command line gives them."""
-    assert read_unit(" flop/S ") is Unit.FLOP_PER_S
-    with pytest.raises(InputError, match="cy/CL, cy/It, It/s, FLOP/s, s"):
-        read_unit("furlongs")
