@@ -13,6 +13,7 @@ than an estimate, and a file of it holds no object.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -26,6 +27,7 @@ from kernelcast.records.training_table import Numbers, Texts
 
 if TYPE_CHECKING:
     from sklearn.base import RegressorMixin
+    from threadpoolctl import ThreadpoolController
 
 Groups = npt.NDArray[np.intp]
 Setting = Mapping[str, float]
@@ -279,11 +281,10 @@ def _fit(
     rough: FittedRegression, place: Numbers, targets: Numbers, setting: Setting, distance: float
 ) -> FittedRegression:
     """Let scikit-learn fit one setting, and take its numbers over."""
-    from threadpoolctl import threadpool_limits
-
     made = LEARNERS[rough.learner].make(setting, len(place), distance)
     # Of so few rows threads gain nothing, and on a busy machine they wait for each other.
-    with threadpool_limits(1 if len(place) <= EXACT_ROWS else None):
+    limit = 1 if len(place) <= EXACT_ROWS else None
+    with _find_threads(rough.learner).limit(limits=limit):
         fitted = made.fit(place, targets)
     if rough.learner == "gradient_boosting":
         return _take_trees(replace(rough, setting=setting), fitted)
@@ -302,6 +303,14 @@ def _fit(
         rough, points=points, weights=weights, gamma=float(gamma), intercept=float(intercept),
         setting=setting,
     )  # fmt: skip
+
+
+@cache  # it looks through all libraries of the process
+def _find_threads(_learner: str) -> "ThreadpoolController":
+    """Find the libraries whose threads a learner's fit starts, once they are loaded."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def _take_trees(rough: FittedRegression, fitted: Any) -> FittedRegression:  # noqa: ANN401 - sklearn's

@@ -9,7 +9,7 @@ answer has.
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 import numpy as np
@@ -193,8 +193,10 @@ class EvidenceRows:
             if found:
                 self._launches[name] = sorted(found, key=lambda one: one.observation.key)
 
-    def calibrate(self, find_machine: FindMachine) -> list[CalibratedEvidence]:
-        """Calibrate a model per device, per runtime, and one for any CPU device."""
+    def calibrate(
+        self, find_machine: FindMachine, names: Collection[str] = ()
+    ) -> list[CalibratedEvidence]:
+        """Calibrate a model per device, per runtime, and one for any CPU device; or those named."""
         by_name: dict[str, list[str]] = {}
         for device_id in sorted(self._launches):
             machine = find_machine(device_id)
@@ -204,6 +206,7 @@ class EvidenceRows:
         found = (
             self._calibrate(name, devices, find_machine)
             for name, devices in sorted(by_name.items())
+            if not names or name in names
         )
         return [one for one in found if one is not None]
 

@@ -14,7 +14,7 @@ from kernelcast.models.persistence import (
     write_model,
 )
 from kernelcast.models.time_models import RIVALS, FittedModel, TimeModel, list_models, make_model
-from kernelcast.models.validation.running import validate
+from kernelcast.models.validation.running import ValidationPlan, validate
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import TrainingTable
@@ -89,7 +89,7 @@ def test_learners_find_planted_structure() -> None:
     """The hybrid errs less than the linear model on kernels that it has not seen."""
     report = validate(
         make_rows(kernels=20, sizes=4), [make_model("linear"), make_model("hybrid")],
-        make_rows(kernels=20, sizes=4).kernels,
+        make_rows(kernels=20, sizes=4).kernels, ValidationPlan(folds=4),
     )  # fmt: skip
     (linear, hybrid) = (one.errors for one in report.scores)
     assert linear is not None

@@ -125,10 +125,11 @@ def test_ranking_of_a_case_by_hand() -> None:
 def test_report_does_not_depend_on_order_or_workers() -> None:
     """Shuffled rows and two workers of the caller's choice give the same report."""
     models = [make_model("linear"), make_model("hybrid")]
-    expected = validate(TABLE, models, TABLE.kernels)
+    expected = validate(TABLE, models, TABLE.kernels, ValidationPlan(folds=2))
     order = np.random.default_rng(1).permutation(len(TABLE))
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        found = validate(TABLE.take(order), models, TABLE.kernels[order], ValidationPlan(jobs=None))
+        plan = ValidationPlan(folds=2, jobs=None)
+        found = validate(TABLE.take(order), models, TABLE.kernels[order], plan)
     assert found == expected
 
 

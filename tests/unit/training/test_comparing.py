@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from kernelcast.models.validation.comparison import Bootstrap, Comparison
+from kernelcast.models.validation.report import ValidationReport
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.training.comparing import compare_table
@@ -31,14 +32,26 @@ def compare(
 
 @pytest.fixture(scope="module")
 def compared() -> Comparison:
-    """Compare the linear model with a learned one."""
-    return compare(TABLE, ("linear", "ridge"))
+    """Compare the linear model with a learned one; every step to the end is told."""
+    told: list[tuple[str, int, int]] = []
+    found = compare_table(
+        TABLE, ("linear", "ridge"), SETTINGS, bootstrap=Bootstrap(resamples=200), explained=2,
+        report=lambda *one: told.append(one),
+    ).pair  # fmt: skip
+    assert [one for one in told if one[0] == "fits"][-1] == ("fits", 32, 32)
+    assert told[-1] == ("explaining errors", 4, 4)
+    assert found is not None
+    return found
 
 
-def test_errors_are_those_of_the_validation(compared: Comparison) -> None:
+@pytest.fixture(scope="module")
+def report() -> ValidationReport:
+    """Validate both alone."""
+    return validate_models(TABLE, replace(SETTINGS, models=("linear", "ridge")))
+
+
+def test_errors_are_those_of_the_validation(compared: Comparison, report: ValidationReport) -> None:
     """Both models' means per device are what a validation of each says."""
-    settings = ValidationSettings(models=("linear", "ridge"), rows=ALL_ROWS, jobs=1)
-    report = validate_models(TABLE, settings)
     assert [one.device for one in compared.devices] == ["device-0", "device-1"]
     for one in compared.devices:
         means = []
@@ -51,11 +64,11 @@ def test_errors_are_those_of_the_validation(compared: Comparison) -> None:
         assert one.difference == pytest.approx(means[1] - means[0])
 
 
-def test_explains_the_worst_kernels_of_the_learned_model(compared: Comparison) -> None:
+def test_explains_the_worst_kernels_of_the_learned_model(
+    compared: Comparison, report: ValidationReport
+) -> None:
     """Per device the kernels with the largest errors, with the corrections that were judged."""
-    settings = ValidationSettings(models=("ridge",), rows=ALL_ROWS, jobs=1)
-    report = validate_models(TABLE, settings)
-    (answers,) = report.rows.models
+    answers = report.rows.models[1]
     linear_s = dict(zip(TABLE.keys.tolist(), TABLE.linear_s.tolist(), strict=True))
     for device in compared.devices:
         worst = sorted(device.kernels, key=lambda one: -one.second_error)[:2]
@@ -77,7 +90,7 @@ def test_explains_the_worst_kernels_of_the_learned_model(compared: Comparison) -
 
 def test_an_explanation_has_not_seen_the_application() -> None:
     """Where applications are held out, sibling kernels have no part in what is told of one."""
-    settings = replace(SETTINGS, split=Split.APPLICATION)
+    settings = replace(SETTINGS, split=Split.APPLICATION, folds=3)
     before = compare(TABLE, ("linear", "ridge"), settings, 1)
     assert before.resampled == "application"
     first = before.explained[0]
@@ -98,16 +111,6 @@ def test_a_device_with_too_few_kernels_is_named() -> None:
     found = compare(TABLE.take(few), ("linear", "ridge"))
     assert [one.device for one in found.devices] == ["device-0"]
     assert any("device-1" in one for one in found.refused)
-
-
-def test_tells_where_it_stands() -> None:
-    """Fits and explanations are counted, each to its end."""
-    told: list[tuple[str, int, int]] = []
-    compare_table(
-        TABLE, ("linear", "ridge"), SETTINGS, explained=2, report=lambda *one: told.append(one)
-    )
-    assert [one for one in told if one[0] == "fits"][-1] == ("fits", 32, 32)
-    assert told[-1] == ("explaining errors", 4, 4)
 
 
 def test_refuses_what_makes_no_sense() -> None:

@@ -14,6 +14,7 @@ from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.observation import Observation
 from kernelcast.training.analytic_errors import CPU_MODEL
 from kernelcast.training.evidence import EvidenceRows, choose_moments, make_row, read_launches
+from kernelcast.training.settings import RowFilter
 from kernelcast.training.table import machines_beside
 from kernelcast.training_data.parquet import read_parquet
 
@@ -25,6 +26,12 @@ PATH = Path(str(files("kernelcast"))) / "training_data" / "measured" / f"{DEVICE
 def observations() -> list[Observation]:
     """Read the shipped rows of a device."""
     return [*read_parquet(PATH)]
+
+
+@pytest.fixture(scope="module")
+def few(observations: list[Observation]) -> list[Observation]:
+    """Choose few of them that calibrate a model."""
+    return [one.observation for one in read_launches(observations, RowFilter())][:60]
 
 
 def test_two_moments_stand_for_an_estimates(observations: list[Observation]) -> None:
@@ -40,11 +47,11 @@ def test_two_moments_stand_for_an_estimates(observations: list[Observation]) -> 
 
 
 def test_models_of_device_runtime_and_cpu_are_calibrated_and_shown(
-    observations: list[Observation], tmp_path: Path
+    few: list[Observation], tmp_path: Path
 ) -> None:
     """Publishes one each, as versions that can be looked at."""
     registry = VersionedFiles(url=str(tmp_path))
-    found = EvidenceRows(observations).calibrate(machines_beside([PATH]))
+    found = EvidenceRows(few).calibrate(machines_beside([PATH]))
     assert [one.name for one in found] == [
         f"evidence/{DEVICE}", "evidence_cpu", "evidence_runtime/rusticl",
     ]  # fmt: skip
@@ -55,11 +62,10 @@ def test_models_of_device_runtime_and_cpu_are_calibrated_and_shown(
         assert registry.find_model(one.name).used == version
 
 
-def test_a_model_tells_which_analytic_model_it_knows(observations: list[Observation]) -> None:
+def test_a_model_tells_which_analytic_model_it_knows(few: list[Observation]) -> None:
     """Names the revision of the CPU model where all rows are of today's."""
-    some = observations[:120]
-    ours = [replace(one, versions={**one.versions, CPU_MODEL: str(REVISION)}) for one in some]
-    for rows, expected in ((ours, {REVISION}), (some, {None})):
+    ours = [replace(one, versions={**one.versions, CPU_MODEL: str(REVISION)}) for one in few]
+    for rows, expected in ((ours, {REVISION}), (few, {None})):
         found = EvidenceRows(rows).calibrate(lambda _: None)
         assert {one.model.facts.get(CPU_MODEL) for one in found} == expected
 
@@ -75,8 +81,8 @@ def test_a_shipped_model_is_made_anew_of_the_same_rows() -> None:
     measured, files_of = folder / "training_data/measured", folder / "models/pretrained"
     name = "evidence_runtime/rusticl"
     rows = [*read_parquet(measured / "rusticl-llvmpipe-amd-epyc-2b30.parquet")]
-    found = EvidenceRows(reversed(rows)).calibrate(machines_beside([measured]))
-    (made,) = (one.model for one in found if one.name == name)
+    (found,) = EvidenceRows(reversed(rows)).calibrate(machines_beside([measured]), [name])
+    made = found.model
     shipped = load_evidence(VersionedFiles(url=str(files_of)), name)
     held, wanted = (json.loads(model_to_json(one)) for one in (made, shipped))
     for one in (held, wanted):  # which a new revision of the CPU model changes

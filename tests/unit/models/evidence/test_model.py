@@ -222,10 +222,15 @@ def make_learnable() -> list[EvidenceRow]:
     return rows
 
 
-def test_a_correction_is_learned_where_it_gains() -> None:
+@pytest.fixture(scope="module")
+def learned() -> EvidenceModel:
+    """Calibrate with launches of which a correction can be learned."""
+    return calibrate(make_learnable())
+
+
+def test_a_correction_is_learned_where_it_gains(learned: EvidenceModel) -> None:
     """It moves samples towards the truth on unseen families, and narrows the interval."""
-    rows = make_learnable()
-    model = calibrate(rows)
+    rows, model = make_learnable(), learned
     assert model.correction is not None
     plain = calibrate(rows, learners=())
     errors = {"with": [], "without": []}
@@ -257,10 +262,11 @@ def test_what_one_device_teaches_is_not_believed_of_another() -> None:
     assert calibrate([*rows, *other]).correction is None
 
 
-def test_a_correction_counts_by_the_weight_of_samples(rows: list[EvidenceRow]) -> None:
+def test_a_correction_counts_by_the_weight_of_samples(
+    learned: EvidenceModel, rows: list[EvidenceRow]
+) -> None:
     """An answer that rests on whole runs is moved by no more than samples weigh in it."""
-    model = calibrate(make_learnable())
-    row = make_learnable()[0]
+    model, row = learned, make_learnable()[0]
     alone = model.correct(fuse(gather(model, row)), row.values)
     observed = model.correct(fuse(gather(model, row, what="samples+run")), row.values)
     assert abs(observed.correction) < 0.5 * abs(alone.correction)
