@@ -6,8 +6,13 @@ import pytest
 from kernelcast.calibration.calibration import SUITE
 from kernelcast.compiling import Target, assemble_ptx, compile_kernel, find_ptxas
 from kernelcast.records.device import DeviceKind
-from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult, Effort
-from kernelcast.sampling.microbenchmarks.loops import CYCLES, READ_CYCLES, count_cycles
+from kernelcast.sampling.microbenchmarks.bench import (
+    Bench,
+    BenchmarkResult,
+    Effort,
+    read_kernels,
+)
+from kernelcast.sampling.microbenchmarks.loops import READ_CYCLES, count_cycles
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device
@@ -29,7 +34,7 @@ _EXPECTED_COSTS = {
 }
 
 READ_TIME_STAMP = (
-    "*(volatile global uint *)&out[get_global_id(0)] = x; {0} = __builtin_readcyclecounter();"
+    "*(volatile global uint *)&out[get_global_id(0)] = x; into = __builtin_readcyclecounter();"
 )
 
 
@@ -87,8 +92,8 @@ def test_a_gpus_clock_is_what_it_counts_in_a_second(session: DeviceSession) -> N
 )
 def test_gpus_cycles_are_read_around_the_loop(extension: str, target: str) -> None:
     """Compiles to code that reads the counter twice; NVIDIA's assembler takes it."""
-    statement = READ_CYCLES[extension]
-    source = CYCLES.format(statement.format("begin"), "x *= 3;", statement.format("end"))
+    chosen = f"#define CYCLES\n#define READ_CYCLES(into) {READ_CYCLES[extension]}\n"
+    source = chosen + read_kernels()
     compiled = compile_kernel(source, ("-Dasm=__asm__",), Target.parse(target))
     counter = "%clock64" if target == "sm_90" else "s_memtime"
     assert compiled.text.count(counter) == 2

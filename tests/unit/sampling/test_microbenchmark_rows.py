@@ -19,7 +19,7 @@ from kernelcast.sampling.microbenchmarks.instructions import (
     Instruction,
     Shape,
     find_ridge,
-    make_loop,
+    make_row,
     plan_roofline,
 )
 from kernelcast.sampling.microbenchmarks.loops import infer_width, judge_clock
@@ -67,9 +67,9 @@ def test_ridge_of_a_planted_roof(steps: int, peak: float) -> None:
 @pytest.mark.parametrize("kind", INSTRUCTIONS, ids=lambda kind: kind.name)
 def test_results_depend_on_start_and_iterations(kind: Instruction) -> None:
     """What numpy expects differs between work-items, and stays finite and bounded."""
-    loop = make_loop(kind, Shape(1, 4))
-    few, many = (loop.expect(np.arange(8), iterations) for iterations in (1, 200))
-    assert few.dtype == loop.given.dtype
+    row = make_row(kind, Shape(1, 4), kind.unroll)
+    few, many = (row.expect(np.arange(8), iterations) for iterations in (1, 200))
+    assert few.dtype == row.given.dtype
     for values in (few, many):
         assert abs(values.astype(float)).max() < 2**33
     assert len(set(few.tolist())) > 1

@@ -8,11 +8,12 @@ import os
 import re
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -176,6 +177,18 @@ MOST_ITERATIONS = 60_000
 """Iterations of all loops of a work-item together; rusticl computes wrongly beyond 65,535."""
 FEWEST_REPEATS = 5
 """Runs after which a narrow interval may end a measurement."""
+NEVER = np.int32(2**31 - 1)
+"""A work-item that no launch has."""
+
+
+@cache
+def read_kernels() -> str:
+    return (files(__package__) / "kernels.cl").read_text(encoding="utf-8")
+
+
+def add_lanes(name: str, width: int) -> str:
+    """Write the sum of a vector's elements, or a scalar."""
+    return " + ".join(f"{name}.s{lane:x}" for lane in range(width)) if width > 1 else name
 
 
 class Launch(NamedTuple):
@@ -187,11 +200,12 @@ class Launch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loop:
-    """A row: kernel ``kc_loop(out, given, n)``, or with local memory before ``n``; starts differ by
-    work-item and operands are read, so that nothing can be hoisted or folded."""
+class Row:
+    """A kernel of `kernels.cl` that takes ``out, given, n``, or with local memory before ``n``;
+    starts differ by work-item and operands are read, so that nothing can be hoisted or folded."""
 
-    source: str
+    section: str
+    macros: Mapping[str, object]
     given: Array
     expect: Callable[[npt.NDArray[np.int64], int], Array]
     """Computes what work-items, given by their numbers, have written after some iterations."""
@@ -234,10 +248,8 @@ class Bench:
     @cached_property
     def launch_overhead_s(self) -> float:
         """Median of a launch that does nothing, by the clock that times launches, in seconds."""
-        # With an argument and some work-groups: rusticl launches an empty kernel a sixth faster.
-        source = "kernel void kc_idle(global int *sink, int n) { if (n) sink[0] = n; }"
-        sink = self.buffer(4)
-        kernel = self.set_args(self.build_kernel(source, "kc_idle"), sink, 0)
+        kernel, sink = self.build("idle"), self.buffer(4)
+        kernel.set_args(sink, NEVER)
         return statistics.median(self._time_raw(kernel, 1024, 64) for _ in range(15))
 
     @cached_property
@@ -253,36 +265,62 @@ class Bench:
         if self.is_cpu:
             return 1
         info = cl.kernel_work_group_info.PREFERRED_WORK_GROUP_SIZE_MULTIPLE
-        kernel = self.build_kernel("kernel void kc_warp(void) {}", "kc_warp")
         # pyopencl types every answer as object
-        return max(1, cast("int", kernel.get_work_group_info(info, self.session.device)))
+        return max(
+            1, cast("int", self.build("idle").get_work_group_info(info, self.session.device))
+        )
 
-    def build_kernel(self, source: str, name: str) -> cl.Kernel:
-        return cl.Kernel(build_program(self.session.context, self.session.device, source, ()), name)
+    def build(self, name: str, macros: Mapping[str, object] | None = None) -> cl.Kernel:
+        """Build a kernel of `kernels.cl` that macros complete; its section has its name."""
+        defined = {name.upper(): 1, **(macros or {})}
+        source = "".join(f"#define {macro} {text}\n" for macro, text in defined.items())
+        session = self.session
+        program = build_program(session.context, session.device, source + read_kernels(), ())
+        return cl.Kernel(program, f"kc_{name}")
 
     def buffer(self, content: int | Array) -> cl.Buffer:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         array = np.zeros(content, dtype=np.uint8) if isinstance(content, int) else content
         return cl.Buffer(self.session.context, flags, hostbuf=np.ascontiguousarray(array))
 
-    def set_args(self, kernel: cl.Kernel, *arguments: object) -> cl.Kernel:
-        """Set all arguments, integers as 32-bit ones; the caller keeps buffers alive."""
-        known = [np.int32(one) if isinstance(one, int) else one for one in arguments]
-        kernel.set_args(*known)  # type: ignore[arg-type]  # pyopencl leaves local memory out
-        return kernel
-
     def read(self, buffer: cl.Buffer, dtype: npt.DTypeLike, count: int) -> Array:
         content = np.empty(count, dtype=dtype)
         cl.enqueue_copy(self.session.queue, content, buffer)
         return content
 
-    def time_launch(self, kernel: cl.Kernel, global_size: int, local_size: int) -> float:
-        """Time one launch, in seconds above 0; by the host's clock less an empty one's time."""
-        seconds = self._time_raw(kernel, global_size, local_size)
+    def time(self, kernel: cl.Kernel, launch: Launch, *arguments: object) -> float:
+        """Time one launch, in seconds above 0; by the host's clock less an empty one's time. It
+        takes integers as 32-bit ones, and the caller keeps buffers alive."""
+        known = [np.int32(one) if isinstance(one, int) else one for one in arguments]
+        kernel.set_args(*known)  # type: ignore[arg-type]  # pyopencl leaves local memory out
+        seconds = self._time_raw(kernel, launch.global_size, launch.local_size)
         if not self.session.uses_event_timer:
             seconds -= self.launch_overhead_s
         self.session.note_busy()
         return max(seconds, 1e-9)
+
+    def open_row(
+        self, row: Row, check: Launch, most_items: int = 0
+    ) -> Callable[[Launch, int], float]:
+        """Build a row, check it against numpy by a launch of three iterations; give what times it
+        over some iterations."""
+        kernel, given = self.build(row.section, row.macros), self.buffer(row.given)
+        dtype, items = row.given.dtype, check.global_size
+        out = self.buffer(max(most_items, items) * dtype.itemsize)
+
+        def time_row(launch: Launch, iterations: int) -> float:
+            memory = [cl.LocalMemory(launch.local_bytes)] if launch.local_bytes else []
+            return self.time(kernel, launch, out, given, *memory, iterations)
+
+        time_row(check, 3)
+        expected = row.expect(np.arange(items), 3).astype(dtype)
+        check_result(self.read(out, dtype, items), expected, row.tolerance)
+        return time_row
+
+    def measure_row(self, row: Row, launch: Launch) -> tuple[Measured, int]:
+        """Build, check, prove and measure a row; its work-items' iterations come along."""
+        measured, iterations = self.measure_loop(partial(self.open_row(row, launch), launch))
+        return measured, launch.global_size * iterations
 
     def measure(self, run: Callable[[], float]) -> Measured:
         """Repeat a run until its mean is known well; those beside a reference more than 10 % slower
@@ -393,25 +431,6 @@ class Bench:
         if self.session.uses_event_timer:
             return float(event.profile.end - event.profile.start) * 1e-9
         return time.perf_counter() - start_s
-
-
-class LoopKernel:
-    """A row on a device: built, and checked against numpy by a launch of three iterations."""
-
-    def __init__(self, bench: Bench, loop: Loop, check: Launch, most_items: int = 0) -> None:
-        self._bench = bench
-        self._kernel = bench.build_kernel(loop.source, "kc_loop")
-        self._given = bench.buffer(loop.given)
-        dtype, items = loop.given.dtype, check.global_size
-        self._out = bench.buffer(max(most_items, items) * dtype.itemsize)
-        self.time(check, 3)
-        expected = loop.expect(np.arange(items), 3).astype(dtype)
-        check_result(bench.read(self._out, dtype, items), expected, loop.tolerance)
-
-    def time(self, launch: Launch, iterations: int) -> float:
-        memory = [cl.LocalMemory(launch.local_bytes)] if launch.local_bytes else []
-        self._bench.set_args(self._kernel, self._out, self._given, *memory, iterations)
-        return self._bench.time_launch(self._kernel, launch.global_size, launch.local_size)
 
 
 def read_spread(times_s: Sequence[float]) -> float:

@@ -19,6 +19,8 @@ from kernelcast.sampling.microbenchmarks.bench import (
     Array,
     Bench,
     BenchmarkResult,
+    Launch,
+    add_lanes,
     check_result,
     make_trait,
     summarise,
@@ -35,51 +37,9 @@ STRIDE_BYTES = 64
 """Bytes from one element to the next: a line of most caches, so that each step is a new line."""
 LARGE_PAGE_BYTES = 2**21
 _UNROLLED = 64
-"""Steps per iteration: a loop of one step would add its own cost, and rusticl allows few."""
-_FILL = "for (uint i = 0; i < elements; ++i) staged[i * STRIDE] = array[i * STRIDE];"
-# Parameters of the kernel that walks in an address space, what fills its array, and the array.
-_WALKS = {
-    "global": ("global const uint *array", "", "array"),
-    "constant": ("constant uint *array", "", "array"),
-    "local": ("global const uint *array, local uint *staged", _FILL, "staged"),
-    "private": ("global const uint *array", f"uint staged[ELEMENTS]; {_FILL}", "staged"),
-}
-# Integers, so that the sum can be checked bit by bit, and a rotation of the start by group, so
-# that the compute units of a GPU do not all ask the same bank at once.
-_SETS = """
-#define UNROLLED 16
-#define TYPE {type}
-kernel void kc_load(global const TYPE *array, global uint *sums, int rounds, int count)
-{{
-    int lane = get_local_id(0), width = get_local_size(0);
-    int blocks = count / (UNROLLED * width);
-    int first = (int)(((long)blocks * get_group_id(0)) / get_num_groups(0));
-    {accumulators}
-    for (int round = 0; round < rounds; ++round) {{
-        for (int block = first; block < blocks; ++block) {{
-            global const TYPE *at = array + (size_t)block * UNROLLED * width + lane;
-            {loads}
-        }}
-        for (int block = 0; block < first; ++block) {{
-            global const TYPE *at = array + (size_t)block * UNROLLED * width + lane;
-            {loads}
-        }}
-    }}
-    TYPE total = {total};
-    sums[get_global_id(0)] = {sum};
-}}
-kernel void kc_copy(global const TYPE *array, global TYPE *copies, int rounds, int count)
-{{
-    int lane = get_local_id(0), width = get_local_size(0);
-    int blocks = count / (UNROLLED * width);
-    size_t base = (size_t)get_group_id(0) * count;
-    for (int round = 0; round < rounds; ++round)
-        for (int block = 0; block < blocks; ++block) {{
-            size_t at = base + (size_t)block * UNROLLED * width + lane;
-            {stores}
-        }}
-}}
-"""
+"""Steps of a walk per iteration."""
+_FILLED = frozenset({"local", "private"})
+"""Spaces whose array a walk has to fill first."""
 
 
 def measure_caches(bench: Bench, result: BenchmarkResult) -> None:
@@ -176,7 +136,10 @@ class Walk:
             self._memory = cl.Buffer(context, own, hostbuf=content)
         else:
             self._memory = cl.Buffer(context, flags.READ_WRITE, size=most_bytes)
-        self._kernel = bench.build_kernel(make_walk_source(space, most_bytes), "kc_walk")
+        self._kernel = bench.build(
+            "walk",
+            {f"IN_{space.upper()}": 1, "STRIDE": STRIDE_BYTES // 4, "ELEMENTS": most_bytes // 4},
+        )
         self._result = bench.buffer(4)
         self._generator = np.random.default_rng(20170911)
         self._order = np.zeros(1, dtype=np.uint32)
@@ -185,7 +148,7 @@ class Walk:
     @property
     def most_iterations(self) -> int:
         """Iterations of one launch, after the loop that fills a local or private array."""
-        return MOST_ITERATIONS - (len(self._order) if _WALKS[self._space][1] else 0)
+        return MOST_ITERATIONS - (len(self._order) if self._space in _FILLED else 0)
 
     def lay_out(self, size_bytes: int) -> None:
         length = max(2, size_bytes // STRIDE_BYTES)
@@ -203,8 +166,8 @@ class Walk:
         start = int(self._order[self._position]) * STRIDE_BYTES // 4
         local = [cl.LocalMemory(length * STRIDE_BYTES)] if self._space == "local" else []
         words = (np.uint32(length), np.uint32(start))
-        self._bench.set_args(self._kernel, self._memory, *local, self._result, *words, iterations)
-        seconds = self._bench.time_launch(self._kernel, 1, 1)
+        arguments = (self._memory, *local, self._result, *words, iterations)
+        seconds = self._bench.time(self._kernel, Launch(1, 1), *arguments)
         self._position = (self._position + iterations * _UNROLLED) % length
         expected = int(self._order[self._position]) * STRIDE_BYTES // 4
         end = int(self._bench.read(self._result, np.uint32, 1)[0])
@@ -226,32 +189,13 @@ class Walk:
         iterations = self._bench.choose_length(self.time_steps, run_s, most=most)
         times = [self.time_steps(iterations) for _ in range(4)]
         few, filling_s = 0, 0.0
-        if _WALKS[self._space][1]:
+        if self._space in _FILLED:
             few = max(1, iterations // 16)
             filling_s = min(self.time_steps(few) for _ in range(4))
         if min(times) <= filling_s or few == iterations:
             msg = f"{iterations} steps take {min(times):.3g} s, {few} {filling_s:.3g} s"
             raise MeasurementError(msg)
         return [(seconds - filling_s) / ((iterations - few) * _UNROLLED) for seconds in times]
-
-
-def make_walk_source(space: str, most_bytes: int) -> str:
-    """Write the kernel that walks in an address space, in at most so much private memory."""
-    parameters, before, array = _WALKS[space]
-    step = f"index = {array}[index];"
-    return f"""
-#define STRIDE {STRIDE_BYTES // 4}
-#define ELEMENTS {most_bytes // 4}
-kernel void kc_walk({parameters}, global uint *result, uint elements, uint start, int iterations)
-{{
-    {before}
-    uint index = start;
-    for (int i = 0; i < iterations; ++i) {{
-        {step * _UNROLLED}
-    }}
-    result[0] = index;
-}}
-"""
 
 
 def draw_cycle(
@@ -339,8 +283,11 @@ class WorkingSets:
         self._local_size, self._words = shape
         # Several per compute unit, since runtimes hand them out by the handful.
         self.groups = 4 * bench.description.compute_units
-        source = make_set_source(self._words)
-        self._kernels = [bench.build_kernel(source, name) for name in ("kc_load", "kc_copy")]
+        macros = {
+            "TYPE": "uint" if self._words == 1 else f"uint{self._words}",
+            "SUM": add_lanes("total", self._words),
+        }
+        self._kernels = [bench.build(name, macros) for name in ("load", "copy")]
 
     def measure(self, origin: str, size_bytes: int, *, is_copy: bool = False) -> Trait[float]:
         bench, kernel = self._bench, self._kernels[is_copy]
@@ -353,8 +300,8 @@ class WorkingSets:
         output, most = bench.buffer(4 * written), max(1, MOST_ITERATIONS // (blocks + 1))
 
         def run(rounds: int) -> float:
-            bench.set_args(kernel, self._array, output, rounds, count)
-            return bench.time_launch(kernel, items, self._local_size)
+            launch = Launch(items, self._local_size)
+            return bench.time(kernel, launch, self._array, output, rounds, count)
 
         rounds = bench.choose_length(run, most=most)
         if rounds >= 4:  # fewer can prove nothing
@@ -367,19 +314,6 @@ class WorkingSets:
             expected = np.full(self.groups, once * rounds % 2**32, dtype=np.uint32)
         check_result(found, expected)
         return measured.as_rate((1 + is_copy) * rounds * size_bytes * self.groups, origin)
-
-
-def make_set_source(words: int) -> str:
-    """Write the kernels whose work-items read so many 4-byte words at once: 1 to 16."""
-    lanes = [f"total.s{lane:x}" for lane in range(words)]
-    return _SETS.format(
-        type="uint" if words == 1 else f"uint{words}",
-        accumulators=" ".join(f"TYPE a{n} = (TYPE)(0);" for n in range(16)),
-        loads=" ".join(f"a{n} += at[{n} * width];" for n in range(16)),
-        total=" + ".join(f"a{n}" for n in range(16)),
-        sum="total" if words == 1 else " + ".join(lanes),
-        stores=" ".join(f"copies[at + {n} * width] = array[at + {n} * width];" for n in range(16)),
-    )
 
 
 def _add_bandwidths(

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,9 +18,9 @@ from kernelcast.sampling.microbenchmarks.bench import (
     BenchmarkResult,
     Effort,
     Launch,
-    Loop,
-    LoopKernel,
     Measured,
+    Row,
+    add_lanes,
 )
 from kernelcast.sampling.opencl import cl
 
@@ -91,8 +91,8 @@ PEAK_SHAPES = (
 )  # fmt: skip
 
 
-def make_loop(kind: Instruction, shape: Shape) -> Loop:
-    """Make the row that takes ``kind.unroll`` steps of every chain per iteration."""
+def make_row(kind: Instruction, shape: Shape, unroll: int) -> Row:
+    """Make the row that takes so many steps of every chain per iteration."""
     scalar, dtype = kind.dtype, np.dtype({"float": "f4", "double": "f8", "uint": "u4"}[kind.dtype])
     # Starts of all chains, the operands, and what makes work-items differ.
     starts: Array = 0.5 + np.arange(MOST_STREAMS) / (4 * MOST_STREAMS)
@@ -104,38 +104,30 @@ def make_loop(kind: Instruction, shape: Shape) -> Loop:
     def expect(items: npt.NDArray[np.int64], iterations: int) -> Array:
         a, b, apart = given[MOST_STREAMS:]
         x = given[: shape.streams][None, :] + ((items % 64).astype(dtype) * apart)[:, None]
-        for _ in range(iterations * kind.unroll):
+        for _ in range(iterations * unroll):
             x = kind.model(x, a, b)
         return np.asarray(x.sum(axis=1, dtype=dtype))
 
     names = [f"x{number}" for number in range(shape.chains)]
-    vector, load, elements = scalar, "in[{}]", names
+    vector, load = scalar, "in[{}]"
     if shape.width > 1:
         vector, load = f"{scalar}{shape.width}", f"vload{shape.width}({{}}, in)"
-        elements = [f"{name}.s{lane:x}" for name in names for lane in range(shape.width)]
-    begin = "\n    ".join(
-        f"{vector} {name} = {load.format(number)} + ({vector})own;"
-        for number, name in enumerate(names)
-    )
-    steps = "\n        ".join([f"{name} = STEP({name});" for name in names] * kind.unroll)
-    source = f"""
-#define STEP(x) ({kind.step})
-kernel void kc_loop(global {scalar} *out, global const {scalar} *in, local uchar *ballast, int n)
-{{
-    const size_t item = get_global_id(0);
-    const {vector} a = ({vector})(in[{MOST_STREAMS}]), b = ({vector})(in[{MOST_STREAMS + 1}]);
-    const {scalar} own = ({scalar})(item % 64) * in[{MOST_STREAMS + 2}];
-    {begin}
-    if (n < 0)
-        ballast[get_local_id(0)] = 1;
-    for (int i = 0; i < n; ++i) {{
-        {steps}
-    }}
-    out[item] = {" + ".join(elements)};
-}}
-#undef STEP
-"""
-    return Loop(source=source, given=given, expect=expect, tolerance=kind.tolerance)
+    macros = {
+        "SCALAR": scalar,
+        "VECTOR": vector,
+        "STREAMS": MOST_STREAMS,
+        "STARTS": " ".join(
+            f"VECTOR {name} = {load.format(number)} + (VECTOR)own;"
+            for number, name in enumerate(names)
+        ),
+        "STEP(x)": f"({kind.step})",
+        "STEPS": " ".join([f"{name} = STEP({name});" for name in names] * unroll),
+        "SUM": " + ".join(add_lanes(name, shape.width) for name in names),
+    }
+    return Row(
+        section="instructions", macros=macros, given=given, expect=expect,
+        tolerance=kind.tolerance,
+    )  # fmt: skip
 
 
 def plan_roofline(
@@ -167,16 +159,17 @@ class InstructionRuns:
     def __init__(self, bench: Bench, kind: Instruction, launches: Iterable[Launch]) -> None:
         self.bench = bench
         self.kind = kind
-        self._most_items = max(launch.global_size for launch in launches)
-        self._kernels: dict[Shape, LoopKernel] = {}
+        most_items = max(launch.global_size for launch in launches)
 
-    def build(self, shape: Shape) -> LoopKernel:
-        if shape not in self._kernels:
-            self._kernels[shape] = self._build(self.kind, shape)
-        return self._kernels[shape]
+        @cache
+        def build(shape: Shape, times: int = 1) -> Callable[[Launch, int], float]:
+            row = make_row(kind, shape, times * kind.unroll)
+            return bench.open_row(row, Launch(64, 64, 1), most_items)
+
+        self.build = build
 
     def measure(self, shape: Shape, launch: Launch) -> tuple[Measured, float]:
-        run = partial(self.build(shape).time, launch)
+        run = partial(self.build(shape), launch)
         count = self.bench.choose_length(run)
         return self.bench.measure(partial(run, count)), self.count_steps(shape, launch, count)
 
@@ -185,14 +178,48 @@ class InstructionRuns:
 
     def prove(self, shape: Shape, launch: Launch) -> None:
         """Show that time grows with the iterations, and with the steps in each of them."""
-        longer = self._build(replace(self.kind, unroll=2 * self.kind.unroll), shape)
-        runs = [partial(kernel.time, launch) for kernel in (self.build(shape), longer)]
+        runs = [partial(self.build(shape, times), launch) for times in (1, 2)]
         count = self.bench.choose_length(runs[0])
         self.bench.prove_work(runs[0], count)
         self.bench.prove([partial(run, count) for run in runs], check_steps)
 
-    def _build(self, kind: Instruction, shape: Shape) -> LoopKernel:
-        return LoopKernel(self.bench, make_loop(kind, shape), Launch(64, 64, 1), self._most_items)
+    def measure_peak(self, launches: Sequence[Launch], origin: str) -> Trait[float]:
+        """Screen all shapes, measure the best two with care, choose the fastest that is proven."""
+        screened = self.screen_shapes(launches[0])
+        rates: list[tuple[Trait[float], Shape, Launch]] = []
+        for shape in sorted(screened, key=screened.__getitem__)[:2]:
+            for launch in launches:
+                measured, steps = self.measure(shape, launch)
+                rate = measured.as_rate(steps * self.kind.operations, origin)
+                rates.append((rate, shape, launch))
+        reason = MeasurementError("no kernel could be built that computes what numpy computes")
+        for rate, shape, launch in sorted(rates, key=lambda one: -one[0].value):
+            try:
+                self.prove(shape, launch)
+            except MeasurementError as error:
+                reason = error
+            else:
+                return rate
+        raise reason
+
+    def screen_shapes(self, launch: Launch) -> dict[Shape, float]:
+        """Time a step of each shape that computes rightly, up to one that takes long to build
+        (rusticl up to 60 s), by processor time: only PoCL's widest reach the peak."""
+        screened: dict[Shape, float] = {}
+        target_s = max(0.5e-3, 2 * self.bench.launch_overhead_s)
+        for shape in PEAK_SHAPES:
+            start_s = time.process_time()
+            try:
+                run = partial(self.build(shape), launch)
+            except (KernelcastError, cl.Error):
+                continue  # another shape will do
+            build_s = time.process_time() - start_s
+            count = self.bench.choose_length(run, target_s)
+            best_s = min(run(count) for _ in range(6))
+            screened[shape] = best_s / self.count_steps(shape, launch, count)
+            if build_s > 1.0:
+                break
+        return screened
 
 
 def check_steps(times_s: Sequence[float]) -> None:
@@ -243,7 +270,7 @@ def measure_instruction(bench: Bench, result: BenchmarkResult, *, kind: Instruct
                 completion_latency_s={**facts.completion_latency_s, chains: completion},
             )
     with result.attempting(f"peak/{kind.name}"):
-        facts = replace(facts, peak_per_s=measure_peak(runs, peaks, result.name))
+        facts = replace(facts, peak_per_s=runs.measure_peak(peaks, result.name))
     if facts != InstructionFacts(name=kind.name):
         result.instructions += (facts,)
 
@@ -251,43 +278,3 @@ def measure_instruction(bench: Bench, result: BenchmarkResult, *, kind: Instruct
 def find_ridge(work_items: Sequence[int], rates: Sequence[float]) -> int:
     pairs = zip(work_items, rates, strict=True)
     return min(count for count, rate in pairs if rate >= 0.95 * max(rates))
-
-
-def measure_peak(runs: InstructionRuns, launches: Sequence[Launch], origin: str) -> Trait[float]:
-    """Screen all shapes, measure the best two with care, choose the fastest that is proven."""
-    screened = screen_shapes(runs, launches[0])
-    rates: list[tuple[Trait[float], Shape, Launch]] = []
-    for shape in sorted(screened, key=lambda shape: screened[shape])[:2]:
-        for launch in launches:
-            measured, steps = runs.measure(shape, launch)
-            rate = measured.as_rate(steps * runs.kind.operations, origin)
-            rates.append((rate, shape, launch))
-    reason = MeasurementError("no kernel could be built that computes what numpy computes")
-    for rate, shape, launch in sorted(rates, key=lambda one: -one[0].value):
-        try:
-            runs.prove(shape, launch)
-        except MeasurementError as error:
-            reason = error
-        else:
-            return rate
-    raise reason
-
-
-def screen_shapes(runs: InstructionRuns, launch: Launch) -> dict[Shape, float]:
-    """Time a step of each shape that computes rightly, up to one that takes long to build (rusticl
-    up to 60 s), by processor time: only PoCL's widest reach the peak."""
-    screened: dict[Shape, float] = {}
-    target_s = max(0.5e-3, 2 * runs.bench.launch_overhead_s)
-    for shape in PEAK_SHAPES:
-        start_s = time.process_time()
-        try:
-            run = partial(runs.build(shape).time, launch)
-        except (KernelcastError, cl.Error):
-            continue  # another shape will do
-        build_s = time.process_time() - start_s
-        count = runs.bench.choose_length(run, target_s)
-        best_s = min(run(count) for _ in range(6))
-        screened[shape] = best_s / runs.count_steps(shape, launch, count)
-        if build_s > 1.0:
-            break
-    return screened

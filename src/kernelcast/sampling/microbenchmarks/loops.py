@@ -11,128 +11,43 @@ import numpy.typing as npt
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import MeasurementError
 from kernelcast.sampling.microbenchmarks.bench import (
+    NEVER,
     Array,
     Bench,
     BenchmarkResult,
     Launch,
-    Loop,
-    LoopKernel,
     Measured,
+    Row,
     check_growth,
     check_result,
 )
 from kernelcast.sampling.opencl import OtherDriver, cl
 
 _A, _B = np.uint32(1664525), np.uint32(1013904223)
-_BRANCHES = (1664525, 22695477, 1103515245, 214013)
+_ADD, _MULTIPLY = "x = (x + a) ^ b;", "x = (x * a) ^ b;"
+_FACTORS = (1664525, 22695477, 1103515245, 214013)
 """What each branch multiplies with, so that branches cannot be merged."""
-_CHAIN = """
-kernel void kc_loop(global uint *out, global const uint *in, int n)
-{{
-    const size_t item = get_global_id(0);
-    const uint a = in[0], b = in[1];
-    uint x = (uint)item;
-    {}
-    out[item] = x;
-}}
-"""
-_LOOP = "for (int i = 0; i < n; ++i) {{ {0} }}"
-# Intel's compiler adds to a fixed local address in a register: where the address is, only the
-# buffer says, and it may move with every iteration.
-_ATOMICS = """
-kernel void kc_loop(global uint *out, global const uint *in, int n)
-{{
-    const int own = (int)get_local_id(0), apart = (int)in[1], hop = (int)in[2];
-    const uint step = in[0];
-    {}
-    for (int i = 0; i < n; ++i)
-        atomic_add(&sums[(own * apart + i * hop) & ((int)get_local_size(0) - 1)], step);
-    {}
-}}
-"""
-_SPACES = {
-    "global": ("global uint *sums = out + apart * ((int)get_global_id(0) - own);", ""),
-    "local": (
-        "local uint sums[64]; sums[own] = 0; barrier(CLK_LOCAL_MEM_FENCE);",
-        "barrier(CLK_LOCAL_MEM_FENCE); out[get_global_id(0)] += sums[own];",
-    ),
-}
-# Neighbours look at places that only data tell, and no loop stands between a runtime and its loop
-# over work-items. The cells, 8 KiB, are less than any L1 cache holds.
-_GATHER = f"""
-kernel void kc_gather(global uint *out, global const uint *cells, global const int *places)
-{{
-    const int place = places[get_local_id(0)];
-    uint sum = 0;
-    {" ".join(f"sum += cells[place ^ {load}];" for load in range(32))}
-    out[get_global_id(0)] = sum;
-}}
-"""
-_IDLE = """
-kernel void kc_idle(global int *sink, int never)
-{
-    if (get_global_id(0) == (size_t)never)
-        *sink = 1;
-}
-"""
-_ORDER = """
-kernel void kc_order(global volatile int *count, global int *tickets, global float *sink, int steps)
-{
-    if (get_local_id(0) == 0)
-        tickets[get_group_id(0) + get_num_groups(0) * get_group_id(1)] = atomic_inc(count);
-    float x = (float)get_global_id(0);
-    for (int i = 0; i < steps; ++i)
-        x = x * 0.999f + 0.5f;
-    if (x == -1.0f)
-        *sink = x;
-}
-"""
-# Work-item 0 counts the cycles of its compute unit between the begin and the end of the loop;
-# `x` passes through both readings, so that neither moves.
-CYCLES = """
-kernel void kc_cycles(global ulong *cycles, global uint *out, int n)
-{{
-    uint x = (uint)get_global_id(0);
-    ulong begin, end;
-    {0}
-    for (int i = 0; i < n; ++i) {{ {1} }}
-    {2}
-    out[get_global_id(0)] = x;
-    if (get_global_id(0) == 0)
-        *cycles = end - begin;
-}}
-"""
 READ_CYCLES = {
     "cl_nv_device_attribute_query":
-        'asm volatile("mov.u64 %0, %%clock64;" : "=l"({0}), "+r"(x) : : "memory");',
+        'asm volatile("mov.u64 %0, %%clock64;" : "=l"(into), "+r"(x) : : "memory");',
     "cl_amd_device_attribute_query":
-        'asm volatile("s_memtime %0\\ns_waitcnt lgkmcnt(0)" : "=s"({0}), "+v"(x) : : "memory");',
+        'asm volatile("s_memtime %0\\ns_waitcnt lgkmcnt(0)" : "=s"(into), "+v"(x) : : "memory");',
 }  # fmt: skip
 """Statements that read a compute unit's cycles, by the extension of devices that have it."""
 _SLOWEST_HZ, _FASTEST_HZ = 1e8, 1e10
 
 
-def _make_chain(
-    steps: Sequence[str], step: Callable[[Array], Array], source: str = _LOOP, last: int = 0
-) -> Loop:
-    """Make a row of dependent steps on one value; `source` holds their loop."""
+def _make_chain(steps: str, count: int, step: Callable[[Array], Array]) -> Row:
+    """Make a row of so many dependent steps on one value per iteration."""
 
     def expect(items: npt.NDArray[np.int64], iterations: int) -> Array:
         x: Array = items.astype(np.uint32)
-        for _ in range(iterations * len(steps)):
+        for _ in range(iterations * count):
             x = step(x)
         return x
 
-    body = source.format(" ".join(steps))
-    given = np.array([_A, _B, last], dtype=np.uint32)
-    return Loop(source=_CHAIN.format(body), given=given, expect=expect)
-
-
-def _time(bench: Bench, loop: Loop, launch: Launch) -> tuple[Measured, int]:
-    """Build, check, prove and measure a row; its work-items' iterations come along."""
-    kernel = LoopKernel(bench, loop, launch)
-    measured, iterations = bench.measure_loop(partial(kernel.time, launch))
-    return measured, launch.global_size * iterations
+    given = np.array([_A, _B], dtype=np.uint32)
+    return Row(section="chain", macros={"STEPS": steps}, given=given, expect=expect)
 
 
 def measure_clock(bench: Bench, result: BenchmarkResult) -> None:
@@ -148,25 +63,22 @@ def measure_clock(bench: Bench, result: BenchmarkResult) -> None:
                 raise MeasurementError(msg)
             result.clock_hz = count_cycles(bench, statement)
             return
-        adding = _make_chain(["x = (x + a) ^ b;"] * 32, lambda x: (x + _A) ^ _B)
-        multiplying = _make_chain(["x = (x * a) ^ b;"] * 32, lambda x: (x * _A) ^ _B)
-        added, added_count = _time(bench, adding, Launch(1, 1))
-        multiplied, multiplied_count = _time(bench, multiplying, Launch(1, 1))
+        adding = _make_chain(_ADD * 32, 32, lambda x: (x + _A) ^ _B)
+        multiplying = _make_chain(_MULTIPLY * 32, 32, lambda x: (x * _A) ^ _B)
+        added, added_count = bench.measure_row(adding, Launch(1, 1))
+        multiplied, multiplied_count = bench.measure_row(multiplying, Launch(1, 1))
         ratio = (multiplied.minimum / multiplied_count) / (added.minimum / added_count)
         result.clock_hz = judge_clock(added, 32 * added_count, ratio)
 
 
 def count_cycles(bench: Bench, statement: str, *, size: int = 256) -> Trait[float]:
     """Count a compute unit's cycles per second while all are at work."""
-    items = size * bench.units
-    steps = " ".join(["x = (x * 1664525u) ^ 1013904223u;"] * 16)
-    source = CYCLES.format(statement.format("begin"), steps, statement.format("end"))
-    cycles, out = bench.buffer(8), bench.buffer(4 * items)
-    kernel = bench.build_kernel(source, "kc_cycles")
+    launch = Launch(size * bench.units, size)
+    cycles, out = bench.buffer(8), bench.buffer(4 * launch.global_size)
+    kernel = bench.build("cycles", {"READ_CYCLES(into)": statement})
 
     def run(iterations: int) -> float:
-        bench.set_args(kernel, cycles, out, iterations)
-        return bench.time_launch(kernel, items, size)
+        return bench.time(kernel, launch, cycles, out, iterations)
 
     iterations = bench.prove_work(run, bench.choose_length(run))
     # Each time by the cycles of its own launch: other programs lengthen both.
@@ -192,23 +104,22 @@ def measure_divergence(bench: Bench, result: BenchmarkResult) -> None:
     """Vary how many neighbouring work-items take the same one of four branches (paper, V.D)."""
     size = min(256, bench.description.max_work_group_size)
     launch = Launch(16 * size * bench.units, size)
-    branches = " else ".join(
-        f"if (branch == {number}) {{{{ const uint m = {factor}u; {_LOOP} }}}}"
-        for number, factor in enumerate(_BRANCHES)
-    )
-    source = f"const int branch = (int)get_local_id(0) / (int)in[2] % 4; {branches}"
     counts = [count for count in (1, 2, 4, 8, 16, 32, 64) if 4 * count <= size]
+    macros = {f"FACTOR{number}": f"{factor}u" for number, factor in enumerate(_FACTORS)}
     rates, best = [], []
     with result.attempting("divergence"):
         for count in counts:
-            places = np.arange(launch.global_size) % size // count % len(_BRANCHES)
-            factors = np.array(_BRANCHES, dtype=np.uint32)[places]
 
-            def step(x: Array, factors: Array = factors) -> Array:
-                return x * factors + _B
+            def expect(items: Array, iterations: int, count: int = count) -> Array:
+                factors = np.array(_FACTORS, dtype=np.uint32)[items % size // count % 4]
+                x = items.astype(np.uint32)
+                for _ in range(iterations * 16):
+                    x = x * factors + _B
+                return x
 
-            chain = _make_chain(["x = x * m + b;"] * 16, step, source, last=count)
-            measured, iterations = _time(bench, chain, launch)
+            given = np.array([_A, _B, count], dtype=np.uint32)
+            row = Row(section="branches", macros=macros, given=given, expect=expect)
+            measured, iterations = bench.measure_row(row, launch)
             rates.append(measured.as_rate(2.0 * 16 * iterations, "divergence"))
             best.append(iterations / measured.minimum)  # noise spares the shortest runs
         axes = ("neighbouring work-items that take the same branch", "operations per second")
@@ -236,17 +147,20 @@ def infer_width(counts: Sequence[int], rates: Sequence[float]) -> int:
 def measure_atomics(bench: Bench, result: BenchmarkResult) -> None:
     """Add integers atomically, at one address or each at its own beside the neighbour's."""
     size = min(64, bench.description.max_work_group_size)
-    for space, (place, apart) in itertools.product(_SPACES, (("same", 0), ("distinct", 1))):
-        together = 1 if apart else size if space == "local" else 16 * size * bench.units
+    launch = Launch(16 * size * bench.units, size)
+    places = (("same", 0), ("distinct", 1))
+    for space, (place, apart) in itertools.product(("global", "local"), places):
+        together = 1 if apart else size if space == "local" else launch.global_size
 
         def expect(items: Array, iterations: int, together: int = together) -> Array:
             return np.where(items % together == 0, 3 * iterations * together, 0)
 
         given = np.array([3, apart, apart], dtype=np.uint32)
-        loop = Loop(source=_ATOMICS.format(*_SPACES[space]), given=given, expect=expect)
+        macros = {f"IN_{space.upper()}_MEMORY": 1}
         what = f"atomic_{space}_{place}_per_s"
         with result.attempting(what):
-            measured, additions = _time(bench, loop, Launch(16 * size * bench.units, size))
+            row = Row(section="atomics", macros=macros, given=given, expect=expect)
+            measured, additions = bench.measure_row(row, launch)
             result.costs[what] = measured.as_rate(additions, "atomics")
 
 
@@ -254,20 +168,19 @@ def measure_barriers(bench: Bench, result: BenchmarkResult) -> None:
     """Time loops of eight barriers against the same loops with one: without any PoCL is 35 times as
     slow, since it vectorises across work-items between barriers only."""
     usual = 64
-    sizes = bench.effort.pick((usual,), *((1, 4, 16, usual, 256),) * 2)
     costs: dict[int, Trait[float]] = {}
-    plain, fenced = "x = (x + a) ^ b;", "x = (x + a) ^ b; barrier(CLK_LOCAL_MEM_FENCE);"
-    many = _make_chain([fenced] * 8, lambda x: (x + _A) ^ _B)
-    one = _make_chain([plain] * 7 + [fenced], lambda x: (x + _A) ^ _B)
-    for size in sizes:
+    fenced = f"{_ADD} barrier(CLK_LOCAL_MEM_FENCE);"
+    rows = [
+        _make_chain(steps, 8, lambda x: (x + _A) ^ _B) for steps in (fenced * 8, _ADD * 7 + fenced)
+    ]
+    for size in bench.effort.pick((usual,), *((1, 4, 16, usual, 256),) * 2):
         launch = Launch(8 * size * bench.units, size)
         with result.attempting("barrier_s" if size == usual else f"barrier/{size}"):
             if size > bench.description.max_work_group_size:
                 raise MeasurementError(f"the device has no work-groups of {size} work-items")
-            kernel = LoopKernel(bench, many, launch)
-            baseline = LoopKernel(bench, one, launch)
-            measured, iterations = bench.measure_loop(partial(kernel.time, launch))
-            least = bench.measure(partial(baseline.time, launch, iterations))
+            many, one = (partial(bench.open_row(row, launch), launch) for row in rows)
+            measured, iterations = bench.measure_loop(many)
+            least = bench.measure(partial(one, iterations))
             costs[size] = measured.beyond(least, "barrier", 1 / (iterations * 7 * 8))
     if usual in costs:
         result.costs["barrier_s"] = costs[usual]
@@ -284,11 +197,10 @@ def measure_gathers(bench: Bench, result: BenchmarkResult) -> None:
         content = generator.integers(0, 2**32, size=(64, 32), dtype=np.uint32)
         chosen = generator.permutation(64)[:size]
         cells, places = bench.buffer(content), bench.buffer((32 * chosen).astype(np.int32))
-        out = bench.buffer(4 * size * most)
-        kernel = bench.set_args(bench.build_kernel(_GATHER, "kc_gather"), out, cells, places)
+        kernel, out = bench.build("gather"), bench.buffer(4 * size * most)
 
         def run(groups: int) -> float:
-            return bench.time_launch(kernel, groups * size, size)
+            return bench.time(kernel, Launch(groups * size, size), out, cells, places)
 
         measured, groups = bench.measure_loop(run, most)
         sums = content.sum(axis=1, dtype=np.uint32)[chosen]
@@ -299,11 +211,10 @@ def measure_gathers(bench: Bench, result: BenchmarkResult) -> None:
 
 def measure_dispatch(bench: Bench, result: BenchmarkResult) -> None:
     with result.attempting("work_group_dispatch_s"):
-        sink = bench.buffer(4)
-        kernel = bench.set_args(bench.build_kernel(_IDLE, "kc_idle"), sink, 2**31 - 1)
+        kernel, sink = bench.build("idle"), bench.buffer(4)
 
         def run(groups: int) -> float:
-            return bench.time_launch(kernel, groups, 1)
+            return bench.time(kernel, Launch(groups, 1), sink, NEVER)
 
         most = 256 * max(4, bench.choose_length(lambda count: run(256 * count), most=2**12))
         counts = [most // 4, most // 2, most]
@@ -312,8 +223,7 @@ def measure_dispatch(bench: Bench, result: BenchmarkResult) -> None:
         cost = times[-1].beyond(times[0], "dispatch", 1 / (counts[-1] - counts[0]))
         result.costs["work_group_dispatch_s"] = cost
         traits = [one.as_trait("dispatch") for one in times]
-        axes = ("empty work-groups", "seconds")
-        result.draw("dispatch", axes, counts, traits)
+        result.draw("dispatch", ("empty work-groups", "seconds"), counts, traits)
     if bench.description.kind is DeviceKind.GPU:
         with result.attempting("dispatch_row_order"):
             result.costs["dispatch_row_order"] = find_row_order(bench)
@@ -323,7 +233,8 @@ def find_row_order(bench: Bench) -> Trait[float]:
     """Find the rank correlation of work-groups' numbers and of tickets drawn at begins."""
     size, rows = min(64, bench.description.max_work_group_size), 4 * bench.description.compute_units
     buffers = (bench.buffer(4), bench.buffer(4 * 64 * rows), bench.buffer(4))
-    kernel = bench.set_args(bench.build_kernel(_ORDER, "kc_order"), *buffers, 500)
+    kernel = bench.build("order")
+    kernel.set_args(*buffers, np.int32(500))
     cl.enqueue_nd_range_kernel(bench.session.queue, kernel, (64 * size, rows), (size, 1))
     tickets = bench.read(buffers[1], np.int32, 64 * rows)
     correlation = round(float(np.corrcoef(tickets, np.arange(64 * rows))[0, 1]), 6)
@@ -332,8 +243,8 @@ def find_row_order(bench: Bench) -> Trait[float]:
 
 def measure_launch(bench: Bench, result: BenchmarkResult) -> None:
     """Measure an empty launch: alone, in a batch, and from queued to start (as clpeak)."""
-    queue, sink = bench.session.queue, bench.buffer(4)
-    kernel = bench.set_args(bench.build_kernel(_IDLE, "kc_idle"), sink, 2**31 - 1)
+    queue, sink, kernel = bench.session.queue, bench.buffer(4), bench.build("idle")
+    kernel.set_args(sink, NEVER)
 
     def finish(count: int) -> float:
         start_s = time.perf_counter()

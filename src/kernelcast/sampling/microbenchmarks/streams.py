@@ -12,7 +12,14 @@ import numpy as np
 from kernelcast.records.device import Trait
 from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import MemoryFacts
-from kernelcast.sampling.microbenchmarks.bench import Array, Bench, BenchmarkResult, check_result
+from kernelcast.sampling.microbenchmarks.bench import (
+    Array,
+    Bench,
+    BenchmarkResult,
+    Launch,
+    add_lanes,
+    check_result,
+)
 from kernelcast.sampling.opencl import cl, map_memory, unmap_memory
 
 TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4", 32: "uint8", 64: "uint16"}
@@ -46,30 +53,21 @@ class Stream(NamedTuple):
         return f"{verb} {self.element_bytes} B, order {self.order}, {self.loop} x{self.loads}"
 
     @property
-    def source(self) -> str:
-        kind = TYPES[self.element_bytes]
-        first, step = ORDERS[self.order]
-        body, after = "found[at] = array[at]; at += step;", ""
-        if not self.is_copy:
-            lanes = [f"sum.s{lane:x}" for lane in range(self.element_bytes // 4)]
-            word = f"({' + '.join(lanes)})" if len(lanes) > 1 else "(uint)sum"
-            # The paper's trick: the compiler cannot know that nothing is stored.
-            body = "sum += array[at]; at += step;"
-            after = f"if ({word} * (uint)key != 0) found[get_global_id(0)] = sum;"
-        repeated = f"for (int i = 0; i < LOADS_OF; ++i) {{ {body} }}"
-        if self.loop == "unrolled":
-            repeated = "\n    ".join([body] * self.loads)
-        return f"""
-#define LOADS_OF {"count" if self.loop == "dynamic" else self.loads}
-kernel void kc_stream(global const {kind} *array, global {kind} *found, int count, int key)
-{{
-    size_t at = {first};
-    const size_t step = {step};
-    {kind} sum = ({kind})(0);
-    {repeated}
-    {after}
-}}
-"""
+    def macros(self) -> dict[str, object]:
+        first, following = ORDERS[self.order]
+        move = "found[at] = array[at];" if self.is_copy else "sum += array[at];"
+        moves = f"{move} at += step; "
+        return {
+            "TYPE": TYPES[self.element_bytes],
+            "LOADS_OF": "count" if self.loop == "dynamic" else self.loads,
+            "FIRST": first,
+            "NEXT": following,
+            "MOVES": moves * self.loads
+            if self.loop == "unrolled"
+            else f"for (int i = 0; i < LOADS_OF; ++i) {{ {moves}}}",
+            "SUM": add_lanes("sum", self.element_bytes // 4),
+            **({"COPIES": 1} if self.is_copy else {}),
+        }
 
 
 class StreamMemory:
@@ -82,7 +80,7 @@ class StreamMemory:
     def prepare(self, stream: Stream) -> tuple[Callable[[], float], int]:
         """Build and check a stream; give what runs it once, and the bytes that this moves."""
         bench, found = self._bench, self._found
-        kernel = bench.build_kernel(stream.source, "kc_stream")
+        kernel = bench.build("stream", stream.macros)
         local_size = min(256, bench.description.max_work_group_size)
         items = self._content.nbytes // (stream.element_bytes * stream.loads)
         items -= items % local_size
@@ -90,8 +88,8 @@ class StreamMemory:
             raise MeasurementError(f"{self._content.nbytes} bytes are too few for {stream.label}")
 
         def run(key: int = 0) -> float:
-            bench.set_args(kernel, self._array, found, stream.loads, key)
-            return bench.time_launch(kernel, items, local_size)
+            launch = Launch(items, local_size)
+            return bench.time(kernel, launch, self._array, found, stream.loads, key)
 
         lane = np.dtype(f"u{min(stream.element_bytes, 4)}")
         read_bytes = items * stream.loads * stream.element_bytes
