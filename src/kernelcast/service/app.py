@@ -18,7 +18,7 @@ from starlette.routing import Match
 from kernelcast.records.errors import KernelcastError
 from kernelcast.service.backend import Backend
 from kernelcast.service.dependencies import Documented, KnownParameters
-from kernelcast.service.errors import ApiError, ErrorResponse, kind_of, message_of, retry_after
+from kernelcast.service.errors import ApiError, ErrorResponse, as_api_error
 from kernelcast.service.middleware import STREAMS, Frame
 from kernelcast.service.pages import include_pages
 from kernelcast.service.pages.rendering import answer_error, wants_page
@@ -161,17 +161,12 @@ def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
     """Give every error the one shape."""
 
     async def handle_ours(_: Request, error: Exception) -> Response:
-        kind = kind_of(error)
+        told = as_api_error(error)
         if isinstance(error, StoreError):
             metrics.database_failures.labels("requests").inc()
-        detail = error.detail if isinstance(error, ApiError) else None
-        if message_of(error) != str(error):
-            log("request failed", level=40, code=kind.code, error=str(error))
-        wait_s = retry_after(error)
-        headers = {} if wait_s is None else {"retry-after": str(wait_s)}
-        if kind.status == HTTPStatus.UNAUTHORIZED:
-            headers["www-authenticate"] = "Bearer"
-        return ErrorResponse(kind.status, kind.code, message_of(error), detail, headers)
+        if told.message != str(error):
+            log("request failed", level=40, code=told.code, error=str(error))
+        return ErrorResponse(told)
 
     async def handle_invalid(_: Request, error: Exception) -> Response:
         # What was sent is not repeated: it may be large, or secret.
@@ -185,11 +180,11 @@ def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
             f"{'.'.join(where[1:])}: {message}".removeprefix(": ")
             for where, message in told.items()
         ]
-        return ErrorResponse(
+        return ErrorResponse(ApiError(
             HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_request",
             "; ".join(lines[:3]) or "the request is invalid",
-            [{"where": where, "message": message} for where, message in told.items()],
-        )  # fmt: skip
+            detail=[{"where": where, "message": message} for where, message in told.items()],
+        ))  # fmt: skip
 
     async def handle_http(request: Request, error: Exception) -> Response:
         if wants_page(request):
@@ -210,7 +205,8 @@ def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
             ]
             has_head = "GET" in found and not request.url.path.endswith(STREAMS)
             headers = {"allow": ", ".join([*found, "HEAD"] if has_head else found)}
-        return ErrorResponse(status, _CODES.get(status, "http_error"), message, None, headers)
+        code = _CODES.get(status, "http_error")
+        return ErrorResponse(ApiError(status, code, message), headers)
 
     app.add_exception_handler(KernelcastError, handle_ours)
     app.add_exception_handler(ApiError, handle_ours)

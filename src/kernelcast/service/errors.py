@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, NoReturn
 
@@ -15,16 +14,8 @@ from kernelcast.service.redaction import redact_paths
 from kernelcast.service_state import StoreError
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorKind:
-    """A kind of error as callers see it."""
-
-    status: int
-    code: str
-
-
 class ApiError(Exception):
-    """Is raised by the service itself."""
+    """Is raised by the service itself; `as_api_error` makes one of what others raise."""
 
     def __init__(
         self,
@@ -42,59 +33,58 @@ class ApiError(Exception):
         self.detail = detail
         self.retry_after_s = retry_after_s
 
+    def describe(self) -> dict[str, Any]:
+        return {"code": self.code, "message": self.message, "detail": self.detail}
+
 
 _UNUSABLE = HTTPStatus.UNPROCESSABLE_ENTITY
 _AWAY = HTTPStatus.SERVICE_UNAVAILABLE
 # Every kind of error; of a class that is not here its nearest base counts. What a submitted
 # kernel does to a driver is no failure of the service: it is contained, and stays 422.
-KINDS: Final[dict[type[Exception], ErrorKind]] = {
-    errors.KernelcastError: ErrorKind(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error"),
-    StoreError: ErrorKind(_AWAY, "database_unavailable"),
-    errors.InputError: ErrorKind(_UNUSABLE, "invalid_input"),
-    errors.ProblemFileError: ErrorKind(_UNUSABLE, "invalid_problem"),
-    errors.MachineFileError: ErrorKind(_UNUSABLE, "invalid_machine"),
-    errors.UnknownMachineError: ErrorKind(HTTPStatus.NOT_FOUND, "unknown_machine"),
-    errors.NDRangeError: ErrorKind(_UNUSABLE, "invalid_sizes"),
-    errors.SignatureError: ErrorKind(_UNUSABLE, "arguments_do_not_fit"),
-    errors.OverrunError: ErrorKind(_UNUSABLE, "leaves_a_buffer"),
-    errors.KernelNotFoundError: ErrorKind(_UNUSABLE, "kernel_not_found"),
-    errors.CompileError: ErrorKind(_UNUSABLE, "compile_error"),
-    errors.PersistentKernelError: ErrorKind(_UNUSABLE, "persistent_kernel"),
-    errors.EventTimesError: ErrorKind(_UNUSABLE, "wrong_event_times"),
-    errors.MissingExtraError: ErrorKind(HTTPStatus.NOT_IMPLEMENTED, "missing_extra"),
-    errors.UnknownDeviceError: ErrorKind(HTTPStatus.NOT_FOUND, "unknown_device"),
-    errors.RecordingError: ErrorKind(_UNUSABLE, "invalid_recording"),
-    errors.DeviceError: ErrorKind(_UNUSABLE, "device_cannot_answer"),
-    errors.NoDeviceError: ErrorKind(_AWAY, "no_device"),
-    errors.BrokenDeviceError: ErrorKind(_AWAY, "broken_device"),
-    errors.DeviceLimitError: ErrorKind(_UNUSABLE, "device_limit"),
-    errors.KernelRunError: ErrorKind(_UNUSABLE, "kernel_crashed"),
-    errors.MeasurementError: ErrorKind(_UNUSABLE, "measurement_failed"),
-    errors.EstimateTimeoutError: ErrorKind(_UNUSABLE, "kernel_timeout"),
-    errors.NoAnswerYetError: ErrorKind(_AWAY, "no_answer_yet"),
+KINDS: Final[dict[type[Exception], tuple[HTTPStatus, str]]] = {
+    Exception: (HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error"),
+    StoreError: (_AWAY, "database_unavailable"),
+    errors.InputError: (_UNUSABLE, "invalid_input"),
+    errors.ProblemFileError: (_UNUSABLE, "invalid_problem"),
+    errors.MachineFileError: (_UNUSABLE, "invalid_machine"),
+    errors.UnknownMachineError: (HTTPStatus.NOT_FOUND, "unknown_machine"),
+    errors.NDRangeError: (_UNUSABLE, "invalid_sizes"),
+    errors.SignatureError: (_UNUSABLE, "arguments_do_not_fit"),
+    errors.OverrunError: (_UNUSABLE, "leaves_a_buffer"),
+    errors.KernelNotFoundError: (_UNUSABLE, "kernel_not_found"),
+    errors.CompileError: (_UNUSABLE, "compile_error"),
+    errors.PersistentKernelError: (_UNUSABLE, "persistent_kernel"),
+    errors.EventTimesError: (_UNUSABLE, "wrong_event_times"),
+    errors.MissingExtraError: (HTTPStatus.NOT_IMPLEMENTED, "missing_extra"),
+    errors.UnknownDeviceError: (HTTPStatus.NOT_FOUND, "unknown_device"),
+    errors.RecordingError: (_UNUSABLE, "invalid_recording"),
+    errors.DeviceError: (_UNUSABLE, "device_cannot_answer"),
+    errors.NoDeviceError: (_AWAY, "no_device"),
+    errors.BrokenDeviceError: (_AWAY, "broken_device"),
+    errors.DeviceLimitError: (_UNUSABLE, "device_limit"),
+    errors.KernelRunError: (_UNUSABLE, "kernel_crashed"),
+    errors.MeasurementError: (_UNUSABLE, "measurement_failed"),
+    errors.EstimateTimeoutError: (_UNUSABLE, "kernel_timeout"),
+    errors.NoAnswerYetError: (_AWAY, "no_answer_yet"),
 }
 
 
-def kind_of(error: BaseException) -> ErrorKind:
+def as_api_error(error: Exception) -> ApiError:
+    """Tell callers what is wrong; what is inside the service is for its log."""
     if isinstance(error, ApiError):
-        return ErrorKind(error.status, error.code)
-    known = (KINDS[one] for one in type(error).__mro__ if one in KINDS)
-    return next(known, KINDS[errors.KernelcastError])
+        return error
+    status, code = KINDS[next(one for one in type(error).__mro__ if one in KINDS)]
+    message = redact_paths(str(error))
+    if isinstance(error, StoreError):
+        message = "the database does not answer as it should; try again in a moment"
+    elif status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        message = "the service failed; please report it with the request id"
+    # Nobody knows better when to ask again.
+    return ApiError(status, code, message, retry_after_s=2 if status == _AWAY else None)
 
 
-def message_of(error: BaseException) -> str:
-    """Say to callers what is wrong; what is inside the service is for its log."""
-    kind = kind_of(error)
-    if kind.code == "database_unavailable":
-        return "the database does not answer as it should; try again in a moment"
-    if kind.status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        return "the service failed; please report it with the request id"
-    return str(error) if isinstance(error, ApiError) else redact_paths(str(error))
-
-
-def describe_error(code: str, message: str, detail: object = None) -> dict[str, Any]:
-    """Describe an error inside an answer, such as that of one device of several."""
-    return {"error": {"code": code, "message": message, "detail": detail}}
+def message_of(error: Exception) -> str:
+    return as_api_error(error).message
 
 
 class ErrorResponse(JSONResponse):
@@ -102,30 +92,19 @@ class ErrorResponse(JSONResponse):
 
     media_type = "application/problem+json"
 
-    def __init__(
-        self,
-        status: int,
-        code: str,
-        message: str,
-        detail: object = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, error: ApiError, headers: Mapping[str, str] | None = None) -> None:
         content = {
-            "type": f"urn:kernelcast:error:{code}",
-            "title": code.replace("_", " ").capitalize(),
-            "status": int(status),
-            "detail": message,
-            **describe_error(code, message, detail),
+            "type": f"urn:kernelcast:error:{error.code}",
+            "title": error.code.replace("_", " ").capitalize(),
+            "status": int(error.status),
+            "detail": error.message,
+            "error": error.describe(),
         }
-        super().__init__(content, int(status), headers)
-
-
-def retry_after(error: BaseException) -> int | None:
-    """Say when to ask again, in seconds; None where that would not help."""
-    if isinstance(error, ApiError):
-        return error.retry_after_s
-    # Nobody knows better when to ask again.
-    return 2 if kind_of(error).status == HTTPStatus.SERVICE_UNAVAILABLE else None
+        super().__init__(content, int(error.status), headers)
+        if error.retry_after_s is not None:
+            self.headers["retry-after"] = str(error.retry_after_s)
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            self.headers["www-authenticate"] = "Bearer"
 
 
 def refuse_unknown(what: str, name: str) -> NoReturn:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from cachetools import FIFOCache
 
@@ -24,7 +24,7 @@ from kernelcast.records.explanation import Tier
 from kernelcast.service.answers import Answers
 from kernelcast.service.backend import Ask, Backend
 from kernelcast.service.changes import Versions, bucket_of
-from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, retry_after
+from kernelcast.service.errors import ApiError, as_api_error, message_of
 from kernelcast.service.queues import (
     SHARE_OF_THE_WAIT,
     BoundedPool,
@@ -74,7 +74,7 @@ class Outcome:
     """An answer as it is sent."""
 
     content: bytes
-    error: Exception | None = None
+    error: ApiError | None = None
 
 
 @dataclass(slots=True)
@@ -352,18 +352,16 @@ class Estimating:
         return await self._models.run(partial(self._backend.model, ask))
 
     def _fail(self, wanted: Wanted, error: Exception) -> Outcome:
-        kind = kind_of(error)
-        self._metrics.estimate_errors.labels(kind.code, wanted.ask.device.id).inc()
+        told = as_api_error(error)
+        self._metrics.estimate_errors.labels(told.code, wanted.ask.device.id).inc()
         if isinstance(error, StoreError):
             self._metrics.database_failures.labels("estimates").inc()
-        if message_of(error) != str(error):
+        if told.message != str(error):
             log("an estimate failed", level=40, device=wanted.ask.device.id, error=str(error))
-        detail: dict[str, Any] | None = None
-        if isinstance(error, ApiError) and isinstance(error.detail, dict):
-            detail = dict(error.detail)
-        wait_s = retry_after(error)
-        if wait_s is not None:
-            detail = {**(detail or {}), "retry_after_seconds": wait_s}
+        described = told.describe()
+        if told.retry_after_s is not None:
+            wait = {"retry_after_seconds": told.retry_after_s}
+            described["detail"] = {**(described["detail"] or {}), **wait}
         problem, device = wanted.ask.problem, wanted.ask.device
         content = {
             "device": device.name,
@@ -371,9 +369,9 @@ class Estimating:
             "problem": problem.name,
             "problem_digest": wanted.digest,
             "kernel": problem.kernel.name,
-            **describe_error(kind.code, message_of(error), detail),
+            "error": described,
         }
-        return Outcome(content=json.dumps(content).encode(), error=error)
+        return Outcome(content=json.dumps(content).encode(), error=told)
 
 
 def _write(wanted: Wanted, estimate: Estimate) -> bytes:

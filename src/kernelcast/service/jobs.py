@@ -17,7 +17,7 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service.changes import EVERYTHING
 from kernelcast.service.device_lock import hold_device, host_name, jobs_lock
-from kernelcast.service.errors import kind_of
+from kernelcast.service.errors import as_api_error
 from kernelcast.service.redaction import redact_paths
 from kernelcast.service.telemetry import log
 from kernelcast.service_state import ServiceState, StoreError
@@ -29,7 +29,7 @@ POLL_S: Final = 0.5
 _HEARTBEAT_S: Final = 1.0
 _SILENT: Final = timedelta(seconds=60)
 # What a job says that could not reach the database: by the time that is noted, it is back.
-_AWAY: Final = kind_of(StoreError("")).code
+_AWAY: Final = as_api_error(StoreError("")).code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def do_job(order: JobOrder, report: Reporter) -> str:
     try:
         return json.dumps({"result": run_job(order.kind, order.options, place, tell)})
     except KernelcastError as error:
-        told = {"code": kind_of(error).code, "message": str(error), "detail": None}
+        told = {**as_api_error(error).describe(), "message": str(error)}
         return json.dumps({"error": told})
 
 

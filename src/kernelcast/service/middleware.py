@@ -116,7 +116,7 @@ class Frame:
         except ApiError as error:
             if is_begun:
                 raise
-            await _refuse(error, scope, receive, send)
+            await ErrorResponse(error)(scope, receive, send)
         except Exception as error:  # whatever it is: the caller gets no traceback
             request_id = scope["state"]["request_id"]
             LOGGER.exception("request failed", extra={"fields": {"request_id": request_id}})
@@ -127,7 +127,7 @@ class Frame:
                 f"the service failed ({type(error).__name__}); please report it with the request "
                 f"id {request_id}",
             )  # fmt: skip
-            await _refuse(told, scope, receive, send)
+            await ErrorResponse(told)(scope, receive, send)
 
     async def _respond(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
         if scope["state"]["is_read"]:
@@ -251,7 +251,3 @@ def _bad_text() -> ApiError:
         "invalid_text",
         "the request holds a NUL character or half of a surrogate pair; send text without them",
     )
-
-
-async def _refuse(error: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
-    await ErrorResponse(error.status, error.code, error.message)(scope, receive, send)

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from kernelcast.records import errors
 from kernelcast.records.errors import KernelcastError
 from kernelcast.service import ServiceSettings, create_app
-from kernelcast.service.errors import kind_of
+from kernelcast.service.errors import as_api_error
 from kernelcast.service.schemas.jobs import CompareOptions, JobRequest
 from kernelcast.service.schemas.observations import CorrectionIn, ObservationsRequest
 from support.service_backend import FakeBackend, failing
@@ -21,7 +21,7 @@ from support.service_backend import FakeBackend, failing
 def test_every_kind_of_error_has_a_code_of_its_own() -> None:
     """A program can tell all of our errors apart."""
     kinds = [one for one in vars(errors).values() if isinstance(one, type)]
-    codes = {kind_of(one("x")).code for one in kinds if issubclass(one, KernelcastError)}
+    codes = {as_api_error(one("x")).code for one in kinds if issubclass(one, KernelcastError)}
     assert len(codes) == len(kinds)
 
 

@@ -22,7 +22,7 @@ from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.reports.numbers import format_duration, format_error, format_points
 from kernelcast.reports.presenter import Table, make_html
 from kernelcast.service.dependencies import OurService
-from kernelcast.service.errors import ApiError, kind_of, message_of, refuse_unknown
+from kernelcast.service.errors import ApiError, as_api_error, refuse_unknown
 from kernelcast.service.pages.dependencies import Form, PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.routes.jobs import add_job, find_job
@@ -74,9 +74,10 @@ async def start_job(
         key = f"page-{form.get('key')[:64]}-{digest[:16]}" if form.get("key") else None
         job = await add_job(kind, options, request, service, caller, key)
     except (KernelcastError, ApiError) as error:
-        if kind_of(error).status == HTTPStatus.SERVICE_UNAVAILABLE:
+        told = as_api_error(error)
+        if told.status == HTTPStatus.SERVICE_UNAVAILABLE:
             raise
-        return await _render_list(request, service, opened=form.get("kind"), form=form, error=error)
+        return await _render_list(request, service, opened=form.get("kind"), form=form, error=told)
     return RedirectResponse(f"/jobs/{job.id}", HTTPStatus.SEE_OTHER)
 
 
@@ -162,7 +163,7 @@ async def _render_list(
     *,
     opened: str,
     form: Form,
-    error: Exception | None = None,
+    error: ApiError | None = None,
 ) -> Response:
     from kernelcast.reports.accuracy import RIVALS, list_models
 
@@ -173,13 +174,13 @@ async def _render_list(
         "kinds": {one.value: TITLES[one] for one in TITLES if one is not JobKind.COMPARE},
         "opened": opened,
         "form": form,
-        "error": "" if error is None else message_of(error),
+        "error": "" if error is None else error.message,
         "key": secrets.token_hex(8),
         "runs_jobs": service.settings.runs_jobs,
         "models": await run_in_thread(list_models),
         "rivals": RIVALS,
     }
-    status = HTTPStatus.OK if error is None else kind_of(error).status
+    status = HTTPStatus.OK if error is None else error.status
     return render(request, "jobs/list.html", values, status=int(status))
 
 

@@ -20,7 +20,7 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import Scope
 from kernelcast.reports.presenter import make_environment
 from kernelcast.service.authentication import Caller
-from kernelcast.service.errors import ApiError, kind_of, message_of, retry_after
+from kernelcast.service.errors import ApiError, as_api_error
 from kernelcast.service.pages.dependencies import forget_token, read_token
 from kernelcast.service.pages.filters import FILTERS, link_kernel
 from kernelcast.service.settings import API_PREFIX
@@ -122,8 +122,8 @@ def wants_page(request: Request) -> bool:
 
 def answer_error(request: Request, error: Exception) -> Response:
     """Tell a person what is wrong; who needs to sign in is led there."""
-    status, message = _describe(error)
-    if status == HTTPStatus.UNAUTHORIZED and not is_fragment(request):
+    told = _describe(error)
+    if told.status == HTTPStatus.UNAUTHORIZED and not is_fragment(request):
         # Redirect; a token that is refused is forgotten, or each picture would count as a guess.
         wanted = request.url.path if request.method == "GET" else FIRST_PAGE
         redirection = RedirectResponse(
@@ -132,24 +132,24 @@ def answer_error(request: Request, error: Exception) -> Response:
         if read_token(request) is not None:
             forget_token(redirection, request)
         return redirection
-    wait_s = retry_after(error)
-    values = {"status": int(status), "message": message, "wait_s": wait_s}
-    answer = render(request, "error.html", values, status=status)
-    if wait_s is not None:
-        answer.headers["retry-after"] = str(wait_s)
+    answer = render(request, "error.html", {"error": told}, status=told.status)
+    if told.retry_after_s is not None:
+        answer.headers["retry-after"] = str(told.retry_after_s)
     return answer
 
 
-def _describe(error: Exception) -> tuple[int, str]:
+def _describe(error: Exception) -> ApiError:
     if isinstance(error, RequestValidationError):
         first = error.errors()[0]
         where = ".".join(str(one) for one in first["loc"][1:])
-        return HTTPStatus.UNPROCESSABLE_ENTITY, f"{where}: {first['msg']}"
+        message = f"{where}: {first['msg']}"
+        return ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_request", message)
     if isinstance(error, HTTPException):
-        return error.status_code, str(error.detail)
-    if message_of(error) != str(error):
-        log("page failed", level=40, code=kind_of(error).code, error=str(error))
-    return kind_of(error).status, message_of(error)
+        return ApiError(error.status_code, "http_error", str(error.detail))
+    told = as_api_error(error)
+    if told.message != str(error):
+        log("page failed", level=40, code=told.code, error=str(error))
+    return told
 
 
 @cache

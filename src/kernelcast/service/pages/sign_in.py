@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from kernelcast.service.dependencies import OurService
-from kernelcast.service.errors import ApiError, kind_of, message_of
+from kernelcast.service.errors import ApiError
 from kernelcast.service.pages.dependencies import (
     SentForm,
     forget_token,
@@ -40,8 +40,8 @@ async def sign_in(request: Request, form: SentForm, service: OurService) -> Resp
     try:
         caller = await service.authenticator.identify(f"Bearer {token}")
     except ApiError as error:
-        values = {"next": wanted, "error": message_of(error)}
-        return render(request, "sign_in.html", values, status=kind_of(error).status)
+        values = {"next": wanted, "error": error.message}
+        return render(request, "sign_in.html", values, status=error.status)
     request.state.caller = caller.name
     answer = RedirectResponse(wanted, HTTPStatus.SEE_OTHER)
     keep_token(answer, request, token)

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import AwareDatetime, BeforeValidator, Field
 
 from kernelcast.service.dependencies import OurService, Reader
-from kernelcast.service.schemas.common import Open, Text, read_number
-from kernelcast.service_state import AnswerFilter
+from kernelcast.service.schemas.common import Open, Text, of_record, read_number
+from kernelcast.service_state import AnswerFilter, AnswerRecord
 
 router = APIRouter(tags=["answers"])
 Many = Annotated[list[Text] | None, Query(max_length=100)]
@@ -18,30 +18,18 @@ Key = Literal["week", "device", "kernel", "tier"]
 _COLUMNS = {"week": "week", "device": "device_id", "kernel": "kernel", "tier": "tier"}
 
 
+@of_record(AnswerRecord)
 class AnswerOut(Open):
     """An answer, and the last observation of its launch before the next answer."""
 
     id: Annotated[str, BeforeValidator(str)] = Field(description="Grows with time.")
     at: datetime = Field(description="When it was given first.")
     asked: int = Field(description="How often it was given within an hour.")
-    problem: str
-    problem_digest: str
     launch_key: str = Field(description="As of observations.")
-    kernel: str
-    device_id: str
-    global_size: list[int]
-    local_size: list[int]
-    tier: str
-    seconds: float
-    low: float
-    high: float
-    coverage: float
     slowdown: float = Field(description="By other programs then: 1 on an idle machine.")
     cost_s: float = Field(description="Samples, build and the rest, in seconds.")
     caller: str = Field(description="Id of the token.")
     observed: int = Field(description="Observations of the launch before its next answer.")
-    measured_s: float | None
-    observed_at: datetime | None
     error: float | None = Field(description="|predicted - measured| / measured, of the last.")
     is_inside: bool | None = Field(description="Whether the interval held the last.")
 

@@ -15,30 +15,16 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.service.dependencies import ConditionalRoute, OurService, Reader
 from kernelcast.service.errors import message_of, refuse_unknown
-from kernelcast.service.schemas.common import Open
+from kernelcast.service.schemas.common import Open, of_record
 
 router = APIRouter(tags=["devices"], route_class=ConditionalRoute)
 
 
+@of_record(DeviceDescription, without=frozenset({"dialect"}))
 class DeviceOut(Open):
     """A device of this host."""
 
-    id: str
-    name: str
-    platform: str
-    vendor: str
-    driver: str
-    opencl_version: str
     kind: str
-    compute_units: int
-    local_memory_bytes: int
-    global_memory_bytes: int
-    max_allocation_bytes: int
-    max_work_group_size: int
-    max_work_item_sizes: list[int]
-    extensions: list[str]
-    has_non_uniform_work_groups: bool
-    has_fp64: bool
     is_calibrated: bool
 
 

@@ -15,7 +15,7 @@ from kernelcast.records.service_state import Scope
 from kernelcast.service.authentication import Caller
 from kernelcast.service.backend import Ask
 from kernelcast.service.dependencies import Observer, OurService, Reader
-from kernelcast.service.errors import ApiError, kind_of, message_of, refuse_amount, retry_after
+from kernelcast.service.errors import ApiError, refuse_amount
 from kernelcast.service.estimating import Outcome, Wanted, write_answers
 from kernelcast.service.observing import Reported, identity_of
 from kernelcast.service.schemas.estimates import EstimateRequest, EstimatesOut
@@ -147,16 +147,14 @@ def _respond(outcomes: Sequence[Outcome]) -> Response:
     content = write_answers([one.content for one in outcomes])
     if len(errors) < len(outcomes):
         return Response(content, media_type="application/json")
-    waits = [wait for one in errors if (wait := retry_after(one)) is not None]
     # With a wait the same request may succeed later.
-    first = next((one for one in errors if retry_after(one) is not None), errors[0])
-    kind = kind_of(first)
+    first = max(errors, key=lambda one: one.retry_after_s or 0)
     raise ApiError(
-        kind.status,
-        kind.code,
-        message_of(first),
+        first.status,
+        first.code,
+        first.message,
         detail=json.loads(content),
-        retry_after_s=max(waits) if waits else None,
+        retry_after_s=first.retry_after_s,
     )
 
 

@@ -17,7 +17,7 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import Admin, OurService, Reader, audit
-from kernelcast.service.errors import ApiError, describe_error, kind_of, message_of, refuse_unknown
+from kernelcast.service.errors import ApiError, as_api_error, refuse_unknown
 from kernelcast.service.schemas.jobs import (
     AuditOut,
     CompareJob,
@@ -235,8 +235,8 @@ async def _tell_changes(job_id: str, service: Service) -> AsyncIterator[str]:
             try:
                 job = await find_job(job_id, service)
             except (KernelcastError, ApiError) as error:
-                told = json.dumps(describe_error(kind_of(error).code, message_of(error)))
-                yield _write_event("error", told)
+                told = {"error": as_api_error(error).describe()}
+                yield _write_event("error", json.dumps(told))
                 return
             if job.revision != revision:
                 revision, silent_s = job.revision, 0.0

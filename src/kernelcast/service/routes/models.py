@@ -10,7 +10,7 @@ from pydantic import Field
 
 from kernelcast.service.dependencies import Admin, ConditionalRoute, OurService, Reader, audit
 from kernelcast.service.errors import refuse_unknown
-from kernelcast.service.schemas.common import Open, Strict, Text
+from kernelcast.service.schemas.common import Open, Strict, Text, of_record
 from kernelcast.service.service import Service
 from kernelcast.training.registry import ModelVersions, is_evidence, open_registry
 
@@ -18,14 +18,11 @@ router = APIRouter(tags=["models"], route_class=ConditionalRoute)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,200})?")
 
 
+@of_record(ModelVersions)
 class ModelOut(Open):
     """Versions of a model."""
 
-    name: str
-    versions: list[str]
     used: str | None = Field(description="The version that estimates use.")
-    latest: str | None
-    pinned: str | None
 
 
 class UsedModelOut(Open):

@@ -1,10 +1,12 @@
 """Parts that several requests and answers share."""
 
 import re
+from collections.abc import Callable
+from dataclasses import fields
 from http import HTTPStatus
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar, cast, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from kernelcast.service.errors import ApiError
 
@@ -22,6 +24,28 @@ class Open(BaseModel):
     """An answer, also of a record with its fields; later versions may add some."""
 
     model_config = ConfigDict(extra="allow", frozen=True, from_attributes=True)
+
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def of_record(
+    record: type, *, without: frozenset[str] = frozenset()
+) -> Callable[[type[M]], type[M]]:
+    """Have an answer hold the fields of a record; what is said of one in its class stays so."""
+
+    def add(model: type[M]) -> type[M]:
+        hints = get_type_hints(record)
+        names = (one.name for one in fields(record) if one.name not in without)
+        added: dict[str, Any] = {name: (hints[name], ...) for name in names}
+        said = {name: (one.annotation, one) for name, one in model.model_fields.items()}
+        made: Any = create_model(
+            model.__name__, __base__=Open, __doc__=model.__doc__, __module__=model.__module__,
+            **added | said,
+        )  # fmt: skip
+        return cast("type[M]", made)
+
+    return add
 
 
 class ErrorBody(Open):

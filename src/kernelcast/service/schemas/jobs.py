@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from kernelcast.records.service_state import JobKind, JobState
-from kernelcast.service.schemas.common import ErrorBody, Open, Strict, Text
+from kernelcast.records.service_state import AuditRecord, JobKind, JobRecord
+from kernelcast.service.schemas.common import ErrorBody, Open, Strict, Text, of_record
 
 Devices = Annotated[list[Text], Field(max_length=64)]
 Share = Annotated[float, Field(gt=0, lt=1)]
@@ -123,22 +123,16 @@ JobRequest = Annotated[
 ]
 
 
+@of_record(JobRecord, without=frozenset({"heartbeat_at", "owner", "crashes", "result"}))
 class JobOut(Open):
     """A job."""
 
     id: str
-    kind: JobKind
-    state: JobState
-    options: dict[str, Any]
-    devices: list[str]
-    created_at: datetime
-    created_by: str
     started_at: datetime | None = None
     ended_at: datetime | None = None
     progress: dict[str, Any] = Field(
         description="done, total, stage and what else the kind of job tells."
     )
-    is_cancel_wanted: bool
     revision: int = Field(description="Grows with every change.")
     error: ErrorBody | None = None
     has_result: bool
@@ -250,16 +244,9 @@ class JobResultOut(Open):
     result: CollectResult | CalibrateResult | TrainResult | ValidateResult | CompareResult
 
 
+@of_record(AuditRecord)
 class AuditEntry(Open):
     """Something that an administrator did."""
-
-    at: datetime
-    actor: str
-    action: str
-    subject: str
-    detail: dict[str, Any]
-    remote: str
-    request_id: str
 
 
 class AuditOut(Open):
