@@ -37,7 +37,7 @@ from kernelcast.service.settings import API_PREFIX, ServiceSettings
 from kernelcast.service.telemetry import Instance, Metrics, log
 from kernelcast.service_state import StoreError
 
-API_VERSION: Final = "1.13.0"
+API_VERSION: Final = "1.13.1"
 """Grows with every change of the API: docs/reference/openapi.yaml."""
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
