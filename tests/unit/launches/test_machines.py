@@ -91,7 +91,7 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     """Does not skip a file that cannot be read."""
     machine_path("x").parent.mkdir(parents=True)
     machine_path("x").write_text("schema: [")
-    with pytest.raises(MachineFileError, match=r"x\.yaml:2"):
+    with pytest.raises(MachineFileError, match=r"x\.yaml:1"):
         find_machine("x")
     with pytest.raises(MachineFileError, match="cannot be read"):
         find_machine(tmp_path / "none.yaml")
