@@ -205,19 +205,8 @@ def _run(
         elif event.kind is EventKind.REFUSED:
             entry["obstacle"] = event.reason
 
-    def order(given_up: frozenset[int]) -> TuningTask | None:
-        needed = {
-            number: runs - len(entries[number]["runs_s"])
-            for number in problems
-            if number not in given_up
-            and len(entries[number]["runs_s"]) < runs
-            and not entries[number]["obstacle"]
-        }
-        left = {number: problems[number] for number in needed}
-        task = TuningTask(device_id=device.id, problems=left, runs=needed)
-        return task if left else None
-
-    run_on_device(order, timeout_s=TIMEOUT_S, take=take)
+    task = TuningTask(device_id=device.id, problems=problems, runs=dict.fromkeys(problems, runs))
+    run_on_device(task, timeout_s=TIMEOUT_S, take=take)
     return entries
 
 

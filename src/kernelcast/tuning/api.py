@@ -6,6 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -39,34 +40,41 @@ _SCHEMA = "kernelcast-tuning-1"
 
 
 class MeasurementFile:
-    """Runs by configuration and device, one JSON object a line.
+    """Builds, runs and refusals by configuration and device, one JSON object a line.
 
     A last line that was cut off by a full disk or a killed process is dropped.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._runs: dict[str, list[float]] = defaultdict(list)
-        self._builds: dict[str, float] = {}
-        self._refused: dict[str, str] = {}
-        self._read()
+        self._events: dict[str, list[TuningEvent]] = defaultdict(list)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return
+        except (OSError, UnicodeDecodeError) as error:
+            msg = f"{path}: cannot be read: {error}"
+            raise InputError(msg) from error
+        lines = text.splitlines()
+        if not lines or _parse(lines[0]).get("schema") != _SCHEMA:
+            msg = f"{path}: is no file of tuning measurements; name another file"
+            raise InputError(msg)
+        if not text.endswith("\n"):
+            path.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+        for line in map(_parse, lines[1:]):
+            with suppress(KeyError, TypeError, ValueError):
+                kind, seconds = EventKind(line["kind"]), float(line["seconds"])
+                reason = str(line.get("reason", ""))
+                event = TuningEvent(number=0, kind=kind, seconds=seconds, reason=reason)
+                self._events[str(line["key"])].append(event)
 
-    def runs(self, key: str) -> tuple[float, ...]:
-        """Give the measured runs of a configuration, in seconds."""
-        return tuple(self._runs.get(key, ()))
-
-    def build_s(self, key: str) -> float:
-        """Give the host time of building a configuration, in seconds; 0 if it was not."""
-        return self._builds.get(key, 0.0)
-
-    def obstacle(self, key: str) -> str:
-        """Say why a device refused a configuration; empty if it did not."""
-        return self._refused.get(key, "")
+    def events(self, key: str) -> tuple[TuningEvent, ...]:
+        """List what happened to a configuration, under the number 0."""
+        return tuple(self._events.get(key, ()))
 
     def add(self, key: str, event: TuningEvent) -> None:
         """Keep what happened."""
-        kinds = (EventKind.BUILT, EventKind.RAN, EventKind.REFUSED)
-        if event.kind not in kinds:
+        if event.kind not in (EventKind.BUILT, EventKind.RAN, EventKind.REFUSED):
             return
         line = {"key": key, "kind": event.kind.value, "seconds": event.seconds,
                 "reason": event.reason}  # fmt: skip
@@ -80,37 +88,7 @@ class MeasurementFile:
         except OSError as error:
             msg = f"{self.path}: cannot be written: {error.strerror or error}"
             raise InputError(msg) from error
-        self._take(line)
-
-    def _read(self) -> None:
-        try:
-            text = self.path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return
-        except (OSError, UnicodeDecodeError) as error:
-            msg = f"{self.path}: cannot be read: {error}"
-            raise InputError(msg) from error
-        lines = text.splitlines()
-        if not lines or _parse(lines[0]).get("schema") != _SCHEMA:
-            msg = f"{self.path}: is no file of tuning measurements; name another file"
-            raise InputError(msg)
-        if not text.endswith("\n"):
-            kept = "\n".join(lines[:-1]) + "\n"
-            self.path.write_text(kept, encoding="utf-8")
-        for line in lines[1:]:
-            self._take(_parse(line))
-
-    def _take(self, line: dict[str, Any]) -> None:
-        try:
-            key, kind, seconds = str(line["key"]), line["kind"], float(line["seconds"])
-        except (KeyError, TypeError, ValueError):
-            return
-        if kind == EventKind.RAN:
-            self._runs[key].append(seconds)
-        elif kind == EventKind.BUILT:
-            self._builds[key] = seconds
-        elif kind == EventKind.REFUSED:
-            self._refused[key] = str(line.get("reason", ""))
+        self._events[key].append(replace(event, number=0))
 
 
 def key_of(problem: Problem, device: DeviceDescription, seed: int) -> str:
@@ -260,71 +238,57 @@ class _Tuning:
 
     def sample(self) -> None:
         """Run a few work-groups of the best, and rank those by what they took."""
-        chosen = self._choose(self.settings.sampled)
-        waiting = dict(chosen)
+        chosen, done = self._choose(self.settings.sampled), 0
 
         def take(event: TuningEvent) -> None:
+            nonlocal done
             if event.kind is EventKind.STARTED:
-                self._tell("sampling", len(chosen) - len(waiting), len(chosen))
-                return
-            waiting.pop(event.number, None)
-            self._take(event)
+                self._tell("sampling", done, len(chosen))
+            else:
+                done += 1
+                self._take(event)
 
-        self._run("sampling", lambda: waiting, None, take)
+        self._run("sampling", chosen, {}, take)
 
     def measure(self) -> None:
         """Measure the best as a whole, in turn; runs of an earlier call count."""
-        chosen = self._choose(self.settings.top)
+        chosen, runs = self._choose(self.settings.top), self.settings.runs
         keys = {n: key_of(one, self.device, self.settings.seed) for n, one in chosen.items()}
-        example = next(iter(chosen.values()), None)
-        if example is None:
+        if not chosen:
             return
-        usual = data_folder() / "tuning" / self.device.id / f"{example.name}.jsonl"
-        file = MeasurementFile(self.save or usual)
+        name = f"{next(iter(chosen.values())).name}.jsonl"
+        file = MeasurementFile(self.save or data_folder() / "tuning" / self.device.id / name)
         for number, key in keys.items():
-            self.found[number] = replace(
-                self.found[number],
-                runs_s=file.runs(key)[: self.settings.runs],
-                build_s=file.build_s(key),
-                obstacle=file.obstacle(key),
-            )
-
-        def find_missing(number: int) -> int:
-            return self.settings.runs - len(file.runs(keys[number]))
-
-        def list_left() -> dict[int, Problem]:
-            return {
-                number: one
-                for number, one in chosen.items()
-                if not self.found[number].obstacle and find_missing(number) > 0
-            }
+            for event in file.events(key):
+                if event.kind is not EventKind.RAN or len(self.found[number].runs_s) < runs:
+                    self._take(replace(event, number=number))
 
         def take(event: TuningEvent) -> None:
             file.add(keys[event.number], event)
             self._take(event)
             done = sum(len(self.found[number].runs_s) for number in chosen)
-            self._tell("measuring", done, self.settings.runs * len(chosen))
+            self._tell("measuring", done, runs * len(chosen))
 
-        self._run("measuring", list_left, find_missing, take)
+        missing = {
+            number: runs - len(self.found[number].runs_s)
+            for number in chosen
+            if not self.found[number].obstacle
+        }
+        missing = {number: count for number, count in missing.items() if count > 0}
+        self._run("measuring", {number: chosen[number] for number in missing}, missing, take)
 
     def _run(
         self,
         stage: str,
-        list_left: Callable[[], Mapping[int, Problem]],
-        find_missing: Callable[[int], int] | None,
+        problems: dict[int, Problem],
+        runs: dict[int, int],
         take: Callable[[TuningEvent], None],
     ) -> None:
-        """Have the device run what is left, but for what was given up; without runs, sample it."""
+        """Have the device run configurations, or sample them where no runs are given."""
         started_s = time.perf_counter()
-
-        def order(given_up: frozenset[int]) -> TuningTask | None:
-            left = {number: one for number, one in list_left().items() if number not in given_up}
-            runs = {} if find_missing is None else {number: find_missing(number) for number in left}
-            settings = EstimateSettings(seed=self.settings.seed)
-            task = TuningTask(device_id=self.device.id, problems=left, runs=runs, settings=settings)
-            return task if left else None
-
-        run_on_device(order, timeout_s=self.settings.timeout_s, take=take)
+        settings = EstimateSettings(seed=self.settings.seed)
+        task = TuningTask(device_id=self.device.id, problems=problems, runs=runs, settings=settings)
+        run_on_device(task, timeout_s=self.settings.timeout_s, take=take)
         self.spent_s[stage] = time.perf_counter() - started_s
 
     def finish(self) -> TuneReport:

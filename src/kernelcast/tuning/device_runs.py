@@ -1,7 +1,7 @@
 """Has a device run configurations in child processes, and goes on without those that it dies of."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from kernelcast.launches.settings import EstimateSettings
@@ -32,8 +32,6 @@ class TuningEvent:
     number: int
     kind: EventKind
     seconds: float = 0.0
-    cost_s: float = 0.0
-    """Host time of it, in seconds."""
     reason: str = ""
     cpu_s: float = 0.0
     """Of a build or run: time of all threads of the process that did it, in seconds. On a CPU
@@ -51,33 +49,36 @@ class TuningTask:
     settings: EstimateSettings = field(default_factory=EstimateSettings)
 
 
+_LAST = (EventKind.SAMPLED, EventKind.REFUSED)
 _TUNE: Task[None] = Task(entry="kernelcast.tuning.device_task:run_tuning", gives=TuningEvent)
 
 
 def run_on_device(
-    make_task: Callable[[frozenset[int]], TuningTask | None],
-    *,
-    timeout_s: float,
-    take: Callable[[TuningEvent], None],
+    task: TuningTask, *, timeout_s: float, take: Callable[[TuningEvent], None]
 ) -> None:
-    """Run what is left to do in child processes, until `make_task` says that nothing is; it is told
-    the configurations that a child died of, or said nothing of for `timeout_s`."""
-    given_up: set[int] = set()
-    while (task := make_task(frozenset(given_up))) is not None:
-        current: list[int] = []
+    """Run or sample configurations in child processes; one that a child dies of, or says nothing of
+    for `timeout_s`, is refused, and another child does what is left."""
+    left, runs = dict(task.problems), dict(task.runs)
+    while left:
+        current: int | None = None
+        part = replace(task, problems=dict(left), runs=dict(runs))
+        subject = task.device_id
         try:
-            # Pass on what a child tells; `current` ends with the configuration it is at.
-            subject = task.device_id
-            for message in stream_isolated(_TUNE, task, timeout_s=timeout_s, subject=subject):
-                if message.kind is MessageKind.ITEM:
-                    event: TuningEvent = message.content
-                    if event.kind is EventKind.STARTED:
-                        current.append(event.number)
-                    take(event)
+            for message in stream_isolated(_TUNE, part, timeout_s=timeout_s, subject=subject):
+                if message.kind is not MessageKind.ITEM:
+                    continue
+                event: TuningEvent = message.content
+                if event.kind is EventKind.STARTED:
+                    current = event.number
+                elif event.kind is EventKind.RAN:
+                    runs[event.number] -= 1
+                if event.kind in _LAST or runs.get(event.number) == 0:
+                    left.pop(event.number, None)
+                take(event)
         except (KernelRunError, EstimateTimeoutError) as error:
-            if not current:
+            if current is None:
                 raise
-            given_up.add(current[-1])
-            take(TuningEvent(number=current[-1], kind=EventKind.REFUSED, reason=str(error)))
+            left.pop(current, None)
+            take(TuningEvent(number=current, kind=EventKind.REFUSED, reason=str(error)))
         else:
             return

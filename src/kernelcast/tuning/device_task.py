@@ -74,12 +74,10 @@ def _sample(session: DeviceSession, problem: Problem, task: TuningTask) -> _Outc
 def _try(number: int, report: Reporter, act: Callable[[], _Outcome]) -> None:
     """Do something with a configuration and tell how it went; a refusal ends it alone."""
     report.give(TuningEvent(number=number, kind=EventKind.STARTED))
-    started_s = time.perf_counter()
     try:
         kind, seconds, cpu_s = act()
     except KernelcastError as error:
         event = TuningEvent(number=number, kind=EventKind.REFUSED, reason=str(error))
     else:
-        cost_s = time.perf_counter() - started_s
-        event = TuningEvent(number=number, kind=kind, seconds=seconds, cost_s=cost_s, cpu_s=cpu_s)
+        event = TuningEvent(number=number, kind=kind, seconds=seconds, cpu_s=cpu_s)
     report.give(event)

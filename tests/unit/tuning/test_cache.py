@@ -26,10 +26,12 @@ def test_what_was_kept_is_read_again(tmp_path: Path) -> None:
     first.add("a", event(EventKind.RAN, 0.125))
     first.add("b", event(EventKind.REFUSED, reason="too large"))
     again = MeasurementFile(path)
-    assert again.runs("a") == first.runs("a") == (0.25, 0.125)
-    assert again.build_s("a") == 0.5
-    assert again.obstacle("b") == "too large"
-    assert again.runs("b") == again.runs("c") == ()
+    assert again.events("a") == first.events("a")
+    assert [(one.kind, one.seconds) for one in again.events("a")] == [
+        (EventKind.BUILT, 0.5), (EventKind.RAN, 0.25), (EventKind.RAN, 0.125),
+    ]  # fmt: skip
+    assert [one.reason for one in again.events("b")] == ["too large"]
+    assert again.events("c") == ()
 
 
 def test_begun_and_sampled_are_not_kept(tmp_path: Path) -> None:
@@ -48,9 +50,9 @@ def test_a_cut_off_line_is_dropped(tmp_path: Path) -> None:
     with path.open("a") as end:
         end.write('{"key": "a", "kind": "ra')
     again = MeasurementFile(path)
-    assert again.runs("a") == (0.25,)
+    assert [one.seconds for one in again.events("a")] == [0.25]
     again.add("a", event(EventKind.RAN, 0.5))
-    assert MeasurementFile(path).runs("a") == (0.25, 0.5)
+    assert [one.seconds for one in MeasurementFile(path).events("a")] == [0.25, 0.5]
 
 
 @pytest.mark.parametrize("text", ["", "hello\n", '{"schema": "other"}\n', "[1]\n"])
