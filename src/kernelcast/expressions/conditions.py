@@ -40,6 +40,11 @@ class Condition(ABC):
     def is_quasi_affine(self) -> bool:
         """Tell whether all expressions that it compares are quasi-affine."""
 
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many symbols, operators and comparisons it is written with."""
+
     @abstractmethod
     def evaluate(self, bindings: Bindings) -> Truth:
         """Tell whether it holds for these values of its symbols; what is unknown counts as met.
@@ -67,6 +72,10 @@ class _WithoutSymbols(Condition):
 
     def is_quasi_affine(self) -> bool:
         return True
+
+    @property
+    def size(self) -> int:
+        return 1
 
     def substitute(self, replacements: Replacements) -> Condition:
         return self
@@ -146,6 +155,10 @@ class Comparison(Condition):
 
     def is_quasi_affine(self) -> bool:
         return self.expr.is_quasi_affine()
+
+    @property
+    def size(self) -> int:
+        return 1 + self.expr.size
 
     def evaluate(self, bindings: Bindings) -> Truth:
         value = self.expr.evaluate(bindings)
@@ -239,6 +252,10 @@ class _Joined(Condition):
 
     def is_quasi_affine(self) -> bool:
         return all(part.is_quasi_affine() for part in self.parts)
+
+    @property
+    def size(self) -> int:
+        return 1 + sum(part.size for part in self.parts)
 
     def evaluate(self, bindings: Bindings) -> Truth:
         decides = self.decides

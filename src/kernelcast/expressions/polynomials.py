@@ -31,6 +31,10 @@ class Part(Protocol):
     def is_quasi_affine(self) -> bool:
         """Tell whether its expressions are quasi-affine."""
 
+    @property
+    def size(self) -> int:
+        """Count what it is written with."""
+
     def substitute(self, replacements: Replacements, /) -> Any:  # noqa: ANN401 - of its own kind
         """Put expressions in the place of symbols and simplify."""
 
@@ -59,6 +63,11 @@ class Composite(ABC):
     def is_quasi_affine(self) -> bool:
         """Tell whether it is made of quasi-affine expressions and divides by parameters only."""
         return all(one.is_quasi_affine() for one in self.parts())
+
+    @property
+    def size(self) -> int:
+        """How many symbols, operators and comparisons it is written with."""
+        return 1 + sum(one.size for one in self.parts())
 
     def substitute(self, replacements: Replacements) -> "Expr":
         """Put expressions in the place of symbols and simplify."""
@@ -97,13 +106,14 @@ class Expr:
     `floor_div`, `minimum`, `select` and so on. Expressions with the same terms are equal.
     """
 
-    __slots__ = ("_hash", "_sorted", "_symbols", "_terms", "_text")
+    __slots__ = ("_hash", "_size", "_sorted", "_symbols", "_terms", "_text")
     # NumPy's numbers would take an expression for an object array; so they raise TypeError.
     __array_ufunc__ = None
 
     def __init__(self, terms: dict[Monomial, int]) -> None:
         self._terms = terms
         self._hash: int | None = None
+        self._size: int | None = None
         self._sorted: tuple[tuple[Monomial, int], ...] | None = None
         self._symbols: frozenset[Symbol] | None = None
         self._text: str | None = None
@@ -162,6 +172,16 @@ class Expr:
     def is_parameter(self) -> bool:
         """Whether it is fixed for a launch."""
         return all(symbol.is_parameter for symbol in self.symbols())
+
+    @property
+    def size(self) -> int:
+        """How many symbols, operators and comparisons it is written with; parts may be shared."""
+        if self._size is None:
+            self._size = 1 + sum(
+                1 if isinstance(atom, Symbol) else atom.size
+                for monomial in self._terms for atom in monomial
+            )  # fmt: skip
+        return self._size
 
     @property
     def sole_atom(self) -> Atom | None:

@@ -1,6 +1,6 @@
 import pytest
 
-from kernelcast.expressions.accesses import AccessKind
+from kernelcast.expressions.accesses import AccessKind, AddressPattern
 from kernelcast.features.analysis import read_facts
 from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
@@ -70,6 +70,44 @@ def test_sums_of_many_terms_are_analysed() -> None:
     """Gets through what is deeper than Python's usual stack."""
     source = f"kernel void k(global int *a) {{ a[0] = {'a[1] + ' * 600} 1; }}"
     assert len(read_facts(Kernel(name="k", source=source)).accesses) == 601
+
+
+@pytest.mark.parametrize("steps", [60, 200])
+@pytest.mark.parametrize(
+    "step",
+    [
+        "x = x > {i} ? x + 1 : x * 2;",
+        "x = min(x + {i}, x * 2 - n);",
+        "x = max(n - x, x - {i});",
+        "x = (x + {i}) / 3 + x % 7;",
+        "if (x > {i}) y = x + y; else y = x - y; x = y % 3 ? y : x;",
+    ],
+    ids=["select", "min", "max", "division", "branches"],
+)
+def test_values_that_grow_without_end_are_given_up(step: str, steps: int) -> None:
+    """Where each step names its own value twice, an address is unknown after many, and says why."""
+    body = " ".join(step.format(i=number) for number in range(steps))
+    source = (
+        "kernel void k(global int *a, int n) {"
+        f" int x = get_global_id(0), y = n; a[x] = 0; {body} a[x] = 1; }}"
+    )
+    first, last = read_facts(Kernel(name="k", source=source)).accesses
+    assert str(first.offset_bytes) == "4*global_id(0)"
+    assert last.pattern is AddressPattern.UNKNOWN
+    assert last.reason == "an expression of more than 4,000 symbols and operators"
+
+
+@pytest.mark.parametrize("steps", [60, 200])
+def test_conditions_that_grow_without_end_are_given_up(steps: int) -> None:
+    """What is behind such a condition is reached or not; addresses there are known all the same."""
+    body = " ".join(f"b = (b && x + n > {one}) || (!b && n < x * {one});" for one in range(steps))
+    source = (
+        "kernel void k(global int *a, int n) {"
+        f" int x = get_global_id(0), b = x > n; {body} if (b) a[x] = 1; }}"
+    )
+    [store] = read_facts(Kernel(name="k", source=source)).accesses
+    assert not store.guard.is_exact
+    assert str(store.offset_bytes) == "4*global_id(0)"
 
 
 def test_private_copies_are_a_gap() -> None:

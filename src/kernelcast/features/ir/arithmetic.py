@@ -29,10 +29,8 @@ from kernelcast.expressions import (
     trunc_div,
     trunc_mod,
 )
-from kernelcast.features.ir.values import is_non_negative, range_of
+from kernelcast.features.ir.values import LARGEST, is_non_negative, range_of
 
-_TOO_LARGE: Final = 400
-"""Terms beyond which an expression is given up: multiplied out, it would grow without end."""
 _UINT_BITS: Final = 32
 
 
@@ -47,7 +45,7 @@ class Arithmetic:
     ) -> Expr | None:
         """Apply a binary operator of numbers of so many bits."""
         result = self._calculate(opcode, one, two, bits)
-        if result is None or len(result.products) > _TOO_LARGE:
+        if result is None:
             return None
         if is_signed or result.constant_value is not None or not result.products:
             return result
@@ -67,7 +65,7 @@ class Arithmetic:
         if opcode == "sub":
             return one - two
         if opcode == "mul":
-            return one * two if len(one.products) * len(two.products) <= _TOO_LARGE else None
+            return one * two if one.size * two.size <= LARGEST else None
         if opcode in ("and", "or", "xor"):
             return combine_bits(opcode, one, two)
         if opcode in ("shl", "lshr", "ashr"):

@@ -58,6 +58,7 @@ from kernelcast.features.ir.values import (
     as_condition,
     as_number,
     blur,
+    bound_size,
     change_numbers,
     has_same_shape,
     is_stand_in,
@@ -258,7 +259,7 @@ class Evaluator:
                 if missing:
                     stack.extend(missing)
                     continue
-            self._layers[-1][top] = self._evaluate(instruction)
+            self._layers[-1][top] = bound_size(self._evaluate(instruction))
             self._active.discard((depth, top))
             stack.pop()
         return self._known(name)  # type: ignore[return-value] # it has just been found

@@ -91,6 +91,10 @@ PLACES: Final = (Pointer, Choice)
 ZERO, ONE = Expr.constant(0), Expr.constant(1)
 _NO_SOURCES: frozenset[str] = frozenset()
 _BEFORE = "before "
+LARGEST: Final = 4000
+"""Symbols and operators beyond which an expression is given up: where each step names the result of
+the one before twice, a hundred steps would be written with 2**100."""
+_TOO_LARGE: Final = f"an expression of more than {LARGEST:,} symbols and operators"
 
 
 def parts_of(value: Value) -> Iterable[Value]:
@@ -268,6 +272,22 @@ def change_numbers(value: Value, change: Callable[[Expr], Leaf]) -> Value:
     if isinstance(value, Choice):
         return blur(value)
     return rebuild(value, (one if isinstance(one, Opaque) else change(one) for one in split(value)))
+
+
+def bound_size(value: Value) -> Value:
+    """Give up a value that is written with more than `LARGEST` symbols and operators."""
+    if isinstance(value, Expr):
+        return value if value.size <= LARGEST else Opaque(reason=_TOO_LARGE)
+    if isinstance(value, Condition):
+        return value if value.size <= LARGEST else Unknown(tuple(sorted(sources_of(value))))
+    if isinstance(value, Lanes):
+        return Lanes(tuple(bound_size(lane) for lane in value.lanes))
+    if isinstance(value, Pointer):
+        return Pointer(value.memory, as_number(bound_size(value.offset)))
+    if isinstance(value, Choice):
+        condition, then, otherwise = (bound_size(part) for part in parts_of(value))
+        return merge(as_condition(condition), then, otherwise)
+    return value
 
 
 def put_in(expr: Expr, replacements: dict[Symbol, Expr]) -> Leaf:
