@@ -47,6 +47,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:  # noqa
                 return path.replace("_nest.py", ".py")  # both compile the simulator
             return "results" if Path(path).stem in _RESULTS_ONLY else "measurements"
 
+    # Files in their order, in which those that measure come early and small ones last: xdist's own
+    # order, by the number of tests, leaves the longest files of few tests to the end.
+    config.option.loadscopereorder = False
     return Scheduling(config, log)
 
 

@@ -39,7 +39,7 @@ def browser() -> Iterator[webdriver.Chrome]:
     found.quit()
 
 
-@pytest.fixture(scope="module", params=["full", "empty"])
+@pytest.fixture(scope="module")
 def pages(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[str]]:
@@ -50,7 +50,11 @@ def pages(
         yield [address + one for one in shown]
 
 
-@pytest.mark.parametrize(("width", "theme"), [(1400, "light"), (390, "dark")])
+@pytest.mark.parametrize(
+    ("pages", "width", "theme"),
+    [("full", 1400, "light"), ("full", 390, "dark"), ("empty", 390, "light")],
+    indirect=["pages"],
+)
 def test_no_page_violates_a_rule(
     browser: webdriver.Chrome, pages: list[str], width: int, theme: str
 ) -> None:

@@ -256,6 +256,7 @@ def test_an_error_is_shown_to_a_person(lab: LabPage) -> None:
     assert lab.find("#code").get_attribute("aria-invalid") == "true"
     assert lab.find("#code") == lab.browser.switch_to.active_element
     lab.fill(code=SAXPY)
+    lab.browser.implicitly_wait(0)  # what is absent is not waited for
     assert lab.browser.find_elements("css selector", ".editor-message") == []
     lab.open_tab("Source")
     lab.press("Annotate the source")

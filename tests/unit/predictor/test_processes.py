@@ -165,7 +165,7 @@ def test_what_goes_wrong_ends_the_process_and_not_us(executor: WarmProcesses) ->
     ]
     for name, error, text in wrong:
         with pytest.raises(error, match=text):
-            ask(executor, name, timeout_s=3 if name == "hang" else 200)
+            ask(executor, name, timeout_s=1.5 if name == "hang" else 200)
         assert is_gone(last)
         number = number_of(ask(executor))
         assert number != last
@@ -184,12 +184,12 @@ def test_runs_that_last_too_long_leave_the_prediction(executor: WarmProcesses) -
     """The time limit is that of all together; the answer says that nothing was timed."""
     ask(executor)
     began_s = time.monotonic()
-    outcome = ask(executor, "runs", timeout_s=3)
+    outcome = ask(executor, "runs", timeout_s=1.5)
     assert time.monotonic() - began_s < 6
     assert outcome.estimate.seconds > 0
     assert outcome.estimate.measurement is None
     (told,) = [one for one in outcome.estimate.warnings if "whole runs" in one]
-    assert "no answer within 3 s (stage: measuring)" in told
+    assert "no answer within 1.5 s (stage: measuring)" in told
 
 
 def test_an_idle_process_ends_and_another_serves(executor: WarmProcesses) -> None:
@@ -307,7 +307,7 @@ def test_devices_take_turns_and_one_that_hangs_stops_no_other(
         stamps = sorted(tuple(map(float, one.split())) for one in stand_ins.open())
         assert len(stamps) == 9
         assert all(end <= begin for (_, end), (begin, _) in pairwise(stamps))
-        hanging = pool.submit(ask, callers, "hang", timeout_s=15)
+        hanging = pool.submit(ask, callers, "hang", timeout_s=5)
         while not callers._at_work:
             time.sleep(0.01)
         ask(callers, "measure", device="two")
