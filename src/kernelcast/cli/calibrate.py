@@ -22,11 +22,11 @@ from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceDescription, Trait
 from kernelcast.records.errors import InputError, KernelcastError, NoDeviceError
 from kernelcast.records.machine import MachineDescription
+from kernelcast.records.plain import CONVERTER
 from kernelcast.records.private_files import check_target
 from kernelcast.reports.drawing import require_matplotlib
 from kernelcast.reports.machine import (
     compare_machines,
-    comparison_to_json,
     describe_machine,
     list_sources,
     save_machine_page,
@@ -143,23 +143,19 @@ def _compare(first: MachineDescription, second: MachineDescription) -> None:
         return write_trait(key, trait) + (f" [{interval}]" if interval else "")
 
     pairs = compare_machines(first, second)
-    overlaps = [pair.is_within for pair in pairs if pair.is_within is not None]
+    overlaps = [pair["intervals_overlap"] for pair in pairs]
+    known = [one for one in overlaps if one is not None]
     verdicts = {None: "-", True: "overlap", False: "differ"}
     # A machine may be compared with itself.
     other = second.id if second.id != first.id else f"{second.id} "
-    table = Table(
-        columns={"": "text", first.id: "number", other: "number", "ratio": "number",
-                 "intervals": "number"},
-        rows=[
-            (
-                pair.name, write(pair.name, pair.first), write(pair.name, pair.second),
-                "-" if pair.ratio is None else f"{pair.ratio:.3g}", verdicts[pair.is_within],
-            )
-            for pair in pairs
-        ],
-    )  # fmt: skip
-    words = f"{sum(overlaps)} of {len(overlaps)} numbers that both have overlap in their intervals"
-    present(comparison_to_json(pairs), table, words)
+    table = Table.of(pairs, {
+        "": ("text", "name"),
+        first.id: ("number", lambda pair: write(pair["name"], pair["first"])),
+        other: ("number", lambda pair: write(pair["name"], pair["second"])),
+        "ratio": ".3g", "intervals": ("number", lambda pair: verdicts[pair["intervals_overlap"]]),
+    })  # fmt: skip
+    words = f"{sum(known)} of {len(known)} numbers that both have overlap in their intervals"
+    present(CONVERTER.unstructure(pairs), table, words)
 
 
 def _calibrate(

@@ -322,63 +322,64 @@ def _describe_gaps(answer: KernelFeatures) -> Iterator[str]:
 
 CONVERTER.register_unstructure_hook(Expr, str)
 CONVERTER.register_unstructure_hook(Condition, str)
+_plain: Final = CONVERTER.unstructure
 
 
 def features_to_json(features: KernelFeatures) -> dict[str, object]:
     """Turn features into what `kernelcast features --json` prints of them."""
     facts, problem = features.facts, features.problem
-    counts, plain = features.counters.block_counts, CONVERTER.unstructure
-    local_size = problem.ndrange.local_size
+    counts = features.counters.block_counts
     return {
         "problem": problem.name,
         "kernel": facts.kernel,
         "source": problem.kernel.source_name,
         "line": facts.line,
         "global_size": list(problem.ndrange.global_size),
-        "local_size": None if local_size is None else list(local_size),
+        "local_size": _plain(problem.ndrange.local_size),
         "coverage": facts.coverage,
-        "gaps": plain(facts.told_gaps),
+        "gaps": _plain(facts.told_gaps),
         "notes": list(features.notes),
-        "parameters": plain(facts.parameters),
-        "local_arrays": plain(facts.local_arrays),
-        "loops": plain(facts.loops),
+        "parameters": _plain(facts.parameters),
+        "local_arrays": _plain(facts.local_arrays),
+        "loops": _plain(facts.loops),
         "accesses": [
             {
-                **to_plain(access, omit=("block",)),
+                **to_plain(access, omit=("block",)), "is_exact": access.is_exact,
                 "loops": [loop.name for loop in access.loops],
-                "is_exact": access.is_exact,
             }
             for access in facts.accesses
         ],
-        "counters": describe_counters(features.counters, facts),
+        "counters": _describe_counters(features.counters, facts),
         "lines": [
             {
-                "line": line.line,
-                "executions": line.executions(counts),
-                **describe_counts(line.once),
+                "line": line.line, "executions": line.executions(counts),
+                **_describe_counts(line.once),
             }
-            for line in features.facts.lines
+            for line in facts.lines
         ],
         "vector": _describe_vector(features.vector),
         "costs_seconds": features.costs_s,
         "devices": [_describe_device(device, facts) for device in features.devices],
-    }
+    }  # fmt: skip
 
 
-def describe_counters(counters: SoftwareCounters, facts: KernelFacts) -> dict[str, object]:
-    """Describe software counters, measured or derived from the source."""
+def _describe_counters(
+    counters: SoftwareCounters | None, facts: KernelFacts
+) -> dict[str, object] | None:
+    if counters is None:
+        return None
     return {
         "is_measured": counters.is_measured,
         "is_exact": counters.is_exact,
         "work_groups": counters.work_groups,
         "work_items": counters.work_items,
-        **describe_counts(counters.executed),
+        **_describe_counts(counters.executed),
         "blocks": [
             {"function": block.function, "kind": block.kind, "line": block.line,
              "executions": executions}
             for block, executions in zip(facts.blocks, counters.block_counts, strict=True)
         ],
-        "loops": [to_plain(loop) for loop in counters.loops],
+        "loops": _plain(counters.loops),
         "warps": [
             {**to_plain(warp), "lane_efficiency": warp.lane_efficiency} for warp in counters.warps
         ],
@@ -389,16 +390,11 @@ def describe_counters(counters: SoftwareCounters, facts: KernelFacts) -> dict[st
     }  # fmt: skip
 
 
-def describe_counts(counts: OperationCounts) -> dict[str, object]:
+def _describe_counts(counts: OperationCounts) -> dict[str, object]:
     """List operations and memory operations with how often they are executed."""
     return {
-        "operations": [
-            {**to_plain(operation), "count": times}
-            for operation, times in counts.operations.items()
-        ],
-        "memory": [
-            {**to_plain(operation), "count": times} for operation, times in counts.memory.items()
-        ],
+        "operations": [{**to_plain(one), "count": n} for one, n in counts.operations.items()],
+        "memory": [{**to_plain(one), "count": n} for one, n in counts.memory.items()],
     }
 
 
@@ -407,23 +403,18 @@ def _describe_device(features: DeviceFeatures, facts: KernelFacts) -> dict[str, 
     findings = features.findings
     if findings is None or features.vector is None:
         return {**about, "error_message": str(features.error)}
-    counters = None if findings.counters is None else describe_counters(findings.counters, facts)
     return {
         **about,
-        "local_size": None
-        if findings.ndrange.local_size is None
-        else list(findings.ndrange.local_size),
-        "compiler": None
-        if findings.compiler is None
-        else {
+        "local_size": _plain(findings.ndrange.local_size),
+        "compiler": findings.compiler and {
             name: to_plain(trait, omit=("low", "high", "origin"))
             for name, trait in findings.compiler.known.items()
         },
-        "counters": counters,
+        "counters": _describe_counters(findings.counters, facts),
         "vector": _describe_vector(features.vector),
         "notes": list(findings.notes),
         "costs_seconds": findings.costs_s,
-    }
+    }  # fmt: skip
 
 
 def _describe_vector(vector: FeatureVector) -> dict[str, object]:

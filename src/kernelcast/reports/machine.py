@@ -1,23 +1,17 @@
 """What people are told of a machine description: tables, figures, and what speaks against it."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, date, datetime
+from itertools import zip_longest
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 from kernelcast.launches.machine_file import NAMED_BY
 from kernelcast.records.device import Trait, TraitSource
-from kernelcast.records.machine import (
-    CacheFacts,
-    Curve,
-    InstructionFacts,
-    MachineDescription,
-    MemoryFacts,
-)
-from kernelcast.records.plain import to_plain
+from kernelcast.records.machine import CacheFacts, Curve, MachineDescription
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
 from kernelcast.reports.charts import Unit as AxisUnit
 from kernelcast.reports.presenter import Cell, Part, Section, Table, Value, save_page
@@ -96,85 +90,107 @@ def _show(
     return Cell(text, remark=remark, hint=trait.origin, mark=MARKS[trait.source])
 
 
-def _show_levels(key: str, traits: Mapping[int, Trait[float]], clock_hz: float | None) -> Value:
-    """Show numbers by how many independent instructions a kernel has."""
-    cells = (
-        _show(key, trait, clock_hz, f"ILP {level}: ") for level, trait in sorted(traits.items())
-    )
-    return [cell for cell in cells if isinstance(cell, Cell)]
+def _number(
+    key: str, clock: Trait[float] | None = None, *, by_level: bool = False
+) -> Callable[[Any], Value]:  # fmt: skip
+    """Make what shows a number of a record: in cycles too, or by independent instructions."""
+    clock_hz = None if clock is None else clock.value
+
+    def show(record: Any) -> Value:  # noqa: ANN401 - any part of a description
+        trait = getattr(record, key)
+        if not by_level:
+            return _show(key, trait, clock_hz)
+        levels = [(f"ILP {level}: ", one) for level, one in sorted(trait.items())]
+        cells = (_show(key, one, clock_hz, label) for label, one in levels)
+        return [cell for cell in cells if isinstance(cell, Cell)]
+
+    return show
+
+
+def _name_cache(cache: CacheFacts) -> str:
+    words = ("victim" if cache.is_victim else "", "inclusive" if cache.is_inclusive else "",
+             cache.write_policy)  # fmt: skip
+    about = ", ".join(filter(None, words))
+    return f"{cache.name} ({about})" if about else cache.name
+
+
+def _name_cost(name: str) -> str:
+    """Say what a cost is of."""
+    ends = (("_bytes_per_s", ", bandwidth"), ("_per_s", ""), ("_s", ""))
+    end, words = next((one for one in ends if name.endswith(one[0])), ("", ""))
+    return name.removesuffix(end).replace("_", " ") + words
 
 
 def describe_machine(machine: MachineDescription, *, has_figures: bool = True) -> list[Part]:
     """Describe a machine: the microbenchmarks paper's Table III and figures, and the rest."""
-    clock = None if machine.clock_hz is None else machine.clock_hz.value
-    computations = Table(
-        columns={
-            "instruction": "text", "performance": "number", "issue latency": "number",
-            "completion latency": "number", "ridge point\nwork-items": "number",
-        },
-        rows=[
-            (
-                instruction.name, _show("peak_per_s", instruction.peak_per_s),
-                _show_levels("issue_latency_s", instruction.issue_latency_s, clock),
-                _show_levels("completion_latency_s", instruction.completion_latency_s, clock),
-                _show("ridge_work_items", instruction.ridge_work_items),
-            )
-            for instruction in machine.instructions
-        ],
-        note="Latencies are per instruction of a warp (on CPUs: of a work-item), by the number of "
-        "independent instructions (ILP); the ridge point is the number of concurrent work-items "
-        "per compute unit that reach 95 % of the peak.",
-    )  # fmt: skip
-    memories = Table(
-        columns={"": "text", "loads, best element": "number", "copy": "number",
-                 "latency": "number"},
-        rows=[
-            (
-                f"{memory.space} memory",
-                _show("load_bytes_per_s", _find_best(memory.load_bytes_per_s.values())),
-                _show("copy_bytes_per_s", memory.copy_bytes_per_s),
-                _show("latency_s", memory.latency_s, clock),
-            )
-            for memory in machine.memories
-        ],
-        note="Bandwidth of all compute units together; the latency is that of a dependent load.",
-    )  # fmt: skip
+    clock = machine.clock_hz
     spaces = [memory for memory in machine.memories if len(memory.load_bytes_per_s) > 1]
-    columns = {f"{space.space} memory": "number" for space in spaces}
     key = "load_bytes_per_s"
-    bandwidths = Table(
-        columns={"element": "text", **columns},
-        rows=[
-            (f"{size} B", *(_show(key, space.load_bytes_per_s.get(size)) for space in spaces))
-            for size in sorted({size for space in spaces for size in space.load_bytes_per_s})
+    first = {
+        "Computations": Table.of(
+            machine.instructions,
+            {
+                "instruction": ("text", "name"), "performance": ("number", _number("peak_per_s")),
+                "issue latency": ("number", _number("issue_latency_s", clock, by_level=True)),
+                "completion latency": (
+                    "number", _number("completion_latency_s", clock, by_level=True)
+                ),
+                "ridge point\nwork-items": ("number", _number("ridge_work_items")),
+            },
+            note="Latencies are per instruction of a warp (on CPUs: of a work-item), by the number "
+            "of independent instructions (ILP); the ridge point is the number of concurrent "
+            "work-items per compute unit that reach 95 % of the peak.",
+        ),
+        "Memories": Table.of(
+            machine.memories,
+            {
+                "": ("text", lambda one: f"{one.space} memory"),
+                "loads, best element": ("number", lambda one: (
+                    _show(key, _find_best(one.load_bytes_per_s.values()))
+                )),
+                "copy": ("number", _number("copy_bytes_per_s")),
+                "latency": ("number", _number("latency_s", clock)),
+            },
+            note="Bandwidth of all compute units together; the latency is that of a dependent "
+            "load.",
+        ),
+        "Load bandwidth by element size": Table(
+            columns={"element": "text"} | {f"{space.space} memory": "number" for space in spaces},
+            rows=[
+                (f"{size} B", *(_show(key, space.load_bytes_per_s.get(size)) for space in spaces))
+                for size in sorted({size for space in spaces for size in space.load_bytes_per_s})
+            ],
+        ),
+        "Caches": Table.of(
+            machine.caches,
+            {"": ("text", _name_cache)} | {
+                title: ("number", _number(name, clock if name == "latency_s" else None))
+                for name, title in _CACHE_NUMBERS.items()
+            },
+        ),
+    }  # fmt: skip
+    numbers = {
+        "Device": [
+            (title, name, getattr(machine, name)) for name, title in _DEVICE_NUMBERS.items()
         ],
-    )
-    first = [
-        Section(title="Computations", parts=[computations]),
-        Section(title="Memories", parts=[memories]),
-        Section(title="Load bandwidth by element size", parts=[bandwidths]),
-        _list_caches(machine),
-    ]
-    last = [
-        _list_traits("Device", (
-            (title, key, getattr(machine, key)) for key, title in _DEVICE_NUMBERS.items()
-        )),
-        _list_traits("Other costs", (
-            (_name_cost(name), name, one) for name, one in machine.costs.items()
-        )),
-    ]  # fmt: skip
+        "Other costs": [(_name_cost(name), name, one) for name, one in machine.costs.items()],
+    }
+    last = {
+        title: Table(
+            columns={"": "text", "value": "number"},
+            rows=[(label, _show(name, trait)) for label, name, trait in rows if trait is not None],
+        )
+        for title, rows in numbers.items()
+    }
     figures = plan_figures(machine) if has_figures else []
-    return [
-        *(one for one in first if _has_rows(one)),
-        *(Section(title=figure.title, parts=[figure]) for figure in figures),
-        *(one for one in last if _has_rows(one)),
-        *([Section(title="Not obtained", parts=[machine.not_obtained])]
-          if machine.not_obtained else []),
-    ]  # fmt: skip
-
-
-def _has_rows(section: Section) -> bool:
-    return any(isinstance(part, Table) and part.rows for part in section.parts)
+    parts: list[tuple[str, Part]] = [
+        *((title, table) for title, table in first.items() if table.rows),
+        *((figure.title, figure) for figure in figures),
+        *((title, table) for title, table in last.items() if table.rows),
+    ]
+    if machine.not_obtained:
+        parts.append(("Not obtained", machine.not_obtained))
+    return [Section(title=title, parts=[part]) for title, part in parts]
 
 
 def list_sources(machine: MachineDescription) -> str:
@@ -202,36 +218,8 @@ def save_machine_page(path: Path, machines: Sequence[MachineDescription]) -> Non
     save_page(path, "Calibration: " + ", ".join(one.id for one in machines), *articles)
 
 
-def _list_traits(title: str, rows: Iterable[tuple[str, str, Trait[Any] | None]]) -> Section:
-    cells = [(name, _show(key, trait)) for name, key, trait in rows if trait is not None]
-    return Section(title=title, parts=[Table(columns={"": "text", "value": "number"}, rows=cells)])
-
-
 def _find_best(traits: Iterable[Trait[float]]) -> Trait[float] | None:
     return max(traits, key=lambda one: one.value, default=None)
-
-
-def _list_caches(machine: MachineDescription) -> Section:
-    clock = None if machine.clock_hz is None else machine.clock_hz.value
-    rows: list[list[Value]] = []
-    for cache in machine.caches:
-        words = ("victim" if cache.is_victim else "", "inclusive" if cache.is_inclusive else "",
-                 cache.write_policy)  # fmt: skip
-        about = ", ".join(filter(None, words))
-        rows.append([f"{cache.name} ({about})" if about else cache.name])
-        for key in _CACHE_NUMBERS:
-            clock_hz = clock if key == "latency_s" else None
-            rows[-1].append(_show(key, getattr(cache, key), clock_hz))
-    columns = {"": "text", **dict.fromkeys(_CACHE_NUMBERS.values(), "number")}
-    return Section(title="Caches", parts=[Table(columns=columns, rows=rows)])
-
-
-def _name_cost(name: str) -> str:
-    """Say what a cost is of."""
-    for end, words in (("_bytes_per_s", ", bandwidth"), ("_per_s", ""), ("_s", "")):
-        if name.endswith(end):
-            return name.removesuffix(end).replace("_", " ") + words
-    return name.replace("_", " ")
 
 
 def list_headlines(machine: MachineDescription) -> list[tuple[str, str]]:
@@ -284,10 +272,7 @@ def _plan(kind: str, curves: Sequence[Curve], machine: MachineDescription) -> Fi
                 name=_tell_apart(curve, own), kind="line",
                 points=[
                     Point(x=x, y=y, low=low, high=high)
-                    for x, y, low, high in zip(
-                        curve.x, curve.y, curve.low or [None] * len(curve.x),
-                        curve.high or [None] * len(curve.x), strict=True,
-                    )
+                    for x, y, low, high in zip_longest(curve.x, curve.y, curve.low, curve.high)
                 ],
             )
             for curve in own
@@ -425,33 +410,9 @@ def find_age_days(machine: MachineDescription, today: date | None = None) -> int
     return ((today or datetime.now(UTC).date()) - day).days
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NumberPair:
-    """One number of two machine descriptions."""
-
-    name: str
-    """Keys as in the files: ``caches.L1.size_bytes``."""
-    first: Trait[Any] | None
-    second: Trait[Any] | None
-    """The number in each; None where it is not known."""
-
-    @property
-    def ratio(self) -> float | None:
-        """The second over the first; None where either is missing or the first is zero."""
-        if self.first is None or self.second is None or not self.first.value:
-            return None
-        return float(self.second.value / self.first.value)
-
-    @property
-    def is_within(self) -> bool | None:
-        """Whether the intervals overlap; None where a number is missing."""
-        if self.first is None or self.second is None:
-            return None
-        (low, high), (other_low, other_high) = _bounds(self.first), _bounds(self.second)
-        return bool(low <= other_high and other_low <= high)
-
-
-def compare_machines(first: MachineDescription, second: MachineDescription) -> list[NumberPair]:
+def compare_machines(
+    first: MachineDescription, second: MachineDescription
+) -> list[dict[str, Any]]:  # fmt: skip
     """Pair the numbers of two descriptions, in the order of the files."""
     ours, theirs = list_numbers(first), list_numbers(second)
     # What belongs together stands next to each other though only one description has it.
@@ -464,42 +425,40 @@ def compare_machines(first: MachineDescription, second: MachineDescription) -> l
         for level in enumerate(own):
             places.setdefault(level, place)
     ordered = sorted(keys, key=lambda name: [places[level] for level in enumerate(keys[name])])
-    return [
-        NumberPair(name=name, first=ours.get(name), second=theirs.get(name)) for name in ordered
-    ]
+    return [_pair(name, ours.get(name), theirs.get(name)) for name in ordered]
 
 
-def list_numbers(machine: MachineDescription) -> dict[str, Trait[Any]]:
-    """List each number of a description by its keys; curves are left out."""
-    return dict(_walk("", machine))
-
-
-def comparison_to_json(pairs: Iterable[NumberPair]) -> list[dict[str, object]]:
-    """Make what `kernelcast calibrate --compare A B --json` prints."""
-    return [
-        {**to_plain(pair), "ratio": pair.ratio, "intervals_overlap": pair.is_within}
-        for pair in pairs
-    ]
-
-
-def _walk(name: str, value: object) -> Iterator[tuple[str, Trait[Any]]]:
-    if isinstance(value, Trait):
-        yield name, value
-    for key, one in _children(value):
-        yield from _walk(f"{name}.{key}".lstrip("."), one)
-
-
-def _children(value: object) -> Iterable[tuple[object, object]]:
-    if isinstance(value, Mapping):
-        return value.items()
-    if isinstance(value, tuple):
-        return ((getattr(one, NAMED_BY[type(one)]), one) for one in value)
-    if isinstance(value, MachineDescription | InstructionFacts | CacheFacts | MemoryFacts):
-        return ((one.name, getattr(value, one.name)) for one in fields(value))
-    return ()
+def _pair(name: str, first: Trait[Any] | None, second: Trait[Any] | None) -> dict[str, Any]:
+    """Put a number of two machines side by side; their ratio is None where either is missing."""
+    ratio = overlap = None
+    if first is not None and second is not None:
+        ratio = float(second.value / first.value) if first.value else None
+        (low, high), (other_low, other_high) = _bounds(first), _bounds(second)
+        overlap = bool(low <= other_high and other_low <= high)
+    return {"name": name, "first": first, "second": second, "ratio": ratio,
+            "intervals_overlap": overlap}  # fmt: skip
 
 
 def _bounds(trait: Trait[Any]) -> tuple[float, float]:
     low = trait.value if trait.low is None else trait.low
     high = trait.value if trait.high is None else trait.high
     return low, high
+
+
+def list_numbers(machine: MachineDescription) -> dict[str, Trait[Any]]:
+    """List each number of a description by its keys in the files; curves are left out."""
+    return dict(_walk("", replace(machine, curves=())))
+
+
+def _walk(name: str, value: object) -> Iterator[tuple[str, Trait[Any]]]:
+    children: Iterable[tuple[object, object]] = ()
+    if isinstance(value, Trait):
+        yield name, value
+    elif isinstance(value, Mapping):
+        children = value.items()
+    elif isinstance(value, tuple):
+        children = ((getattr(one, NAMED_BY[type(one)]), one) for one in value)
+    elif is_dataclass(value):
+        children = ((one.name, getattr(value, one.name)) for one in fields(value))
+    for key, one in children:
+        yield from _walk(f"{name}.{key}".lstrip("."), one)
