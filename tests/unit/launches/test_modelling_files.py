@@ -16,7 +16,6 @@ from kernelcast.launches.modelling.measurements import (
     compare_with_measured,
     derive_points,
     fit_all,
-    make_hit_rates,
     read_hit_rates_file,
     read_measurements,
     write_hit_rates,
@@ -134,7 +133,7 @@ def test_fitted_hit_rates_survive_their_file(tmp_path: Path) -> None:
     fits = fit_all([*points, HitRatePoint(function="l1_load", oversubscription=1, hit_rate=1)])
     assert set(fits) == {"l2_overlap"}
     path = tmp_path / "mine.yaml"
-    write_hit_rates(path, make_hit_rates("mine", "made up", fits), fits)
+    write_hit_rates(path, "made up", fits)
     read = read_hit_rates_file(str(path))
     assert read.l2_overlap.c == pytest.approx(5.0, rel=1e-3)
     assert (read.l1_load.a, read.name) == (find_hit_rates().l1_load.a, "mine")

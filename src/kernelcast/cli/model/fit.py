@@ -11,7 +11,6 @@ from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.measurements import (
     derive_points,
     fit_all,
-    make_hit_rates,
     read_measurements,
     write_hit_rates,
 )
@@ -57,8 +56,7 @@ def fit(
     of = f" of {problem_file.stem}" if problem_file else ""
     on = f" on {machine}" if machine else ""
     provenance = f"fitted to {len(points)} points from {measurements.name}{of}{on}"
-    rates = make_hit_rates(out_file.stem, provenance, fits)
-    write_hit_rates(out_file, rates, fits)
+    write_hit_rates(out_file, provenance, fits)
     rows: list[Sequence[Value]] = []
     for name in dict.fromkeys((*fits, *sorted(point.function for point in points))):
         if name in fits:

@@ -4,7 +4,7 @@ import csv
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from kernelcast.launches.problem_file.located import read_text
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.private_files import writing
+from kernelcast.workers.decoding import structure
 
 VOLUMES = (
     "l2_load_bytes_per_update",
@@ -179,7 +180,6 @@ def _read_launch(row: Mapping[str, Any]) -> MeasuredLaunch:
 
 SCHEMA = "kernelcast-hit-rates-1"
 _LEAST_POINTS = 4
-_NUMBERS = ("a", "b", "c")
 
 
 def fit_all(points: Sequence[HitRatePoint]) -> dict[str, HitRateFit]:
@@ -207,30 +207,21 @@ def fit_all(points: Sequence[HitRatePoint]) -> dict[str, HitRateFit]:
     return found
 
 
-def make_hit_rates(name: str, provenance: str, fits: Mapping[str, HitRateFit]) -> HitRates:
-    """Put fitted hit rates in the place of the shipped ones; the others stay."""
-    fitted: dict[str, Any] = {function: fit.rate for function, fit in fits.items()}
-    return replace(find_hit_rates(), name=name, provenance=provenance, **fitted)
-
-
-def write_hit_rates(path: Path, rates: HitRates, fits: Mapping[str, HitRateFit]) -> None:
-    """Write a set of hit rates with the errors of those that were fitted."""
-    content: dict[str, object] = {
-        "schema": SCHEMA,
-        "name": rates.name,
-        "provenance": rates.provenance,
-    }
+def write_hit_rates(path: Path, provenance: str, fits: Mapping[str, HitRateFit]) -> None:
+    """Write fitted hit rates with their errors, and the shipped ones in the place of others."""
+    content: dict[str, object] = {"schema": SCHEMA, "name": path.stem, "provenance": provenance}
     for function in FUNCTIONS:
-        rate: HitRate = getattr(rates, function)
-        entry: dict[str, object] = {"form": rate.form}
-        entry |= {name: _round(getattr(rate, name)) for name in _NUMBERS}
-        entry["deviation"] = _round(rate.deviation)
         fit = fits.get(function)
+        rate: HitRate = getattr(find_hit_rates(), function) if fit is None else fit.rate
+        entry = {
+            name: float(f"{value:.6g}") if isinstance(value, float) else value
+            for name, value in asdict(rate).items()
+        }
         if fit is None:
             entry["fitted"] = False
         else:
             errors = {"a": fit.a_error, "b": fit.b_error, "c": fit.c_error}
-            entry["standard_errors"] = {key: _round(value) for key, value in errors.items()}
+            entry["standard_errors"] = {key: float(f"{one:.6g}") for key, one in errors.items()}
             entry["points"] = fit.points
         content[function] = entry
     with writing(path, "the hit rates"):
@@ -242,33 +233,23 @@ def read_hit_rates_file(wanted: str) -> HitRates:
     path = Path(wanted)
     if path.suffix.lower() not in {".yaml", ".yml"}:
         return find_hit_rates(wanted)
+    known = [one.name for one in fields(HitRate)]
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        content = yaml.safe_load(read_text(path, "hit rates", InputError))
         if content["schema"] != SCHEMA:
             msg = f"{path}: schema {content['schema']!r}; expected {SCHEMA}"
             raise InputError(msg)
-        rates: dict[str, Any] = {name: _read_rate(content[name]) for name in FUNCTIONS}
-        return HitRates(name=str(content["name"]), provenance=str(content["provenance"]), **rates)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        msg = f"{path}: the hit rates cannot be read: {error}"
-        raise InputError(msg) from error
-    except (KeyError, TypeError, ValueError) as error:
+        told = {key: content[key] for key in ("name", "provenance")}
+        for function in FUNCTIONS:
+            told[function] = {key: content[function][key] for key in known}
+            if told[function]["form"] not in {MISS, HIT}:
+                msg = f"form {told[function]['form']!r} is neither {MISS} nor {HIT}"
+                raise ValueError(msg)
+        rates: HitRates = structure(told, HitRates)
+    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
         msg = f"{path}: no hit rates: {error!r}; `kernelcast model fit` writes such files"
         raise InputError(msg) from error
-
-
-def _read_rate(entry: Mapping[str, Any]) -> HitRate:
-    numbers = {name: float(entry[name]) for name in (*_NUMBERS, "deviation")}
-    form = str(entry["form"])
-    if form not in {MISS, HIT}:
-        msg = f"form {form!r} is neither {MISS} nor {HIT}"
-        raise ValueError(msg)
-    return HitRate(form=form, **numbers)
-
-
-def _round(value: float) -> float:
-    """Keep six digits: no fit knows more."""
-    return float(f"{value:.6g}")
+    return rates
 
 
 _PREDICTED: dict[str, Callable[[Configuration], float]] = {
