@@ -44,6 +44,7 @@ _LOOP = Kernel(  # work by content: nobody can tell from the source that it is e
     "{ int i = get_global_id(0); for (int k = 0; k < x[i]; k++) y[i] = 2 * y[i] + 1; }",
 )
 Numbers: TypeAlias = npt.NDArray[np.int64]
+Cost: TypeAlias = Callable[[Numbers], npt.NDArray[np.float64]]
 _ITEMS, _LOCAL = 16384, 4
 
 
@@ -64,8 +65,9 @@ _COMPUTE = {_UPDATE: _update, _SCATTER: _scatter, _DOUBLE: _double, _LOOP: _upda
 
 def _balance(
     devices: list[FakeDevice], kernel: Kernel = _UPDATE, *, items: int = _ITEMS,
-    chosen: BalanceSettings | None = None, message_s: float = 0.0,
-) -> tuple[BalanceReport, np.ndarray, np.ndarray]:  # fmt: skip
+    chosen: BalanceSettings | None = None, message_s: float = 0.0, most_off: int = 0,
+) -> BalanceReport:  # fmt: skip
+    """Balance a launch, whose results are right: off by nothing, or by all up to `most_off`."""
     rng = np.random.default_rng(1)
     y = rng.integers(-99, 99, items, dtype=np.int32)
     x = rng.permutation(items).astype(np.int32)
@@ -80,14 +82,14 @@ def _balance(
             raise
     expected = before.copy()
     _COMPUTE[kernel]([expected, x], np.arange(items))
-    return report, y, expected
+    assert {*(y - expected).tolist()} == {*range(most_off + 1)}
+    return report
 
 
 def test_results_are_whole_whatever_the_speeds() -> None:
     """Three devices of very different speed run every work-item once."""
     devices = [FakeDevice(compute=_update, item_s=s) for s in (1e-6, 7e-6, 2e-6)]
-    report, found, expected = _balance(devices)
-    assert np.array_equal(found, expected)
+    report = _balance(devices)
     assert sum(one.work_groups for one in report.shares) == _ITEMS // _LOCAL
     assert report.merges == {"y": MergeRule.RANGES, "x": MergeRule.READ}
 
@@ -95,7 +97,7 @@ def test_results_are_whole_whatever_the_speeds() -> None:
 def test_shares_follow_speeds() -> None:
     """A device three times as fast gets three quarters, and both finish together."""
     devices = [FakeDevice(compute=_update, item_s=s) for s in (3e-5, 9e-5)]
-    report, _, _ = _balance(devices)
+    report = _balance(devices)
     assert report.shares[0].share == pytest.approx(0.75, abs=0.03)
     best_s = _ITEMS / (1 / 3e-5 + 1 / 9e-5)
     assert report.real_s < 1.1 * best_s
@@ -103,52 +105,30 @@ def test_shares_follow_speeds() -> None:
     assert report.estimated_s == pytest.approx(best_s, rel=0.15)
 
 
-def test_wrong_estimate_is_corrected() -> None:
-    """Where work lies in a place that no sample has seen, both still finish together."""
-
-    def steep(items: Numbers) -> npt.NDArray[np.float64]:
-        return np.where(items > 0.62 * _ITEMS, 20e-6, 1e-6) * np.ones(items.size)
-
-    devices = [FakeDevice(compute=_update, item_s=steep) for _ in range(2)]
-    report, found, expected = _balance(devices)
-    total_s = float(steep(np.arange(_ITEMS)).sum())
-    assert np.array_equal(found, expected)
-    assert report.real_s < 1.15 * total_s / 2
-    assert report.shares[0].share > 0.6
+def _make_heavy(from_: float, to: float, heavy_s: float, light_s: float) -> Cost:
+    return lambda items: np.where((items > from_ * 3072) & (items < to * 3072), heavy_s, light_s)
 
 
-@pytest.mark.parametrize("centre", [0.35, 0.45, 0.55])
-def test_a_light_border_does_not_make_a_device_fast(centre: float) -> None:
-    """Heavy work in the middle, light work at both ends: nobody is given all that is left."""
-
-    def heavy_middle(items: Numbers) -> npt.NDArray[np.float64]:
-        return np.where(np.abs(items / 3072 - centre) < 0.3, 400e-6, 10e-6)
-
-    devices = [FakeDevice(compute=_update, item_s=heavy_middle) for _ in range(2)]
-    report, found, expected = _balance(devices, _LOOP, items=3072)
-    assert np.array_equal(found, expected)
-    assert report.estimated_s == pytest.approx(report.real_s, rel=0.6)
-    assert report.real_s < 1.15 * float(heavy_middle(np.arange(3072)).sum()) / 2
-
-
-def test_a_narrow_place_of_heavy_work_is_shared() -> None:
-    """An eighth of the work-items does most of the work: no part of the rest swallows it all."""
-
-    def narrow(items: Numbers) -> npt.NDArray[np.float64]:
-        return np.where(np.abs(items / 3072 - 0.6) < 0.06, 2e-3, 0.1e-3)
-
-    devices = [FakeDevice(compute=_update, item_s=narrow, noise=0.05) for _ in range(2)]
-    report, found, expected = _balance(devices, _LOOP, items=3072, message_s=1e-3)
-    assert np.array_equal(found, expected)
-    assert report.real_s < 1.2 * float(narrow(np.arange(3072)).sum()) / 2
+@pytest.mark.parametrize(
+    "cost_s",
+    [
+        _make_heavy(0.62, 1.0, 80e-6, 4e-6),
+        *(_make_heavy(at - 0.3, at + 0.3, 400e-6, 10e-6) for at in (0.35, 0.45, 0.55)),
+        _make_heavy(0.54, 0.66, 2e-3, 0.1e-3),
+    ],
+)
+def test_uneven_work_is_shared(cost_s: Cost) -> None:
+    """Wherever heavy work lies, seen by samples or not, no device is given all that is left."""
+    devices = [FakeDevice(compute=_update, item_s=cost_s, noise=0.05) for _ in range(2)]
+    report = _balance(devices, _LOOP, items=3072, message_s=1e-3)
+    assert report.real_s < 1.2 * float(cost_s(np.arange(3072)).sum()) / 2
 
 
 def test_changes_are_compared_where_addresses_depend_on_data() -> None:
     """A scatter by a permutation merges by what each device has changed."""
     devices = [FakeDevice(compute=_scatter, item_s=s) for s in (1e-6, 2e-6)]
-    report, found, expected = _balance(devices, _SCATTER)
+    report = _balance(devices, _SCATTER)
     assert report.merges["y"] is MergeRule.COMPARE
-    assert np.array_equal(found, expected)
     assert all(one.work_groups for one in report.shares)
 
 
@@ -159,9 +139,8 @@ def test_devices_that_round_differently_contradict_nobody() -> None:
         arrays[0][arrays[1][items]] = items + 2
 
     devices = [FakeDevice(compute=one, item_s=1e-6) for one in (_scatter, round_up)]
-    report, found, expected = _balance(devices, _SCATTER)
+    report = _balance(devices, _SCATTER, most_off=1)
     assert report.merges["y"] is MergeRule.COMPARE
-    assert {*(found - expected).tolist()} == {0, 1}
 
 
 @pytest.mark.parametrize("kernel", [_UPDATE, _SCATTER, _DOUBLE])
@@ -170,8 +149,7 @@ def test_buffers_without_a_copy_keep_what_others_wrote(kernel: Kernel) -> None:
     compute = _COMPUTE[kernel]
     devices = [FakeDevice(compute=compute, item_s=s) for s in (2e-5, 1e-5)]
     devices[1].failing = {Run: 1}
-    _, found, expected = _balance(devices, kernel)
-    assert np.array_equal(found, expected)
+    _balance(devices, kernel)
     shares = [np.shares_memory(*(one.arrays[index] for one in devices)) for index in (0, 1)]
     assert shares == [kernel is _DOUBLE, True]
 
@@ -181,7 +159,7 @@ def test_what_must_be_handed_over_counts(kernel: Kernel, share: float) -> None:
     """A device whose link is slow gets less, unless its results need not travel."""
     compute = _COMPUTE[kernel]
     devices = [FakeDevice(compute=compute, item_s=1e-5, upload_s=s) for s in (0.0, 0.1)]
-    report, _, _ = _balance(devices, kernel)
+    report = _balance(devices, kernel)
     assert report.shares[0].share == pytest.approx(share, abs=0.03)
 
 
@@ -196,20 +174,20 @@ def test_conflicting_writes_are_refused() -> None:
         _balance(devices, _SCATTER)
 
 
+@pytest.mark.parametrize("shares", [(), (0.5, 0.5)])
 @pytest.mark.parametrize("kernel", [_UPDATE, _SCATTER])
 @pytest.mark.parametrize(
     "failing", [{Prepare: 0}, {Run: 0}, {Run: 1}, {Run: 2}, {Run: 4}, {Collect: 0}]
 )
-def test_others_finish_the_work_of_one_that_fails(failing: dict[type, int], kernel: Kernel) -> None:
+def test_others_finish_the_work_of_one_that_fails(
+    failing: dict[type, int], kernel: Kernel, shares: tuple[float, ...]
+) -> None:
     """Whenever a device breaks, the results are right and the report says so."""
-    compute = _update if kernel is _UPDATE else _scatter
-    devices = [
-        FakeDevice(compute=compute, item_s=2e-5),
-        FakeDevice(compute=compute, item_s=1e-5, failing=failing),
-    ]
-    report, found, expected = _balance(devices, kernel)
-    assert np.array_equal(found, expected)
-    assert "fake-1 broke" in report.shares[1].failure
+    devices = [FakeDevice(compute=_COMPUTE[kernel], item_s=s) for s in (2e-5, 1e-5)]
+    devices[1].failing = failing
+    report = _balance(devices, kernel, chosen=BalanceSettings(fixed_shares=shares))
+    breaks = not shares or failing.get(Run, 0) == 0  # it runs once where shares are fixed
+    assert ("fake-1 broke" in report.shares[1].failure) == breaks
     assert not report.shares[0].failure
 
 
@@ -224,14 +202,15 @@ def test_error_says_who_failed_when_nobody_is_left() -> None:
 
 
 @pytest.mark.parametrize("late", [0, 1])
-def test_no_share_is_given_before_all_are_prepared(late: int) -> None:
+@pytest.mark.parametrize("shares", [(), (0.3, 0.7)])
+def test_no_share_is_given_before_all_are_prepared(late: int, shares: tuple[float, ...]) -> None:
     """A device that takes long to build does as much as one that was ready at once."""
     devices = [FakeDevice(compute=_update, item_s=2e-5) for _ in range(2)]
     devices[late].prepare_s = 10.0
-    report, found, expected = _balance(devices)
-    assert np.array_equal(found, expected)
-    assert report.shares[late].share == pytest.approx(0.5, abs=0.03)
-    assert report.real_s < 1.1 * _ITEMS * 2e-5 / 2
+    report = _balance(devices, chosen=BalanceSettings(fixed_shares=shares))
+    share = max(shares, default=0.5)
+    assert report.shares[1].share == pytest.approx(share, abs=0.03)
+    assert report.real_s < 1.1 * _ITEMS * 2e-5 * share
 
 
 @pytest.mark.parametrize("slower", [1, 19])
@@ -239,8 +218,7 @@ def test_a_first_launch_that_compiles_is_waited_for(slower: float) -> None:
     """What a driver puts off to the first launch is no part of its speed."""
     devices = [FakeDevice(compute=_update, item_s=s) for s in (2e-5 * slower, 2e-5)]
     devices[1].first_s = 0.2
-    report, found, expected = _balance(devices)
-    assert np.array_equal(found, expected)
+    report = _balance(devices)
     assert report.shares[0].estimated_share == pytest.approx(1 / (1 + slower), abs=0.03)
     assert report.shares[0].share == pytest.approx(1 / (1 + slower), abs=0.03)
 
@@ -249,8 +227,7 @@ def test_a_first_launch_is_not_waited_for_longer_than_the_others_need() -> None:
     """Who compiles for longer than the whole launch takes without it is of no use."""
     devices = [FakeDevice(compute=_update, item_s=2e-5) for _ in range(3)]
     devices[1].first_s = 10.0
-    report, found, expected = _balance(devices)
-    assert np.array_equal(found, expected)
+    report = _balance(devices)
     assert report.shares[1].work_groups == 0
     assert "left out" in report.notes[-1]
 
@@ -259,8 +236,7 @@ def test_a_first_launch_is_not_waited_for_longer_than_the_others_need() -> None:
 def test_device_too_slow_to_be_of_use_is_left_out(slow_s: float) -> None:
     """The others do what it was given: it need not even sample to the end."""
     devices = [FakeDevice(compute=_update, item_s=s) for s in (5e-6, slow_s)]
-    report, found, expected = _balance(devices)
-    assert np.array_equal(found, expected)
+    report = _balance(devices)
     assert report.shares[1].work_groups == 0
     assert "left out" in report.notes[-1]
 
@@ -325,8 +301,7 @@ def test_work_that_the_source_tells_is_weighed() -> None:
     )
     _COMPUTE[triangle] = _update
     devices = [FakeDevice(compute=_update, item_s=lambda items: items * 1e-8) for _ in range(2)]
-    report, found, expected = _balance(devices, triangle)
-    assert np.array_equal(found, expected)
+    report = _balance(devices, triangle)
     assert report.shares[0].estimated_share == pytest.approx(0.5**0.5, abs=0.05)
     assert report.real_s < 1.1 * 1e-8 * _ITEMS**2 / 4
 
@@ -336,8 +311,7 @@ def test_devices_need_not_wait_for_messages(slower: float) -> None:
     """No device rests while the host answers, but for the last small parts."""
     message_s = 2e-3
     devices = [FakeDevice(compute=_update, item_s=s) for s in (2e-5, 2e-5 * slower)]
-    report, found, expected = _balance(devices, message_s=message_s)
-    assert np.array_equal(found, expected)
+    report = _balance(devices, message_s=message_s)
     for place in range(2):
         ran = [bar for bar in report.bars if (bar.device, bar.activity) == (place, Activity.RUN)]
         rests = [later.start_s - bar.end_s for bar, later in itertools.pairwise(ran)]
@@ -348,8 +322,7 @@ def test_devices_need_not_wait_for_messages(slower: float) -> None:
 def test_single_work_groups_can_be_balanced() -> None:
     """A handful of work-groups is divided without samples."""
     devices = [FakeDevice(compute=_update, item_s=1e-3) for _ in range(2)]
-    report, found, expected = _balance(devices, items=20)
-    assert np.array_equal(found, expected)
+    report = _balance(devices, items=20)
     assert {one.work_groups for one in report.shares} <= {2, 3}
 
 
@@ -358,31 +331,9 @@ def test_shares_may_be_fixed(share: float) -> None:
     """Named shares are kept, whatever the speeds; nothing is sampled."""
     devices = [FakeDevice(compute=_update, item_s=s) for s in (1e-6, 5e-6)]
     chosen = BalanceSettings(fixed_shares=(share, 1 - share))
-    report, found, expected = _balance(devices, chosen=chosen)
-    assert np.array_equal(found, expected)
+    report = _balance(devices, chosen=chosen)
     assert report.shares[0].share == pytest.approx(share, abs=0.001)
     assert devices[0].seen.get(Run, 0) == (share > 0)
-
-
-@pytest.mark.parametrize("late", [0, 1])
-def test_fixed_shares_wait_for_a_slow_start(late: int) -> None:
-    """A device that takes its buffers when the other is done still does its share."""
-    devices = [FakeDevice(compute=_update, item_s=1e-6) for _ in range(2)]
-    devices[late].prepare_s = 10.0
-    report, found, expected = _balance(devices, chosen=BalanceSettings(fixed_shares=(0.3, 0.7)))
-    assert np.array_equal(found, expected)
-    assert report.shares[0].share == pytest.approx(0.3, abs=0.001)
-
-
-def test_one_that_fails_is_replaced_with_fixed_shares_too() -> None:
-    """The share of a device that breaks is done by the other."""
-    devices = [
-        FakeDevice(compute=_update, failing={Run: 0}),
-        FakeDevice(compute=_update),
-    ]
-    chosen = BalanceSettings(fixed_shares=(0.5, 0.5))
-    _, found, expected = _balance(devices, chosen=chosen)
-    assert np.array_equal(found, expected)
 
 
 def test_second_launch_uses_the_same_devices() -> None:
@@ -436,9 +387,8 @@ def test_every_work_item_counts_once(
     devices[-1].failing = failing
     chosen = BalanceSettings(first_share=first_share, seed=seed)
     try:
-        _, found, expected = _balance(devices, items=groups * _LOCAL, chosen=chosen)
+        _balance(devices, items=groups * _LOCAL, chosen=chosen)
     except KernelcastError:
         if len(devices) > 1 or not failing:
             raise
         return
-    assert np.array_equal(found, expected)
