@@ -6,12 +6,8 @@ import pytest
 from kernelcast.calibration.calibration import SUITE
 from kernelcast.compiling import Target, assemble_ptx, compile_kernel, find_ptxas
 from kernelcast.records.device import DeviceKind
-from kernelcast.sampling.microbenchmarks.bench import (
-    Bench,
-    BenchmarkResult,
-    Effort,
-    read_kernels,
-)
+from kernelcast.sampling import read_source
+from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult, Effort
 from kernelcast.sampling.microbenchmarks.loops import READ_CYCLES, count_cycles
 from kernelcast.sampling.session import DeviceSession
 
@@ -93,7 +89,7 @@ def test_a_gpus_clock_is_what_it_counts_in_a_second(session: DeviceSession) -> N
 def test_gpus_cycles_are_read_around_the_loop(extension: str, target: str) -> None:
     """Compiles to code that reads the counter twice; NVIDIA's assembler takes it."""
     chosen = f"#define CYCLES\n#define READ_CYCLES(into) {READ_CYCLES[extension]}\n"
-    source = chosen + read_kernels()
+    source = chosen + read_source("microbenchmarks.cl")
     compiled = compile_kernel(source, ("-Dasm=__asm__",), Target.parse(target))
     counter = "%clock64" if target == "sm_90" else "s_memtime"
     assert compiled.text.count(counter) == 2

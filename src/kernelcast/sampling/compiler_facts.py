@@ -17,6 +17,7 @@ import msgpack
 from kernelcast.records.device import CompilerFacts, Trait, TraitSource
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
+from kernelcast.sampling import read_source
 from kernelcast.sampling.building import build_program, get_kernel, read_binary, read_build_log
 from kernelcast.sampling.launch_limits import choose_local_size
 from kernelcast.sampling.opencl import OtherDriver, cl
@@ -158,23 +159,6 @@ def parse_ptx(binary: bytes, kernel_name: str) -> dict[str, int]:
     }
 
 
-# Two kernels of which we know what a truthful driver says: that they differ in private memory,
-# and that a work-group of the required size fits. PoCL says 1,024 bytes of private memory for
-# every kernel; rusticl says 32 work-items at most, also where it must run more, and does.
-_YARDSTICK = """
-kernel __attribute__((reqd_work_group_size(KC_ITEMS, 1, 1))) void kc_plain(global float *values)
-{
-    values[get_global_id(0)] *= 2.0f;
-}
-
-kernel void kc_array(global float *values, int place)
-{
-    float kept[256];
-    for (int i = 0; i < 256; ++i)
-        kept[i] = values[(i * place) % 1000];
-    values[get_global_id(0)] = kept[kept[place & 255] > 0.0f ? 7 : place & 127];
-}
-"""
 # NVIDIA's driver has no sub-groups, AMD's none in devices that say OpenCL 2.0.
 _WARP_SIZES = {
     "cl_nv_device_attribute_query": "warp_size_nv",
@@ -223,7 +207,11 @@ def _ask_driver(session: DeviceSession, compiled: cl.Kernel) -> dict[str, Trait[
                 session.description.max_work_group_size)  # fmt: skip
     plain, array = (
         session.whole_kernel(
-            Kernel(name=name, source=_YARDSTICK, build_options=(f"-DKC_ITEMS={items}",))
+            Kernel(
+                name=name,
+                source=read_source("yardsticks.cl"),
+                build_options=(f"-DKC_ITEMS={items}",),
+            )
         ).kernel
         for name in ("kc_plain", "kc_array")
     )

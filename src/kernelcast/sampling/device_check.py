@@ -23,6 +23,7 @@ import numpy as np
 from kernelcast.records.device import DeviceDescription, DeviceKind, TimerCheck
 from kernelcast.records.errors import BrokenDeviceError, KernelcastError
 from kernelcast.records.private_files import write_private
+from kernelcast.sampling import read_source
 from kernelcast.sampling.building import build_program
 from kernelcast.sampling.contention_meter import count_others, read_waiting
 from kernelcast.sampling.opencl import cl
@@ -42,33 +43,7 @@ _FORMAT = "kernelcast device trial 1"
 _STANDS_S = 3600.0
 # Of a kernel that tells how much local memory a driver reports; places that a work-item reads.
 _DECLARED_BYTES, _PLACES_EACH = 1024, 64
-TRIAL_SOURCE = """
-kernel void kc_trial(global float *out, int steps, global const uchar *memory, ulong apart,
-                     ulong places, ulong each)
-{
-    ulong item = get_global_id(0);
-    if (each == 0) {
-        float x = (float)item;
-        for (int i = 0; i < steps; ++i)
-            x = x * 0.5f + 1.0f;
-        out[item] = x;
-    } else {
-        uint sum = 0;
-        for (ulong i = item * each; i < min((item + 1) * each, places); ++i)
-            sum += memory[i * apart];
-        if (sum == 0xffffffffu)
-            out[0] = sum;
-    }
-}
-
-kernel void kc_local_memory(global int *sink)
-{
-    local int staged[256];
-    staged[get_local_id(0) % 256] = 1;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    sink[0] = staged[0];
-}
-"""
+TRIAL_SOURCE = read_source("device_trial.cl")
 """What every device is tried with. One kernel works, writes its work-items' numbers after no steps,
 and reads memory: PoCL takes 50 ms to make one ready."""
 

@@ -9,75 +9,15 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from string import Template
 
 from kernelcast.records.errors import InputError, MeasurementError
+from kernelcast.sampling import read_source
 
 RUN = "kc_run"
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast")
 _COMPILERS = ("cc", "gcc", "clang")
 _QUALIFIERS = frozenset({"const", "static", "register", "volatile", "restrict", "extern"})
-# Arrays stand at file scope, where they may be large, and are filled first: pages that were never
-# written all are one page of zeros, which every cache holds. Scalars are local variables whose
-# values the compiler does not know.
-_PROGRAM = """#define _POSIX_C_SOURCE 200809L
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-{directives}
-volatile double kc_value = 0.5, kc_sink;
-{arrays}
-
-static double kc_now(clockid_t clock)
-{{
-    struct timespec at;
-    clock_gettime(clock, &at);
-    return at.tv_sec + 1e-9 * at.tv_nsec;
-}}
-
-static void kc_fill(void)
-{{
-{fill}
-}}
-
-__attribute__((noinline)) static void kc_run(void)
-{{
-{scalars}
-    {loop}
-{keep}
-}}
-
-int main(int count, char **words)
-{{
-    const double least_s = count > 1 ? atof(words[1]) : 0.05;
-    const int samples = count > 2 ? atoi(words[2]) : 5;
-    kc_fill();
-    kc_run();
-    long repeats = 1;
-    for (;;) {{ /* warm up, and find how many passes are long enough */
-        const double start = kc_now(CLOCK_MONOTONIC);
-        for (long pass = 0; pass < repeats; ++pass) {{
-            kc_run();
-            __asm__ volatile("" ::: "memory");
-        }}
-        const double passed = kc_now(CLOCK_MONOTONIC) - start;
-        if (passed >= least_s || repeats >= 1L << 40)
-            break;
-        const double wanted = 1.2 * least_s / (passed > 1e-9 ? passed : 1e-9);
-        repeats = (long)(repeats * (wanted < 2 ? 2 : wanted > 100 ? 100 : wanted)) + 1;
-    }}
-    for (int sample = 0; sample < samples; ++sample) {{
-        const double start = kc_now(CLOCK_MONOTONIC);
-        const double cpu = kc_now(CLOCK_PROCESS_CPUTIME_ID);
-        for (long pass = 0; pass < repeats; ++pass) {{
-            kc_run();
-            __asm__ volatile("" ::: "memory");
-        }}
-        const double cpu_s = kc_now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-        printf("%.9e %.9e\\n", (kc_now(CLOCK_MONOTONIC) - start) / repeats, cpu_s / repeats);
-    }}
-    return 0;
-}}
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +114,9 @@ def write_program(source: str) -> str:
                 keep.append(f"    kc_sink = (double){name};")
     parts = {"directives": map(str.strip, directive.findall(before)), "arrays": arrays,
              "fill": fill, "scalars": scalars, "keep": keep}  # fmt: skip
-    return _PROGRAM.format(loop=loop, **{key: "\n".join(lines) for key, lines in parts.items()})
+    return Template(read_source("loop_benchmark.c.template")).substitute(
+        loop=loop, **{key: "\n".join(lines) for key, lines in parts.items()}
+    )
 
 
 def _read_declarations(statement: str) -> Iterator[tuple[str, str, str, str]]:

@@ -10,7 +10,6 @@ import platform
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -22,6 +21,7 @@ from kernelcast.records.errors import CompileError, DeviceError, InputError, Ker
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.work_group_trace import StepTimes, Timeline, TraceMethod
+from kernelcast.sampling import read_source
 from kernelcast.sampling.building import build_program, get_kernel
 from kernelcast.sampling.launch import OpenCLLaunch, enqueue, explained_errors
 from kernelcast.sampling.opencl import cl
@@ -34,90 +34,22 @@ _HAS_CYCLE_COUNTER = ("Portable Computing Language", "Intel(R) OpenCL")
 _X86 = ("x86_64", "AMD64")
 _READINGS = 256
 
-_CHECK = """
-kernel void kc_read_clock(global ulong *readings, int count)
-{
-    for (int i = 0; i < count; ++i)
-        readings[i] = kc_clock();
-}
-"""
-
-
 _MOST_WORK_GROUPS = 1_000_000
 
-# Every work-item passes a barrier beside each mark, for two reasons. The time is then taken
-# before the first has begun and after the last has ended, in whatever order a device runs them.
-# And runtimes that run the work-items of a group in a loop split that loop at barriers: reading a
-# clock inside it kept PoCL from vectorising a stencil (6.3 times as slow, 2.1 with barriers).
-_MARKS = """\
-#define KC_TRACE_PARAMETER global ulong *kc_trace
-static inline bool kc_is_item(size_t x, size_t y, size_t z)
-{ return get_local_id(0) == x && get_local_id(1) == y && get_local_id(2) == z; }
-static inline ulong kc_trace_place(uint word)
-{
-    return word + 3 * (get_group_id(0)
-        + get_num_groups(0) * (get_group_id(1) + get_num_groups(1) * get_group_id(2)));
-}
-static inline void kc_trace_begin(global ulong *trace)
-{
-    if (kc_is_item(0, 0, 0)) {
-        trace[kc_trace_place(0)] = kc_clock();
-        trace[kc_trace_place(2)] = kc_unit();
-    }
-}
-static inline void kc_trace_end(global ulong *trace, bool is_chosen)
-{
-    if (is_chosen)
-        trace[kc_trace_place(1)] = kc_clock();
-}
-#define KC_TRACE_BEGIN kc_trace_begin(kc_trace); barrier(CLK_LOCAL_MEM_FENCE);
-#define KC_TRACE_END barrier(CLK_LOCAL_MEM_FENCE); kc_trace_end(kc_trace, kc_is_item(0, 0, 0));
-#define KC_TRACE_END_APART kc_trace_end(kc_trace, kc_is_item( \\
-    get_local_size(0) - 1, get_local_size(1) - 1, get_local_size(2) - 1));
-"""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelClock:
+class KernelClock(NamedTuple):
     name: str
-    declarations: str
-    """OpenCL C that defines ``ulong kc_clock(void)`` and ``ulong kc_unit(void)``, the compute unit
+    macro: str
+    """Chooses in `sources/trace.cl` what defines ``kc_clock`` and ``kc_unit``, the compute unit
     that a work-item runs on."""
     build_options: tuple[str, ...] = ()
     tells_unit: bool = False
     counts_cycles: bool = False
     """Whether a tick is a processor's cycle; else about a nanosecond is taken as exactly one."""
 
-
-_NO_UNIT = "static inline ulong kc_unit(void) { return 0; }\n"
-_DEVICE_CLOCK = KernelClock(
-    name="cl_khr_kernel_clock",
-    declarations="#pragma OPENCL EXTENSION cl_khr_kernel_clock : enable\n"
-    "static inline ulong kc_clock(void) { return clock_read_device(); }\n" + _NO_UNIT,
-)
-# volatile and the clobber keep the reading where it stands among loads and stores.
-_PTX = KernelClock(
-    name="PTX globaltimer",
-    declarations="""\
-static inline ulong kc_clock(void)
-{ ulong now; asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now) : : "memory"); return now; }
-static inline ulong kc_unit(void)
-{ uint unit; asm volatile("mov.u32 %0, %%smid;" : "=r"(unit)); return unit; }
-""",
-    tells_unit=True,
-)
-# Counts at one rate whatever the shader clock does; later chips' compilers refuse it.
-_REAL_TIME = KernelClock(
-    name="AMD real time",
-    declarations="static inline ulong kc_clock(void)"
-    " { return __builtin_amdgcn_s_memrealtime(); }\n" + _NO_UNIT,
-)
-_CYCLES = KernelClock(
-    name="cycle counter",
-    declarations="static inline ulong kc_clock(void)"
-    " { return __builtin_readcyclecounter(); }\n" + _NO_UNIT,
-    counts_cycles=True,
-)
+    @property
+    def source(self) -> str:
+        return f"#define {self.macro}\n{read_source('trace.cl')}"
 
 
 def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[KernelClock]:
@@ -126,20 +58,22 @@ def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[
     is_old = language is not None and float(language["version"][:3]) < 2
     is_x86 = description.kind is DeviceKind.CPU and platform.machine() in _X86
     needed = () if language else ("-cl-std=CL3.0",)
+    has = description.extensions.__contains__
     conditions = {
-        replace(_DEVICE_CLOCK, build_options=needed): "cl_khr_kernel_clock"
-        in description.extensions
-        and not is_old,
-        _PTX: "cl_nv_device_attribute_query" in description.extensions,
-        _REAL_TIME: "cl_amd_device_attribute_query" in description.extensions,
-        _CYCLES: is_x86 and description.platform in _HAS_CYCLE_COUNTER,
-    }
-    return [clock for clock, has in conditions.items() if has]
+        KernelClock("cl_khr_kernel_clock", "KC_DEVICE_CLOCK", needed):
+            has("cl_khr_kernel_clock") and not is_old,
+        KernelClock("PTX globaltimer", "KC_PTX", tells_unit=True):
+            has("cl_nv_device_attribute_query"),
+        KernelClock("AMD real time", "KC_REAL_TIME"): has("cl_amd_device_attribute_query"),
+        KernelClock("cycle counter", "KC_CYCLES", counts_cycles=True):
+            is_x86 and description.platform in _HAS_CYCLE_COUNTER,
+    }  # fmt: skip
+    return [clock for clock, is_there in conditions.items() if is_there]
 
 
 def check_clock(session: DeviceSession, clock: KernelClock) -> tuple[float, float]:
     """Read a clock twice some 50 ms apart; give its tick and the least difference, in seconds."""
-    source = clock.declarations + _CHECK
+    source = f"#define KC_CHECKS_CLOCK\n{clock.source}"
     program = build_program(session.context, session.device, source, clock.build_options)
     kernel = cl.Kernel(program, "kc_read_clock")
     buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=8 * _READINGS)
@@ -289,7 +223,7 @@ class TracingLaunch(OpenCLLaunch):
         else:
             text = add_prelude(traced.source, self.ndrange, source_name=traced.source_name)
         options = (*traced.build_options, *clock.build_options)
-        source = clock.declarations + _MARKS + text
+        source = clock.source + text
         return build_program(self._session.context, self._session.device, source, options)
 
     def _run(self, kernel: cl.Kernel, box: GroupBox) -> float:

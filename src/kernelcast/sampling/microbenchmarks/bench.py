@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache, cached_property, partial
-from importlib.resources import files
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -23,6 +22,7 @@ import numpy.typing as npt
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import KernelcastError, MeasurementError
 from kernelcast.records.machine import CacheFacts, Curve, InstructionFacts, MemoryFacts
+from kernelcast.sampling import read_source
 from kernelcast.sampling.building import build_program
 from kernelcast.sampling.microbenchmarks.fits import LEAST_SPREAD
 from kernelcast.sampling.opencl import cl
@@ -181,11 +181,6 @@ NEVER = np.int32(2**31 - 1)
 """A work-item that no launch has."""
 
 
-@cache
-def read_kernels() -> str:
-    return (files(__package__) / "kernels.cl").read_text(encoding="utf-8")
-
-
 def add_lanes(name: str, width: int) -> str:
     """Write the sum of a vector's elements, or a scalar."""
     return " + ".join(f"{name}.s{lane:x}" for lane in range(width)) if width > 1 else name
@@ -201,7 +196,7 @@ class Launch(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A kernel of `kernels.cl` that takes ``out, given, n``, or with local memory before ``n``;
+    """A kernel of `microbenchmarks.cl` that takes ``out, given, n``, or local memory before ``n``;
     starts differ by work-item and operands are read, so that nothing can be hoisted or folded."""
 
     section: str
@@ -271,11 +266,13 @@ class Bench:
         )
 
     def build(self, name: str, macros: Mapping[str, object] | None = None) -> cl.Kernel:
-        """Build a kernel of `kernels.cl` that macros complete; its section has its name."""
+        """Build a kernel of `microbenchmarks.cl` that macros complete; its section has its name."""
         defined = {name.upper(): 1, **(macros or {})}
         source = "".join(f"#define {macro} {text}\n" for macro, text in defined.items())
         session = self.session
-        program = build_program(session.context, session.device, source + read_kernels(), ())
+        program = build_program(
+            session.context, session.device, source + read_source("microbenchmarks.cl"), ()
+        )
         return cl.Kernel(program, f"kc_{name}")
 
     def buffer(self, content: int | Array) -> cl.Buffer:
