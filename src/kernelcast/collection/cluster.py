@@ -16,7 +16,6 @@ from kernelcast.collection.collection import (
     DeviceOutcome,
     KernelJob,
     RowStorage,
-    list_jobs,
     run_job,
 )
 from kernelcast.collection.sizes import SizePlans
@@ -66,7 +65,7 @@ def collect_on_cluster(
     *,
     report: Callable[[CollectionProgress], None] = lambda _: None,
 ) -> CollectionOutcome:
-    jobs = list_jobs(order)
+    jobs = order.list_jobs()
     by_device = {one.id: DeviceOutcome(device_id=one.id) for one in order.devices}
     outcome = CollectionOutcome(devices=list(by_device.values()))
     waiting = {

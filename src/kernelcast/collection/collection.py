@@ -130,32 +130,66 @@ class RowStorage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CollectionOrder:
+    kernels: tuple[CorpusKernel, ...]
+    devices: tuple[DeviceDescription, ...]
+    """One after the other: two at once would time each other."""
+    settings: CollectionSettings
+    retries_failures: bool = False
+    """Whether launches that failed before are tried again."""
+    sizes_of: str | None = None
+    """A device of the store: kernels are collected at the sizes of its rows, so that both have the
+    same launches. None: at sizes chosen for each device."""
+    budget_s: float | None = None
+    """No further row is begun after so many seconds."""
+    begun_s: float = field(default_factory=time.time)
+
+    def list_jobs(self) -> list["KernelJob"]:
+        return [
+            KernelJob(kernel=kernel, device=device, order=self)
+            for device in self.devices
+            for kernel in self.kernels
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KernelJob:
     kernel: CorpusKernel
     device: DeviceDescription
-    settings: CollectionSettings
-    retries_failures: bool = False
-    sizes_of: str | None = None
-    """The device of the store whose sizes are taken; None: sizes chosen for this one."""
-    ends_s: float | None = None
-    """`time.time` after which no further row is begun."""
+    order: CollectionOrder
+
+    def check_time(self) -> None:
+        budget_s = self.order.budget_s
+        if budget_s is not None and time.time() > self.order.begun_s + budget_s:
+            msg = "the time budget is spent; the same command goes on where this one ended"
+            raise OutOfTimeError(msg)
 
 
-def collect_rows(
+def run_job(
     job: KernelJob,
     storage: RowStorage,
     outcome: DeviceOutcome,
-    *,
     report: Callable[[str], None] = lambda _: None,
+) -> bool:
+    """Collect a kernel on a device; tell whether the time budget ended it."""
+    if job.kernel.uses_fp64 and not job.device.has_fp64:
+        outcome.skipped[job.kernel.name] = "the device has no double precision"
+        return False
+    try:
+        collect_rows(job, storage, outcome, report)
+    except OutOfTimeError:
+        return True
+    return False
+
+
+def collect_rows(
+    job: KernelJob, storage: RowStorage, outcome: DeviceOutcome, report: Callable[[str], None]
 ) -> None:
     """Measure what is missing of a kernel on a device; each row is stored at once."""
     keeper = _Keeper(job, storage, outcome, report)
-    wanted = Selection(
-        kernels=(job.kernel.stem,),
-        applications=(job.kernel.application,),
-        devices=(job.device.id,),
-        drivers=(job.device.driver,),
-    )
+    kernel, settings, sizes_of = job.kernel, job.order.settings, job.order.sizes_of
+    of_kernel = Selection(kernels=(kernel.stem,), applications=(kernel.application,))
+    wanted = replace(of_kernel, devices=(job.device.id,), drivers=(job.device.driver,))
     sound = replace(wanted, without_flags=frozenset({ObservationFlag.CONTAMINATED}))
     keys = {
         row.launch_key
@@ -163,21 +197,26 @@ def collect_rows(
         for row in rows
         if read_sampler(load_mapping(row.versions)) >= SAMPLER
     }
-    if not job.retries_failures:
+    if not job.order.retries_failures:
         keys |= {one.launch.key for one in storage.store.failures(wanted)}
     keeper.finished = frozenset(keys)
-    while True:
-        sizes = _find_sizes(job, storage)
-        if job.sizes_of is not None and not sizes:
-            outcome.skipped[job.kernel.name] = f"the store has no rows of it on {job.sizes_of}"
+    elsewhere: tuple[int, ...] = ()
+    if sizes_of is not None and not kernel.sizes:
+        rows = storage.store.find(replace(of_kernel, devices=(sizes_of,)))
+        known = {int(one.launch.parameters[kernel.size.parameter]) for one in rows}
+        elsewhere = tuple(sorted(known))
+        if not elsewhere:
+            outcome.skipped[kernel.name] = f"the store has no rows of it on {sizes_of}"
             return
+    while True:
+        sizes = kernel.sizes or elsewhere or storage.plans.read(job.device, kernel, settings)
         try:
             task = KernelTask(
-                kernel=job.kernel, device_id=job.device.id, settings=job.settings,
+                kernel=kernel, device_id=job.device.id, settings=settings,
                 cache_folder=storage.cache_folder, sizes=sizes, done=keeper.finished,
             )  # fmt: skip
             for message in stream_isolated(
-                _COLLECT, task, timeout_s=job.settings.row_timeout_s, subject=job.device.id
+                _COLLECT, task, timeout_s=settings.row_timeout_s, subject=job.device.id
             ):
                 if message.kind is MessageKind.ITEM:
                     keeper.keep(message.content)
@@ -187,7 +226,7 @@ def collect_rows(
             raise
         except KernelcastError as error:
             if keeper.current is None:
-                outcome.errors[job.kernel.name] = str(error)
+                outcome.errors[kernel.name] = str(error)
                 return
             # The driver died or hung at this launch; the others get a fresh process.
             keeper.keep(make_failure(keeper.current, error))
@@ -214,7 +253,7 @@ class _Keeper:
         job, store, outcome = self.job, self.storage.store, self.outcome
         match message:
             case SizesChosen(sizes=sizes):
-                self.storage.plans.write(job.device, job.kernel, job.settings, sizes)
+                self.storage.plans.write(job.device, job.kernel, job.order.settings, sizes)
             case RowStarted(launch=launch, number=number, total=total):
                 self.current = launch
                 self.report(f"row {number} of {total}")
@@ -235,45 +274,13 @@ class _Keeper:
                 store.add_failures([failure])
                 outcome.failures.append(failure)
                 self._finish(failure.launch.key)
-        if self.current is None and job.ends_s is not None and time.time() > job.ends_s:
-            msg = "the time budget is spent; the same command goes on where this one ended"
-            raise OutOfTimeError(msg)
+        if self.current is None:
+            job.check_time()
 
     def _finish(self, key: str) -> None:
         self.finished |= {key}
         self.measured.add(key)
         self.current = None
-
-
-def _find_sizes(job: KernelJob, storage: RowStorage) -> tuple[int, ...]:
-    """Return the sizes that are known: another device's rows', or those chosen before."""
-    if job.kernel.sizes:
-        return job.kernel.sizes
-    if job.sizes_of is None:
-        return storage.plans.read(job.device, job.kernel, job.settings)
-    wanted = Selection(
-        kernels=(job.kernel.stem,),
-        applications=(job.kernel.application,),
-        devices=(job.sizes_of,),
-    )
-    parameter = job.kernel.size.parameter
-    found = {one.launch.parameters[parameter] for one in storage.store.find(wanted)}
-    return tuple(sorted(int(size) for size in found))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionOrder:
-    kernels: tuple[CorpusKernel, ...]
-    devices: tuple[DeviceDescription, ...]
-    """One after the other: two at once would time each other."""
-    settings: CollectionSettings
-    retries_failures: bool = False
-    """Whether launches that failed before are tried again."""
-    sizes_of: str | None = None
-    """A device of the store: kernels are collected at the sizes of its rows, so that both have the
-    same launches. None: at sizes chosen for each device."""
-    budget_s: float | None = None
-    """No further row is begun after so many seconds."""
 
 
 def collect(
@@ -285,7 +292,7 @@ def collect(
     """Measure what is missing in a store."""
     outcome = CollectionOutcome()
     by_device = {one.id: DeviceOutcome(device_id=one.id) for one in order.devices}
-    jobs = list_jobs(order)
+    jobs = order.list_jobs()
     foretold_s = order.settings.foretell_s(order.kernels) / max(len(order.kernels), 1)
     durations_s: list[float] = []  # kernels that were there already say nothing about the rest
 
@@ -318,36 +325,3 @@ def collect(
     except KeyboardInterrupt:
         outcome.is_interrupted = True
     return outcome
-
-
-def list_jobs(order: CollectionOrder) -> list[KernelJob]:
-    ends_s = None if order.budget_s is None else time.time() + order.budget_s
-    return [
-        KernelJob(
-            kernel=kernel,
-            device=device,
-            settings=order.settings,
-            retries_failures=order.retries_failures,
-            sizes_of=order.sizes_of,
-            ends_s=ends_s,
-        )
-        for device in order.devices
-        for kernel in order.kernels
-    ]
-
-
-def run_job(
-    job: KernelJob,
-    storage: RowStorage,
-    outcome: DeviceOutcome,
-    report: Callable[[str], None] = lambda _: None,
-) -> bool:
-    """Collect a kernel on a device; tell whether the time budget ended it."""
-    if job.kernel.uses_fp64 and not job.device.has_fp64:
-        outcome.skipped[job.kernel.name] = "the device has no double precision"
-        return False
-    try:
-        collect_rows(job, storage, outcome, report=report)
-    except OutOfTimeError:
-        return True
-    return False

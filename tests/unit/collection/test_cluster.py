@@ -55,7 +55,7 @@ class Client:
 def client(monkeypatch: pytest.MonkeyPatch) -> Client:
     """Give a client of a worker with one device, on which each kernel ends in its own way."""
 
-    def collect_rows(job: KernelJob, _: object, outcome: DeviceOutcome, **__: object) -> None:
+    def collect_rows(job: KernelJob, _: object, outcome: DeviceOutcome, __: object) -> None:
         if job.kernel is KERNELS[1]:
             msg = "it died"
             raise KernelRunError(msg)
