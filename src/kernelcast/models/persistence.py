@@ -3,37 +3,44 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kernelcast.models.conformal import Calibration
-from kernelcast.models.regression import FittedRegression
-from kernelcast.models.time_models import FittedModel, make_model
-from kernelcast.models.validation.report import (
-    ValidationReport,
-    report_from_json,
-    report_to_json,
-)
+from kernelcast.models.time_models import FittedModel, TimeModel, make_model
+from kernelcast.models.validation.report import ValidationReport, report_to_json
 from kernelcast.models.versioned_files import (
+    CONVERTER,
     ModelFileError,
     VersionedFiles,
-    from_plain,
+    check_when_read,
     list_versions,
-    to_plain,
+    read_document,
+    write_document,
 )
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 
-FORMAT: Final = "kernelcast model 2"
+_HEADER: Final = {"format": "kernelcast model 3"}
+# A model of the catalogue is its name.
+CONVERTER.register_unstructure_hook(TimeModel, lambda model: model.name)
+CONVERTER.register_structure_hook(TimeModel, lambda name, _: make_model(name))
+
+
+def _check_launches(model: FittedModel) -> None:
+    if not all(s > 0 and math.isfinite(noise) for s, noise in model.launches.values()):
+        raise ValueError("launches without a time")
+
+
+check_when_read(FittedModel, _check_launches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredModel:
     model: FittedModel
-    versions: Mapping[str, str]
     report: ValidationReport | None = None
     samplers: tuple[int, ...] = ()
     """Revisions of the samplers that its rows are of; none where they are not known."""
+    versions: Mapping[str, str] = field(default_factory=list_versions)
 
     def describe(self) -> dict[str, Any]:
         """List in plain values what it takes, what it has learned, and how good it is."""
@@ -53,19 +60,8 @@ def write_model(
     if make_model(model.name) != model.model:
         msg = f"model {model.name}: differs from the catalogue's of that name; it cannot be stored"
         raise InputError(msg)
-    return json.dumps({
-        "format": FORMAT,
-        "model": model.name,
-        "schema_names": list(model.schema.names),
-        "schema_version": model.schema.version,
-        "versions": list_versions(),
-        "samplers": [int(one) for one in samplers],
-        "report": None if report is None else report_to_json(report),
-        "correction": None if model.correction is None else to_plain(model.correction),
-        "calibration": to_plain(model.calibration),
-        "facts": to_plain(model.facts),
-        "launches": [[*launch, *told] for launch, told in sorted(model.launches.items())],
-    }).encode()  # fmt: skip
+    stored = StoredModel(model=model, report=report, samplers=tuple(samplers))
+    return write_document(stored, _HEADER).encode()
 
 
 def read_model(
@@ -75,42 +71,10 @@ def read_model(
     *,
     sampler: int | None = None,
 ) -> StoredModel:
-    try:
-        if len(content) > 2**30:
-            msg = f"{len(content)} bytes; models are smaller"
-            raise ValueError(msg)
-        held = json.loads(content)
-        if held["format"] != FORMAT:
-            msg = f"{source}: is of format {held['format']!r}, this program reads {FORMAT!r}"
-            raise ModelFileError(msg)
-        features = FeatureSchema(
-            names=tuple(held["schema_names"]), version=int(held["schema_version"])
-        )
-        correction, report = held["correction"], held["report"]
-        launches = {
-            (str(problem), str(device)): (float(seconds), float(noise))
-            for problem, device, seconds, noise in held["launches"]
-        }
-        if not all(seconds > 0 and math.isfinite(noise) for seconds, noise in launches.values()):
-            raise ValueError("launches without a time")
-        stored = StoredModel(
-            model=FittedModel(
-                model=make_model(str(held["model"])),
-                schema=features,
-                correction=None if correction is None else from_plain(FittedRegression, correction),
-                calibration=from_plain(Calibration, held["calibration"]),
-                facts=dict(held["facts"]),
-                launches=launches,
-            ),
-            versions={str(name): str(one) for name, one in held["versions"].items()},
-            report=None if report is None else report_from_json(report),
-            samplers=tuple(int(one) for one in held["samplers"]),
-        )
-    except ModelFileError:
-        raise
-    except (InputError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        msg = f"{source}: is no model file, or is damaged ({error!r:.200}); train the model anew"
-        raise ModelFileError(msg) from error
+    stored = read_document(
+        StoredModel, content, _HEADER, what=source, advice="train the model anew",
+        error=ModelFileError,
+    )  # fmt: skip
     found = stored.model.schema
     if schema is not None and not (
         schema.version == found.version and {*found.names} <= {*schema.names}
@@ -130,7 +94,6 @@ def read_model(
     return stored
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRegistry(VersionedFiles):
     """Versions of learned models under a folder or URL."""
 

@@ -157,7 +157,8 @@ class FittedModel:
     correction: FittedRegression | None
     calibration: Calibration
     facts: Mapping[str, Any]
-    launches: Mapping[tuple[str, str], tuple[float, float]] = field(default_factory=dict)
+    launches: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Median and noise of those that it remembers, by problem and device."""
 
     @property
     def name(self) -> str:
@@ -238,12 +239,12 @@ class FittedModel:
         """Return median and noise of launches that were measured, by their places."""
         if not self.launches:
             return {}
-        pairs = zip(table.problems.tolist(), table.devices.tolist(), strict=True)
-        found = ((place, self.launches.get(one)) for place, one in enumerate(pairs))
+        names = zip(table.problems.tolist(), table.devices.tolist(), strict=True)
+        found = ((place, self.launches.get("@".join(one))) for place, one in enumerate(names))
         return {place: one for place, one in found if one is not None}
 
 
-def _remember(table: TrainingTable) -> dict[tuple[str, str], tuple[float, float]]:
+def _remember(table: TrainingTable) -> dict[str, tuple[float, float]]:
     """Return medians of launches, and the larger of the noise within runs and between repeats."""
     measured = np.isfinite(table.seconds) & (table.problems != "")
     found = {}
@@ -252,7 +253,7 @@ def _remember(table: TrainingTable) -> dict[tuple[str, str], tuple[float, float]
         between = float(np.log(some["seconds"]).std(ddof=0)) / _NOISE_TO_DEVIATION
         # Repeats of a launch on another day differ by at least so much.
         noise = max(within if np.isfinite(within) else 0.0, between, 0.02)
-        found[launch] = float(some["seconds"].median()), noise
+        found["@".join(launch)] = float(some["seconds"].median()), noise
     return found
 
 

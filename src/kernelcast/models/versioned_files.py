@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version as read_version
 from pathlib import Path
@@ -206,7 +206,7 @@ def write_bytes(url: str, content: bytes) -> None:
 
 def to_plain(value: Any, *, digits: int | None = None) -> Any:  # noqa: ANN401 - values are nested
     """Turn records and arrays into what JSON holds; floats are rounded to significant digits."""
-    plain = _CONVERTER.unstructure(value)
+    plain = CONVERTER.unstructure(value)
     if digits is None:
         return plain
     return json.loads(
@@ -219,49 +219,67 @@ def _is_array(kind: Any) -> bool:  # noqa: ANN401 - a type
 
 
 # Unknown fields are refused when they are read back.
-_CONVERTER = cattrs.Converter(forbid_extra_keys=True, detailed_validation=False)
-_CONVERTER.register_unstructure_hook_func(_is_array, lambda value: value.tolist())
-_CONVERTER.register_structure_hook_func(
+CONVERTER = cattrs.Converter(forbid_extra_keys=True, detailed_validation=False)
+CONVERTER.register_unstructure_hook_func(_is_array, lambda value: value.tolist())
+CONVERTER.register_structure_hook_func(
     _is_array, lambda value, _: np.asarray(value, dtype=np.float64)
 )
-_CONVERTER.register_structure_hook_func(
-    lambda kind: kind in (object, float | str), lambda value, _: value
+CONVERTER.register_structure_hook_func(
+    lambda kind: kind in (object, float | str, Any), lambda value, _: value
 )
 
 
 def check_when_read(kind: type[_Record], check: Callable[[_Record], None]) -> None:
     """Have `from_plain` check records of a class; what the check raises refuses one."""
     make: Any = make_dict_structure_fn  # its own options stand beside the fields
-    read = make(kind, _CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False)
+    read = make(kind, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False)
 
     def read_checked(value: Any, kind: Any) -> Any:  # noqa: ANN401 - of JSON
         found = read(value, kind)
         check(found)
         return found
 
-    _CONVERTER.register_structure_hook(kind, read_checked)
+    CONVERTER.register_structure_hook(kind, read_checked)
 
 
 def from_plain(kind: type[_Record], value: Any) -> _Record:  # noqa: ANN401 - of JSON
     """Read a record that `to_plain` has written; an error says what does not fit."""
     try:
-        return _CONVERTER.structure(value, kind)
+        return CONVERTER.structure(value, kind)
     except ForbiddenExtraKeysError as error:
         raise ValueError(str(error)) from error
 
 
-def read_document(kind: type[_Record], text: str, expected: int, *, what: str) -> _Record:
-    """Read a record from JSON that names its format beside the fields; messages call it `what`."""
+def write_document(
+    record: Any,  # noqa: ANN401 - any record
+    header: Mapping[str, object],
+    *,
+    digits: int | None = None,
+    **options: Any,  # noqa: ANN401 - of `json.dumps`
+) -> str:
+    """Write a record as JSON, beside its fields what tells kind and format."""
+    content = {**header, **to_plain(record, digits=digits)}
+    return json.dumps(content, allow_nan=False, **options)
+
+
+def read_document(
+    kind: type[_Record], content: str | bytes, header: Mapping[str, object], *, what: str,
+    advice: str = "make it anew", error: type[InputError] = InputError,
+) -> _Record:  # fmt: skip
+    """Read what `write_document` has written with that header; messages call it `what`."""
     try:
-        content = json.loads(text)
-        found = content.pop("format")
-        if found == expected:
-            return from_plain(kind, content)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        msg = f"{what}: cannot be read ({error!r}); is it the JSON of a {what}?"
-        raise InputError(msg) from error
-    msg = f"{what}: format {found}, this program reads {expected}; make it anew"
-    raise InputError(msg)
+        held = json.loads(content)
+        for name, expected in header.items():
+            found = held.pop(name)
+            if found != expected:
+                msg = f"{name} {found}, this program reads {expected}"
+                raise ValueError(msg)
+        return from_plain(kind, held)
+    except (
+        InputError, KeyError, TypeError, ValueError, AttributeError, RecursionError
+    ) as failure:  # fmt: skip
+        msg = f"{what}: cannot be read ({failure!r:.200}); {advice}"
+        raise error(msg) from failure
 
 
 def list_versions() -> dict[str, str]:

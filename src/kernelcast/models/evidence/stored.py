@@ -29,7 +29,9 @@ from kernelcast.models.versioned_files import (
     ModelFileError,
     VersionedFiles,
     from_plain,
+    read_document,
     to_plain,
+    write_document,
 )
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers
@@ -42,22 +44,16 @@ _EXPECTED: Mapping[str, object] = {
 
 def model_to_json(model: EvidenceModel) -> str:
     # Significant digits: more would tell processors apart, on which sums are rounded differently.
-    return json.dumps({**_EXPECTED, **to_plain(model, digits=7)}, sort_keys=True)
+    return write_document(model, _EXPECTED, digits=7, sort_keys=True)
 
 
-def model_from_json(text: str) -> EvidenceModel:
+def model_from_json(
+    text: str | bytes, what: str = "evidence model", error: type[InputError] = InputError
+) -> EvidenceModel:
     """Read a model; the inverse of `model_to_json`."""
-    try:
-        held = json.loads(text)
-        for name, value in _EXPECTED.items():
-            if held.get(name) != value:
-                msg = f"{name} is {held.get(name)}, expected {value}"
-                raise ValueError(msg)
-        fields = {name: one for name, one in held.items() if name not in _EXPECTED}
-        return from_plain(EvidenceModel, fields)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        msg = f"evidence model: cannot be read ({error}); calibrate again"
-        raise InputError(msg) from error
+    return read_document(
+        EvidenceModel, text, _EXPECTED, what=what, advice="calibrate again", error=error
+    )
 
 
 def publish_evidence(files: VersionedFiles, name: str, model: EvidenceModel) -> str:
@@ -70,11 +66,7 @@ def load_evidence(
 ) -> EvidenceModel:
     """Load a version: the one given, else the pinned one, else the latest."""
     content, url = files.load_bytes(name, version)
-    try:
-        found = model_from_json(content.decode())
-    except (InputError, UnicodeDecodeError) as error:
-        msg = f"{url}: {error}"
-        raise ModelFileError(msg) from error
+    found = model_from_json(content, url, ModelFileError)
     if sampler is not None and sampler not in found.samplers:
         known = ", ".join(map(str, found.samplers)) or "none"
         msg = (

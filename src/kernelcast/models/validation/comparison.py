@@ -35,7 +35,7 @@ from kernelcast.models.validation.report import (
     summarise_errors,
 )
 from kernelcast.models.validation.running import mean_of, split_classes
-from kernelcast.models.versioned_files import read_document
+from kernelcast.models.versioned_files import read_document, write_document
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers
 
@@ -88,7 +88,7 @@ def find_interval(
 
 # Splits whose groups are drawn as a whole, in the place of kernels.
 _WHOLE = frozenset({"family", "application"})
-FORMAT = 1
+_HEADER = {"format": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,11 +297,11 @@ def _compare_kernels(
 
 def comparison_to_json(comparison: Comparison) -> str:
     """Write a comparison; `comparison_from_json` is the inverse."""
-    return json.dumps({"format": FORMAT, **asdict(comparison)}, allow_nan=False, indent=1)
+    return write_document(comparison, _HEADER, indent=1)
 
 
 def comparison_from_json(text: str) -> Comparison:
-    return read_document(Comparison, text, FORMAT, what="comparison")
+    return read_document(Comparison, text, _HEADER, what="comparison")
 
 
 ALL_DEVICES: Final = "all devices"

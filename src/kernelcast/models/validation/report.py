@@ -1,20 +1,19 @@
 """What a validation found, as records that survive JSON."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.versioned_files import read_document
+from kernelcast.models.versioned_files import read_document, write_document
 from kernelcast.records.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-FORMAT = 1
+_HEADER = {"format": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,8 +200,8 @@ def summarise_report(report: ValidationReport) -> list[dict[str, Any]]:
 
 def report_to_json(report: ValidationReport) -> str:
     """Write a report; `report_from_json` is the inverse."""
-    return json.dumps({"format": FORMAT, **asdict(report)}, allow_nan=False)
+    return write_document(report, _HEADER)
 
 
 def report_from_json(text: str) -> ValidationReport:
-    return read_document(ValidationReport, text, FORMAT, what="report")
+    return read_document(ValidationReport, text, _HEADER, what="report")
