@@ -1,12 +1,11 @@
 """Derives what a CPE does from OpenCL C: staging in local memory is DMA, all else is Gload."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelcast.analytic.scratchpad.kernel import (
     Copy,
@@ -33,9 +32,6 @@ from kernelcast.records.operations import (
 )
 from kernelcast.records.problem import Problem
 
-FloatArray = npt.NDArray[np.float64]
-
-
 _FAR = frozenset({MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC})
 _FIXED = frozenset({
     OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.FUSED, OperationKind.LOGIC,
@@ -45,11 +41,12 @@ _SLOW = frozenset({OperationKind.DIVIDE, OperationKind.SPECIAL, OperationKind.SP
 _ROOTS = frozenset({"sqrt", "rsqrt", "native_sqrt", "native_rsqrt", "half_sqrt", "half_rsqrt"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupRequests:
+_OPPOSITE = {AccessKind.LOAD: AccessKind.STORE, AccessKind.STORE: AccessKind.LOAD}
+
+
+class GroupRequests(NamedTuple):
     """What a work-group's executions of one access amount to, mean of some work-groups."""
 
-    access: MemoryAccess
     executions: float
     """By all its work-items."""
     requests: float
@@ -72,7 +69,9 @@ def derive_scratchpad_kernel(
     A work-group runs on one CPE, work-item after work-item, and a CPE runs as many work-groups as
     its share. A statement that moves data between global and local memory is a copy of the whole
     work-group by DMA; copies of one direction in the same block make one request, for the barrier
-    behind them waits for all. Every other access to global or constant memory is a Gload.
+    behind them waits for all. Every other access to global or constant memory is a Gload. The
+    analysis does not say where a value goes: a load of global memory beside a store to local memory
+    in the same line, block and loops is taken for a copy, and the other way round.
     """
     model = model_kernel(problem)
     launch = model.launch(problem.ndrange)
@@ -85,108 +84,74 @@ def derive_scratchpad_kernel(
     groups = launch.ndrange.work_group_count
     cpes = min(groups, machine.cpes_per_group if active_cpes is None else active_cpes)
     share = math.ceil(groups / cpes)
+    near = {
+        (one.line, one.block, _loops(one), one.kind)
+        for one in launch.accesses
+        if one.space is MemorySpace.LOCAL and one.line
+    }
+    copies: dict[tuple[object, ...], list[tuple[MemoryAccess, GroupRequests]]] = {}
+    gloads: list[GloadRequest] = []
+    by_dma = 0.0
     far = [one for one in launch.accesses if one.space in _FAR]
-    staged, others = _part(far, launch.accesses)
-    copies = [count_group_requests(one, launch) for one in staged]
-    # Where it goes is not known: it can be no copy.
-    others += [one.access for one in copies if not one.bytes]
-    copies = [one for one in copies if one.bytes]
-    loads = [count_group_requests(one, launch) for one in others]
+    for access in far:
+        counted = count_group_requests(access, launch)
+        other = (access.line, access.block, _loops(access), _OPPOSITE.get(access.kind))
+        if other in near and counted.bytes:
+            key = access.kind, access.block, _loops(access)
+            copies.setdefault(key, []).append((access, counted))
+            by_dma += counted.executions * share
+        elif counted.executions and access.bytes:
+            pieces = math.ceil(access.bytes / machine.gload_bytes)
+            # An atomic operation loads and stores.
+            moves = 2 if access.kind is AccessKind.ATOMIC else 1
+            name = f"{access.text} (line {access.line})"
+            count = counted.executions * share * pieces * moves
+            gloads.append(GloadRequest(name=name, bytes=access.bytes / pieces, count=count))
+    dma = []
+    for parts in copies.values():
+        accesses, requests = zip(*parts, strict=True)
+        lines = ", ".join(dict.fromkeys(str(one.line) for one in accesses))
+        names = ", ".join(dict.fromkeys(one.buffer or "?" for one in accesses))
+        dma.append(
+            DmaRequest(
+                name=f"{names} (line {lines})",
+                direction=Direction.IN if accesses[0].kind is AccessKind.LOAD else Direction.OUT,
+                copies=tuple(
+                    Copy(bytes=one.bytes, chunk_bytes=one.bytes / one.chunks) for one in requests
+                ),
+                count=max(one.requests for one in requests) * share,
+            )
+        )
     work_items = launch.ndrange.work_group_size * share
-    gaps = [
-        f"line {one.line}: {one.reason}"
-        for one in model.facts.gaps
-        if "async_work_group" not in one.reason  # has a note of its own
-    ]
     counts = {"floating": 0.0, "fixed": 0.0, "spm": 0.0, "div_sqrt": 0.0}
     for operation, times in launch.executed.operations.items():
         kind = _classify(operation)
         if kind is not None:
             counts[kind] += times * operation.lanes * work_items
-    near = sum(
+    touched = sum(
         launch.executed.count_memory(MemorySpace.LOCAL, is_store=is_store)
         for is_store in (True, False)
     )
-    by_dma = sum(one.executions for one in copies) * share
-    counts["spm"] = max(0.0, near * work_items - by_dma)
+    counts["spm"] = max(0.0, touched * work_items - by_dma)
+    gaps = [
+        f"line {one.line}: {one.reason}"
+        for one in model.facts.gaps
+        if "async_work_group" not in one.reason  # has a note of its own
+    ]
+    notes = _note(launch, far, sum(map(len, copies.values())), average_ilp)
     return ScratchpadKernel(
         name=problem.name,
         active_cpes=cpes,
-        dma=tuple(_make_dma(copies, share)),
-        gloads=tuple(_make_gloads(loads, share, machine)),
+        dma=tuple(dma),
+        gloads=tuple(gloads),
         compute=counts,
         average_ilp=1.0 if average_ilp is None else average_ilp,
-        notes=(*_note(launch, copies, loads, average_ilp), *gaps),
+        notes=(*notes, *gaps),
     )
-
-
-def _part(
-    far: Iterable[MemoryAccess], every: Sequence[MemoryAccess]
-) -> tuple[list[MemoryAccess], list[MemoryAccess]]:
-    """Tell copies between global and local memory from other accesses.
-
-    The analysis does not say where a value goes. A load of global memory beside a store to local
-    memory in the same line, block and loops is taken for a copy, and the other way round.
-    """
-    near = {
-        (one.line, one.block, _loops(one), one.kind)
-        for one in every
-        if one.space is MemorySpace.LOCAL and one.line
-    }
-    opposite = {AccessKind.LOAD: AccessKind.STORE, AccessKind.STORE: AccessKind.LOAD}
-    staged: list[MemoryAccess] = []
-    others: list[MemoryAccess] = []
-    for one in far:
-        other = opposite.get(one.kind)
-        is_copy = (one.line, one.block, _loops(one), other) in near and one.offset_bytes is not None
-        (staged if is_copy else others).append(one)
-    return staged, others
 
 
 def _loops(access: MemoryAccess) -> tuple[str, ...]:
     return tuple(one.name for one in access.loops)
-
-
-def _make_dma(copies: Iterable[GroupRequests], share: int) -> list[DmaRequest]:
-    requests: dict[tuple[Direction, int, tuple[str, ...]], list[GroupRequests]] = {}
-    for one in copies:
-        direction = Direction.IN if one.access.kind is AccessKind.LOAD else Direction.OUT
-        requests.setdefault((direction, one.access.block, _loops(one.access)), []).append(one)
-    found = []
-    for (direction, _, _), parts in requests.items():
-        lines = ", ".join(dict.fromkeys(str(one.access.line) for one in parts))
-        names = ", ".join(dict.fromkeys(one.access.buffer or "?" for one in parts))
-        found.append(
-            DmaRequest(
-                name=f"{names} (line {lines})",
-                direction=direction,
-                copies=tuple(
-                    Copy(bytes=one.bytes, chunk_bytes=one.bytes / one.chunks) for one in parts
-                ),
-                count=max(one.requests for one in parts) * share,
-            )
-        )
-    return found
-
-
-def _make_gloads(
-    loads: Iterable[GroupRequests], share: int, machine: ScratchpadMachine
-) -> list[GloadRequest]:
-    found = []
-    for one in loads:
-        pieces = math.ceil(one.access.bytes / machine.gload_bytes)
-        # An atomic operation loads and stores.
-        times = 2 if one.access.kind is AccessKind.ATOMIC else 1
-        count = one.executions * share * pieces * times
-        if count and one.access.bytes:
-            found.append(
-                GloadRequest(
-                    name=f"{one.access.text} (line {one.access.line})",
-                    bytes=one.access.bytes / pieces,
-                    count=count,
-                )
-            )
-    return found
 
 
 def _classify(operation: Operation) -> str | None:
@@ -202,10 +167,7 @@ def _classify(operation: Operation) -> str | None:
 
 
 def _note(
-    launch: ModelledLaunch,
-    copies: Sequence[GroupRequests],
-    loads: Sequence[GroupRequests],
-    average_ilp: float | None,
+    launch: ModelledLaunch, far: Sequence[MemoryAccess], copies: int, average_ilp: float | None
 ) -> list[str]:
     notes = [one for one in launch.notes if "recorded addresses" not in one]
     if average_ilp is None:
@@ -224,11 +186,11 @@ def _note(
         )
     if copies:
         notes.append(
-            f"{len(copies)} accesses beside local memory are taken for DMA copies of the work-group"
+            f"{copies} accesses beside local memory are taken for DMA copies of the work-group"
         )
-    if any(one.access.kind is AccessKind.ATOMIC for one in loads):
+    if any(one.kind is AccessKind.ATOMIC for one in far):
         notes.append("atomic operations count as two Gload requests; waiting is left out")
-    if any(not one.access.guard.is_exact for one in (*copies, *loads)):
+    if any(not one.guard.is_exact for one in far):
         notes.append("accesses under conditions on data count as executed half the time")
     return notes
 
@@ -264,7 +226,6 @@ def count_group_requests(access: MemoryAccess, launch: ModelledLaunch) -> GroupR
                 chunks[row] = 1 + np.count_nonzero(steps > access.bytes)
     total = float(weights.sum()) or 1.0
     return GroupRequests(
-        access=access,
         executions=float((weights[:, None] * share).sum()) / groups,
         requests=requests,
         bytes=float((weights * sizes).sum()) / total,
