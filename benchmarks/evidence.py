@@ -9,7 +9,7 @@ Families of kernels are held out with all their rows: variances, settings of siz
 the correction with its gate are fitted on the others (ten parts; what is chosen is chosen by five
 parts within). Which sets of samples stand for a moment is told in `kernelcast.training.evidence`;
 it was chosen, as was the likelihood (`kernelcast.models.evidence.fusion.CORE`), on the rows of
-``CHOSEN_ON`` alone. What corrections bring is told in full by ``learned_answers.py``.
+``CHOSEN_ON`` alone.
 
 Peers, for comparison only: StarPU's history-based ``a n^b``, its ``a n^b + c`` (the constant by
 bisection, as StarPU does) and its multiple linear regression; n is the number of work-items, and

@@ -31,12 +31,9 @@ class Volume:
     ----------
     name : str
         A feature; empty for what every launch pays once.
-    per : str
-        Feature to divide by, such as a device's peak; empty for none.
     """
 
     name: str
-    per: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -144,9 +141,8 @@ def _log_volumes(volumes: tuple[Volume, ...], table: TrainingTable) -> Numbers:
     columns = []
     for one in volumes:
         amount = table.column(one.name) if one.name else np.ones(len(table))
-        peak = table.column(one.per) if one.per else np.ones(len(table))
         with np.errstate(divide="ignore", invalid="ignore"):
-            log = np.log(amount / peak)
+            log = np.log(amount)
         columns.append(np.where(np.isfinite(log), log, -np.inf))
     return np.column_stack(columns)
 

@@ -12,16 +12,17 @@ Run it as ``python benchmarks/public_datasets.py FOLDER [SET ...]``, where FOLDE
 sets and ``baselines.csv``.
 """
 
-import csv
-import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
+import harness
 import numpy as np
+import pandas as pd
+from harness import read_json, write_json, write_text
 from limiter_times import FittedLimiters, LimiterReference, Volume
 
 from kernelcast.models.regression import INNER_FOLDS, divide_groups, number_groups
@@ -34,102 +35,44 @@ from kernelcast.records.observation import Observation
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable, make_table
 from kernelcast.training_data.importers import find_data_set
 
-RESULTS = Path(__file__).parent / "results" / "public_datasets"
+RESULTS = harness.RESULTS / "public_datasets"
 OURS = "gated SVR on the better reference (ours)"
 LAUNCH = Volume(name="")
 LAUNCH_S = 5e-6
-# Cycles and time in other words: nothing that could be known before the launch has ended.
-_TELLS_TIME = ("elapsed_cycles", "active_cycles", "active_warps", "occupancy", "throughput")
-_NEUSIGHT_ROWS = 9000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """One way to divide one set.
-
-    Parameters
-    ----------
-    name : str
-        Short name.
-    file : str
-        Path of the set under the folder.
-    baseline : tuple of str
-        Data set and beginning of the protocol's name in ``baselines.csv``.
-    volumes : tuple of Volume
-        What takes time.
-    roofline : callable or None
-        Gives Roofline's time in seconds by features; None where the set tells no peaks.
-    label : callable
-        Gives the group that is held out.
-    keep : callable
-        Gives whether a feature is used.
-    device : str
-        The only device to take, by its name; all when empty.
-    needs_counters : bool
-        Whether rows without complete counters are left out.
-    rows : int
-        Rows to take, spread evenly over the set; all when 0.
-    """
+    """One way to divide one set."""
 
     name: str
     file: str
+    """Path of the set under the folder."""
     baseline: tuple[str, str]
+    """Data set and beginning of the protocol's name in ``baselines.csv``."""
     volumes: tuple[Volume, ...]
+    """What takes time."""
     roofline: Callable[[Mapping[str, float]], float] | None = None
+    """Roofline's time in seconds by features; None where the set tells no peaks."""
     label: Callable[[Observation], str] = lambda one: one.launch.kernel.label
-    keep: Callable[[str], bool] = lambda name: bool(name)
-    device: str = ""
-    needs_counters: bool = False
-    rows: int = 0
-
-
-def _roof(one: Mapping[str, float], volume_bytes: float, peaks: tuple[float, float]) -> float:
-    """Give a launch's floor and the larger of two limiters' times."""
-    bandwidth, flops = peaks
-    launches = one.get("static.launches_count", 1.0)
-    return LAUNCH_S * launches + max(
-        volume_bytes / bandwidth, one.get("analytic.flops_count", np.nan) / flops
-    )
+    """The group that is held out."""
 
 
 def _roof_rajaperf(one: Mapping[str, float]) -> float:
-    return _roof(one, one["analytic.compulsory_bytes"], (790e9, 7e12))
-
-
-def _compulsory_bytes(one: Mapping[str, float]) -> float:
-    loads = one.get("analytic.compulsory_load_bytes", np.nan)
-    return loads + one.get("analytic.compulsory_store_bytes", np.nan)
-
-
-def _roof_neusight(one: Mapping[str, float]) -> float:
-    peaks = one["analytic.machine_bandwidth_bytes_per_s"], one["analytic.machine_flops_per_s"]
-    return _roof(one, _compulsory_bytes(one), peaks)
-
-
-def _roof_amaris(one: Mapping[str, float]) -> float:
-    lanes, clock = one["analytic.machine_lanes_count"], one["analytic.machine_clock_cycles_per_s"]
-    peaks = one["analytic.machine_bandwidth_bytes_per_s"], 2 * lanes * clock
-    return _roof(one, _compulsory_bytes(one), peaks)
+    """Give the launches' floor and the larger of two limiters' times."""
+    launches = one.get("static.launches_count", 1.0)
+    return LAUNCH_S * launches + max(
+        one["analytic.compulsory_bytes"] / 790e9, one.get("analytic.flops_count", np.nan) / 7e12
+    )
 
 
 def _volumes(*names: str) -> tuple[Volume, ...]:
-    pairs = (name.partition("/") for name in names)
-    return (LAUNCH, *(Volume(name=name, per=per) for name, _, per in pairs))
+    return (LAUNCH, *(Volume(name=name) for name in names))
 
 
-_AMARIS = _volumes(
-    "analytic.compulsory_load_bytes/analytic.machine_bandwidth_bytes_per_s",
-    "analytic.compulsory_store_bytes/analytic.machine_bandwidth_bytes_per_s",
-    "analytic.flops_count/analytic.machine_lanes_count",
-    "static.work_items_count/analytic.machine_lanes_count",
-)
 _AIWC = _volumes(
     "counters.aiwc_instructions_count", "counters.aiwc_operands_count",
     "counters.aiwc_addresses_count", "counters.aiwc_barriers_count", "static.work_items_count",
-)  # fmt: skip
-_NEUSIGHT = _volumes(
-    "analytic.compulsory_load_bytes", "analytic.compulsory_store_bytes", "analytic.flops_count",
-    "static.work_groups_count",
 )  # fmt: skip
 PROTOCOLS = (
     Protocol(
@@ -148,38 +91,6 @@ PROTOCOLS = (
         name="aiwc_application", file="aiwc_opendwarfs/configs.parquet",
         baseline=("aiwc", "leave-one-app-out"), volumes=_AIWC,
         label=lambda one: one.launch.kernel.application,
-    ),
-    Protocol(
-        name="amaris_analytic", file="amaris_nca/data.parquet",
-        baseline=("amaris_nca", "LOKO 9 kernels, 9 GPUs pooled"), volumes=_AMARIS,
-        roofline=_roof_amaris,
-        keep=lambda name: not name.startswith("counters."),
-    ),
-    Protocol(
-        name="amaris_counters", file="amaris_nca/data.parquet",
-        baseline=("amaris_nca", "LOKO 9 kernels, rows with complete counters"),
-        volumes=(
-            *_AMARIS,
-            *_volumes(
-                "counters.nvprof_instructions_issued_count/analytic.machine_lanes_count",
-                "counters.nvprof_global_load_transactions_count/analytic.machine_lanes_count",
-                "counters.nvprof_device_memory_read_transactions_count"
-                "/analytic.machine_bandwidth_bytes_per_s",
-                "counters.nvprof_device_memory_write_transactions_count"
-                "/analytic.machine_bandwidth_bytes_per_s",
-            )[1:],
-        ),
-        keep=lambda name: not any(word in name for word in _TELLS_TIME),
-        needs_counters=True, roofline=_roof_amaris,
-    ),
-    *(
-        Protocol(
-            name=f"neusight_{short}", file="neusight/data.parquet",
-            baseline=("neusight", f"{device} leave-one-op-out"), volumes=_NEUSIGHT,
-            label=lambda one: one.launch.kernel.application, device=device, rows=_NEUSIGHT_ROWS,
-            roofline=_roof_neusight,
-        )
-        for short, device in (("a100", "NVIDIA A100-PCIE-40GB"), ("t4", "Tesla T4"))
     ),
 )  # fmt: skip
 
@@ -267,37 +178,20 @@ class Outcome:
 def read_table(folder: Path, protocol: Protocol) -> tuple[TrainingTable, Texts]:
     """Read the rows of a protocol, and their groups."""
     path = folder / protocol.file
-    found: Iterable[Observation] = find_data_set(path).read(path)
-    if protocol.device:
-        found = (one for one in found if one.launch.device.name == protocol.device)
-    rows = [*found]
-    if protocol.rows and len(rows) > protocol.rows:
-        step = len(rows) / protocol.rows
-        rows = [rows[int(place * step)] for place in range(protocol.rows)]
-    return _make_table(rows, protocol)
-
-
-def _make_table(rows: Sequence[Observation], protocol: Protocol) -> tuple[TrainingTable, Texts]:
+    rows = [*find_data_set(path).read(path)]
     names = next(one.features.schema.names for one in rows if one.features is not None)
-    kept = tuple(name for name in names if protocol.keep(name))
-    columns_kept = [place for place, name in enumerate(names) if protocol.keep(name)]
-    matrix = np.array([one.features.align()[columns_kept] for one in rows if one.features])
-    counters = np.array([name.startswith("counters.") for name in kept])
-    whole = np.ones(len(rows), dtype=np.bool_)
-    if protocol.needs_counters:  # counters that a whole generation of devices lacks do not count
-        common = counters & (np.isnan(matrix).mean(axis=0) < 0.1)
-        whole = ~np.isnan(matrix[:, common]).any(axis=1)
+    matrix = np.array([one.features.align() for one in rows if one.features])
+    if protocol.roofline is not None:
+        names = (*names, "analytic.estimate_s")
+        times = [protocol.roofline(one.features.as_dict()) for one in rows if one.features]
+        matrix = np.column_stack([matrix, times])
     columns: dict[str, Sequence[str] | Sequence[float]] = {
         "keys": [one.key for one in rows],
         "kernels": [protocol.label(one) for one in rows],
         "devices": [one.launch.device.name for one in rows],
         "seconds": [one.seconds for one in rows],
     }
-    if protocol.roofline is not None:
-        kept = (*kept, "analytic.estimate_s")
-        times = [protocol.roofline(one.features.as_dict()) for one in rows if one.features]
-        matrix = np.column_stack([matrix, times])
-    table = make_table(FeatureSchema(names=kept, version=1), matrix, columns).take(whole)
+    table = make_table(FeatureSchema(names=names, version=1), matrix, columns)
     return table, table.kernels
 
 
@@ -338,44 +232,43 @@ def summarise(report: ValidationReport, protocol: Protocol) -> list[Outcome]:
 def read_baselines(path: Path, protocol: Protocol) -> list[Outcome]:
     """Give the baselines of a protocol."""
     data_set, begin = protocol.baseline
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["ds"] == data_set]
+    table = pd.read_csv(path)
+    is_shown = (table["ds"] == data_set) & (
+        table["proto"].str.startswith(begin) | table["proto"].str.startswith("no training")
+    )
     return [
         Outcome(
             protocol=protocol.name, model=f"baseline: {row['model']}", rows=int(row["n"]),
-            mean=float(row["MAPE"]), median=float(row["medAPE"]), p90=float(row["p90APE"]),
-            geometric_factor=float(row["geo"]), within_factor_2=float(row["within2x"]),
+            mean=row["MAPE"], median=row["medAPE"], p90=row["p90APE"],
+            geometric_factor=row["geo"], within_factor_2=row["within2x"],
             coverage_of_90=None, half_width=None,
         )
-        for row in rows
-        if row["proto"].startswith(begin) or row["proto"].startswith("no training")
+        for row in table[is_shown].to_dict("records")
     ]  # fmt: skip
 
 
 def write_summary() -> None:
     """Write a table of every protocol that was run."""
-    lines = [
-        "# Public data sets: leave-one-group-out",
-        "",
+    outcomes = pd.DataFrame(
+        one for path in sorted(RESULTS.glob("*.json")) for one in read_json(path)["outcomes"]
+    )
+    titles = (
+        "protocol", "model", "rows", "mean", "median", "90th", "geometric factor", "within 2x",
+        "90 % interval held", "half width",
+    )  # fmt: skip
+    digits = {"geometric_factor": 2, "rows": 0}
+    for name in outcomes.columns[2:]:
+        outcomes[name] = [
+            None if pd.isna(one) else f"{one:.{digits.get(name, 1)}f}" for one in outcomes[name]
+        ]
+    cells = outcomes.astype(object).where(outcomes.notna(), None).to_numpy()
+    write_text(
+        RESULTS / "summary.md",
+        "# Public data sets: leave-one-group-out", "",
         "Written by `benchmarks/public_datasets.py`. Errors in percent; baselines are those that "
-        "come with the sets. Intervals were asked to hold 90 %.",
-        "",
-        "| protocol | model | rows | mean | median | 90th | geometric factor | within 2x "
-        "| 90 % interval held | half width |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for path in sorted(RESULTS.glob("*.json")):
-        for row in json.loads(path.read_text(encoding="utf-8"))["outcomes"]:
-            numbers = [row["mean"], row["median"], row["p90"]]
-            intervals = [row["coverage_of_90"], row["half_width"]]
-            lines.append(
-                f"| {row['protocol']} | {row['model']} | {row['rows']} | "
-                + " | ".join(f"{one:.1f}" for one in numbers)
-                + f" | {row['geometric_factor']:.2f} | {row['within_factor_2']:.1f} | "
-                + " | ".join("" if one is None else f"{one:.1f}" for one in intervals)
-                + " |"
-            )
-    (RESULTS / "summary.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        "come with the sets. Intervals were asked to hold 90 %.", "",
+        *harness.make_table(titles, cells),
+    )  # fmt: skip
 
 
 def run(folder: Path, protocol: Protocol) -> None:
@@ -385,7 +278,6 @@ def run(folder: Path, protocol: Protocol) -> None:
     plan = ValidationPlan(split="kernel", is_per_device=False)
     report = validate(table, list_models(protocol), groups, plan)
     outcomes = [*read_baselines(folder / "baselines.csv", protocol), *summarise(report, protocol)]
-    RESULTS.mkdir(parents=True, exist_ok=True)
     content = {
         "data_digest": report.data_digest,
         "groups": len(set(groups.tolist())),
@@ -393,8 +285,7 @@ def run(folder: Path, protocol: Protocol) -> None:
         "versions": dict(report.versions),
         "outcomes": [asdict(one) for one in outcomes],
     }
-    path = RESULTS / f"{protocol.name}.json"
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    write_json(RESULTS / f"{protocol.name}.json", content)
     for one in outcomes:
         print(f"{one.protocol:18} {one.model:38} {one.mean:7.1f} {one.median:6.1f} {one.p90:7.1f}")
     print(f"{protocol.name}: {time.perf_counter() - began:.0f} s")

@@ -16,11 +16,6 @@ what no model of source and device can know better; the second all that depends 
 runtime, but not on the processor. *Always the device's median* is the median time of its rows:
 sizes were chosen by how long they take.
 
-*Kernels that no rule was made for* are the rows of ``results/unseen_launches`` whose loops the
-source ends; intervals are wider for others. Their errors are held against the half widths of 90 %
-that the corpus asks for on their runtime. The factor between both is one for all runtimes, each
-kernel weighing the same; to judge it, it is found without the kernel that is asked.
-
 *Whose error it is*: the logarithm of told over measured time, less the median of its device, is
 taken as a sum of independent errors: of the kernel on all devices, of the kernel on a runtime, of
 the kernel on a device, of the size, and of a run. Pairs of launches that share some of these tell
@@ -31,15 +26,13 @@ of what a kernel's error has in common everywhere, and so on.
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import RESULTS, make_table, percent, read_json, write_result, write_text
+from harness import RESULTS, make_table, percent, write_result, write_text
 
-from kernelcast.models.conformal import Calibration
 from kernelcast.models.evidence.stored import (
     FILE,
     calibrate_errors,
@@ -50,7 +43,6 @@ from kernelcast.models.regression import divide_groups, number_groups
 from kernelcast.records.training_table import Numbers
 from kernelcast.training.analytic_errors import ModelledRun, calibrate_runtimes, choose_runs
 from kernelcast.training.reading import read_observations
-from kernelcast.training.registry import name_runtime
 from kernelcast.training.table import identify_problem
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,9 +71,6 @@ FOLDS = 10
 DIFFERENT = 1.5
 _LIMITER = "_limiter_s"
 TOTAL = "all, less the device"
-UNSEEN = RESULTS / "unseen_launches"
-_SAME = 1.01
-"""Between the factors of two intervals that nothing about the launch has widened."""
 Told = dict[int, float]
 """Logarithm of the told over the measured time, by the launch's place."""
 Key = Callable[[ModelledRun], str]
@@ -91,7 +80,7 @@ def main() -> None:
     """Calibrate, judge and write."""
     runs = choose_runs(read_observations([MODELLED]))
     write_text(SHIPPED, errors_to_json(calibrate_runtimes(runs)))
-    found = measure(runs) | {"unseen": judge_unseen(read_unseen(calibrate_runtimes(runs, 1.0)))}
+    found = measure(runs)
     write_result(RESULTS / "static_estimates.json", found)
     tables = dict(list_tables(found))
     write_text(RESULTS / "static_estimates.md", *render(found, tables))
@@ -311,64 +300,6 @@ def compare_devices(runs: Sequence[ModelledRun]) -> dict[str, dict[str, float]]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Unseen:
-    """A launch of a kernel that no rule was made for."""
-
-    kernel: str
-    device: str
-    error: float
-    """Logarithm of the measured over the analytic time."""
-    share: float
-    """Of the half width that the corpus asks for."""
-
-
-def read_unseen(corpus: Mapping[str, Calibration]) -> list[Unseen]:
-    """Read what was measured, beside intervals of the corpus alone."""
-    found = []
-    for path in sorted(UNSEEN.glob("*.json")):
-        result = read_json(path)
-        device = result["device"]
-        width = find_half_width(corpus[name_runtime(device)], COVERAGE)
-        rows = [one for one in result["rows"] if "told_s" in one.get("static", {})]
-        usual = min(one["static"]["high_s"] / one["static"]["told_s"] for one in rows)
-        for one in rows:
-            static = one["static"]
-            if static["high_s"] / static["told_s"] <= _SAME * usual:
-                error = math.log(one["whole"]["measured_s"] / static["told_s"])
-                found.append(Unseen(one["name"], device, error, error / width))
-    return found
-
-
-def find_factor(rows: Sequence[Unseen]) -> float:
-    """Find the factor by which intervals of the corpus have to be wider."""
-    shares = calibrate_errors(np.array([one.share for one in rows]), [one.kernel for one in rows])
-    return find_half_width(shares, COVERAGE)
-
-
-def judge_unseen(rows: Sequence[Unseen]) -> dict[str, Any]:
-    """Judge times, intervals of the corpus, and wider ones, by device."""
-    without = {
-        kernel: find_factor([one for one in rows if one.kernel != kernel])
-        for kernel in {one.kernel for one in rows}
-    }
-    found: dict[str, Any] = {"factor": find_factor(rows)}
-    for device in [*sorted({one.device for one in rows}), "all"]:
-        own = [one for one in rows if device in (one.device, "all")]
-        logs, shares = (
-            np.array([getattr(one, name) for one in own]) for name in ("error", "share")
-        )
-        found[device] = {
-            "rows": len(own),
-            "median": float(np.median(np.abs(np.expm1(-logs)))),
-            "within_2": float(np.mean(np.abs(logs) <= math.log(2))),
-            "bias": math.exp(-float(np.median(logs))),
-            "corpus_holds": float(np.mean(np.abs(shares) <= 1)),
-            "wider_holds": float(np.mean([abs(one.share) <= without[one.kernel] for one in own])),
-        }
-    return found
-
-
 def list_tables(found: dict[str, Any]) -> Iterator[tuple[str, tuple[str, list[str]]]]:
     """List the tables of the page: names, titles and lines."""
     every = found["all"]
@@ -397,16 +328,6 @@ def list_tables(found: dict[str, Any]) -> Iterator[tuple[str, tuple[str, list[st
     ]
     table = make_table(["left out", *map(percent, COVERAGES)], rows)
     yield "intervals", ("Intervals", table)
-    unseen = found["unseen"]
-    table = make_table(
-        ["device", "kernels", "median error", "within a factor 2", "told by measured, median",
-         "90 % intervals of the corpus hold", "wider ones hold"],
-        ((device, one["rows"], percent(one["median"]), percent(one["within_2"]),
-          f"{one['bias']:.2f}", percent(one["corpus_holds"]), percent(one["wider_holds"]))
-         for device, one in unseen.items() if device != "factor"),
-    )  # fmt: skip
-    table += ["", f"The wider ones are {unseen['factor']:.2f} times as wide, in logarithms."]
-    yield "unseen", ("Kernels that no rule was made for", table)
     parts = found["errors"]["variance"]
     rows = [
         (name, f"{one:.3f}", "" if name == "device" else percent(one / parts[TOTAL]))

@@ -98,7 +98,7 @@ class Contention:
         z = NormalDist().inv_cdf((1 + alone.coverage) / 2)
         # Deviation of the logarithm of a launch's slowdown from what a trial of this length says:
         # what other programs do changes from one tenth of a second to the next. Chosen on some
-        # examples, judged on others and on the corpus by benchmarks/busy_machine.py.
+        # examples, judged on others and on the corpus (ADR 0033).
         more = z * 0.2 / math.sqrt(self.trials)
         seconds = self.lengthen(alone.seconds)
         down = math.hypot(math.log(alone.seconds / alone.low), more)
