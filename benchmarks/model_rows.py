@@ -26,8 +26,7 @@ from kernelcast.analytic.cpu.estimate import REVISION, estimate_cpu
 from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counter_features import CounterSource
-from kernelcast.features.vector import StaticSource, combine
+from kernelcast.features.vector import CounterSource, StaticSource, combine
 from kernelcast.launches.counting import (
     Counted,
     count_exactly,

@@ -7,8 +7,7 @@ status, whether the file is up to date.
 import sys
 from pathlib import Path
 
-from kernelcast.features.counter_features import WARP_WIDTH
-from kernelcast.features.vector import list_features, make_schema
+from kernelcast.features.vector import WARP_WIDTH, list_features, make_schema
 from kernelcast.records.feature_vector import REFERENCES, UNITS, FeatureGroup, group_of
 
 REFERENCE = Path(__file__).parent / "reference" / "features.md"

@@ -8,11 +8,11 @@ from functools import cached_property
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counter_features import CounterSource
 from kernelcast.features.counting.bindings import bind_scalars
 from kernelcast.features.touched_ranges import compare_touched
 from kernelcast.features.vector import (
     CompilerSource,
+    CounterSource,
     SampledSource,
     Source,
     StaticSource,

@@ -7,8 +7,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counter_features import CounterSource
-from kernelcast.features.vector import StaticSource, combine
+from kernelcast.features.vector import CounterSource, StaticSource, combine
 from kernelcast.launches.counting import count_from_source
 from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.data_store import open_data_store

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from kernelcast.features.counter_features import compute_features
-from kernelcast.features.vector import SAMPLED, SampledSource
+from kernelcast.features.vector import SAMPLED, SampledSource, compute_features
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.machines import list_machines
 from kernelcast.models.linear import fit_linear

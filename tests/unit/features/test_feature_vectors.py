@@ -5,9 +5,9 @@ import pytest
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counter_features import CounterSource
 from kernelcast.features.vector import (
     CompilerSource,
+    CounterSource,
     SampledSource,
     StaticSource,
     combine,

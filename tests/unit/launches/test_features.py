@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from kernelcast.features.counter_features import CounterSource
-from kernelcast.features.vector import combine
+from kernelcast.features.vector import CounterSource, combine
 from kernelcast.launches import features as module
 from kernelcast.launches.counting import count_exactly
 from kernelcast.launches.features import (

@@ -7,7 +7,7 @@ to take: a launch whose facts are known does without.
 import time
 
 from kernelcast.features.analysis import infer_accesses
-from kernelcast.features.counter_features import CounterSource
+from kernelcast.features.vector import CounterSource
 from kernelcast.launches.counting import count_exactly
 from kernelcast.launches.features import (
     DeviceFindings,
