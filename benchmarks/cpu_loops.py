@@ -21,8 +21,7 @@ from matplotlib.figure import Figure
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling.compiled_loops import CompilerChoice, compile_loop
-from kernelcast.launches.modelling.cpu_loops import LoopModel
+from kernelcast.launches.modelling.cpu_loops import LoopModel, compile_loop
 from kernelcast.sampling.loop_benchmark import (
     FLAGS,
     LoopToRun,
@@ -114,7 +113,7 @@ def compare(
         ("[M]" in source) == ("M" in one) and ("[L]" in source) == ("L" in one)
     )  # fmt: skip
     nest = read_loop_nest(source, {}, name=name)
-    compiled = compile_loop(source, nest, machine, constants, CompilerChoice())
+    compiled = compile_loop(source, nest, machine, constants)
     row: dict[str, Any] = {"loop": name, "level": level, "constants": constants}
     for provider, in_core in (("osaca", compiled), ("table", None)):
         found = LoopModel(nest=nest, machine=machine, in_core=in_core).predict(constants)

@@ -22,7 +22,7 @@ from kernelcast.analytic.scratchpad.model import (
     vary_cpes,
     vary_granularity,
 )
-from kernelcast.launches.modelling.scratchpad_files import find_scratchpad, read_scratchpad_kernel
+from kernelcast.launches.modelling.scratchpad import find_scratchpad, read_scratchpad_kernel
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "benchmarks/results/scratchpad"

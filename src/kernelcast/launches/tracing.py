@@ -54,17 +54,14 @@ class TraceSettings:
         check_seed(self.seed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceTask:
-    problem: Problem
-    device_id: str
-    settings: TraceSettings
-
-
-def trace_problem(task: TraceTask, report: Callable[[str], None]) -> WorkGroupTrace:
+def trace_problem(
+    asked: tuple[Problem, str, TraceSettings], report: Callable[[str], None]
+) -> WorkGroupTrace:
+    """Trace a problem on the device of an id; what a child process is asked."""
+    problem, device_id, settings = asked
     report("opening the device")
-    session = open_session(*choose_device(task.device_id, find_devices()))
-    return trace_in_session(session, task.problem, task.settings, report=report)
+    session = open_session(*choose_device(device_id, find_devices()))
+    return trace_in_session(session, problem, settings, report=report)
 
 
 def trace_in_session(
@@ -141,11 +138,10 @@ def trace_on_devices(
             problem=problem.name,
             kernel=problem.kernel.name,
         )
-        task = TraceTask(problem=problem.on(device), device_id=device.id, settings=settings)
         try:
             trace = run_isolated(
                 _TRACE,
-                task,
+                (problem.on(device), device.id, settings),
                 timeout_s=timeout_s,
                 subject=device.id,
                 report=name_stages(report, device.id),

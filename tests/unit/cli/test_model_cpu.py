@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kernelcast.cli import app
-from kernelcast.launches.modelling import compiled_loops
+from kernelcast.launches.modelling import cpu_loops
 from kernelcast.sampling.loop_benchmark import find_compiler
 from kernelcast.sampling.machine_state import Processor
 
@@ -93,7 +93,7 @@ def test_a_core_that_osaca_lacks_is_what_was_measured(monkeypatch: pytest.Monkey
     if find_compiler() is None:
         pytest.skip("no C compiler is installed")
     zen5 = Processor(name="AMD EPYC", generation="26 2")
-    monkeypatch.setattr(compiled_loops, "read_processor", lambda: zen5)
+    monkeypatch.setattr(cpu_loops, "read_processor", lambda: zen5)
     words = (LOOPS / "triad.c", "-D", "N", "1000", "--machine", CALIBRATED)
     [measured] = read_json(*words)["sizes"]  # type: ignore[misc]
     assert measured["in_core"]["provider"] == "table"

@@ -10,14 +10,14 @@ import pytest
 from kernelcast.analytic.cpu.assembly_loops import list_inner_loops
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.features.loop_nest import read_loop_nest
-from kernelcast.launches.modelling.compiled_loops import (
-    CompilerChoice,
+from kernelcast.launches.modelling.cpu_loops import (
+    LoopModel,
     choose_architecture,
     compile_loop,
+    count_flops,
     find_by_generation,
     find_loop,
 )
-from kernelcast.launches.modelling.cpu_loops import LoopModel, count_flops
 from kernelcast.records.errors import InputError
 from kernelcast.sampling.loop_benchmark import FLAGS, LoopToRun, compile_to_assembly, find_compiler
 from support.loop_counting import count_passes
@@ -75,8 +75,7 @@ def test_osaca_is_asked_about_what_was_compiled() -> None:
     """A triad on Ivy Bridge loads two vectors of four: one cycle each, two lines a cache line."""
     pytest.importorskip("osaca")
     nest = read_loop_nest(KERNELS["triad"], {})
-    choice = CompilerChoice(architecture="IVB")
-    found = compile_loop(KERNELS["triad"], nest, IVY_BRIDGE, {"N": 1000}, choice)
+    found = compile_loop(KERNELS["triad"], nest, IVY_BRIDGE, {"N": 1000}, architecture="IVB")
     terms = found.predict(nest, 8)
     assert found.iterations == 4
     assert terms.non_overlapping == pytest.approx(4)
@@ -91,8 +90,7 @@ def test_a_masked_loop_has_no_range_in_the_core() -> None:
     pytest.importorskip("osaca")
     source = KERNELS["if else"]
     nest = read_loop_nest(source, {})
-    choice = CompilerChoice(architecture="SKX")
-    compiled = compile_loop(source, nest, IVY_BRIDGE, {"N": 500}, choice)
+    compiled = compile_loop(source, nest, IVY_BRIDGE, {"N": 500}, architecture="SKX")
     assert compiled.executes_all_sides == (not compiled.loop.jumps)
     model = LoopModel(nest=nest, machine=IVY_BRIDGE, in_core=compiled)
     found = model.predict({"N": 500})  # in L1
@@ -193,7 +191,7 @@ def test_machines_are_told_by_name() -> None:
 def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names the extra that has OSACA, and the compilers that were looked for."""
     nest = read_loop_nest(KERNELS["triad"], {})
-    words = (KERNELS["triad"], nest, IVY_BRIDGE, {"N": 100}, CompilerChoice())
+    words = (KERNELS["triad"], nest, IVY_BRIDGE, {"N": 100})
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(InputError, match=r"kernelcast\[osaca\]"):
         compile_loop(*words)

@@ -6,12 +6,12 @@ import yaml
 
 from kernelcast.analytic.scratchpad.kernel import Direction, ScratchpadKernel, ScratchpadMachine
 from kernelcast.analytic.scratchpad.model import model_kernel
-from kernelcast.launches.modelling.scratchpad_files import (
+from kernelcast.launches.modelling.scratchpad import (
+    derive_scratchpad_kernel,
     find_scratchpad,
     is_scratchpad_file,
     read_scratchpad_kernel,
 )
-from kernelcast.launches.modelling.scratchpad_opencl import derive_scratchpad_kernel
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import (
     InputError,

@@ -18,15 +18,12 @@ from kernelcast.cli.terminal import present, progress
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.launches.machines import find_machine, list_machines
-from kernelcast.launches.modelling.compiled_loops import (
-    CompilerChoice,
-    choose_architecture,
-    compile_loop,
-)
 from kernelcast.launches.modelling.cpu_loops import (
     GivenTerms,
     LoopModel,
     LoopPrediction,
+    choose_architecture,
+    compile_loop,
     estimate_to_json,
     prediction_to_json,
     read_loop_file,
@@ -259,9 +256,6 @@ class CpuOptions:
             return GivenTerms(terms=terms), ()
         if self.core == "table":
             return None, ()
-        choice = CompilerChoice(
-            compiler=self.compiler, flags=shlex.split(self.flags), architecture=self.architecture
-        )
         constants = self.list_constants()[-1]  # the largest size
         is_wanted = self.core == "osaca" or self.architecture or self.flags
         try:
@@ -269,7 +263,10 @@ class CpuOptions:
             if architecture.stands_for and machine.has_measured_instructions and not is_wanted:
                 note = f"OSACA has no data of {architecture.stands_for}"
                 return None, (f"in the core: the instructions as measured here, for {note}",)
-            provider = compile_loop(source, nest, machine, constants, choice)
+            provider = compile_loop(
+                source, nest, machine, constants, compiler=self.compiler,
+                flags=shlex.split(self.flags), architecture=self.architecture,
+            )  # fmt: skip
         except InputError as error:
             if is_wanted:
                 raise

@@ -23,7 +23,6 @@ from kernelcast.launches.modelling.gpu_estimates import (
     list_folds,
     sweep_local_sizes,
     sweep_sizes,
-    sweep_to_json,
 )
 from kernelcast.launches.modelling.measurements import (
     RATE,
@@ -255,9 +254,13 @@ def _sweep_local_sizes(
     for machine in machines:
         with progress_bar() as tell:
             report = partial(tell, description=machine.id)
-            sweep = sweep_local_sizes(source, machine, folds, report)
-        content.append(sweep_to_json(source.name, machine.id, sweep))
-        every, where = sweep.configurations, f"{source.name} on {machine.id}"
+            every, refused = sweep_local_sizes(source, machine, folds, report)
+        content.append({
+            "kernel": source.name, "machine": machine.id,
+            "configurations": [configuration_to_json("", one) for one in every],
+            "refused": [{"configuration": label, "reason": reason} for label, reason in refused],
+        })  # fmt: skip
+        where = f"{source.name} on {machine.id}"
         fastest = every[: options.shown]
         # Rank the fastest configurations, and add the slowest for comparison.
         is_whole = len(every) <= options.shown + 1
@@ -272,9 +275,9 @@ def _sweep_local_sizes(
             breaks=() if is_whole else (options.shown,),
         )  # fmt: skip
         parts += [f"{where}: {len(every)} configurations, fastest first", table]
-        if sweep.refused:
-            label, reason = sweep.refused[0]
-            more = f" and {len(sweep.refused) - 1} more" if len(sweep.refused) > 1 else ""
+        if refused:
+            label, reason = refused[0]
+            more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
             parts.append(f"note: {label}{more} cannot be launched: {reason}")
         parts += _list_notes(every[:1])
         labels = [

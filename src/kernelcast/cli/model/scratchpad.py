@@ -20,9 +20,10 @@ from kernelcast.analytic.scratchpad.model import (
 )
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present
-from kernelcast.launches.modelling.scratchpad_files import (
+from kernelcast.launches.modelling.scratchpad import (
     cpes_to_json,
     depends_on_cpes,
+    derive_scratchpad_kernel,
     double_buffering_to_json,
     find_scratchpad,
     granularity_to_json,
@@ -30,7 +31,6 @@ from kernelcast.launches.modelling.scratchpad_files import (
     read_scratchpad_kernel,
     terms_to_json,
 )
-from kernelcast.launches.modelling.scratchpad_opencl import derive_scratchpad_kernel
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arithmetic import Number
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series

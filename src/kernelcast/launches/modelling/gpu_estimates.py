@@ -96,14 +96,6 @@ def configure(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
-    """All configurations of a kernel on a machine, fastest first."""
-
-    configurations: tuple[Configuration, ...]
-    refused: tuple[tuple[str, str], ...] = ()
-
-
 def list_local_sizes(ndrange: NDRange, machine: MachineDescription) -> list[tuple[int, ...]]:
     """List local sizes worth trying: powers of two per dimension, at least a warp of work-items."""
     if machine.max_work_group_size is None:
@@ -137,8 +129,9 @@ def sweep_local_sizes(
     machine: MachineDescription,
     folds: Sequence[Folds] | None = None,
     report: Callable[[int, int], None] = lambda _, __: None,
-) -> Sweep:
-    """Ask for all local sizes and some foldings, and rank them by their time."""
+) -> tuple[list[Configuration], list[tuple[str, str]]]:
+    """Ask for all local sizes and some foldings: those found, fastest first, and those refused,
+    each with the reason."""
     wanted = [source.folds] if folds is None else list(folds)
     sizes = list_local_sizes(source.ndrange, machine)
     found: list[Configuration] = []
@@ -155,8 +148,7 @@ def sweep_local_sizes(
         reason = refused[0][1] if refused else "no local size fits"
         msg = f"{source.name}: no local size can be modelled on {machine.id}: {reason}"
         raise InputError(msg)
-    found.sort(key=lambda one: one.estimate.seconds)
-    return Sweep(configurations=tuple(found), refused=tuple(refused))
+    return sorted(found, key=lambda one: one.estimate.seconds), refused
 
 
 def sweep_sizes(
@@ -215,13 +207,3 @@ def configuration_to_json(name: str, found: Configuration) -> dict[str, object]:
     """Give one answer; times are in seconds, volumes in bytes of the whole launch."""
     launch = {"local_size": found.local_size, "fold": found.fold_text, "updates": found.updates}
     return {**({"kernel": name} if name else {}), **launch, **asdict(found.estimate)}
-
-
-def sweep_to_json(name: str, machine: str, sweep: Sweep) -> dict[str, object]:
-    """Give all configurations of a sweep, fastest first."""
-    return {
-        "kernel": name,
-        "machine": machine,
-        "configurations": [configuration_to_json("", one) for one in sweep.configurations],
-        "refused": [{"configuration": label, "reason": reason} for label, reason in sweep.refused],
-    }

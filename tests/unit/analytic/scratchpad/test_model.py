@@ -23,7 +23,7 @@ from kernelcast.analytic.scratchpad.model import (
     vary_cpes,
     vary_granularity,
 )
-from kernelcast.launches.modelling.scratchpad_files import find_scratchpad, read_scratchpad_kernel
+from kernelcast.launches.modelling.scratchpad import find_scratchpad, read_scratchpad_kernel
 from kernelcast.records.errors import InputError
 from support.machines import SW26010
 
