@@ -1,16 +1,14 @@
 """Does jobs, one at a time on a host, in processes that may die without harm."""
 
 import asyncio
-import contextlib
 import json
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from signal import SIGKILL
+from threading import Event
 from typing import Any, Final
 
 from kernelcast.records.errors import KernelcastError
@@ -31,21 +29,15 @@ _SILENT: Final = timedelta(seconds=60)
 # What a job says that could not reach the database: by the time that is noted, it is back.
 _AWAY: Final = as_api_error(StoreError("")).code
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobOrder:
-    """A job as its process takes it."""
-
-    kind: JobKind
-    options: Mapping[str, Any]
-    database: str
-    registry: str | None
+JobOrder = tuple[JobKind, Mapping[str, Any], str, str | None]
+"""A job as its process takes it: kind, options, database and registry of models."""
 
 
 def do_job(order: JobOrder, report: Reporter) -> str:
     """Do a job in a process of its own; tell progress, and the result or the error, as JSON."""
     from kernelcast.predictor.jobs import JobPlace, run_job
 
+    kind, options, database, registry = order
     next_s, done = 0.0, -1
 
     def tell(progress: dict[str, Any]) -> None:
@@ -56,12 +48,11 @@ def do_job(order: JobOrder, report: Reporter) -> str:
             next_s, done = now_s + POLL_S, now_done
             report.give(json.dumps(progress))
 
-    place = JobPlace(database=order.database, registry=order.registry, hold=hold_device)
+    place = JobPlace(database=database, registry=registry, hold=hold_device)
     try:
-        return json.dumps({"result": run_job(order.kind, order.options, place, tell)})
+        return json.dumps({"result": run_job(kind, options, place, tell)})
     except KernelcastError as error:
-        told = {**as_api_error(error).describe(), "message": str(error)}
-        return json.dumps({"error": told})
+        return json.dumps({"error": {**as_api_error(error).describe(), "message": str(error)}})
 
 
 DO_JOB: Final = Task(
@@ -84,7 +75,7 @@ class JobRunner:
     ) -> None:
         self._state = state
         self._devices = devices
-        self._database, self._registry = database, registry
+        self._place = (database, registry)
         self._task = task
         self._most_crashes = most_crashes
         self._owner = host_name()
@@ -94,41 +85,39 @@ class JobRunner:
         """Do jobs until cancelled; a job at work then waits for the next start."""
         while not self._lock.try_acquire():
             await asyncio.sleep(POLL_S)
-        try:
-            trouble = ""
-            while True:
-                try:
-                    await self._step()
-                    trouble = ""
-                except Exception as error:  # noqa: BLE001 - jobs go on, whatever it is
-                    if trouble != repr(error):  # not the same line twice a second
-                        trouble = repr(error)
-                        log("jobs wait", level=40, error=trouble)
-                await asyncio.sleep(POLL_S)
-        finally:
-            self._lock.release()
+        loop, stopping, trouble = asyncio.get_running_loop(), Event(), ""
+        with ThreadPoolExecutor(1, thread_name_prefix="jobs") as thread:
+            try:
+                while True:
+                    try:
+                        devices = await self._devices()
+                        step = loop.run_in_executor(thread, self._step, devices, stopping)
+                        await asyncio.shield(step)
+                        trouble = ""
+                    except Exception as error:  # noqa: BLE001 - jobs go on, whatever it is
+                        if trouble != repr(error):  # not the same line twice a second
+                            trouble = repr(error)
+                            log("jobs wait", level=40, error=trouble)
+                    await asyncio.sleep(POLL_S)
+            finally:
+                stopping.set()
+                await loop.run_in_executor(thread, self._lock.release)  # after the step
 
-    async def _step(self) -> None:
+    def _step(self, devices: set[str], stopping: Event) -> None:
         """Do the next job, if there is one."""
-        silent_since = datetime.now(UTC) - _SILENT
-        orphans = await asyncio.to_thread(
-            self._state.jobs.put_back_orphans, self._owner, silent_since=silent_since
-        )
+        jobs, silent_since = self._state.jobs, datetime.now(UTC) - _SILENT
+        orphans = jobs.put_back_orphans(self._owner, silent_since=silent_since)
         if orphans:
             log("jobs of a process that is gone wait again", count=orphans)
-        devices = await self._devices()
-        job = await asyncio.to_thread(self._state.jobs.claim, self._owner, devices)
+        job = jobs.claim(self._owner, devices)
         if job is not None:
             log("job begins", job=job.id, kind=job.kind, crashes=job.crashes)
-            order = JobOrder(
-                kind=job.kind, options=dict(job.options), database=self._database,
-                registry=self._registry,
-            )  # fmt: skip
-            await _Work(self._state, job, self._owner, self._most_crashes).do(self._task, order)
+            work = _Work(self._state, job, self._owner, self._most_crashes)
+            work.do(self._task, (job.kind, dict(job.options), *self._place), stopping)
 
 
 class _Work:
-    """One job at work."""
+    """One job at work; blocks until it has ended, or the service ends."""
 
     def __init__(self, state: ServiceState, job: JobRecord, owner: str, most_crashes: int) -> None:
         self._state = state
@@ -136,30 +125,27 @@ class _Work:
         self._owner = owner
         self._progress: Mapping[str, Any] | None = None
         self._log = StageLog(job.progress)
-        self._is_unwanted = False
         self._most_crashes = most_crashes
         # What is done at the beginning was done before; rows are counted from each beginning.
         self._done, self._rows = int(job.progress.get("done") or 0), 0
 
-    async def do(self, task: Task[str], order: JobOrder) -> None:
+    def do(self, task: Task[str], order: JobOrder, stopping: Event) -> None:
         """Start the process, follow it, and note what it has come to."""
         # The job's name in the list of processes.
         child = ChildProcess.start(steps=[task.entry.partition(":")[0]])
-        loop = asyncio.get_running_loop()
+        is_wanted = True
         try:
             with ThreadPoolExecutor(1, thread_name_prefix="job") as thread:
-                following = loop.run_in_executor(thread, self._follow, child, task, order)
+                following = thread.submit(self._follow, child, task, order)
                 try:
-                    await self._keep_alive(following, child)
-                    await self._finish(await following)
+                    is_wanted = self._keep_alive(following, stopping)
                 finally:
                     child.signal(SIGKILL)  # the thread that follows ends with it
-        except asyncio.CancelledError:
-            # Without a database the job is found running at the next start, and goes on as well.
-            with contextlib.suppress(KernelcastError):
-                await asyncio.to_thread(self._state.jobs.put_back, self._job.id, self._owner)
-            log("job waits for the next start", job=self._job.id)
-            raise
+            # Until the database takes the outcome, the job is not done. Without a database it is
+            # found running at the next start, and goes on as well.
+            while not self._note(following, is_wanted=is_wanted, is_stopped=stopping.is_set()):
+                if stopping.wait(POLL_S):
+                    return
         finally:
             child.end()
 
@@ -179,79 +165,73 @@ class _Work:
         told = outcome.get("error", {})
         return {"died": told["message"]} if told.get("code") == _AWAY else outcome
 
-    async def _keep_alive(
-        self, following: asyncio.Future[dict[str, Any]], child: ChildProcess
-    ) -> None:
-        """Give signs of life and progress; end the process when nobody wants the job any more."""
+    def _keep_alive(self, following: Future[dict[str, Any]], stopping: Event) -> bool:
+        """Give signs of life and progress to the end; tell whether the job is wanted still."""
         told_s = time.monotonic()
-        while not following.done():
-            await asyncio.wait([following], timeout=POLL_S)
+        while not wait([following], POLL_S).done:
+            if stopping.is_set():
+                break
             progress, self._progress = self._progress, None
             if progress is None and time.monotonic() < told_s + _HEARTBEAT_S:
                 continue
             told_s = time.monotonic()
             try:
-                self._is_unwanted = not await self._report(progress)
+                if not self._report(progress):
+                    return False
             except KernelcastError:
                 self._progress = self._progress or progress  # the database is away for a while
-            if self._is_unwanted:
-                child.signal(SIGKILL)
-                return
+        return True
 
-    async def _report(self, progress: Mapping[str, Any] | None) -> bool:
+    def _report(self, progress: Mapping[str, Any] | None) -> bool:
         """Tell where the job stands, and whether it has come further than ever before."""
         done, rows = self._done, self._rows
         if progress is not None:
             done = max(done, int(progress.get("done") or 0))
             rows = max(rows, int(progress.get("rows") or 0))
-        goes_on = await asyncio.to_thread(
-            partial(
-                self._state.jobs.report,
-                self._job.id,
-                self._owner,
-                progress,
-                has_advanced=done > self._done or rows > self._rows,
-            )
-        )
+        goes_on = self._state.jobs.report(
+            self._job.id, self._owner, progress,
+            has_advanced=done > self._done or rows > self._rows,
+        )  # fmt: skip
         self._done, self._rows = done, rows
         return goes_on
 
-    async def _finish(self, outcome: Mapping[str, Any]) -> None:
-        """Note the outcome; until the database takes it, the job is not done."""
-        while True:
-            try:
-                await self._note(outcome)
-            except KernelcastError:
-                await asyncio.sleep(POLL_S)
+    def _note(
+        self, following: Future[dict[str, Any]], *, is_wanted: bool, is_stopped: bool
+    ) -> bool:
+        """Note what the job has come to; tell whether the database has taken it."""
+        jobs, job_id, owner = self._state.jobs, self._job.id, self._owner
+        outcome = following.result()
+        try:
+            if not is_wanted:
+                jobs.finish(job_id, owner, JobState.CANCELLED)
+                log("job is cancelled", job=job_id)
+                return True
+            if is_stopped and "died" in outcome:
+                jobs.put_back(job_id, owner)
+                log("job waits for the next start", job=job_id)
+                return True
+            if self._progress is not None:
+                self._report(self._progress)
+                self._progress = None
+            if "result" in outcome:
+                self._state.changes.count(EVERYTHING)
+                jobs.finish(job_id, owner, JobState.DONE, result=outcome["result"])
+            elif "error" in outcome:
+                error = outcome["error"]
+                error = {**error, "message": redact_paths(error["message"])}
+                jobs.finish(job_id, owner, JobState.FAILED, error=error)
             else:
-                return
-
-    async def _note(self, outcome: Mapping[str, Any]) -> None:
-        jobs, job_id = self._state.jobs, self._job.id
-        finish = partial(jobs.finish, job_id, self._owner)
-        if self._is_unwanted:
-            await asyncio.to_thread(finish, JobState.CANCELLED)
-            log("job is cancelled", job=job_id)
-            return
-        if self._progress is not None:
-            await self._report(self._progress)
-            self._progress = None
-        if "result" in outcome:
-            await asyncio.to_thread(self._state.changes.count, EVERYTHING)
-            await asyncio.to_thread(finish, JobState.DONE, result=outcome["result"])
-        elif "error" in outcome:
-            error = outcome["error"]
-            error = {**error, "message": redact_paths(error["message"])}
-            await asyncio.to_thread(finish, JobState.FAILED, error=error)
-        else:
-            await self._note_crash(outcome["died"])
-            return
+                self._note_crash(outcome["died"])
+                return True
+        except KernelcastError:
+            return False
         log("job ends", job=job_id, outcome=next(iter(outcome)))
+        return True
 
-    async def _note_crash(self, said: str) -> None:
+    def _note_crash(self, said: str) -> None:
         """Let a job that died go on, unless it dies again and again at the same place."""
         jobs, job_id = self._state.jobs, self._job.id
-        known = await asyncio.to_thread(jobs.find, job_id)
+        known = jobs.find(job_id)
         log("job died", level=40, job=job_id, said=said)
         if known is not None and known.crashes + 1 >= self._most_crashes:
             error = {
@@ -260,10 +240,10 @@ class _Work:
                 f"{redact_paths(said)}",
                 "detail": None,
             }
-            await asyncio.to_thread(jobs.finish, job_id, self._owner, JobState.FAILED, error=error)
+            jobs.finish(job_id, self._owner, JobState.FAILED, error=error)
             return
-        await self._report(self._log.note("its process died"))
-        await asyncio.to_thread(jobs.put_back, job_id, self._owner, has_crashed=True)
+        self._report(self._log.note("its process died"))
+        jobs.put_back(job_id, self._owner, has_crashed=True)
 
 
 class StageLog:

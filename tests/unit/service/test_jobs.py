@@ -86,10 +86,7 @@ def test_a_job_is_done(state: ServiceState, folder: Path) -> None:
     job = _find(state, job_id)
     assert job.state is JobState.DONE
     assert job.progress == {"done": 1, "total": 2}
-    assert job.result == {
-        "kind": "train", "options": {"model": "hybrid"}, "database": str(folder / "rows.sqlite"),
-        "registry": None,
-    }  # fmt: skip
+    assert job.result == ["train", {"model": "hybrid"}, str(folder / "rows.sqlite"), None]
     assert job.started_at is not None
     assert job.ended_at is not None
 
