@@ -28,10 +28,10 @@ from kernelcast.balancing.messages import (
 from kernelcast.balancing.settings import DevicePlace
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
 from kernelcast.sampling.cores import bind_to_cores
-from kernelcast.workers.decoding import NotDecodableError, prepare
 from kernelcast.workers.process import ChildProcess
 from kernelcast.workers.protocol import ClosedError, MessageKind, read_message
 from kernelcast.workers.task import Reporter, Task
+from kernelcast.workers.wire import NotDecodableError, prepare
 
 if TYPE_CHECKING:
     from kernelcast.sampling.partial_launch import Content, PartialLaunch

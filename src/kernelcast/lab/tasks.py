@@ -29,15 +29,6 @@ _ERROR = re.compile(r"<source>:(?P<line>\d+):(?P<column>\d+): (?P<message>.*)", 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceTask:
-    """A source to read."""
-
-    source: str
-    build_options: tuple[str, ...] = ()
-    problem: Problem | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReport:
     """What a source tells."""
 
@@ -63,25 +54,28 @@ class SourceReport:
 READ_SOURCE = Task(entry=f"{__name__}:read_lab_source", returns=SourceReport)
 
 
-def read_lab_source(task: SourceTask, report: ReportProgress) -> SourceReport:
-    """Read a source; runs in a child process."""
+def read_lab_source(
+    asked: tuple[str, tuple[str, ...], Problem | None], report: ReportProgress
+) -> SourceReport:
+    """Read a source with its build options and, if it is launched, the problem."""
+    source, build_options, problem = asked
     report("reading the source")
     try:
-        compiled = compile_source(task.source, task.build_options, "<source>")
+        compiled = compile_source(source, build_options, "<source>")
     except CompileError as error:
         return SourceReport(kernels={}, errors=tuple(map(_read_error, read_errors(error))))
     kernels = {}
     for name in compiled.kernels:
-        kernel = Kernel(name=name, source=task.source, build_options=task.build_options)
+        kernel = Kernel(name=name, source=source, build_options=build_options)
         # What is wrong with it is told where it is asked about.
         with suppress(KernelcastError):
             kernels[name] = read_facts(kernel).parameters
     errors = tuple(map(_read_error, compiled.errors))
-    if errors or task.problem is None:
+    if errors or problem is None:
         return SourceReport(kernels=kernels, errors=errors)
     report(COUNTING)
     try:
-        features = read_source_features(task.problem)
+        features = read_source_features(problem)
     except KernelcastError as error:
         return SourceReport(kernels=kernels, failure=str(error))
     lines, counters = annotate(features), features.best_counters
@@ -109,18 +103,6 @@ def _read_error(text: str) -> tuple[int, int, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalSizeTask:
-    """A launch to be modelled with many local sizes."""
-
-    problem: Problem
-    """The launch; its own local size is tried too."""
-    machine: str
-    """Name of a machine description."""
-    local_sizes: tuple[tuple[int, ...], ...] | None = None
-    """What is tried; all that are worth it where None."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LocalSizeAnswer:
     """What the model says of one local size."""
 
@@ -135,15 +117,17 @@ class LocalSizeAnswer:
 MODEL_LOCAL_SIZES = Task(entry=f"{__name__}:model_local_sizes", returns=tuple[LocalSizeAnswer, ...])
 
 
-def model_local_sizes(task: LocalSizeTask, report: ReportProgress) -> tuple[LocalSizeAnswer, ...]:
-    """Ask the model of a machine for every local size; runs in a child process."""
-    machine = find_machine(task.machine)
-    source = use_problem(task.problem)
-    wanted = task.local_sizes
+def model_local_sizes(
+    asked: tuple[Problem, str, tuple[tuple[int, ...], ...] | None], report: ReportProgress
+) -> tuple[LocalSizeAnswer, ...]:
+    """Ask the model of a machine for local sizes; for all that are worth it where None is given."""
+    problem, name, wanted = asked
+    machine = find_machine(name)
+    source = use_problem(problem)
     if wanted is None:
         told = machine.max_work_group_size
         most = 1024 if told is None else min(1024, told.value)
-        wanted = tuple(list_local_sizes(task.problem.ndrange, most))
+        wanted = tuple(list_local_sizes(problem.ndrange, most))
     answers = []
     for number, one in enumerate(wanted, start=1):
         report(f"local size {number} of {len(wanted)}")

@@ -22,8 +22,7 @@ from kernelcast.records.private_files import write_private
 from kernelcast.sampling.device_ids import match_device_id
 from kernelcast.sampling.runtimes import list_runtime_files
 from kernelcast.workers import SPARE, Reporter, Task, WarmChildren, run_isolated, take_result
-from kernelcast.workers.decoding import NotDecodableError, decode
-from kernelcast.workers.encoding import encode
+from kernelcast.workers.wire import NotDecodableError, decode, encode
 
 _TIMEOUT_S = 60.0
 _SUBJECT = "list of devices"

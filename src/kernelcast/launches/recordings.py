@@ -13,7 +13,7 @@ from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.private_files import write_output
 from kernelcast.records.samples import SampleRun, TimedLaunch
 from kernelcast.sampling.sampler import is_even, rates_of
-from kernelcast.workers.decoding import structure
+from kernelcast.workers.wire import structure
 
 FORMAT_VERSION = 2
 """1: launches without what the sampler knew of them. 2: the samples of each moment."""

@@ -48,14 +48,6 @@ class Drift:
         return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shift:
-    """A launch that takes another time than was answered, for good."""
-
-    when: datetime
-    compared: Comparison
-
-
 class Answers:
     """Stores answers once a second; what waits for that is lost where the process is killed."""
 
@@ -72,8 +64,9 @@ class Answers:
         self._writing = threading.Lock()
         self.recent: deque[Estimate] = deque(maxlen=200)
         """The last answers of this process with all that they rest on, oldest first."""
-        self.shifts: FIFOCache[str, Shift] = FIFOCache(_MOST_KNOWN)
-        """By the launch's key; what this process has seen."""
+        self.shifts: FIFOCache[str, Comparison] = FIFOCache(_MOST_KNOWN)
+        """Launches, by their keys, that take another time than was answered, for good; what this
+        process has seen."""
 
     def note(self, estimate: Estimate, digest: str, problem: str, caller: str) -> AnswerRecord:
         """Note an answer that was made; what it is given again by."""
@@ -173,4 +166,4 @@ class Answers:
         # Runs of one launch differ by at least so much.
         if drift.add(one.measured_s, one.predicted_s, max(deviation, 0.01)):
             self._metrics.drifts.labels(answer.device_id).inc()
-            self.shifts[answer.launch_key] = Shift(when=datetime.now(UTC), compared=one)
+            self.shifts[answer.launch_key] = one

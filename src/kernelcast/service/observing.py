@@ -4,7 +4,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
@@ -43,15 +43,8 @@ from kernelcast.service_state import AddedRows, ServiceState, Store, StoreError
 _VERSIONS: Final = {"kernelcast": version("kernelcast")}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reported:
-    """A measured launch as a caller reports it, with the problem and the device that it names."""
-
-    asked: ObservationIn
-    digest: str
-    problem: Problem
-    device: DeviceIdentity
-    caller: str = ""
+Named = tuple[ObservationIn, str, Problem, DeviceIdentity]
+"""A measured launch as a caller reports it, the problem's digest, the problem, and the device."""
 
 
 class Observing:
@@ -74,9 +67,9 @@ class Observing:
         self._lock = threading.Lock()
         self._identities: FIFOCache[tuple[object, ...], LaunchIdentity] = FIFOCache(4096)
 
-    async def take(self, reported: Sequence[Reported]) -> ObservationsOut:
+    async def take(self, reported: Sequence[Named], caller: str) -> ObservationsOut:
         """Store observations, all or none of them."""
-        observations, taken = await asyncio.to_thread(self._write, reported)
+        observations, taken = await asyncio.to_thread(self._write, reported, caller)
         self._metrics.observations.labels("added").inc(taken.added)
         self._metrics.observations.labels("known").inc(taken.known)
         for one in observations if taken.added else ():
@@ -137,11 +130,13 @@ class Observing:
     def close(self) -> None:
         self.store.close()
 
-    def _write(self, reported: Sequence[Reported]) -> tuple[Sequence[Observation], ObservationsOut]:
+    def _write(
+        self, reported: Sequence[Named], caller: str
+    ) -> tuple[Sequence[Observation], ObservationsOut]:
         # The sources of a batch may be read until then: what is left tells nothing of other sizes
         # where these decide how much a work-item does.
         now, ends_s = datetime.now(UTC), time.monotonic() + 2.0
-        made = [_make(one, self._identify(one, ends_s), now) for one in reported]
+        made = [_make(one[0], self._identify(one, caller, ends_s), now) for one in reported]
         doubted = []
         observations = []
         with self._lock:
@@ -161,15 +156,15 @@ class Observing:
             self._state.changes.count(*{bucket_of(one.launch) for one in observations})
         return observations, ObservationsOut(added=rows.added, known=rows.known, doubted=doubted)
 
-    def _identify(self, one: Reported, ends_s: float) -> LaunchIdentity:
+    def _identify(self, one: Named, caller: str, ends_s: float) -> LaunchIdentity:
         """Name a launch, and say how much it does, if there is time to find out."""
-        asked = one.asked
-        key = (one.digest, one.device, tuple(asked.local_size or ()), asked.seed)
+        asked, digest, problem, device = one
+        key = (digest, device, tuple(asked.local_size or ()), asked.seed)
         with self._lock:
             known = self._identities.get(key)
         if known is not None:
             return known
-        ndrange, used = one.problem.ndrange, tuple(asked.local_size or ())
+        ndrange, used = problem.ndrange, tuple(asked.local_size or ())
         if used and used != ndrange.local_size:
             if ndrange.local_size is not None:
                 msg = (
@@ -179,11 +174,11 @@ class Observing:
                 )
                 raise InputError(msg)
             ndrange = replace(ndrange, local_size=used)
-        problem = replace(one.problem, ndrange=ndrange)
+        problem = replace(problem, ndrange=ndrange)
         is_late = time.monotonic() > ends_s
-        counted = None if is_late else self._count_work(problem, one.caller)
+        counted = None if is_late else self._count_work(problem, caller)
         counts = {} if counted is None else {INSTRUCTIONS: counted}
-        found = identify_launch(problem, one.device, seed=asked.seed, parameters=counts)
+        found = identify_launch(problem, device, seed=asked.seed, parameters=counts)
         if not is_late:
             with self._lock:
                 self._identities[key] = found
@@ -203,8 +198,7 @@ def _refuse_changes(observations: Sequence[Observation], rows: AddedRows) -> Non
             )
 
 
-def _make(one: Reported, launch: LaunchIdentity, now: datetime) -> Observation:
-    asked = one.asked
+def _make(asked: ObservationIn, launch: LaunchIdentity, now: datetime) -> Observation:
     times = asked.durations_s
     runs = (
         RunTimes(median_s=times[0], durations_s=times) if len(times) == 1 else summarise_runs(times)

@@ -39,6 +39,7 @@ class Comparison:
 
     answer: AnswerRecord
     measured_s: float
+    at: datetime
 
     @property
     def predicted_s(self) -> float:
@@ -251,7 +252,7 @@ class AnswerTable:
             answer = answers.get(key)
             if answer is None:
                 continue
-            one = Comparison(answer=answer, measured_s=measured_s)
+            one = Comparison(answer=answer, measured_s=measured_s, at=at)
             compared.append(one)
             connection.execute(
                 sa.update(ANSWERS)

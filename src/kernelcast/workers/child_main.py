@@ -29,7 +29,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelcast.records.errors import KernelcastError
-from kernelcast.workers.encoding import encode
 from kernelcast.workers.protocol import (
     Channel,
     ClosedError,
@@ -37,6 +36,7 @@ from kernelcast.workers.protocol import (
     name_error,
 )
 from kernelcast.workers.task import BESIDE, MOST_BYTES, find_function
+from kernelcast.workers.wire import encode
 
 
 class _ChannelReporter:

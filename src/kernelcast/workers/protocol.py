@@ -2,7 +2,7 @@
 
 A frame is the length of its content, eight bytes, and the content. Orders are pickles: the child is
 ours and trusts its parent. Messages are JSON, because a kernel that runs in the child can send
-whatever it likes: `kernelcast.workers.decoding` reads them by the types that the order expects.
+whatever it likes: `kernelcast.workers.wire` reads them by the types that the order expects.
 """
 
 import socket
@@ -15,8 +15,8 @@ from typing import Any
 
 from kernelcast.records import errors
 from kernelcast.records.errors import KernelcastError
-from kernelcast.workers.decoding import NotDecodableError, decode, structure
 from kernelcast.workers.task import MOST_BYTES
+from kernelcast.workers.wire import NotDecodableError, decode, structure
 
 _LENGTH = struct.Struct(">Q")
 _LONGEST_TEXT = 1 << 18

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
-from kernelcast.workers.decoding import NotDecodableError, prepare
 from kernelcast.workers.process import ChildProcess
 from kernelcast.workers.protocol import ClosedError, Message, MessageKind, read_message
 from kernelcast.workers.sandbox import Confinement
 from kernelcast.workers.task import BUILDING, Task
+from kernelcast.workers.wire import NotDecodableError, prepare
 
 R = TypeVar("R")
 MOST_STAGES = 10_000

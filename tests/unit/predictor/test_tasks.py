@@ -5,8 +5,8 @@ import pytest
 
 import kernelcast
 from kernelcast.workers import Task
-from kernelcast.workers.decoding import prepare
 from kernelcast.workers.task import find_function
+from kernelcast.workers.wire import prepare
 
 SRC = Path(kernelcast.__file__).parents[1]
 MODULES = [

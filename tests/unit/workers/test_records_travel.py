@@ -20,8 +20,7 @@ from kernelcast.records.operations import (
     OperationKind,
 )
 from kernelcast.records.samples import SampleRun
-from kernelcast.workers.decoding import NotDecodableError, decode
-from kernelcast.workers.encoding import encode
+from kernelcast.workers.wire import NotDecodableError, decode, encode
 from support.builders import make_description, make_sample_run
 
 RUN = make_sample_run([(0, 2, 0.1), (0, 3, 1 / 3)], work_groups=100)

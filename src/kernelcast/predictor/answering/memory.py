@@ -35,8 +35,7 @@ from kernelcast.records.estimates import Estimate
 from kernelcast.records.launch_identity import DeviceIdentity, LaunchIdentity
 from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.records.private_files import keep_among
-from kernelcast.workers.decoding import NotDecodableError, decode
-from kernelcast.workers.encoding import encode
+from kernelcast.workers.wire import NotDecodableError, decode, encode
 
 if TYPE_CHECKING:
     from kernelcast.training_data.store import Store

@@ -18,7 +18,7 @@ from kernelcast.records.machine import DevicePeaks
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun, pool_moments
-from kernelcast.workers.decoding import structure
+from kernelcast.workers.wire import structure
 
 MOST_MOMENTS: Final = 8
 """Of a launch: more say little more."""

@@ -27,7 +27,7 @@ from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of, refuse_unknown
 from kernelcast.service.pages.dependencies import Name, PageReader
 from kernelcast.service.pages.filters import link_kernel
-from kernelcast.service.pages.pictures import Theme, link_all, respond
+from kernelcast.service.pages.pictures import add_pictures, link_all
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.service import Service
 from kernelcast.service_state import AnswerFilter, AnswerRecord
@@ -79,7 +79,7 @@ async def show_accuracy(
         "shifts": [
             one
             for one in service.answers.shifts.values()
-            if chosen.device in {"", one.compared.answer.device_id}
+            if chosen.device in {"", one.answer.device_id}
         ],
         "pictures": link_all(_make_pictures(found), "/accuracy", query),
         "reaches": REACHES,
@@ -91,18 +91,14 @@ async def show_accuracy(
     return render(request, "accuracy/page.html", values)
 
 
-@router.get("/accuracy/{name}.{ending}")
-async def show_picture(
-    name: str, ending: str, service: OurService, _: PageReader, chosen: Chosen,
-    theme: Theme = "light",
-) -> Response:  # fmt: skip
-    """Draw one of the page's pictures, or write its numbers."""
+async def find_pictures(name: str, service: OurService, chosen: Chosen) -> Mapping[str, Figure]:
     if name.startswith("validation-"):
         validation = await _find_validation(service, chosen.job)
-        pictures = validation[2] if validation else {}
-    else:
-        pictures = _make_pictures(await _look(service, chosen))
-    return await respond(pictures, name, ending, theme)
+        return validation[2] if validation else {}
+    return _make_pictures(await _look(service, chosen))
+
+
+add_pictures(router, "/accuracy", find_pictures)
 
 
 async def _look(service: Service, chosen: Choice) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from kernelcast.service.pages.filters import (
     write_share,
     write_signed_share,
 )
-from kernelcast.service.pages.pictures import Theme, link_all, respond
+from kernelcast.service.pages.pictures import add_pictures, link_all
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.routes.jobs import find_job
 from kernelcast.service.service import Service
@@ -356,14 +356,12 @@ async def show_comparison(
     return render(request, "accuracy/compare.html", values, status=status)
 
 
-@router.get("/accuracy/compare/{name}.{ending}")
-async def show_picture(
-    name: str, ending: str, service: OurService, _: PageReader, chosen: Chosen,
-    theme: Theme = "light",
-) -> Response:  # fmt: skip
-    """Draw one of the page's pictures, or give its numbers."""
+async def find_pictures(service: OurService, chosen: Chosen) -> Mapping[str, Figure]:
     view = await _look(service, await _list_jobs(service), chosen)
-    return await respond({} if view is None else make_pictures(view), name, ending, theme)
+    return {} if view is None else make_pictures(view)
+
+
+add_pictures(router, "/accuracy/compare", find_pictures)
 
 
 async def _list_jobs(service: Service) -> Sequence[JobRecord]:

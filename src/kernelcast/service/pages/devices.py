@@ -1,7 +1,7 @@
 """Devices, what was measured of them, and the button that measures."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
@@ -25,10 +25,10 @@ from kernelcast.reports.machine import (
 )
 from kernelcast.reports.presenter import make_html
 from kernelcast.service.dependencies import OurService
-from kernelcast.service.errors import ApiError, refuse_unknown
+from kernelcast.service.errors import ApiError
 from kernelcast.service.pages.dependencies import PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.filters import write_digits, write_rate
-from kernelcast.service.pages.pictures import Theme, link, respond
+from kernelcast.service.pages.pictures import add_pictures, link
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.routes.devices import list_shipped, read_calibration, read_named
 from kernelcast.service.routes.jobs import add_job
@@ -74,20 +74,19 @@ async def compare_machines(request: Request, _: PageReader, machine: Machines = 
         "headings": list(
             dict.fromkeys(name for one in machines for name, _ in list_headlines(one))
         ),
-        "roofline": None if roofline is None else link(roofline, f"/devices/roofline?{query}"),
+        "roofline": None
+        if roofline is None
+        else link(roofline, f"/devices/rooflines/roofline?{query}"),
     }
     return render(request, "devices/compared.html", values)
 
 
-@router.get("/devices/roofline.{ending}")
-async def send_roofline(
-    ending: str, _: PageReader, machine: Machines = None, theme: Theme = "light"
-) -> Response:
-    """Send the rooflines of machines."""
+async def find_rooflines(machine: Machines = None) -> Mapping[str, Figure]:
     roofline = picture_roofline(await run_in_thread(_read_all, machine))
-    if roofline is None:
-        refuse_unknown("roofline of", ", ".join(machine or ()))
-    return await respond({"roofline": roofline}, "roofline", ending, theme)
+    return {} if roofline is None else {"roofline": roofline}
+
+
+add_pictures(router, "/devices/rooflines", find_rooflines)
 
 
 @router.get("/devices/machines/{name}")
@@ -98,16 +97,12 @@ async def show_machine(name: str, request: Request, _: PageReader) -> Response:
     return render(request, "devices/machine.html", values)
 
 
-@router.get("/devices/machines/{name}/figures/{kind}.{ending}")
-async def send_figure(
-    name: str, kind: str, ending: str, _: PageReader, theme: Theme = "light"
-) -> Response:
-    """Send a picture of a description's curves, or their points."""
-    machine = await run_in_thread(read_named, name)
-    figure = next((one for one in plan_figures(machine) if one.name == kind), None)
-    if figure is None:
-        refuse_unknown("figure", kind)
-    return await respond({kind: _name_curves(figure, machine)}, kind, ending, theme)
+async def find_figures(machine: str) -> Mapping[str, Figure]:
+    found = await run_in_thread(read_named, machine)
+    return {one.name: _name_curves(one, found) for one in plan_figures(found)}
+
+
+add_pictures(router, "/devices/machines/{machine}/figures", find_figures)
 
 
 @router.post("/devices/calibrate")
@@ -174,7 +169,9 @@ def _describe_machine(machine: MachineDescription, name: str) -> dict[str, Any]:
     query = urlencode({"machine": name})
     return {
         "machine": machine,
-        "roofline": None if roofline is None else link(roofline, f"/devices/roofline?{query}"),
+        "roofline": None
+        if roofline is None
+        else link(roofline, f"/devices/rooflines/roofline?{query}"),
         "headlines": list_headlines(machine),
         **_judge(machine),
         "numbers": make_html(*describe_machine(machine, has_figures=False), level=2),

@@ -47,7 +47,7 @@ async def show_home(request: Request, service: OurService, _: PageReader) -> Res
         lambda: service.state.answers.find(AnswerFilter(), most=_MOST_ANSWERS)
     )
     recent = AnswerFilter(given_from=datetime.now(UTC) - _RECENT)
-    shifts = sorted(service.answers.shifts.values(), key=lambda one: one.when, reverse=True)
+    shifts = sorted(service.answers.shifts.values(), key=lambda one: one.at, reverse=True)
     known = {
         "devices": len(devices),
         "calibrated": sum(one.id in calibrated for one in found),

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
@@ -31,7 +31,7 @@ from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.pages.dependencies import Name, PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.evidence import describe_explanation
 from kernelcast.service.pages.filters import link_kernel, write_size
-from kernelcast.service.pages.pictures import Theme, link_all, respond
+from kernelcast.service.pages.pictures import add_pictures, link_all
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.routes.observations import (
     correct_observation,
@@ -330,14 +330,13 @@ async def show_kernel(request: Request, service: OurService, _: PageReader, name
     return render(request, "kernels/kernel.html", values)
 
 
-@router.get("/kernels/of/{picture}.{ending}")
-async def show_picture(
-    picture: str, ending: str, service: OurService, _: PageReader, name: Name,
-    theme: Theme = "light",
-) -> Response:  # fmt: skip
-    """Draw one of a kernel's pictures, or write its numbers."""
-    pictures = (await run_in_thread(_look, service, name))[1]
-    return await respond(pictures, picture, ending, theme)
+async def find_pictures(
+    service: OurService, kernel: Annotated[str, Query(alias="name", max_length=300)]
+) -> Mapping[str, Figure]:
+    return (await run_in_thread(_look, service, kernel))[1]
+
+
+add_pictures(router, "/kernels/of", find_pictures)
 
 
 def _look(service: Service, kernel: str) -> "tuple[Sequence[HeldLaunch], dict[str, Figure]]":

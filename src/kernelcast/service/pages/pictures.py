@@ -6,15 +6,17 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Literal, TypeVar
+from typing import Annotated, Final, Literal, TypeVar
 from urllib.parse import quote
 
+from fastapi import APIRouter, Depends
 from starlette.responses import JSONResponse, Response
 
 from kernelcast.reports.charts import Figure, chart_to_plain
 from kernelcast.reports.drawing import INK, draw_png, draw_svg, write_number
 from kernelcast.reports.presenter import tabulate, write_csv
 from kernelcast.service.errors import refuse_unknown
+from kernelcast.service.pages.dependencies import PageReader
 
 T = TypeVar("T")
 Theme = Literal["light", "dark"]
@@ -82,6 +84,18 @@ async def embed(picture: Figure) -> dict[str, str]:
         "chart": "",
         "chart_content": json.dumps(chart_to_plain(picture.charts[0])) if single else "",
     }
+
+
+def add_pictures(router: APIRouter, path: str, find: Callable[..., object]) -> None:
+    """Answer the pictures that a page's dependency finds below its address, by their names."""
+
+    async def send_picture(
+        name: str, ending: str, _: PageReader,
+        pictures: Annotated[Mapping[str, Figure], Depends(find)], theme: Theme = "light",
+    ) -> Response:  # fmt: skip
+        return await respond(pictures, name, ending, theme)
+
+    router.add_api_route(f"{path}/{{name}}.{{ending}}", send_picture)
 
 
 async def respond(pictures: Mapping[str, Figure], name: str, ending: str, theme: Theme) -> Response:

@@ -17,7 +17,7 @@ from kernelcast.service.backend import Ask
 from kernelcast.service.dependencies import Observer, OurService, Reader
 from kernelcast.service.errors import ApiError, refuse_amount
 from kernelcast.service.estimating import Outcome, Wanted, write_answers
-from kernelcast.service.observing import Reported, identity_of
+from kernelcast.service.observing import identity_of
 from kernelcast.service.schemas.estimates import EstimateRequest, EstimatesOut
 from kernelcast.service.schemas.observations import (
     ObservationsOut,
@@ -87,12 +87,8 @@ async def observe(
                 devices[given] = device
         else:
             device = identity_of(given)
-        reported.append(
-            Reported(
-                asked=one, digest=known[0], problem=known[1], device=device, caller=caller.name
-            )
-        )
-    return await service.observing.take(reported)
+        reported.append((one, *known, device))
+    return await service.observing.take(reported, caller.name)
 
 
 async def list_wanted(asked: EstimateRequest, service: Service, caller: Caller) -> Sequence[Wanted]:

@@ -18,9 +18,7 @@ from kernelcast.lab.tasks import (
     MODEL_LOCAL_SIZES,
     READ_SOURCE,
     LocalSizeAnswer,
-    LocalSizeTask,
     SourceReport,
-    SourceTask,
     list_local_sizes,
 )
 from kernelcast.launches.machines import list_machines
@@ -318,9 +316,9 @@ async def _read_source(
     fields: LabFields, problem: Problem | None, service: Service
 ) -> SourceReport:
     """Read the source in a process of its own; errors of it go beside the field."""
-    task = SourceTask(source=fields.code, build_options=tuple(fields.options), problem=problem)
+    asked = (fields.code, tuple(fields.options), problem)
     try:
-        report = await service.ask(READ_SOURCE, task, "the source")
+        report = await service.ask(READ_SOURCE, asked, "the source")
     except InputError as error:
         raise FieldError("code", message_of(error)) from error
     if report.errors:
@@ -374,7 +372,7 @@ async def compare_local_sizes(asked: Question) -> LabAnswer:
         ]
     else:
         machine = await choose_machine(fields.machine)
-        answers = await ask_model(LocalSizeTask(problem=problem, machine=machine), service)
+        answers = await ask_model(problem, machine, None, service)
         times = [_of_model(one.local_size, machine, one) for one in answers]
     return await _show_times(Times(
         kernel=problem.kernel.name, parameter="", where=times[0].where if times else "",
@@ -418,10 +416,12 @@ async def vary_size(asked: Question) -> LabAnswer:
     ))  # fmt: skip
 
 
-async def ask_model(task: LocalSizeTask, service: Service) -> tuple[LocalSizeAnswer, ...]:
+async def ask_model(
+    problem: Problem, machine: str, sizes: tuple[tuple[int, ...], ...] | None, service: Service
+) -> tuple[LocalSizeAnswer, ...]:
     """Ask the analytic model; what is wrong is told beside the field that it is about."""
     try:
-        return await service.ask(MODEL_LOCAL_SIZES, task, "the model")
+        return await service.ask(MODEL_LOCAL_SIZES, (problem, machine, sizes), "the model")
     except CompileError as error:
         raise FieldError("code", message_of(error)) from error
     except InputError as error:
@@ -431,8 +431,7 @@ async def ask_model(task: LocalSizeTask, service: Service) -> tuple[LocalSizeAns
 async def ask_launch(problem: Problem, machine: str, service: Service) -> LocalSizeAnswer:
     """Ask the analytic model about a launch with its own local size, or a usual one."""
     ndrange = choose_local_size(problem.ndrange)[0]
-    task = LocalSizeTask(problem=problem, machine=machine, local_sizes=(ndrange.known_local_size,))
-    return (await ask_model(task, service))[0]
+    return (await ask_model(problem, machine, (ndrange.known_local_size,), service))[0]
 
 
 async def list_asked(fields: LabFields, digest: str, asked: Question) -> Sequence[Wanted]:

@@ -1,4 +1,4 @@
-"""JSON to records, by the types that are expected and nothing else.
+"""Records to JSON and back: by the types that are expected and nothing else.
 
 What comes from a child process may come from a stranger's kernel: nothing is looked up by a name
 that the text brings, every value has exactly the type that its field declares, numbers are finite,
@@ -8,8 +8,9 @@ and each record checks itself as when it is made here.
 import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from datetime import datetime
-from enum import StrEnum
+from enum import Enum, StrEnum
 from functools import cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NoReturn, Union, get_args, get_origin
@@ -25,6 +26,31 @@ _SEQUENCES: tuple[type, ...] = (tuple, list, frozenset)
 
 class NotDecodableError(ValueError):
     """Is raised when a text is not what was expected; says what is wrong with it."""
+
+
+def encode(value: object) -> bytes:
+    """Write a value of records, containers and plain values as JSON."""
+    return json.dumps(_make_plain(value)).encode()
+
+
+def _make_plain(value: object) -> Any:  # noqa: ANN401 - what JSON holds
+    match value:
+        case Enum():
+            return value.value
+        case None | str() | int() | float():
+            return value
+        case Mapping():  # keys may be records: pairs serve them all
+            return [[_make_plain(key), _make_plain(one)] for key, one in value.items()]
+        case tuple() | list() | frozenset():
+            return [_make_plain(one) for one in value]
+        case datetime():
+            return value.isoformat()
+    if hasattr(value, "item"):  # NumPy's numbers
+        return value.item()
+    if is_dataclass(value):
+        return {one.name: _make_plain(getattr(value, one.name)) for one in fields(value)}
+    msg = f"{type(value).__name__} cannot be sent: {value!r:.100}"
+    raise TypeError(msg)
 
 
 def decode(text: bytes | str, expected: Any) -> Any:  # noqa: ANN401 - any type
