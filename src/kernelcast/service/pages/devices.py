@@ -65,8 +65,6 @@ async def show_devices(request: Request, service: OurService, _: PageReader) -> 
 async def compare_machines(request: Request, _: PageReader, machine: Machines = None) -> Response:
     """Show machines side by side: their numbers as tiles of a table, their roofs in one chart."""
     machines = await run_in_thread(_read_all, machine)
-    roofline = picture_roofline(machines)
-    query = urlencode({"machine": [*(machine or ())]}, doseq=True)
     values = {
         "known": await run_in_thread(list_machines),
         "chosen": machine or (),
@@ -74,9 +72,7 @@ async def compare_machines(request: Request, _: PageReader, machine: Machines = 
         "headings": list(
             dict.fromkeys(name for one in machines for name, _ in list_headlines(one))
         ),
-        "roofline": None
-        if roofline is None
-        else link(roofline, f"/devices/rooflines/roofline?{query}"),
+        "roofline": _link_roofline(machines, machine or ()),
     }
     return render(request, "devices/compared.html", values)
 
@@ -151,6 +147,13 @@ async def _describe(device: DeviceDescription) -> dict[str, Any]:
     }
 
 
+def _link_roofline(
+    machines: Sequence[MachineDescription], names: Sequence[str]
+) -> dict[str, str] | None:
+    roofline, query = picture_roofline(machines), urlencode({"machine": names}, doseq=True)
+    return roofline and link(roofline, f"/devices/rooflines/roofline?{query}")
+
+
 def _judge(machine: MachineDescription) -> dict[str, Any]:
     doubts = list_doubts(machine)
     return {
@@ -165,13 +168,9 @@ def _read_all(names: list[str] | None) -> list[MachineDescription]:
 
 
 def _describe_machine(machine: MachineDescription, name: str) -> dict[str, Any]:
-    roofline = picture_roofline([machine])
-    query = urlencode({"machine": name})
     return {
         "machine": machine,
-        "roofline": None
-        if roofline is None
-        else link(roofline, f"/devices/rooflines/roofline?{query}"),
+        "roofline": _link_roofline([machine], [name]),
         "headlines": list_headlines(machine),
         **_judge(machine),
         "numbers": make_html(*describe_machine(machine, has_figures=False), level=2),
