@@ -28,7 +28,7 @@ from kernelcast.launches.problem_file.located import read_text
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.private_files import writing
-from kernelcast.workers.decoding import structure
+from kernelcast.workers.wire import structure
 
 VOLUMES = (
     "l2_load_bytes_per_update",

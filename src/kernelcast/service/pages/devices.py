@@ -151,7 +151,7 @@ def _link_roofline(
     machines: Sequence[MachineDescription], names: Sequence[str]
 ) -> dict[str, str] | None:
     roofline, query = picture_roofline(machines), urlencode({"machine": names}, doseq=True)
-    return roofline and link(roofline, f"/devices/rooflines/roofline?{query}")
+    return link(roofline, f"/devices/rooflines/roofline?{query}") if roofline else None
 
 
 def _judge(machine: MachineDescription) -> dict[str, Any]:
