@@ -221,10 +221,10 @@ def _calibrate(
         show(f"{ran}; written to {outcome.path}")
         for name, reason in outcome.failed.items():
             complain(f"{device.id}: {name} failed: {reason}")
-    outcomes.complain()
+    status = outcomes.conclude()
     if machines:
         _write_page(page, machines)
-    return outcomes.status
+    return status
 
 
 def _describe(machine: MachineDescription) -> Iterator[Part]:

@@ -290,15 +290,12 @@ def present_outcome(outcome: "CollectionOutcome") -> "Iterator[Part]":
     """Present what a collection has come to, and what was left out and why."""
     from kernelcast.reports.presenter import Table
 
-    titles = ("kernels", "rows measured", "there already", "disturbed", "failed", "left out")
-    yield Table(
-        columns={"device": "text", **dict.fromkeys(titles, "whole")},
-        rows=[
-            (one.device_id, one.kernels, one.measured, one.present, one.disturbed,
-             len(one.failures) + len(one.errors), len(one.skipped))
-            for one in outcome.devices
-        ],
-    )  # fmt: skip
+    yield Table.of(outcome.devices, {
+        "device": ("text", "device_id"), "kernels": "whole", "rows measured": ("whole", "measured"),
+        "there already": ("whole", "present"), "disturbed": "whole",
+        "failed": ("whole", lambda one: len(one.failures) + len(one.errors)),
+        "left out": ("whole", lambda one: len(one.skipped)),
+    })  # fmt: skip
     for one in outcome.devices:
         yield from (f"{one.device_id}: {name} left out: {why}" for name, why in one.skipped.items())
         if one.disturbed:

@@ -54,12 +54,13 @@ class Collected(Generic[T]):
         failed = [ExitStatus.FAILED] if self.failures else []
         return worst([*failed, *(status_of(error) for _, error in self.refusals)])
 
-    def complain(self) -> None:
-        """Write every error to standard error."""
+    def conclude(self) -> ExitStatus:
+        """Write every error to standard error; give the exit status."""
         for name, error in (*self.failures, *self.refusals):
             complain(f"{name}: {error}" if name else str(error))
         if self.is_interrupted:
             complain(f"interrupted; {self.when_interrupted}")
+        return self.status
 
 
 @dataclass(slots=True)

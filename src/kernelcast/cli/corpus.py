@@ -39,22 +39,6 @@ def corpus() -> None:
 @option.command("ls", json=option.JSON_LIST)
 def list_kernels() -> None:
     """List the kernels with their size parameters and local sizes."""
-    rows = [(one, kernel) for one in find_applications() for kernel in one.kernels]
-    table = Table(
-        columns=dict.fromkeys(
-            ("kernel", "suite", "Table 2", "size", "local sizes", "fp64", "what it computes"),
-            "text",
-        ),
-        rows=[
-            (
-                kernel.name, application.suite.value, kernel.table_2,
-                f"{kernel.size.parameter} {kernel.size.least:,} to {kernel.size.most:,}",
-                ", ".join("x".join(map(str, sizes)) for sizes in kernel.local_sizes),
-                "yes" if kernel.uses_fp64 else "", application.title,
-            )
-            for application, kernel in rows
-        ],
-    )  # fmt: skip
     content = [
         {
             "kernel": kernel.name, "application": application.name,
@@ -64,9 +48,18 @@ def list_kernels() -> None:
             "local_sizes": [list(sizes) for sizes in kernel.local_sizes],
             "fp64": kernel.uses_fp64, "note": kernel.note, "problem": str(kernel.problem_path),
         }
-        for application, kernel in rows
+        for application in find_applications()
+        for kernel in application.kernels
     ]  # fmt: skip
-    present(content, table)
+    present(content, Table.of(content, {
+        "kernel": "text", "suite": "text", "Table 2": ("text", "table_2"),
+        "size": ("text", lambda one: "{parameter} {least:,} to {most:,}".format(**one["size"])),
+        "local sizes": ("text", lambda one: (
+            ", ".join("x".join(map(str, sizes)) for sizes in one["local_sizes"])
+        )),
+        "fp64": ("text", lambda one: "yes" if one["fp64"] else ""),
+        "what it computes": ("text", "title"),
+    }))  # fmt: skip
 
 
 @option.command(json=option.JSON_LIST)
@@ -99,13 +92,12 @@ def check(
             outcomes.append(outcome)
     counts = {status: sum(one.status is status for one in outcomes) for status in CheckStatus}
     words = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    present([{**to_plain(one), "seconds": round(one.seconds, 3)} for one in outcomes])
-    if outcomes:
-        show(_list_outcomes(outcomes), words)
+    content = [{**to_plain(one), "seconds": round(one.seconds, 3)} for one in outcomes]
+    present(content, *((_list_outcomes(outcomes), words) if outcomes else ()))
     failed = [one for one in outcomes if one.status in {CheckStatus.DIFFERS, CheckStatus.FAILED}]
     for one in failed:
         complain(f"{one.kernel} on {one.device_id}: {one.status}: {one.explanation}")
-    collected.complain()
+    collected.conclude()
     if collected.is_interrupted:
         return ExitStatus.INTERRUPTED
     return ExitStatus.FAILED if failed else ExitStatus.ANSWERED

@@ -35,29 +35,27 @@ def devices() -> ExitStatus:
         }
         for one in reports
     ]
-    rows = []
-    for one in reports:
-        device = one.description
-        rows.append((
-            device.id, f"{device.name}\n{device.platform}\n{device.driver}",
-            str(device.compute_units), device.local_memory_bytes,
-            "yes" if device.has_fp64 else "no",
-            "\n".join(name.removeprefix("cl_") for name in device.extensions) or "-",
-            "-" if one.timer is None else "agrees" if one.timer.agrees else "disagrees",
-            "ok" if one.broken_reason is None else f"broken: {one.broken_reason}",
-        ))  # fmt: skip
-    table = Table(
-        columns={
-            "id": "text", "name, platform, driver": "text", "compute\nunits": "number",
-            "local\nmemory": "B", "fp64": "text", "extensions": "text", "timer": "text",
-            "status": "text",
-        },
-        rows=rows,
-        stacks=(
-            ("id", "name, platform, driver"), ("fp64", "compute\nunits", "local\nmemory", "timer"),
-            ("status", "extensions"),
-        ),
-    )  # fmt: skip
+    table = Table.of(reports, {
+        "id": ("text", "description.id"),
+        "name, platform, driver": ("text", lambda one: (
+            f"{one.description.name}\n{one.description.platform}\n{one.description.driver}"
+        )),
+        "compute\nunits": ("number", "description.compute_units"),
+        "local\nmemory": ("B", "description.local_memory_bytes"),
+        "fp64": ("text", lambda one: "yes" if one.description.has_fp64 else "no"),
+        "extensions": ("text", lambda one: (
+            "\n".join(name.removeprefix("cl_") for name in one.description.extensions) or "-"
+        )),
+        "timer": ("text", lambda one: (
+            "-" if one.timer is None else "agrees" if one.timer.agrees else "disagrees"
+        )),
+        "status": ("text", lambda one: (
+            "ok" if one.broken_reason is None else f"broken: {one.broken_reason}"
+        )),
+    }, stacks=(
+        ("id", "name, platform, driver"), ("fp64", "compute\nunits", "local\nmemory", "timer"),
+        ("status", "extensions"),
+    ))  # fmt: skip
     present(content, table)
     is_broken = all(one.broken_reason is not None for one in reports)
     return ExitStatus.FAILED if is_broken else ExitStatus.ANSWERED

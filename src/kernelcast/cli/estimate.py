@@ -135,14 +135,14 @@ def estimate(  # noqa: PLR0913 - each is an option
             *(f"warning: {warning}" for warning in list_warnings(answers)),
             *(list_explanations(answers) if explain else ()),
         )
-    collected.complain()
+    status = collected.conclude()
     if record_file is not None and collected.recordings:
         from kernelcast.launches.recordings import write_recordings
 
         write_recordings(record_file, collected.recordings)
     if is_answered:
         save_plot(chart_answers(answers))
-    return collected.status
+    return status
 
 
 def list_answers(answers: Sequence[DeviceAnswer], *, coverage: float, is_measured: bool) -> Table:

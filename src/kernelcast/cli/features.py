@@ -124,8 +124,7 @@ def features(
         if number:
             show("")
         show(*([AnnotatedSource(answer)] if shows_source else describe(answer)))
-    collected.complain()
-    return collected.status
+    return collected.conclude()
 
 
 def describe(answer: KernelFeatures) -> Iterator[Part]:

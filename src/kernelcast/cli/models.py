@@ -20,20 +20,15 @@ def list_versions(
 ) -> None:
     """List the models of the registry with their versions."""
     registry = open_registry(registry_url)
-    found = registry.list_models()
-    table = Table(
-        columns={"model": "text", "versions": "whole", "in use": "text", "latest": "text",
-                 "pinned": "text"},
-        rows=[
-            (one.name, len(one.versions), *(
-                text or NOTHING for text in (one.used, one.latest, one.pinned)
-            ))
-            for one in found
-        ],
-    )  # fmt: skip
+    content = [_versions_to_json(one) for one in registry.list_models()]
+    table = Table.of(content, {
+        "model": ("text", "name"), "versions": ("whole", lambda one: len(one["versions"])),
+        "in use": ("text", lambda one: one["used"] or NOTHING),
+        "latest": ("text", lambda one: one["latest"] or NOTHING),
+        "pinned": ("text", lambda one: one["pinned"] or NOTHING),
+    })  # fmt: skip
     nothing = f"{registry.url}: no models yet; `kernelcast train` makes them"
-    content = [_versions_to_json(one) for one in found]
-    present(content, table if found else nothing)
+    present(content, table if content else nothing)
 
 
 @option.command("show", short="Show what is known of a model.", json=option.JSON_TABLE)

@@ -186,18 +186,16 @@ def list_tokens(
     """List the tokens by their ids; secrets are not known."""
     with _open(database) as state:
         tokens = state.tokens.list()
-    rows = [
-        (
-            one.id, one.name, _list_scopes(one), f"{one.created_at:%Y-%m-%d %H:%M}",
-            "" if one.revoked_at is None else f"{one.revoked_at:%Y-%m-%d %H:%M}",
-        )
-        for one in tokens
-    ]  # fmt: skip
-    table = Table(columns=dict.fromkeys(("id", "name", "scopes", "made", "revoked"), "text"),
-                  rows=rows)  # fmt: skip
+    table = Table.of(tokens, {
+        "id": "text", "name": "text", "scopes": ("text", _list_scopes),
+        "made": ("text", lambda one: f"{one.created_at:%Y-%m-%d %H:%M}"),
+        "revoked": ("text", lambda one: (
+            "" if one.revoked_at is None else f"{one.revoked_at:%Y-%m-%d %H:%M}"
+        )),
+    })  # fmt: skip
     nothing = "no tokens yet; `kernelcast serve token create NAME` makes one"
     content = [to_plain(one, omit=_SECRET) for one in tokens]
-    present(content, table if rows else nothing)
+    present(content, table if tokens else nothing)
 
 
 @option.command(short="Refuse a token from now on.", json="Print JSON.")

@@ -85,8 +85,7 @@ def trace(
         show(_list_answers(answers), *_list_remarks(answers))
     if charts := [chart for one in answers if one.trace for chart in _chart_trace(one.trace)]:
         save_plot(Figure(charts=tuple(charts), columns=1, heights=(4.0, 1.8)))
-    collected.complain()
-    return collected.status
+    return collected.conclude()
 
 
 def _list_answers(answers: Sequence[TraceAnswer]) -> Table:

@@ -147,8 +147,7 @@ def train(
             for one, place in calibrated
         ),
     )  # fmt: skip
-    kept.complain()
-    return kept.status
+    return kept.conclude()
 
 
 def _list_runs() -> ExitStatus:
@@ -158,16 +157,13 @@ def _list_runs() -> ExitStatus:
     from kernelcast.training.runs import list_runs
 
     runs = list_runs()
-    rows = [
-        (
-            one.id[:8], one.kind, one.name, one.settings.get("rows", ""),
-            datetime.fromtimestamp(one.started_s, UTC).isoformat(" ", "minutes"),
-        )
-        for one in runs
-    ]  # fmt: skip
-    table = Table(
-        columns=dict.fromkeys(("run", "what", "models", "rows", "began"), "text"), rows=rows
-    )
+    table = Table.of(runs, {
+        "run": ("text", lambda one: one.id[:8]), "what": ("text", "kind"),
+        "models": ("text", "name"), "rows": ("text", lambda one: one.settings.get("rows", "")),
+        "began": ("text", lambda one: (
+            datetime.fromtimestamp(one.started_s, UTC).isoformat(" ", "minutes")
+        )),
+    })  # fmt: skip
     nothing = "no runs yet; `kernelcast train` and `kernelcast validate` record theirs"
     content = [to_plain(one) for one in runs]
     present(content, table if runs else nothing)
@@ -176,25 +172,22 @@ def _list_runs() -> ExitStatus:
 
 def _tabulate(models: "list[TrainedModel]") -> "Table":
     from kernelcast.reports.presenter import Table
-    from kernelcast.reports.validation import list_errors
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for one in models:
         scores = {} if one.report is None else {found.device: found for found in one.report.scores}
-        facts = one.model.facts
-        for device in facts["devices"]:
-            score = scores.get(device)
-            quality = (None, None) if score is None else (score.coverage, score.half_width)
-            errors = list_errors(score)[:3]
-            rows.append((one.name, device, facts["rows"], len(facts["kernels"]), *errors, *quality))
-    return Table(
-        columns={
-            "model": "text", "device": "text", "rows": "whole", "kernels": "whole",
-            "mean\nerror": "error", "median": "error", "90th\npercentile": "share",
-            "covered": "share", "half\nwidth": "share",
-        },
-        rows=rows,
-    )  # fmt: skip
+        rows += [
+            {"model": one.name, "device": device, "facts": one.model.facts,
+             "score": scores.get(device)}
+            for device in one.model.facts["devices"]
+        ]  # fmt: skip
+    return Table.of(rows, {
+        "model": "text", "device": "text", "rows": ("whole", "facts.rows"),
+        "kernels": ("whole", lambda row: len(row["facts"]["kernels"])),
+        "mean\nerror": ("error", "score.errors.mean"), "median": ("error", "score.errors.median"),
+        "90th\npercentile": ("share", "score.errors.p90"), "covered": ("share", "score.coverage"),
+        "half\nwidth": ("share", "score.half_width"),
+    })  # fmt: skip
 
 
 def _trained_to_json(one: "TrainedModel", place: str) -> dict[str, Any]:

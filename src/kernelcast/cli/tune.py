@@ -130,8 +130,7 @@ def tune(
         with writing(t4_file):
             text = json.dumps(report_to_t4(reports[0]), indent=1) + "\n"
             t4_file.write_text(text, encoding="utf-8")
-    collected.complain()
-    return collected.status
+    return collected.conclude()
 
 
 def list_best(report: TuneReport, *, top: int) -> Table:
@@ -139,23 +138,22 @@ def list_best(report: TuneReport, *, top: int) -> Table:
     shown = [
         configuration for configuration in report.configurations if not configuration.obstacle
     ][:top]
-    columns = dict.fromkeys((*report.names, "local size"), "number")
-    table = Table(
-        columns={**columns, "predicted": "s", "sampled": "s", "measured": "s",
-                 "limited by": "text"},
-        rows=[
-            (
-                *(f"{one.parameters[name]:g}" for name in report.names),
-                " x ".join(map(str, one.local_size)), one.predicted_s, one.sampled_s,
-                one.measured_s, one.limiter.partition(":")[0],
-            )
-            for one in shown
-        ],
+    parameters = {
+        name: ("number", lambda one, name=name: f"{one.parameters[name]:g}")
+        for name in report.names
+    }
+    table = Table.of(
+        shown,
+        {
+            **parameters,
+            "local size": ("number", lambda one: " x ".join(map(str, one.local_size))),
+            "predicted": ("s", "predicted_s"), "sampled": ("s", "sampled_s"),
+            "measured": ("s", "measured_s"),
+            "limited by": ("text", lambda one: one.limiter.partition(":")[0]),
+        },
         title=f"{report.problem} on {report.device_id}",
     )  # fmt: skip
-    is_sampled = any(one.sampled_s is not None for one in shown)
-    is_measured = any(one.runs_s for one in shown)
-    return table.without(*["sampled"] * (not is_sampled), *["measured"] * (not is_measured))
+    return table.without_empty("sampled", "measured")
 
 
 def list_remarks(report: TuneReport) -> list[str]:

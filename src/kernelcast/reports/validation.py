@@ -23,9 +23,6 @@ from kernelcast.training.sampling_points import SamplingPointScore
 
 FAVOURITE = "hybrid"
 _BASELINE = "linear"
-_ERRORS = {
-    "mean\nerror": "error", "median": "error", "90th\npercentile": "share", "worst": "share",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,31 +116,27 @@ def present_validation(
             pictures.append(_draw_sampling_points(own))
         yield Section(title=device, parts=[*parts, *pictures])
     if report.rankings:
-        yield Table(
-            title="Which device is fastest",
-            columns={
-                "model": "text", "launches": "whole", "differing by\nover 10 %": "whole",
-                "fastest\nnamed": "share", "mean\nregret": "factor", "worst\nregret": "factor",
+        yield Table.of(
+            report.rankings,
+            {
+                "model": "text", "launches": ("whole", "problems"),
+                "differing by\nover 10 %": ("whole", "differing"),
+                "fastest\nnamed": ("share", "top_1"), "mean\nregret": ("factor", "mean_regret"),
+                "worst\nregret": ("factor", "worst_regret"),
             },
-            rows=[
-                (one.model, one.problems, one.differing, one.top_1, one.mean_regret,
-                 one.worst_regret)
-                for one in report.rankings
-            ],
+            title="Which device is fastest",
             note="Fastest named: of the launches that differ. Regret: time on the device that the "
             "model names over that on the fastest.",
         )  # fmt: skip
     if points:
-        yield Table(
-            title="Linear model over sampling points",
-            columns={
-                "device": "text", "sampling\npoints": "text", "mean\nerror": "share",
-                "median": "share", "90th\npercentile": "share", "cost": "share", "rows": "whole",
+        yield Table.of(
+            points,
+            {
+                "device": "text", "sampling\npoints": ("text", "label"),
+                "mean\nerror": ("share", "mean"), "median": "share",
+                "90th\npercentile": ("share", "p90"), "cost": "share", "rows": "whole",
             },
-            rows=[
-                (one.device, one.label, one.mean, one.median, one.p90, one.cost, one.rows)
-                for one in points
-            ],
+            title="Linear model over sampling points",
         )  # fmt: skip
     if is_brief:
         return
@@ -170,26 +163,18 @@ def present_validation(
 def tabulate_scores(report: ValidationReport, device: str, chosen: str = "") -> Table:
     """Tabulate every model's errors and intervals on a device."""
     scores = [one for one in report.scores if one.device == device]
-    return Table(
-        columns={
-            "model": "text", **_ERRORS, "covered": "share", "half\nwidth": "share",
-            "in domain": "share", "unanswered": "whole",
+    return Table.of(
+        scores,
+        {
+            "model": "text", "mean\nerror": ("error", "errors.mean"),
+            "median": ("error", "errors.median"), "90th\npercentile": ("share", "errors.p90"),
+            "worst": ("share", "errors.worst"), "covered": ("share", "coverage"),
+            "half\nwidth": ("share", "half_width"), "in domain": "share", "unanswered": "whole",
         },
-        rows=[
-            (one.model, *list_errors(one), one.coverage, one.half_width, one.in_domain,
-             one.unanswered)
-            for one in scores
-        ],
         chosen=[place for place, one in enumerate(scores) if one.model == chosen],
         note=f"Noise floor, the mean noise of the measured times: "
         f"{format_error(_find_noise(report, device))}. Half width: of intervals, the median.",
     )  # fmt: skip
-
-
-def list_errors(score: DeviceScore | None) -> tuple[float | None, ...]:
-    """Give mean, median, 90th percentile and worst error."""
-    found = None if score is None else score.errors
-    return (None,) * 4 if found is None else (found.mean, found.median, found.p90, found.worst)
 
 
 def _tabulate_classes(report: ValidationReport, device: str) -> Table:
