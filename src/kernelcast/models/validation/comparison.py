@@ -230,11 +230,11 @@ def _compare_device(
     plan: Bootstrap,
 ) -> DeviceComparison:
     paired = rows.dropna(subset=["first", "second"])
-    difference = paired["second"] - paired["first"]
+    paired = paired.assign(difference=paired["second"] - paired["first"])
     units = paired["group" if report.split in _WHOLE else "kernel"]
     numbers = units.factorize(sort=True)[0].astype(np.intp)
-    interval = find_interval(difference.to_numpy(), numbers, plan) if len(paired) else None
-    low, high = interval or (None, None)
+    differences = paired["difference"].to_numpy()
+    low, high = (find_interval(differences, numbers, plan) if len(paired) else None) or (None, None)
     scores = [report.score(name, device) for name in names]
     usual = next((one.noise for one in scores if one.noise is not None), None)
     linear = {
@@ -246,53 +246,40 @@ def _compare_device(
     # Groups' mean errors, as the paper's Table 3 averages them.
     groups = paired.groupby("group")[["first", "second"]].mean()
     groups["linear_error"] = [linear.get(str(one), np.nan) for one in groups.index]
+    kernels = paired.groupby("kernel").agg(
+        rows=("first", "size"), first_error=("first", "mean"), second_error=("second", "mean"),
+        difference=("difference", "mean"), noise=("noise", "mean"),
+    )  # fmt: skip
+    kernels["noise"] = kernels["noise"].fillna(np.nan if usual is None else usual)
+    by_difference = kernels.sort_values("difference", kind="stable").reset_index()
     return DeviceComparison(
         device=device,
         rows=len(paired),
         unpaired=len(rows) - len(paired),
         first_errors=summarise_errors(paired["first"].to_numpy()),
         second_errors=summarise_errors(paired["second"].to_numpy()),
-        difference=mean_of(difference),
+        difference=mean_of(paired["difference"]),
         low=low,
         high=high,
         noise=usual,
         classes=tuple(
             ComparedClass(
-                low=low,
-                high=high,
-                groups=len(some),
-                first_error=mean_of(some["first"]),
+                low=low, high=high, groups=len(some), first_error=mean_of(some["first"]),
                 second_error=mean_of(some["second"]),
             )
             for (low, high), some in split_classes(groups)
         ),
-        kernels=_compare_kernels(paired, names, usual),
-    )
-
-
-def _compare_kernels(
-    paired: pd.DataFrame, names: tuple[str, str], usual: float | None
-) -> tuple[ComparedKernel, ...]:
-    kernels = paired.groupby("kernel").agg(
-        rows=("first", "size"), first=("first", "mean"), second=("second", "mean"),
-        noise=("noise", "mean"),
+        kernels=tuple(
+            ComparedKernel(**{
+                **{str(name): value for name, value in one.items()},
+                "noise": None if np.isnan(one["noise"]) else one["noise"],
+                # Where the noise is not known, any difference counts.
+                "winner": names[one["difference"] < 0]
+                if abs(one["difference"]) > np.nan_to_num(one["noise"]) else None,
+            })
+            for one in by_difference.to_dict("records")
+        ),
     )  # fmt: skip
-    kernels["difference"] = kernels["second"] - kernels["first"]
-    by_difference = kernels.sort_values("difference", kind="stable").reset_index()
-    return tuple(
-        ComparedKernel(
-            kernel=one["kernel"],
-            rows=one["rows"],
-            first_error=one["first"],
-            second_error=one["second"],
-            difference=one["difference"],
-            noise=(noise := usual if np.isnan(one["noise"]) else one["noise"]),
-            winner=None
-            if abs(one["difference"]) <= (noise or 0.0)
-            else names[one["difference"] < 0],
-        )
-        for one in by_difference.to_dict("records")
-    )
 
 
 def comparison_to_json(comparison: Comparison) -> str:
@@ -497,7 +484,8 @@ def _grow_rules(
     rows: pd.DataFrame, pair: tuple[str, str], methods: Sequence[str]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]] | None:
     """Find for which launches which method is nearer, and how well that does on other families."""
-    from sklearn.model_selection import GroupKFold
+    from sklearn.model_selection import GroupKFold, cross_val_predict
+    from sklearn.tree import DecisionTreeClassifier
 
     first, second = pair
     both = rows[[f"{first}_error", f"{second}_error"]].notna().all(axis=1)
@@ -513,11 +501,11 @@ def _grow_rules(
     weights = matters / known.groupby("family")["family"].transform("size").to_numpy()
     if not weights[target].any() or not weights[~target].any():
         return None
-    chosen = np.zeros(len(known), dtype=np.bool_)
-    folds = GroupKFold(min(10, families)).split(signs, groups=known["family"])
-    for train, test in folds:
-        tree = _grow(signs.iloc[train], target[train], weights[train])
-        chosen[test] = tree.predict(signs.iloc[test].to_numpy())
+    tree = DecisionTreeClassifier(max_leaf_nodes=4, min_weight_fraction_leaf=0.05, random_state=0)
+    chosen = cross_val_predict(
+        tree, signs.to_numpy(), target, groups=known["family"], cv=GroupKFold(min(10, families)),
+        params={"sample_weight": weights},
+    )  # fmt: skip
     followed = errors[np.arange(len(known)), chosen.astype(int)]
     by_family = known.assign(followed=followed, nearest=errors.min(axis=1))
     means = by_family.groupby("family")[
@@ -533,7 +521,8 @@ def _grow_rules(
         "second_error": means.iloc[:, 2].mean(), "nearest_error": means["nearest"].mean(),
         "p": _test(means.rename(columns={better: "first", "followed": "second"})),
     }  # fmt: skip
-    return [*_list_leaves(_grow(signs, target, weights), signs, known, pair)], quality
+    tree.fit(signs.to_numpy(), target, weights)
+    return [*_list_leaves(tree, signs, known, pair)], quality
 
 
 def _list_signs(rows: pd.DataFrame, pair: tuple[str, str], methods: Sequence[str]) -> pd.DataFrame:
@@ -547,13 +536,6 @@ def _list_signs(rows: pd.DataFrame, pair: tuple[str, str], methods: Sequence[str
     first, second = pair
     ratio = rows[f"{second}_s"] / rows[f"{first}_s"]
     return rows[names].assign(**{f"{second} over {first}": ratio})
-
-
-def _grow(signs: pd.DataFrame, target: np.ndarray, weights: np.ndarray) -> "DecisionTreeClassifier":
-    from sklearn.tree import DecisionTreeClassifier
-
-    tree = DecisionTreeClassifier(max_leaf_nodes=4, min_weight_fraction_leaf=0.05, random_state=0)
-    return cast("DecisionTreeClassifier", tree.fit(signs.to_numpy(), target, weights))
 
 
 def _list_leaves(
