@@ -49,70 +49,38 @@ def _local(local_size: tuple[int, ...]) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
-@pytest.mark.parametrize("end", ["least", "usual", "most"])
-def test_takes_every_local_size_from_tiny_to_large(
-    kernel: CorpusKernel, end: str, tmp_path: Path
-) -> None:
-    """Has whole work-groups, of the local size asked for, at both ends and in the usual launch."""
-    size = {} if end == "usual" else {kernel.size.parameter: getattr(kernel.size, end)}
+def test_takes_every_local_size_at_every_size(kernel: CorpusKernel, tmp_path: Path) -> None:
+    """Has whole work-groups of the local size asked for: usually, at both ends, at odd sizes."""
+    size = kernel.size
+    odd = [size.least]
+    for _ in range(3):  # with no more factors than the range asks for
+        odd.append(size.fit(odd[-1] + size.multiple_of))
+    usual = read_parameters(kernel.problem_path)
+    assert size.can_be(int(usual[size.parameter]))
+    assert _local(kernel.local_sizes[0]).items() <= usual.items()
     for local_size in kernel.local_sizes:
-        problem = _problem(kernel, tmp_path, **size, **_local(local_size))
-        assert problem.ndrange.local_size == local_size
-        assert problem.ndrange.is_uniform
-        if end == "usual":
-            assert problem.ndrange.work_group_count >= LEAST_WORK_GROUPS
-        else:
-            assert problem.buffer_bytes <= LARGEST_GPU_BYTES
+        local = _local(local_size)
+        assert _problem(kernel, tmp_path, **local).ndrange.work_group_count >= LEAST_WORK_GROUPS
+        for value in (*odd, size.most):
+            problem = _problem(kernel, tmp_path, **{size.parameter: value}, **local)
+            assert problem.ndrange.local_size == local_size
+            assert problem.ndrange.is_uniform, value
+            assert value in odd[1:] or problem.buffer_bytes <= LARGEST_GPU_BYTES
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
-def test_takes_every_local_size_at_every_allowed_size(kernel: CorpusKernel, tmp_path: Path) -> None:
-    """Has whole work-groups at sizes with no more factors than the range asks for."""
-    value = kernel.size.least
-    for _ in range(3):
-        value = kernel.size.fit(value + kernel.size.multiple_of)
-        for local_size in kernel.local_sizes:
-            problem = _problem(
-                kernel, tmp_path, **{kernel.size.parameter: value}, **_local(local_size)
-            )
-            assert problem.ndrange.is_uniform, (value, local_size)
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
-def test_usual_launch_is_one_of_its_sizes(kernel: CorpusKernel) -> None:
-    """Uses an allowed size and the first local size in its problem file."""
-    parameters = read_parameters(kernel.problem_path)
-    assert kernel.size.can_be(int(parameters[kernel.size.parameter]))
-    assert _local(kernel.local_sizes[0]).items() <= parameters.items()
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
-def test_reference_is_small_and_of_known_parameters(kernel: CorpusKernel) -> None:
-    """Checks a launch that its reference can describe, without fixing the local size."""
+def test_what_a_kernel_declares_is_true(kernel: CorpusKernel, tmp_path: Path) -> None:
+    """Its reference's parameters, buffers that are only read, and need of double precision."""
     small = load_reference(kernel).small
-    known = read_parameters(kernel.problem_path)
-    assert set(small) <= set(known) - set(LOCAL_PARAMETERS)
+    assert set(small) <= set(read_parameters(kernel.problem_path)) - set(LOCAL_PARAMETERS)
     read_parameters(kernel.problem_path, parameters=small)
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
-def test_declared_accesses_are_true(kernel: CorpusKernel, tmp_path: Path) -> None:
-    """Never promises that a buffer is only read where the source shows a write."""
     problem = _problem(kernel, tmp_path)
     inferred = infer_accesses(problem.kernel, len(problem.arguments))
     for argument, found in zip(problem.arguments, inferred, strict=True):
         if isinstance(argument, BufferArgument) and argument.access is Access.READ:
             assert found in {None, Access.READ}
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: one.name)
-def test_says_that_it_needs_double_precision(kernel: CorpusKernel, tmp_path: Path) -> None:
-    """Is marked if an argument has double precision."""
-    elements = [
-        getattr(argument, "element", None) for argument in _problem(kernel, tmp_path).arguments
-    ]
-    if any(element is not None and element.base == "float64" for element in elements):
-        assert kernel.uses_fp64
+        element = getattr(argument, "element", None)
+        assert kernel.uses_fp64 or element is None or element.base != "float64"
 
 
 @pytest.mark.parametrize("application", APPLICATIONS, ids=lambda one: one.folder.name)
