@@ -26,6 +26,10 @@ settings.load_profile("kernelcast")
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Threads of OpenBLAS wait by spinning: beside other work, fits of small matrices take eight times
+# as long. Before anything imports NumPy.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # Mesa's software device appears once it is named; a choice of the caller's stands.
 os.environ.setdefault("RUSTICL_ENABLE", "llvmpipe")
 

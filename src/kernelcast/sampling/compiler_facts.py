@@ -130,18 +130,14 @@ def parse_ptx(binary: bytes, kernel_name: str) -> dict[str, int]:
     """Read a kernel of a binary that is PTX: virtual registers of any type, the instructions of its
     own body, and private memory, to which `ptxas` may add spills."""
     text = _LINE_DIRECTIVE.sub("", _COMMENT.sub("", binary.decode("ascii", errors="replace")))
-    entry = re.search(rf"\.entry\s+{re.escape(kernel_name)}(?![\w$])[^{{;]*\{{", text)
+    name = re.escape(kernel_name)
+    # What is nested in a body is indented, so that its own brace alone begins a line.
+    entry = re.search(
+        rf"\.entry\s+{name}(?![\w$])[^{{;]*\{{(.*?)^\}}", text, re.DOTALL | re.MULTILINE
+    )
     if entry is None or not text.lstrip().startswith(".version"):
         return {}
-    depth, end = 1, entry.end()
-    for brace in re.finditer(r"[{}]", text[entry.end() :]):
-        depth += 1 if brace.group() == "{" else -1
-        if depth == 0:
-            end += brace.start()
-            break
-    else:
-        return {}  # torn
-    body = text[entry.end() : end]
+    body = entry[1]
     starts = (_LABELS_AND_BRACES.sub("", statement) for statement in body.split(";"))
     # ``%f<5>`` declares five, ``%a, %b`` two.
     declared = [name for names in _REGISTERS.findall(body) for name in names.split(",")]

@@ -340,28 +340,25 @@ def digest_buffer(session: DeviceSession, buffer: cl.Buffer) -> str:
 
 
 def _read_pieces(session: DeviceSession, buffer: cl.Buffer) -> Iterator[memoryview]:
-    """Give a buffer piece by piece; each holds until the next is asked for."""
-    if session.description.kind is DeviceKind.CPU:
-        whole = buffer.size if buffer.size <= MOST_HELD_BYTES else _PIECE_BYTES
-        for start in _list_starts(buffer.size, whole):
-            size = min(whole, buffer.size - start)
-            mapped = map_memory(session.queue, buffer, size, cl.map_flags.READ, first_byte=start)
-            try:
-                yield mapped.data
-            finally:
-                unmap_memory(session.queue, mapped)
-        return
+    """Read a buffer piece by piece, one behind the other, or all over it if it is too large; each
+    holds until the next is asked for."""
+    size, is_mapped = buffer.size, session.description.kind is DeviceKind.CPU
+    is_whole = size <= MOST_HELD_BYTES
+    most = min(size, _PIECE_BYTES if not (is_mapped and is_whole) else size)
+    starts = range(0, size, most)
+    if not is_whole:
+        starts = np.linspace(0, size - most, MOST_HELD_BYTES // most).astype(int).tolist()
     # In the same memory: to get that much anew takes longer than to read and hash it.
-    piece = np.empty(min(_PIECE_BYTES, buffer.size), dtype=np.uint8)
-    for start in _list_starts(buffer.size, _PIECE_BYTES):
-        part = piece[: buffer.size - start]
-        cl.enqueue_copy(session.queue, part, buffer, src_offset=start)
-        yield part.data
-
-
-def _list_starts(size: int, piece: int) -> list[int]:
-    """Give where pieces begin: one behind the other, or all over a buffer that is too large."""
-    if size <= MOST_HELD_BYTES:
-        return [*range(0, size, piece)]
-    starts = np.linspace(0, size - piece, MOST_HELD_BYTES // piece)
-    return [int(one) for one in starts]
+    copy = np.empty(0 if is_mapped else most, dtype=np.uint8)
+    for start in starts:
+        if not is_mapped:
+            part = copy[: size - start]
+            cl.enqueue_copy(session.queue, part, buffer, src_offset=start)
+            yield part.data
+            continue
+        length = min(most, size - start)
+        mapped = map_memory(session.queue, buffer, length, cl.map_flags.READ, first_byte=start)
+        try:
+            yield mapped.data
+        finally:
+            unmap_memory(session.queue, mapped)

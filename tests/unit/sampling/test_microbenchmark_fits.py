@@ -59,7 +59,7 @@ def find(
     return [level.size_bytes.value for level in levels], [*latencies, beyond_s.value]
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(hierarchy=hierarchies(), seed=_SEEDS, share=st.floats(0.02, 0.08))
 def test_planted_levels(
     hierarchy: tuple[list[float], list[float], Floats], seed: int, share: float
@@ -80,7 +80,7 @@ def test_planted_levels(
     assert find(array_sizes, values)[0] == pytest.approx(sizes, rel=0.25)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(seed=_SEEDS, slope=st.floats(0.0, 0.03), points=st.integers(6, 120))
 def test_no_levels(seed: int, slope: float, points: int) -> None:
     """A flat curve, or one that rises slowly as translation buffers make it, shows no cache."""
@@ -90,7 +90,7 @@ def test_no_levels(seed: int, slope: float, points: int) -> None:
     assert find(array_sizes, values * (array_sizes / 1024) ** slope)[0] == []
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(
     size=st.floats(2**18, 2**22),
     rise=st.floats(3, 10),

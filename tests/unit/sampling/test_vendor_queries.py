@@ -235,7 +235,7 @@ def test_reads_each_form_of_declaration(
     declaration: str, registers: int, private_bytes: int
 ) -> None:
     """Sums up registers and private variables in every form that PTX has for them."""
-    ptx = f"/* by hand */ .version 7.0\n.visible .entry k ( ) {{ {declaration} ret; }}"
+    ptx = f"/* by hand */ .version 7.0\n.visible .entry k ( ) {{ {declaration} ret;\n}}"
     assert tuple(parse_ptx(ptx.encode(), "k").values()) == (private_bytes, registers, 1)
 
 

@@ -241,10 +241,11 @@ def match_caches(
         for name, size in reported.items()
     )
     chosen: dict[str, tuple[float, int]] = {}
+    left = set(range(len(levels)))
     for distance, name, index in distances:
-        is_free = name not in chosen and index not in (one for _, one in chosen.values())
-        if is_free and distance <= math.log(4):
+        if distance <= math.log(4) and name not in chosen and index in left:
             chosen[name] = distance, index
+            left.remove(index)
     caches, remarks = [], {}
     for cache in host_caches:
         name, size = cache.name, reported[cache.name]
@@ -265,7 +266,7 @@ def match_caches(
         said = f"{level.size_bytes.origin}; the operating system reports {size} bytes"
         measured = replace(level.size_bytes, origin=said)
         caches.append(replace(cache, size_bytes=measured, latency_s=level.latency_s))
-    for index in set(range(len(levels))) - {one for _, one in chosen.values()}:
+    for index in left:
         remarks[f"caches/step at {levels[index].size_bytes.value} bytes"] = (
             "a step of the random walk belongs to no cache that the operating system "
             "reports: translation buffers or neighbours"

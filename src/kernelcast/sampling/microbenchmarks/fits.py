@@ -31,14 +31,15 @@ class Step(NamedTuple):
     is_gradual: bool = False
 
 
-def miss_share(sizes: Floats, step: Step) -> Floats:
-    """Compute the share of a random walk's accesses that miss a cache: by equation 6 of the
-    microbenchmarks paper for sharpness 1 (random replacement), n + 1 for n-way LRU; gradual steps
-    are logistic, of caches that are shared or whose pages fall by chance."""
-    share: Floats = np.clip(step.sharpness * (1.0 - step.capacity / sizes), 0.0, 1.0)
-    if step.is_gradual:
-        share = 1.0 / (1.0 + (step.capacity / sizes) ** step.sharpness)
-    return share
+def miss_share(sizes: Floats, steps: Sequence[Step]) -> Floats:
+    """Compute the share of a random walk's accesses that miss a cache, a column per step: by
+    equation 6 of the microbenchmarks paper for sharpness 1 (random replacement), n + 1 for n-way
+    LRU; gradual steps are logistic, of caches that are shared or whose pages fall by chance."""
+    capacities, sharpness, is_gradual = np.array(steps, dtype=np.float64).T
+    ratios = capacities / sizes[:, None]
+    sharp = np.clip(sharpness * (1.0 - ratios), 0.0, 1.0)
+    shares: Floats = np.where(is_gradual != 0, 1.0 / (1.0 + ratios**sharpness), sharp)
+    return shares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +132,7 @@ class _Steps:
         self.sizes, self.values, self.grid = sizes, values, grid
         self._capacities = np.array([step.capacity for step in grid])
         self._is_sharp = np.array([step.sharpness != 1.0 for step in grid])
-        self._shares = np.column_stack([miss_share(sizes, step) for step in grid])
+        self._shares = miss_share(sizes, grid)
 
     @cached_property
     def _noise(self) -> float:
@@ -201,7 +202,7 @@ class _Steps:
         target = weights - basis @ (basis.T @ weights)
         shares = self._shares * scale[:, None]
         shares -= basis @ (basis.T @ shares)
-        squares = np.sum(shares**2, axis=0)
+        squares = np.einsum("ij,ij->j", shares, shares)
         gains = np.maximum(target @ shares, 0.0) ** 2 / np.maximum(squares, 1e-9)
         gains[squares < 1e-9] = 0.0
         for index in others:  # no known cache is less than three times the next nearer one
