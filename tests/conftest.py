@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from threadpoolctl import threadpool_limits
 
 # Shared machines stall for longer than any deadline; print_blob makes a failure repeatable. What
 # decides about a change draws the same examples each time; `--hypothesis-profile=thorough` draws
@@ -27,8 +28,9 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Threads of OpenBLAS wait by spinning: beside other work, fits of small matrices take eight times
-# as long. Before anything imports NumPy.
+# as long. The variable tells child processes; here a plugin may have imported NumPy before.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+threadpool_limits(1, user_api="blas")
 
 # Mesa's software device appears once it is named; a choice of the caller's stands.
 os.environ.setdefault("RUSTICL_ENABLE", "llvmpipe")
