@@ -97,10 +97,9 @@ def _check(browser: webdriver.Chrome) -> None:
     assert [one["message"] for one in browser.get_log("browser")] == []
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize(("width", "theme"), [(1200, "light"), (390, "dark")])
 def test_pages_with_data(
-    browser: webdriver.Chrome, service: tuple[str, ServiceState], theme: str, width: int
+    browser: webdriver.Chrome, service: tuple[str, ServiceState], width: int, theme: str
 ) -> None:
     """In both themes, on a screen and on a telephone; no picture is missing."""
     feature = {"name": "prefers-color-scheme", "value": theme}

@@ -36,6 +36,7 @@ kernel void update(global int *a, global const int *b, global int *c)
 }
 """,
 )
+SAMPLE_BOXES = [GroupBox(start=(start,), shape=(40,)) for start in (3, 100, 200)]
 BOXES = [GroupBox(start=(start,), shape=(20,)) for start in range(1, 200, 40)]
 Bytes = npt.NDArray[np.int32]
 
@@ -129,65 +130,24 @@ def launch(users: UserBuffers) -> OpenCLLaunch:
     return users.launch()
 
 
-@pytest.fixture
-def sample_boxes() -> Sequence[GroupBox]:
-    """Give boxes that share no work-group."""
-    return [GroupBox(start=(start,), shape=(40,)) for start in (3, 100, 200)]
-
-
-def test_gives_a_positive_duration_per_box(
-    launch: OpenCLLaunch, sample_boxes: Sequence[GroupBox]
-) -> None:
-    """Gives one positive duration for each box, in the order of the boxes."""
-    durations = launch.time_boxes(sample_boxes)
-    assert len(durations) == len(sample_boxes) >= 3
-    assert all(0 < duration < float("inf") for duration in durations)
-
-
-def test_no_boxes_take_no_time(launch: OpenCLLaunch) -> None:
-    """Gives an empty list for no boxes."""
-    assert launch.time_boxes([]) == []
-
-
-def test_whole_run_takes_time(launch: OpenCLLaunch) -> None:
-    """Gives a positive, finite duration for the whole launch."""
-    assert 0 < launch.time_whole() < float("inf")
-
-
-def test_refuses_boxes_outside(launch: OpenCLLaunch, sample_boxes: Sequence[GroupBox]) -> None:
-    """Refuses a box that leaves the index space, and answers for others afterwards."""
+def test_boxes_are_timed(launch: OpenCLLaunch) -> None:
+    """One positive duration for each box; a box that leaves the index space is refused."""
     counts = launch.ndrange.group_counts
-    beyond = GroupBox(start=(counts[0], *(0 for _ in counts[1:])), shape=(1,) * len(counts))
-    across = GroupBox(start=(0,) * len(counts), shape=tuple(n + 1 for n in counts))
-    before = GroupBox(start=(-1, *(0 for _ in counts[1:])), shape=(1,) * len(counts))
-    for outside in (beyond, across, before):
-        with pytest.raises(InputError):
-            launch.time_boxes([sample_boxes[0], outside])
-    assert len(launch.time_boxes(sample_boxes[:1])) == 1
-
-
-def test_warming_up_and_settling_change_no_answer(
-    launch: OpenCLLaunch, sample_boxes: Sequence[GroupBox]
-) -> None:
-    """Answers for further boxes after a warm-up and after settling."""
-    launch.warm_up(sample_boxes[0])
+    launch.warm_up(SAMPLE_BOXES[0])
     launch.settle()
-    assert len(launch.time_boxes(sample_boxes[1:])) == len(sample_boxes) - 1
-
-
-def test_says_what_it_is(launch: OpenCLLaunch) -> None:
-    """Names kernel and device and gives an index space whose local size is chosen."""
-    assert launch.kernel_digest
-    assert launch.device.id
-    assert launch.ndrange.work_group_count >= 1
+    durations = launch.time_boxes(SAMPLE_BOXES)
+    assert len(durations) == len(SAMPLE_BOXES)
+    assert all(0 < duration < float("inf") for duration in durations)
+    assert launch.time_boxes([]) == []
+    assert 0 < launch.time_whole() < float("inf")
+    for start, shape in ((counts[0], 1), (0, counts[0] + 1), (-1, 1)):
+        outside = GroupBox(start=(start,), shape=(shape,))
+        with pytest.raises(InputError):
+            launch.time_boxes([SAMPLE_BOXES[0], outside])
+    assert len(launch.time_boxes(SAMPLE_BOXES[:1])) == 1
     assert launch.launch_overhead_s >= 0
-
-
-def test_saturation_point_can_be_used(launch: OpenCLLaunch) -> None:
-    """Gives a P_sat of at least one work-group."""
-    point = launch.saturation
-    assert point.p_sat.value >= 1
-    assert point.concurrency >= 1
+    assert launch.saturation.p_sat.value >= 1
+    assert launch.saturation.concurrency >= 1
 
 
 def test_whole_runs_start_from_true_content(session: DeviceSession, users: UserBuffers) -> None:

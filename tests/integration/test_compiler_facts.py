@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from kernelcast.features.analysis import read_facts
-from kernelcast.records.device import TraitSource
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.compiler_facts import read_compiler_facts
@@ -74,16 +73,6 @@ def test_sizes_fit_together(session: DeviceSession) -> None:
         assert NDRANGE.work_group_size <= count.value * size.value
 
 
-def test_the_device_may_choose_the_local_size(session: DeviceSession) -> None:
-    """Reads the facts at the local size that the kernel requires where none is given."""
-    required = Kernel(name="required", source=SOURCE)
-    free, given = (
-        read_compiler_facts(session, required, NDRange(global_size=(1024,), local_size=local))
-        for local in (None, (64,))
-    )
-    assert free == given
-
-
 def test_only_who_can_tell_tells(session: DeviceSession) -> None:
     """Has registers, spills and PTX from NVIDIA's compiler, and leaves them out elsewhere."""
     facts = read_compiler_facts(session, STAGED, NDRANGE)
@@ -92,13 +81,6 @@ def test_only_who_can_tell_tells(session: DeviceSession) -> None:
     assert [name in facts.known for name in names] == [is_told] * len(names)
     if facts.registers_per_work_item is not None:
         assert 1 <= facts.registers_per_work_item.value <= 255
-
-
-def test_facts_repeat(session: DeviceSession) -> None:
-    """Gives the same facts again, none of them assumed."""
-    facts = read_compiler_facts(session, STAGED, NDRANGE)
-    assert read_compiler_facts(session, STAGED, NDRANGE) == facts
-    assert TraitSource.ASSUMED not in {trait.source for trait in facts.known.values()}
 
 
 MACROS = (

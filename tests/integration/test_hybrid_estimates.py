@@ -11,9 +11,7 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering import gathering
 from kernelcast.predictor.answering.launch_request import identify_launch
 from kernelcast.predictor.answering.measuring import run_estimate
-from kernelcast.predictor.answering.processes import WarmProcesses
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
-from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.counting import CountingLaunch
@@ -104,22 +102,16 @@ def test_facts_of_an_earlier_sampling_serve_again(session: DeviceSession, proble
     assert first.estimate.overhead_seconds >= first.facts.cost_s
 
 
-def test_other_sizes_are_sampled_by_the_same_process(
-    session: DeviceSession, problem: Problem, tmp_path: Path
-) -> None:
-    """A device's process stays for the next launch; closing the predictor ends it."""
-    executor = WarmProcesses()
-    settings = EstimateSettings(uses_models=False)
-    options = PredictorOptions(executor=executor, settings=settings)
-    smaller = replace(problem, ndrange=replace(problem.ndrange, global_size=(512, 256)))
-    with Predictor(
-        [session.description], store=tmp_path / "rows.sqlite", registry="", options=options
-    ) as predictor:
-        first = predictor.estimate(problem, session.description)
-        child = executor.children._places[session.description.id]._child
-        assert child is not None
-        second = predictor.estimate(smaller, session.description)
-        assert executor.children._places[session.description.id]._child is child
-        assert second.ndrange != first.ndrange
-        assert second.compile_seconds == first.compile_seconds
-    assert child.process.poll() is not None
+def test_what_first_launches_take_is_counted(session: DeviceSession, problem: Problem) -> None:
+    """Work-groups that warm up count as samples, and what is built once is built once."""
+    session.whole_kernel(problem.kernel).warmed.clear()
+    task = EstimateTask(
+        problem=problem, device_id=session.description.id, settings=EstimateSettings()
+    )
+    first, again = run_estimate(session, task), run_estimate(session, task)
+    for outcome, is_first in ((first, True), (again, False)):
+        samples_s = sum(one.sampling_s for one in outcome.recording.runs)
+        estimate = outcome.estimate
+        assert is_first or not estimate.build_seconds
+        assert (estimate.sampling_seconds > samples_s) is is_first
+        assert estimate.overhead_seconds >= estimate.build_seconds

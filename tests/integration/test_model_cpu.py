@@ -7,7 +7,6 @@ import pytest
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
-from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError
 from kernelcast.sampling.loop_benchmark import LoopToRun, find_compiler, measure_loop
 
@@ -59,12 +58,3 @@ def test_estimates_addresses_that_depend_on_data() -> None:
     found = estimate_analytically(record_accesses(source).launch(), machine)
     assert found.model == "cpu"
     assert found.limiters["latency"] > 0
-
-
-def test_machines_choose_the_model() -> None:
-    """Takes the model of the machine's kind, for a problem as well as for a launch."""
-    problem = read_problem(ROOT / "examples/triad/triad.yaml")
-    models = [
-        estimate_analytically(problem, find_machine(one)).model for one in (str(MACHINE), "a100")
-    ]
-    assert models == ["cpu", "gpu"]

@@ -56,11 +56,3 @@ def test_what_includes_files_is_not_kept(
     with suppress(CompileError):  # the files are not there
         find_program(tmp_path, session.context, session.device, source, options)
     assert not [*tmp_path.iterdir()]
-
-
-def test_other_options_are_another_program(session: DeviceSession, tmp_path: Path) -> None:
-    """Builds for each set of options."""
-    source = "kernel void k(global int *out) { out[0] = VALUE; }"
-    find_program(tmp_path, session.context, session.device, source, ("-DVALUE=1",))
-    with pytest.raises(CompileError):
-        find_program(tmp_path, session.context, session.device, source, ())

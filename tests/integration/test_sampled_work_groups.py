@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from kernelcast.records.arguments import Access
-from kernelcast.records.errors import CompileError, DeviceLimitError, KernelcastError
+from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.launch import OpenCLLaunch
@@ -170,22 +170,6 @@ def test_samples_of_uneven_spaces_are_the_work_groups_asked_for(
         check(session, ndrange, ())
 
 
-def test_uneven_spaces_need_a_new_standard(session: DeviceSession) -> None:
-    """Runs or refuses an uneven index space of a kernel in the default standard, saying why."""
-    ndrange = NDRange(global_size=(100,), local_size=(16,))
-    kernel = Kernel(name="k", source="kernel void k(global int *a) { a[get_global_id(0)] = 1; }")
-    user = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=4 * 128)
-    try:
-        with OpenCLLaunch(session, kernel, ndrange, [user], [Access.WRITE]) as launch:
-            assert launch.time_whole() > 0
-    except KernelcastError as error:
-        refusal = error
-    else:
-        return
-    assert isinstance(refusal, DeviceLimitError)
-    assert "100" in str(refusal)
-
-
 @pytest.mark.parametrize(
     ("ndrange", "boxes"),
     [
@@ -269,14 +253,6 @@ def test_other_sizes_and_kernels_are_built_already(session: DeviceSession) -> No
         session.window_kernel(Kernel(name=one, source=source), ndrange) for one in ("k", "other")
     ]
     assert both[0].program is both[1].program
-
-
-def test_errors_of_windows_name_the_own_line(session: DeviceSession) -> None:
-    """Counts lines of a source from its own first, whatever stands in front."""
-    source = "kernel void k(global int *a)\n{\n    a[get_group_id(0)] = wrong;\n}"
-    ndrange = NDRange(global_size=(96, 80), local_size=(4, 2))
-    with pytest.raises(CompileError, match=r":3:"):
-        session.window_kernel(Kernel(name="k", source=source), ndrange)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Copies of what samples touch only: the same results, and buffers of the program as they were."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,10 +8,9 @@ import pytest
 
 from kernelcast import Launch
 from kernelcast.launches.live import LiveLaunch, describe_live
-from kernelcast.records.arguments import Access, BufferArgument, ElementType, Init
+from kernelcast.records.arguments import Access
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.sampling.buffer_pool import BufferPool
-from kernelcast.sampling.contents import make_array
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.scratch import ScratchArguments
@@ -129,18 +127,6 @@ def test_what_data_decide_is_copied_whole(session: DeviceSession) -> None:
         assert np.array_equal(read(session, copy, order), order)
 
 
-def test_some_buffers_are_copied_whole_beside_others(session: DeviceSession) -> None:
-    """What decides how often a loop runs, and is written, beside what is known."""
-    bound = np.full(ITEMS, 3, np.int32)
-    zeros = np.zeros(ITEMS, np.int32)
-    users = [put(session, zeros), put(session, bound)]
-    live = describe(session, "count", *users)
-    sampled, whole = run_box(live, [Access.READ_WRITE, Access.READ_WRITE], 0, zeros)
-    assert (whole == 3).all()
-    assert np.count_nonzero(sampled) == BOX.shape[0] * 64
-    assert np.array_equal(read(session, users[1], bound), bound)
-
-
 class _WrongReach:
     """Expects accesses where there are none."""
 
@@ -208,31 +194,3 @@ def test_kept_copies_stay_within_their_limit(session: DeviceSession) -> None:
     assert pool.get(2 << 12) is buffers[1]
     pool.close()
     assert pool.kept_bytes == 0
-
-
-def test_what_nobody_has_written_to_is_not_filled_again(
-    session: DeviceSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A buffer is given again with the recipe that it holds, and filled where that is unknown."""
-    recipe = BufferArgument(element=ElementType("float32"), count=ITEMS, init=Init.UNIFORM), 5
-    expected = make_array(recipe[0], seed=5)
-    filled: list[int] = []
-    fill = BufferPool.fill
-
-    def spy(pool: BufferPool, parts: Sequence[tuple[Any, Any, Any]]) -> None:
-        filled.append(len(parts))
-        fill(pool, parts)
-
-    monkeypatch.setattr(BufferPool, "fill", spy)
-    pool = BufferPool(session.context, session.queue, session.description)
-    [first] = pool.take([recipe])
-    for is_written, count in ((False, 0), (True, 1)):
-        if is_written:
-            first.content = None
-        pool.give_back([first])
-        [again] = pool.take([recipe])
-        assert (again is first, filled[-1]) == (True, count)
-        assert np.array_equal(read(session, again.buffer, expected), expected)
-    pool.give_back([again])
-    assert pool.kept_bytes == recipe[0].bytes
-    pool.close()

@@ -1,13 +1,7 @@
 """Stores that several processes use, in SQLite and in a PostgreSQL cluster of the tests' own."""
 
-import os
-import pwd
-import shutil
-import socket
-import subprocess
-import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,60 +15,19 @@ from kernelcast.training_data.store import Selection, Store, StoreError, open_st
 from kernelcast.training_data.store.connecting import connect, parse_url
 from kernelcast.training_data.store.schema import METADATA, VERSION_TABLE
 from support.observations import insert_as_then, make_failure, make_observation
+from support.postgresql_cluster import PostgresqlCluster, explain_absence
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-# Each writer adds its share in small transactions, and rows of its neighbour too.
-OWNER = "postgres"
 
 
-def find_binaries() -> Path | None:
-    """Find the folder with PostgreSQL's programs; Debian keeps them off the path."""
-    known = shutil.which("initdb")
-    if known:
-        return Path(known).parent
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    return found[-1].parent if found else None
-
-
-def as_owner() -> list[str]:
-    """Give the words before a command that PostgreSQL refuses to run as root."""
-    return ["runuser", "-u", OWNER, "--"] if os.geteuid() == 0 else []
-
-
-def free_port() -> int:
-    """Find a port that nobody listens on."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[str]:
     """Run a PostgreSQL cluster while the tests run; give the URL of its server."""
     pytest.importorskip("psycopg", reason="pip install 'kernelcast[postgresql]'")
-    binaries = find_binaries()
-    if binaries is None:
-        pytest.skip("PostgreSQL's initdb and pg_ctl are not installed: apt-get install postgresql")
-    if os.geteuid() == 0 and (not shutil.which("runuser") or not _has_user(OWNER)):
-        pytest.skip(f"PostgreSQL does not run as root, and there is no user {OWNER} to run it as")
-    # Not pytest's folder: another user has to get in, and a socket's path must be short.
-    folder = Path(tempfile.mkdtemp(prefix="kernelcast-pg-"))
-    try:
-        if os.geteuid() == 0:
-            shutil.chown(folder, OWNER)
-        port = free_port()
-        data, log = folder / "data", folder / "log"
-        owner = as_owner()
-        run([*owner, binaries / "initdb", "-D", data, "-U", OWNER, "-A", "trust", "-E", "UTF8",
-             "--no-locale", "--no-sync"])  # fmt: skip
-        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 -c fsync=off"
-        run([*owner, binaries / "pg_ctl", "-D", data, "-l", log, "-w", "-o", options, "start"])
-        try:
-            yield f"postgresql://{OWNER}@127.0.0.1:{port}"
-        finally:
-            run([*owner, binaries / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop"])
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    if absence := explain_absence():
+        pytest.skip(absence)
+    with PostgresqlCluster() as found:
+        yield found.url.rpartition("/")[0]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -94,14 +47,6 @@ def execute(server: str, command: str) -> None:
 
     with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
         connection.execute(command)
-
-
-def run(words: Sequence[object]) -> None:
-    """Run a program; its output is shown if it fails."""
-    done = subprocess.run([str(word) for word in words], cwd="/", text=True, check=False,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)  # fmt: skip
-    assert done.returncode == 0, done.stdout
 
 
 def test_everything_works_in_every_database(url: str) -> None:
@@ -216,11 +161,3 @@ def change_version(url: str) -> None:
     store: Store
     with open_store(url) as store, store._write() as connection:
         connection.exec_driver_sql("update kernelcast_store_version set version_num = '9999'")
-
-
-def _has_user(name: str) -> bool:
-    try:
-        pwd.getpwnam(name)
-    except KeyError:
-        return False
-    return True

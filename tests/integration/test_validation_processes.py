@@ -90,21 +90,6 @@ def test_a_cluster_gives_the_same_report(cluster: str) -> None:
     assert validate(scheduler=cluster) == validate()
 
 
-def test_a_cluster_gets_the_rows_once(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tasks hold a reference: however many fits there are, the table is sent once."""
-    distributed = pytest.importorskip("distributed")
-    sent: list[str] = []
-    scatter = distributed.Client.scatter
-
-    def note(client: object, data: object, *args: object, **options: object) -> object:
-        sent.append(type(data).__name__)
-        return scatter(client, data, *args, **options)
-
-    monkeypatch.setattr(distributed.Client, "scatter", note)
-    validate(scheduler=cluster)
-    assert sent == ["_SharedRows"]
-
-
 def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Says how to start one."""
     distributed = pytest.importorskip("distributed")

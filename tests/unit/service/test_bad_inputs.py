@@ -1,12 +1,14 @@
 """What callers get wrong: each mistake is refused with its status, its code and what to do."""
 
 import json
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
 from fastapi.testclient import TestClient
 
-from support.service_backend import FakeBackend
+from kernelcast.service import ServiceSettings
+from support.service_backend import FakeBackend, open_client
 
 Plain = dict[str, Any]
 ESTIMATES, OBSERVATIONS, JOBS = "POST /v1/estimates", "POST /v1/observations", "POST /v1/jobs"
@@ -169,6 +171,25 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
         )
     ),
 ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeBackend]:
+    """Give fake devices that live as long as these tests, which change nothing."""
+    folder = tmp_path_factory.mktemp("mistakes")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KERNELCAST_DATA", str(folder))
+        yield FakeBackend(str(folder / "store.sqlite"))
+
+
+@pytest.fixture(scope="module")
+def client(backend: FakeBackend) -> Iterator[TestClient]:
+    """Give a client of one service for all of them."""
+    settings = ServiceSettings(
+        database=backend.database, registry="", allow_run=True, runs_jobs=False
+    )
+    with open_client(settings, backend) as found:
+        yield found
 
 
 @pytest.mark.parametrize(("operation", "body", "status", "code", "told"), MISTAKES)

@@ -1,11 +1,14 @@
+"""The microbenchmarks on every device: numbers, or reasons."""
+
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from kernelcast.calibration.calibration import SUITE
 from kernelcast.compiling import Target, assemble_ptx, compile_kernel, find_ptxas
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.device import DeviceKind, Trait
+from kernelcast.records.machine import CacheFacts
 from kernelcast.sampling import read_source
 from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult, Effort
 from kernelcast.sampling.microbenchmarks.loops import READ_CYCLES, count_cycles
@@ -13,10 +16,7 @@ from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device
 
-Runner = Callable[[DeviceSession, str], BenchmarkResult]
-_NAMES = [
-    one for one in SUITE if one not in ("caches", "latency", "bandwidth", "transfers", "gathers")
-]
+Runner = Callable[..., BenchmarkResult]
 _EXPECTED_COSTS = {
     "atomics": {
         "atomic_global_same_per_s",
@@ -49,14 +49,26 @@ def _numbers(result: BenchmarkResult) -> list[float]:
     return numbers
 
 
-@pytest.mark.parametrize("name", _NAMES)
+def _list_traits(result: BenchmarkResult) -> Iterator[Trait[float] | Trait[int]]:
+    for cache in result.caches:
+        yield from filter(None, (cache.size_bytes, cache.latency_s, cache.load_bytes_per_s))
+    for memory in result.memories:
+        yield from memory.load_bytes_per_s.values()
+        yield from filter(None, (memory.latency_s, memory.copy_bytes_per_s))
+    yield from result.costs.values()
+
+
+@pytest.mark.parametrize("name", SUITE)
 def test_gives_positive_numbers_or_a_reason(
     session: DeviceSession, run_benchmark: Runner, name: str
 ) -> None:
     """Every microbenchmark gives positive numbers, or says what is missing and why."""
     result = run_benchmark(session, name)
-    numbers = _numbers(result)
-    assert numbers or result.not_obtained
+    numbers, traits = _numbers(result), list(_list_traits(result))
+    assert numbers or traits or result.not_obtained
+    for trait in traits:
+        assert 0 < (trait.low or trait.value) <= trait.value <= (trait.high or trait.value)
+        assert trait.origin
     assert all(math.isfinite(number) and number > 0 for number in numbers)
     assert all(len(reason) > 10 for reason in result.not_obtained.values())
     wanted = _EXPECTED_COSTS.get(name, set())
@@ -95,3 +107,50 @@ def test_gpus_cycles_are_read_around_the_loop(extension: str, target: str) -> No
     assert compiled.text.count(counter) == 2
     if target == "sm_90" and find_ptxas():
         assert assemble_ptx(compiled.text, target)["kc_cycles"].registers > 0
+
+
+def _list_latencies(result: BenchmarkResult) -> list[float]:
+    latencies = [cache.latency_s.value for cache in result.caches if cache.latency_s]
+    return latencies + [one.latency_s.value for one in result.memories if one.latency_s]
+
+
+def test_cache_latencies_increase(session: DeviceSession, run_benchmark: Runner) -> None:
+    """A farther cache takes longer, and memory beyond all caches longest."""
+
+    def increase(result: BenchmarkResult) -> bool:
+        latencies = _list_latencies(result)
+        return bool(latencies) and latencies == sorted(latencies)
+
+    result = run_benchmark(session, "caches", increase)
+    assert increase(result), (_list_latencies(result), result.not_obtained)
+
+
+def test_nearest_cache_size(session: DeviceSession, run_benchmark: Runner) -> None:
+    """On a CPU the measured size of the nearest cache is within a factor of two of the system's."""
+    if session.description.kind is not DeviceKind.CPU:
+        pytest.skip("the operating system reports the caches of CPUs only")
+
+    def find_nearest(result: BenchmarkResult) -> list[CacheFacts]:
+        return [cache for cache in result.caches if cache.name == "L1"]
+
+    def is_right(result: BenchmarkResult) -> bool:
+        return all(
+            one.reported_size_bytes is None
+            or (one.size_bytes and 0.5 <= one.size_bytes.value / one.reported_size_bytes.value <= 2)
+            for one in find_nearest(result)
+        ) and bool(find_nearest(result))
+
+    result = run_benchmark(session, "caches", is_right)
+    nearest = find_nearest(result)
+    if nearest and nearest[0].reported_size_bytes is None:
+        pytest.skip("the operating system does not report its caches")
+    assert is_right(result), (nearest, result.not_obtained)
+
+
+def test_every_element_size(session: DeviceSession, run_benchmark: Runner) -> None:
+    """Loads of 1 to 16 bytes, as in the paper, have a bandwidth or a reason."""
+    result = run_benchmark(session, "bandwidth")
+    (memory,) = result.memories
+    for size in (1, 2, 4, 8, 16):
+        reason = result.not_obtained.get(f"memories/global/load_bytes_per_s/{size}")
+        assert size in memory.load_bytes_per_s or reason
