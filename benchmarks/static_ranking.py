@@ -23,7 +23,7 @@ from tuning import FOLDER, Measured, find_examples, read_measured
 
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.launches.machine_file import read_machine
-from kernelcast.launches.machines import foretell_by
+from kernelcast.launches.machines import model_on
 from kernelcast.launches.modelling.launches import choose_local_size, model_kernel
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
@@ -79,7 +79,7 @@ def _tell_one(problem: Problem, machine: MachineDescription, device: CpuDevice) 
     with suppress(KernelcastError):
         found["tune's cost model"] = cost_launch(model_kernel(problem), ndrange, device).seconds
     with suppress(KernelcastError):
-        found["analytic"] = foretell_by(problem, ndrange, machine).seconds
+        found["analytic"] = model_on(problem, ndrange, machine).seconds
     return found
 
 

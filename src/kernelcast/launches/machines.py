@@ -167,45 +167,46 @@ def model_own_launch(
     machine = find_own_machine(device_id, stand_in=stand_in)
     if machine is None:
         return None
-    # The models take longer to import than a file to read.
-    from kernelcast.launches.modelling.estimating import estimate_analytically
-    from kernelcast.launches.modelling.launches import model_launch
+    found = model_on(
+        problem, ndrange, machine, counters=counters, recorded=recorded, with_rivals=with_rivals
+    )
+    if machine.id != stand_in:
+        return found
+    note = f"{device_id} was not calibrated: the shipped description of {machine.name} stands in"
+    return replace(found, notes=(*found.notes, note))
 
-    launch = model_launch(problem, ndrange, counters=counters, recorded=recorded)
+
+def model_on(
+    problem: Problem,
+    ndrange: NDRange,
+    machine: MachineDescription,
+    *,
+    counters: SoftwareCounters | None = None,
+    recorded: RecordedAddresses | None = None,
+    with_rivals: bool = False,
+) -> AnalyticEstimate:
+    """Estimate a launch by an analytic model; where nothing of it was counted, a CPU's model says
+    how far loops that data end may change its time."""
+    # The models take longer to import than a file to read.
+    from kernelcast.features.counting.summary import doubt_counts
+    from kernelcast.launches.modelling.estimating import estimate_analytically
+    from kernelcast.launches.modelling.launches import (
+        choose_local_size,
+        model_kernel,
+        model_launch,
+    )
+
+    doubt, counted = 0.0, counters
+    if counters is None and machine.kind is DeviceKind.CPU:
+        kernel = model_kernel(problem)
+        counted = kernel.count(choose_local_size(ndrange)[0])
+        doubt = doubt_counts(kernel.facts, counted).half_width
+    launch = model_launch(problem, ndrange, counters=counted, recorded=recorded)
     found = estimate_analytically(launch, machine, problem)
-    if machine.id == stand_in:
-        note = (
-            f"{device_id} was not calibrated: the shipped description of {machine.name} stands in"
-        )
-        found = replace(found, notes=(*found.notes, note))
+    if doubt:
+        found = replace(found, doubt=doubt)
     if not with_rivals:
         return found
     from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp
 
     return add_mwp_cwp(found, launch, machine, counters)
-
-
-def foretell_own(
-    problem: Problem, ndrange: NDRange, device_id: str, *, stand_in: str = ""
-) -> AnalyticEstimate | None:
-    """Estimate a launch before anything of it ran."""
-    machine = find_own_machine(device_id, stand_in=stand_in)
-    if machine is None or machine.kind is not DeviceKind.CPU:
-        return model_own_launch(problem, ndrange, device_id, stand_in=stand_in)
-    return foretell_by(problem, ndrange, machine)
-
-
-def foretell_by(
-    problem: Problem, ndrange: NDRange, machine: MachineDescription
-) -> AnalyticEstimate:
-    """Ask the analytic model of a CPU, and say how far loops that data end may change its time."""
-    from kernelcast.features.counting.summary import doubt_counts
-    from kernelcast.launches.modelling.estimating import estimate_analytically
-    from kernelcast.launches.modelling.launches import model_kernel, model_launch
-
-    kernel = model_kernel(problem)
-    counters = kernel.count(ndrange)
-    launch = model_launch(problem, ndrange, counters=counters)
-    found = estimate_analytically(launch, machine, problem)
-    doubt = doubt_counts(kernel.facts, counters).half_width
-    return replace(found, doubt=doubt) if doubt else found

@@ -12,10 +12,9 @@ from kernelcast.launches.machine_file import read_machine, write_machine
 from kernelcast.launches.machines import (
     find_machine,
     find_stand_in,
-    foretell_by,
-    foretell_own,
     list_machines,
     machine_path,
+    model_on,
     model_own_launch,
 )
 from kernelcast.launches.problem_file import read_problem
@@ -181,7 +180,7 @@ CALIBRATED = ROOT / f"benchmarks/results/calibration/{DEVICE}.yaml"
 def test_answers_from_the_source_alone(name: str, limiter: str) -> None:
     """Gives a time, and what bounds it, without a device."""
     features = read_source_features(read_example(name))
-    found = foretell_by(features.problem, features.ndrange, read_machine(CALIBRATED))
+    found = model_on(features.problem, features.ndrange, read_machine(CALIBRATED))
     assert 1e-3 < found.seconds < 10
     assert found.limiter == limiter
     assert found.doubt == 0.0
@@ -197,7 +196,7 @@ def test_doubts_loops_that_data_end() -> None:
     buffer = BufferArgument(element=ElementType("int32"), count=4096)
     ndrange = NDRange(global_size=(4096,), local_size=(64,))
     problem = Problem(name="k", kernel=kernel, ndrange=ndrange, arguments=(buffer, buffer))
-    assert foretell_by(problem, ndrange, read_machine(CALIBRATED)).doubt > math.log(100)
+    assert model_on(problem, ndrange, read_machine(CALIBRATED)).doubt > math.log(100)
 
 
 def make_gpu(device_id: str, name: str, units: int) -> DeviceDescription:
@@ -245,7 +244,9 @@ def test_processors_are_never_stood_in_for() -> None:
 def test_a_stand_in_answers_and_says_so() -> None:
     """Models a launch on a GPU that was not calibrated, with a note of whose numbers count."""
     problem = read_example("triad")
-    found = foretell_own(problem, problem.ndrange, "nvidia-a100-sxm4-40gb-0a1b", stand_in="a100")
+    found = model_own_launch(
+        problem, problem.ndrange, "nvidia-a100-sxm4-40gb-0a1b", stand_in="a100"
+    )
     assert found is not None
     assert found.seconds > 0
     assert any("A100-SXM4-40GB stands in" in one for one in found.notes)

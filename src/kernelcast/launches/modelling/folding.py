@@ -58,7 +58,8 @@ def fold(launch: ModelledLaunch, axis: int, times: int) -> ModelledLaunch:
         }
         inside = less(replaced[own], offset + size) if is_guarded and turn else None
         turns.append([_move(access, replaced, inside) for access in launch.accesses])
-    found = _number(_share(turns))
+    # Each access has a site of its own.
+    found = tuple(replace(one, site=site) for site, one in enumerate(_share(turns)))
     sizes = list(ndrange.global_size)
     sizes[axis] = -(-size // times)
     is_known = all(one.offset_bytes is not None for one in launch.accesses)
@@ -158,40 +159,21 @@ def _weaken(one: Condition, other: Condition) -> Condition:
     Bounds that differ by a constant become the weaker bound: the updates of a work-item are
     neighbours, so that what lies between a lower and an upper bound has no gaps.
     """
-    if one == other:
-        return one
     bounds, others = (each.parts if isinstance(each, And) else (each,) for each in (one, other))
-    if len(bounds) != len(others):
-        return disjunction(one, other)
-    weaker = [_weaker_bound(*pair) for pair in zip(bounds, others, strict=True)]
-    if any(part is None for part in weaker):
-        return disjunction(one, other)
-    return conjunction(*(part for part in weaker if part is not None))
-
-
-def _weaker_bound(one: Condition, other: Condition) -> Condition | None:
-    if one == other or TRUE in {one, other}:
-        return TRUE if TRUE in {one, other} else one
-    if not (isinstance(one, Comparison) and isinstance(other, Comparison)):
-        return None
-    gap = (one.expr - other.expr).constant_value
-    if gap is None or {one.relation, other.relation} != {Relation.NOT_NEGATIVE}:
-        return None
-    return one if gap > 0 else other
-
-
-def _number(accesses: Sequence[MemoryAccess]) -> tuple[MemoryAccess, ...]:
-    """Give each access a site of its own."""
-    used: Counter[int] = Counter()
-    free = max((one.site for one in accesses), default=0) + 1
-    numbered = []
-    for one in accesses:
-        site = one.site
-        if used[site]:
-            site, free = free, free + 1
-        used[one.site] += 1
-        numbered.append(replace(one, site=site))
-    return tuple(numbered)
+    weaker: list[Condition] = []
+    for bound, beside in zip(bounds, others, strict=False):
+        if bound == beside or TRUE in {bound, beside}:
+            weaker.append(bound if bound == beside else TRUE)
+        elif (
+            isinstance(bound, Comparison)
+            and isinstance(beside, Comparison)
+            and {bound.relation, beside.relation} == {Relation.NOT_NEGATIVE}
+            and (gap := (bound.expr - beside.expr).constant_value) is not None
+        ):
+            weaker.append(bound if gap > 0 else beside)
+    if len(weaker) == len(bounds) == len(others):
+        return conjunction(*weaker)
+    return disjunction(one, other)
 
 
 def _count_kinds(accesses: tuple[MemoryAccess, ...]) -> Counter[MemoryOperation]:

@@ -303,7 +303,6 @@ def _add_measurement(
 
 def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     """Ask the analytic model of a device, without opening the device."""
-    from kernelcast.launches.machines import foretell_own
     from kernelcast.launches.modelling.launches import choose_local_size
 
     refuse_persistent(task.problem.kernel)
@@ -311,7 +310,7 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     ndrange, notes = choose_local_size(task.problem.ndrange)
     touched_bytes = _count_touched_bytes(task.problem, ndrange) if task.wants_bytes else 0.0
     try:
-        found = foretell_own(task.problem, ndrange, task.device_id, stand_in=task.stand_in)
+        found = model_own_launch(task.problem, ndrange, task.device_id, stand_in=task.stand_in)
     except KernelcastError:
         if not (task.wants_bytes or task.wants_values):
             raise
