@@ -35,11 +35,11 @@ def be_away_once(order: JobOrder, _: Reporter) -> str:
     return json.dumps({"result": 1} if _count(order) else {"error": error})
 
 
-def die_four_times(order: JobOrder, report: Reporter) -> str:
+def die_twice(order: JobOrder, report: Reporter) -> str:
     """Come further each time."""
     count = _count(order)
     _tell(report, done=count)
-    if count < 4:
+    if count < 2:
         time.sleep(0.1)
         os.kill(os.getpid(), signal.SIGKILL)
     return json.dumps({"result": count})
@@ -57,8 +57,3 @@ def sleep(_: JobOrder, report: Reporter) -> str:
     _tell(report, done=3)
     time.sleep(600)
     return ""
-
-
-def be_done(_: JobOrder, __: Reporter) -> str:
-    """Do nothing."""
-    return json.dumps({"result": 1})

@@ -1,14 +1,14 @@
-"""What callers get wrong: each mistake is refused with its status, its code and what to do."""
+"""What callers get wrong: each mistake is refused with its status, its code and what to do.
+
+The mistakes that callers make most are in `test_http` of the acceptance tests.
+"""
 
 import json
-from collections.abc import Iterator
 from typing import Any, Final
 
-import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.service import ServiceSettings
-from support.service_backend import FakeBackend, open_client
+from support.service_backend import FakeBackend
 
 Plain = dict[str, Any]
 ESTIMATES, OBSERVATIONS, JOBS = "POST /v1/estimates", "POST /v1/observations", "POST /v1/jobs"
@@ -29,10 +29,8 @@ def _of_observation(**change: object) -> Plain:
 
 MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
     # Estimates: what is asked.
-    (ESTIMATES, b"{", 422, "invalid_request", "JSON"),
     (ESTIMATES, b"[]", 422, "invalid_request", "dictionary"),
     (ESTIMATES, b"", 422, "invalid_request", "required"),
-    (ESTIMATES, {}, 422, "invalid_request", "give one of `problem`"),
     (ESTIMATES, {"problem_digest": "0" * 63}, 422, "invalid_request", "problem_digest"),
     (ESTIMATES, {"problem_digest": "0" * 64}, 404, "unknown_problem", "send it as `problem`"),
     (ESTIMATES, {**_of_problem(), "problem_digest": "0" * 64}, 422, "invalid_request", "give one"),
@@ -41,13 +39,11 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
     *(
         (ESTIMATES, {**_of_problem(), **change}, status, code, told)
         for change, status, code, told in (
-            ({"devces": []}, 422, "invalid_request", "devces"),
             ({"devices": "pocl"}, 422, "invalid_request", "valid list"),
             ({"devices": ["nothing"]}, 404, "unknown_device", "fake-device-0000"),
             ({"coverage": 0}, 422, "invalid_request", "coverage"),
             ({"coverage": 1e-320}, 422, "invalid_request", "coverage"),
             ({"coverage": 0.99999}, 422, "invalid_request", "coverage"),
-            ({"coverage": 2}, 422, "invalid_request", "coverage"),
             ({"budget": 0}, 422, "invalid_request", "budget"),
             ({"budget": "5 %"}, 422, "invalid_request", "valid number"),
             ({"seed": 2**32}, 422, "invalid_request", "seed"),
@@ -60,25 +56,19 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
     *(
         (ESTIMATES, _of_problem(**change), 422, code, told)
         for change, code, told in (
-            ({"source": "/etc/passwd"}, "invalid_request", "give the text as `code`"),
             ({"sizes": 1}, "invalid_request", "sizes"),
             ({"kernel": "k;"}, "invalid_input", "give the name of a function"),
             ({"args": [FILE]}, "invalid_problem", "names a file"),
             ({"args": [{**FILE, "init": "x.npy"}]}, "invalid_problem", "names a file"),
-            ({"args": [{**FILE, "init": "file"}]}, "invalid_problem", "init"),
             ({"args": [{**FILE, "init": "zeros", "count": 10**10}]}, "invalid_input", "bytes"),
             ({"args": [{**FILE, "init": "zeros", "count": 10**400}]}, "", ""),
             ({"args": [{"buffer": "float33", "count": 4}]}, "invalid_problem", "float33"),
             ({"args": [{"scalar": "int32", "value": "x"}]}, "invalid_problem", "value"),
-            ({"build_options": ["-I/etc"]}, "invalid_input", "-D NAME=VALUE"),
             ({"build_options": ["-DA=1 -include /etc/passwd"]}, "invalid_input", "refused"),
-            ({"code": '#include "a.h"\nkernel void fill() {}'}, "invalid_input", "#include"),
             ({"global_size": [0]}, "", "global_size"),
             ({"global_size": []}, "invalid_request", "global_size"),
             ({"global_size": [1, 1, 1, 1]}, "invalid_request", "global_size"),
-            ({"global_size": [True]}, "invalid_request", "global_size.0: Input should be a valid"),
             ({"global_size": True}, "invalid_request", "global_size: Input should be a valid list"),
-            ({"global_size": [2**63 - 64]}, "invalid_input", "9,007,199,254,740,992 work-items"),
             ({"global_size": [2**30, 2**30], "local_size": [64, 1]}, "invalid_input", "work-items"),
             ({"local_size": [False]}, "invalid_request", "local_size"),
             ({"local_size": [64, 64]}, "", "local"),
@@ -87,12 +77,9 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
         )
     ),
     # Observations.
-    (OBSERVATIONS, {"observations": []}, 422, "invalid_request", "at least 1 item"),
     *(
         (OBSERVATIONS, _of_observation(**change), 422, "invalid_request", told)
         for change, told in (
-            ({"seconds": True}, "valid number"),
-            ({"seconds": "0.1"}, "valid number"),
             ({"seconds": 0}, "greater than 0"),
             ({"seconds": -1}, "greater than 0"),
             ({"seconds": 1e99}, "less than"),
@@ -101,8 +88,6 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
             ({"seconds": None, "durations_seconds": [0.1, "0.2"]}, "valid number"),
             ({"seed": 1.5}, "valid integer"),
             ({"is_first_launch": "no"}, "valid boolean"),
-            ({"measured_at": "2999-01-01T00:00:00Z"}, "in the future"),
-            ({"measured_at": "1900-01-01T00:00:00Z"}, "before OpenCL"),
             ({"measured_at": "2026-01-01T00:00:00"}, "timezone"),
             ({"local_size": [True]}, "valid integer"),
             ({"key": ""}, "at least 1 character"),
@@ -113,8 +98,6 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
         )
     ),
     # Jobs, comparisons, queries.
-    (JOBS, {"kind": "dance"}, 422, "invalid_request", "'collect'"),
-    (JOBS, {"kind": "collect", "options": {"kernels": ["no"]}}, 422, "invalid_input", "corpus ls"),
     (JOBS, {"kind": "collect", "options": {"sizes": 0}}, 422, "invalid_request", "sizes"),
     (JOBS, {"kind": "calibrate", "options": {"effort": "none"}}, 422, "invalid_request", "quick"),
     (JOBS, {"kind": "train", "options": {"model": "no"}}, 422, "invalid_input", "linear"),
@@ -135,19 +118,11 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
      "invalid_request", "give either"),
     ("GET /v1/observations?measured_from=2026-01-01T00:00:00", None, 422, "invalid_request",
      "zone"),
-    ("POST /v1/comparisons", {"first": "linear", "second": "linear"}, 422, "invalid_input",
-     "name two different models"),
-    ("GET /v1/jobs?most=0", None, 422, "invalid_request", "most"),
-    ("GET /v1/jobs?state=odd", None, 422, "invalid_request", "state"),
     ("GET /v1/jobs?kindd=train", None, 422, "unknown_parameter", "did you mean 'kind'"),
     ("GET /v1/jobs/17", None, 404, "unknown_job", "no job '17'"),
     ("GET /v1/answers?next=x", None, 422, "invalid_request", "leave it out to begin"),
     ("GET /v1/observations?next=1.!", None, 422, "invalid_request", "leave it out to begin"),
     ("GET /v1/observations?global_size=1,x", None, 422, "invalid_request", "global_size"),
-    ("DELETE /v1/observations", None, 422, "invalid_input", "say which are meant"),
-    ("DELETE /v1/observations?dryrun=true", None, 422, "unknown_parameter", "'dry_run'"),
-    ("GET /v1/nothing", None, 404, "not_found", "Not Found"),
-    ("PUT /v1/jobs", None, 405, "method_not_allowed", ""),
     # Text that no database can keep.
     *(
         (ESTIMATES, _of_problem(**{key: bad}), 400, "invalid_text", "NUL")
@@ -173,53 +148,28 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def backend(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FakeBackend]:
-    """Give fake devices that live as long as these tests, which change nothing."""
-    folder = tmp_path_factory.mktemp("mistakes")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("KERNELCAST_DATA", str(folder))
-        yield FakeBackend(str(folder / "store.sqlite"))
-
-
-@pytest.fixture(scope="module")
-def client(backend: FakeBackend) -> Iterator[TestClient]:
-    """Give a client of one service for all of them."""
-    settings = ServiceSettings(
-        database=backend.database, registry="", allow_run=True, runs_jobs=False
-    )
-    with open_client(settings, backend) as found:
-        yield found
-
-
-@pytest.mark.parametrize(("operation", "body", "status", "code", "told"), MISTAKES)
-def test_a_mistake_is_refused_clearly(
-    client: TestClient,
-    backend: FakeBackend,
-    problem: Plain,
-    operation: str,
-    body: Any,  # noqa: ANN401 - JSON, or bytes that are none
-    status: int,
-    code: str,
-    told: str,
+def test_mistakes_are_refused_clearly(
+    client: TestClient, backend: FakeBackend, problem: Plain
 ) -> None:
     """One shape, never a 5xx, and nothing runs; requests begin from ones without fault."""
     report = {"key": "a", "problem": problem, "device": "fake-device-0000", "seconds": 0.5}
-    match body:
-        case {"problem": dict() as change}:
-            body = {**body, "problem": {**problem, **change}}
-        case {"observations": [dict() as change]}:
-            if change.get("problem"):
-                change = {**change, "problem": {**problem, **change["problem"]}}
-            body = {"observations": [{**report, **change}]}
-    content = body if isinstance(body, bytes | None) else json.dumps(body)
-    method, _, path = operation.partition(" ")
-    headers = {"content-type": "application/json"}
-    answer = client.request(method, path, content=content, headers=headers)
-    assert answer.status_code == status, answer.text
-    assert answer.headers["content-type"] == "application/problem+json"
-    error = answer.json()["error"]
-    assert code in {"", error["code"]}
-    assert told in error["message"]
-    assert error["message"]
+    for operation, asked, status, code, told in MISTAKES:
+        body: Any = asked
+        match asked:
+            case {"problem": dict() as change}:
+                body = {**asked, "problem": {**problem, **change}}
+            case {"observations": [dict() as change]}:
+                if change.get("problem"):
+                    change = {**change, "problem": {**problem, **change["problem"]}}
+                body = {"observations": [{**report, **change}]}
+        content = body if isinstance(body, bytes | None) else json.dumps(body)
+        method, _, path = operation.partition(" ")
+        headers = {"content-type": "application/json"}
+        answer = client.request(method, path, content=content, headers=headers)
+        assert answer.status_code == status, (operation, asked, answer.text)
+        assert answer.headers["content-type"] == "application/problem+json"
+        error = answer.json()["error"]
+        assert code in {"", error["code"]}, (operation, asked)
+        assert told in error["message"], (operation, asked)
+        assert error["message"]
     assert backend.calls["sample"] == 0

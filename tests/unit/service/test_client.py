@@ -19,7 +19,6 @@ from kernelcast.client import (
     read_problem_file,
 )
 from kernelcast.client.transport import Patience
-from kernelcast.records.errors import InputError
 
 Plain = dict[str, Any]
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -160,12 +159,6 @@ def test_the_token_is_sent_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> Non
     Client("http://service", token="kc_own", transport=transport).devices()
     assert seen == ["Bearer kc_env", "Bearer kc_own"]
     assert "kc_env" not in repr(client)
-
-
-def test_senseless_patience_is_refused() -> None:
-    """Times are positive."""
-    with pytest.raises(InputError):
-        Patience(timeout_s=0)
 
 
 def test_coroutines_ask_at_the_same_time() -> None:

@@ -6,10 +6,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.launches.problem_file.reader import read_inline_problem
-from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.processes import CallerProcesses
-from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.device import DeviceDescription
 from kernelcast.service import ServiceSettings
 from kernelcast.service.backend import Backend
@@ -81,23 +78,13 @@ def _ask(client: TestClient, n: int) -> Plain:
     return found
 
 
-def _ask_here(store: str, n: int) -> float:
-    """Ask a predictor that reads the source in this process."""
-    options = PredictorOptions(settings=EstimateSettings(samples=False))
-    with Predictor([make_devices()[0]], store=store, options=options) as predictor:
-        return predictor.estimate(read_inline_problem(_multiply(n)), make_devices()[0]).seconds
-
-
 @pytest.mark.parametrize("n", [128, 2048])
-def test_sizes_of_a_matrix_product_are_scaled_by_what_they_do(
-    client: TestClient, settings: ServiceSettings, n: int
-) -> None:
-    """Twice the size is eight times the work: as a predictor in the process answers."""
+def test_sizes_of_a_matrix_product_are_scaled_by_what_they_do(client: TestClient, n: int) -> None:
+    """Twice the size is eight times the work."""
     _observe(client, 256, 512, 1024)
     found = _ask(client, n)
     assert found["tier"] == "sizes"
     assert found["seconds"] == pytest.approx(_take_s(n), rel=0.1)
-    assert found["seconds"] == pytest.approx(_ask_here(str(settings.database), n), rel=0.02)
 
 
 def test_the_source_is_not_read_in_the_services_process(

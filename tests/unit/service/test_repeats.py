@@ -63,11 +63,3 @@ def test_a_repeat_is_given_to_nobody_who_may_not_ask(
             for one in (runner, runner, reader, observer, {}, {"authorization": "Bearer no"})
         ]
     assert statuses == [200, 200, 403, 403, 401, 401]
-
-
-def test_a_form_with_the_same_bytes_is_no_repeat(client: TestClient, problem: Plain) -> None:
-    """Only JSON is read."""
-    answer = client.post("/v1/estimates", json={"problem": problem})
-    body = answer.request.content
-    again = client.post("/v1/estimates", content=body, headers={"content-type": "text/plain"})
-    assert again.status_code == 415

@@ -40,11 +40,6 @@ def _post(client: TestClient, problem: Plain, **more: object) -> httpx.Response:
     return answer
 
 
-def _observe(client: TestClient, problem: Plain, seconds: float) -> None:
-    told = {"key": "1", "problem": problem, "device": FIRST, "seconds": seconds}
-    assert client.post("/v1/observations", json={"observations": [told]}).status_code == 200
-
-
 def test_a_repeat_is_refused_without_running(
     client: TestClient, backend: FakeBackend, problem: Plain
 ) -> None:
@@ -149,24 +144,6 @@ def test_who_waits_gets_the_best_answer_without_running(
     assert not later["is_kept"]
 
 
-def test_who_waits_is_answered_from_what_was_observed_meanwhile(
-    settings: ServiceSettings, backend: FakeBackend, problem: Plain
-) -> None:
-    """History is the best answer that runs nothing."""
-    behind = {**problem, "global_size": [128]}
-    with (
-        _open(settings, backend, wait_seconds=4 * _WAIT_S) as client,
-        _hang(client, backend, problem),
-        ThreadPoolExecutor(1) as pool,
-    ):
-        waiting = pool.submit(_post, client, behind)
-        time.sleep(0.2 * _WAIT_S)  # it has looked for observations by then
-        _observe(client, behind, 0.25)
-        (found,) = waiting.result().json()["estimates"]
-    assert found["tier"] == "history"
-    assert found["seconds"] == 0.25
-
-
 def test_the_same_launch_in_the_queue_is_not_run_after_the_first_hung(
     settings: ServiceSettings, backend: FakeBackend, problem: Plain
 ) -> None:
@@ -185,9 +162,9 @@ def test_the_same_launch_in_the_queue_is_not_run_after_the_first_hung(
     assert backend.calls["sample"] == 1
 
 
-def _ask(number: int = 0) -> Ask:
+def _ask() -> Ask:
     kernel = Kernel(name="k", source="kernel void k() {}")
-    ndrange = NDRange(global_size=(64 + number,))
+    ndrange = NDRange(global_size=(64,))
     problem = Problem(name="p", kernel=kernel, ndrange=ndrange, arguments=())
     settings = EstimateSettings()
     return Ask(problem=problem, device=make_devices()[0], settings=settings, timeout_s=60.0)
@@ -215,21 +192,3 @@ def test_it_expires_and_stands_longer_each_time(
         assert TimeoutMemory().find(_ask()) is None
     assert stood[:3] == [timedelta(minutes=m) for m in (10, 40, 160)]
     assert stood[-1] == timedelta(days=1)
-
-
-def test_the_file_is_bounded_and_a_damaged_one_is_forgotten(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The newest launches of a device are known, and no others."""
-    monkeypatch.setattr(timeouts, "_MOST", 16)
-    memory = TimeoutMemory()
-    for number in range(20):
-        memory.remember(_ask(number), "hung")
-    (path,) = (folder / "locks").glob("*.timeouts.json")
-    assert TimeoutMemory().find(_ask(19)) is not None
-    assert TimeoutMemory().find(_ask(0)) is None
-    assert path.read_text().count('"at"') == 16
-    path.write_text("{")
-    assert memory.find(_ask(19)) is None
-    memory.remember(_ask(1), "hung")
-    assert TimeoutMemory().find(_ask(1)) is not None

@@ -8,7 +8,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 from kernelcast.records.service_state import JobKind, JobState
-from kernelcast.service.jobs import StageLog
 from support.page_examples import add_job, state_of
 
 HTML = {"accept": "text/html"}
@@ -100,19 +99,3 @@ def test_results_are_tables(
     page = client.get(f"/jobs/{job_id}", headers=HTML).text
     assert all(one in page for one in told)
     assert client.get(f"/jobs/{job_id}/result.json").json() == result
-
-
-def test_the_log_keeps_stages() -> None:
-    """Each stage once, deaths too; what was before is kept after a restart."""
-    log = StageLog({})
-    assert log.extend({"done": 1}) == {"done": 1}
-    log.extend({"done": 1, "stage": "a"})
-    log.extend({"done": 2, "stage": "a"})
-    told = log.extend({"done": 2, "stage": "b"})
-    assert [text for _, text in told["log"]] == ["a", "b"]
-    assert told["done"] == 2
-    died = StageLog(told).note("its process died")
-    assert [text for _, text in died["log"]] == ["a", "b", "its process died"]
-    for number in range(100):
-        died = log.note(str(number))
-    assert len(died["log"]) == 60

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kernelcast.records.errors import CompileError
 from kernelcast.service import ServiceSettings
-from kernelcast.service.pages.evidence import describe_explanation, find_end
+from kernelcast.service.pages.evidence import describe_explanation
 from kernelcast.service.pages.lab.fields import fields_of_content, list_examples
 from support.service_backend import FakeBackend, failing, open_client
 
@@ -215,14 +215,6 @@ def test_pieces_of_evidence_are_a_table() -> None:
     assert found["piece_columns"] == ["kind", "seconds", "note"]
     assert found["pieces"][0] == (0.75, ["samples", "2.00 ms", ""])
     assert found["pieces"][1][1][2] == "two sizes"
-
-
-def test_a_bar_reaches_to_the_time_as_it_is_now() -> None:
-    """The scale of all bars holds the second time of a busy machine; an error has no time."""
-    alone = {"high": 2.0}
-    assert find_end(alone) == 2.0
-    assert find_end({**alone, "now": {"seconds": 3.0, "low": 2.5, "high": 4.0}}) == 4.0
-    assert find_end({"error": {"code": "x"}}) == 0.0
 
 
 def test_an_example_survives_its_address() -> None:
