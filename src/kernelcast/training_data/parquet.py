@@ -6,7 +6,7 @@ metadata hold the version of the format and the schemas of the features.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from pathlib import Path
@@ -120,57 +120,37 @@ def _write(store: Store, path: Path, wanted: Selection, report: Callable[[int], 
     count = 0
     with pq.ParquetWriter(path, arrow, compression="zstd", write_page_checksum=True) as writer:
         for rows in store.read_rows(wanted, ordered=True, batch_rows=_BATCH_ROWS):
-            columns = {
-                name: list(values)
-                for name, values in zip(OBSERVATIONS.c.keys(), zip(*rows, strict=True), strict=True)
-            }
-            writer.write_batch(_make_batch(columns, schemas, arrow))
+            written = [_write_row(dict(one._mapping), schemas) for one in rows]
+            writer.write_batch(pa.RecordBatch.from_pylist(written, schema=arrow))
             count += len(rows)
             report(count)
     return count
 
 
-def _make_batch(
-    columns: Mapping[str, Sequence[Any]], schemas: Mapping[str, FeatureSchema], arrow: pa.Schema
-) -> pa.RecordBatch:
-    arrays = []
+def _write_row(row: dict[str, Any], schemas: Mapping[str, FeatureSchema]) -> dict[str, Any]:
+    """Put values in the place of a row's texts, and features into columns of their own."""
+    found = row.copy()
     for column in _COLUMNS:
-        found = _list_fields(column)
-        values = [columns[column.name]]
-        if column.hint is NDRange:
-            sizes = [json.loads(one) if one else (None,) * 3 for one in values[0]]
-            values = [*zip(*sizes, strict=True)]
-        elif column.is_structured and found[0].type != pa.string():
-            values = [[_write_nested(column, one) for one in values[0]]]
-        arrays += [
-            pa.array(list(some), type=one.type) for one, some in zip(found, values, strict=True)
+        value = row[column.name]
+        if column.hint is datetime:
+            found[column.name.removesuffix("_us")] = value
+        elif column.hint is NDRange:
+            found |= zip(_NDRANGE, json.loads(value) if value else (None,) * 3, strict=True)
+        elif column.is_structured and column.name != "parameters":
+            found[column.name] = column.load(value)
+    found["versions"] = [*found["versions"].items()]
+    for one in found["samples"]:
+        one["launches"] = [
+            {
+                name: None if isinstance(value, bool) else value
+                for name, value in zip(LAUNCH_FIELDS, (*launch, 1.0), strict=False)
+            }
+            for launch in one["launches"]
         ]
-    names = [one.name for one in arrow][len(arrays) :]
-    matrix = np.full((len(columns["key"]), len(names)), np.nan)
-    column_of = {name: place for place, name in enumerate(names)}
-    places = {key: [column_of[name] for name in one.names] for key, one in schemas.items()}
-    for row, (schema_id, blob) in enumerate(
-        zip(columns["schema_id"], columns["features"], strict=True)
-    ):
-        if blob is not None:
-            matrix[row, places[schema_id]] = np.frombuffer(blob, dtype=FEATURE_TYPE)
-    arrays += [pa.array(one, mask=np.isnan(one)) for one in matrix.T]
-    return pa.RecordBatch.from_arrays(arrays, schema=arrow)
-
-
-def _write_nested(column: Column, text: str) -> Any:  # noqa: ANN401 - as Arrow takes it
-    content = column.load(text)
-    if column.name == "samples":
-        for one in content:
-            launches = [[*launch, 1.0][: len(LAUNCH_FIELDS)] for launch in one["launches"]]
-            one["launches"] = [
-                {
-                    name: None if isinstance(value, bool) else value
-                    for name, value in zip(LAUNCH_FIELDS, launch, strict=True)
-                }
-                for launch in launches
-            ]
-    return [*content.items()] if column.name == "versions" else content
+    if row["features"] is not None:
+        names, values = schemas[row["schema_id"]].names, np.frombuffer(row["features"])
+        found |= {one: x for one, x in zip(names, values.tolist(), strict=True) if x == x}
+    return found
 
 
 def import_parquet(
@@ -217,7 +197,21 @@ def read_parquet(
             found = [one.name for one in wanted]
             first = 1
             for batch in file.iter_batches(batch_size=_BATCH_ROWS):
-                yield from _read_batch(batch.select(found), schemas, f"{where}: row", first)
+                columns = [
+                    batch[one].cast(pa.int64()) if batch[one].type == _MOMENT else batch[one]
+                    for one in found
+                ]
+                rows = pa.RecordBatch.from_arrays(columns, found).to_pylist()
+                for number, row in enumerate(rows, first):
+                    try:
+                        yield _read_row(row, schemas)
+                    except (
+                        KernelcastError, ValueError, TypeError, KeyError, RecursionError
+                    ) as error:  # fmt: skip
+                        msg = (
+                            f"{where}: row {number}: {error}; export it again, or leave the row out"
+                        )
+                        raise ObservationFileError(msg) from error
                 first += batch.num_rows
                 report(first - 1)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
@@ -273,44 +267,21 @@ def _read_metadata(
     return version, found
 
 
-def _read_batch(
-    batch: pa.RecordBatch, schemas: Mapping[str, FeatureSchema], where: str, first: int
-) -> Iterator[Observation]:
-    features = dict.fromkeys(name for one in schemas.values() for name in one.names)
-    blobs = {}
-    for key, schema in schemas.items():
-        columns = [batch[name].to_numpy(zero_copy_only=False) for name in schema.names]
-        matrix = np.column_stack(columns) if columns else np.empty((batch.num_rows, 0))
-        blobs[key] = [row.tobytes() for row in matrix.astype(FEATURE_TYPE)]
-    plain = {
-        name: column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-        if name not in features
-    }
-    values = zip(*(one.to_pylist() for one in plain.values()), strict=True)
-    for place, row in enumerate(dict(zip(plain, one, strict=True)) for one in values):
-        own = blobs.get(row["schema_id"])
-        row["features"] = None if own is None else own[place]
-        try:
-            made = row_to_observation(_name_as_store(row), schemas)
-            if row["schema_id"] not in {None, *schemas}:
-                msg = f"its feature schema {row['schema_id']} is not in the file"
-                raise ValueError(msg)
-            if made.key != row["key"]:
-                msg = f"its key is {row['key']}, its content makes {made.key}"
-                raise ValueError(msg)
-        except (KernelcastError, ValueError, TypeError, KeyError, RecursionError) as error:
-            msg = f"{where} {first + place}: {error}; export it again, or leave the row out"
-            raise ObservationFileError(msg) from error
-        yield made
-
-
-def _name_as_store(row: dict[str, Any]) -> dict[str, Any]:
-    """Put what files have apart or under another name where the store has it."""
+def _read_row(row: dict[str, Any], schemas: Mapping[str, FeatureSchema]) -> Observation:
+    schema = schemas.get(row["schema_id"])
+    if schema is None and row["schema_id"] is not None:
+        msg = f"its feature schema {row['schema_id']} is not in the file"
+        raise ValueError(msg)
+    values = None if schema is None else np.array([row[one] for one in schema.names], FEATURE_TYPE)
     found = {one.name: one.default for one in _COLUMNS if one.default is not None} | row
+    found["features"] = None if values is None else values.tobytes()
     if "ndrange" not in row:
         sizes = [row[name] for name in _NDRANGE]
         found["ndrange"] = None if sizes[0] is None else sizes
         found["measured_at_us"] = row["measured_at"]
         found["versions"] = dict(row["versions"])
-    return found
+    made = row_to_observation(found, schemas)
+    if made.key != row["key"]:
+        msg = f"its key is {row['key']}, its content makes {made.key}"
+        raise ValueError(msg)
+    return made
