@@ -11,7 +11,7 @@ from pathlib import Path
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.sampling.plan import SAMPLER
-from kernelcast.training.evidence import EvidenceRows
+from kernelcast.training.evidence import calibrate_evidence
 from kernelcast.training.reading import read_observations
 from kernelcast.training.table import machines_beside
 
@@ -24,7 +24,7 @@ def main() -> None:
     folder = Path(find_shipped())
     shutil.rmtree(folder, ignore_errors=True)
     files = VersionedFiles(url=str(folder))
-    for one in EvidenceRows(rows).calibrate(machines_beside([MEASURED])):
+    for one in calibrate_evidence(rows, machines_beside([MEASURED])):
         if one.name.startswith("evidence_runtime/"):
             correction = one.model.correction
             told = "no correction" if correction is None else f"corrected by {correction.learner}"

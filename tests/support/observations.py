@@ -26,7 +26,7 @@ from kernelcast.records.observed_times import (
 )
 from kernelcast.records.samples import TimedLaunch
 from kernelcast.training_data.store.schema import observation_to_row
-from kernelcast.training_data.store.store import add_schemas
+from kernelcast.training_data.store.store import _add_schemas
 from support.strategies import disjoint_boxes, ndranges
 
 SCHEMA = FeatureSchema(
@@ -121,7 +121,7 @@ def insert_as_then(engine: sa.Engine, rows: Sequence[Observation]) -> None:
     table = sa.Table("observations", sa.MetaData(), autoload_with=engine)
     names = set(table.columns.keys())
     with engine.begin() as connection:
-        add_schemas(connection, {one.features.schema for one in rows if one.features})
+        _add_schemas(connection, {one.features.schema for one in rows if one.features})
         for one in rows:
             row = observation_to_row(one)
             connection.execute(sa.insert(table), {key: row[key] for key in names if key in row})

@@ -77,7 +77,7 @@ def train(
     from kernelcast.records.observation import Observation
     from kernelcast.training import table as tables
     from kernelcast.training import training
-    from kernelcast.training.evidence import EvidenceRows
+    from kernelcast.training.evidence import calibrate_evidence
     from kernelcast.training.registry import open_registry
     from kernelcast.training.runs import record_run
 
@@ -86,7 +86,6 @@ def train(
     if name == DEFAULT_MODEL and not any(isfinite(one) for one in table.linear_s):
         name = STATIC_MODEL
         complain(f"no row has samples: the model {name} is trained, which needs none")
-    evidence = EvidenceRows(seen)
     registry = open_registry(registry_url) if out is None else None
     count = training.count_models(table, name)
     if registry is None and count > 1:
@@ -117,7 +116,7 @@ def train(
         kept.failures += [(one, KernelcastError(why)) for one, why in outcome.refused.items()]
     calibrated = []
     if registry is not None and not kept.is_interrupted:
-        found = evidence.calibrate(tables.machines_beside(sources))
+        found = calibrate_evidence(seen, tables.machines_beside(sources))
         calibrated = [
             (one, f"{registry.url}/{one.name} as {one.publish(registry)}") for one in found
         ]

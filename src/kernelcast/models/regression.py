@@ -11,11 +11,11 @@ A fitted regression holds arrays only. It predicts without scikit-learn, whose i
 than an estimate, and a file of it holds no object.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,6 @@ from kernelcast.records.feature_vector import group_of
 from kernelcast.records.training_table import Numbers, Texts
 
 if TYPE_CHECKING:
-    from sklearn.base import RegressorMixin
     from threadpoolctl import ThreadpoolController
 
 Groups = npt.NDArray[np.intp]
@@ -44,14 +43,27 @@ _SHARES: Final = (1.0, 0.7, 0.5, 0.3)
 _THRESHOLDS: Final = (0.0, 0.02, 0.05)
 
 
-class _Learner(NamedTuple):
-    """A regressor: what may be set, and how scikit-learn's is made; by rows and median distance."""
+LEARNERS: Final[Mapping[str, tuple[Setting, ...]]] = {
+    "svr": tuple({"C": c, "width": w} for c, w in product((0.1, 1.0, 10.0), (0.5, 2.0, 8.0))),
+    "ridge": tuple({"penalty": one} for one in (1.0, 0.1, 0.01, 0.001)),
+    "gradient_boosting": ({"least_leaf": 5.0},),
+}
+"""Regressors and what may be set of each, the plainest first."""
 
-    settings: tuple[Setting, ...]
-    make: Callable[[Setting, int, float], Any]
 
+def _make_learner(learner: str, setting: Setting, rows: int, distance: float) -> Any:  # noqa: ANN401 - sklearn's
+    """Make scikit-learn's regressor, for so many rows with such a median squared distance."""
+    if learner == "ridge":
+        from sklearn.linear_model import Ridge
 
-def _make_svr(setting: Setting, rows: int, distance: float) -> "RegressorMixin":
+        return Ridge(alpha=setting["penalty"] * rows)
+    if learner == "gradient_boosting":
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        return HistGradientBoostingRegressor(
+            loss="absolute_error", learning_rate=0.06, max_iter=100, max_depth=3,
+            min_samples_leaf=int(setting["least_leaf"]), early_stopping=False, random_state=0,
+        )  # fmt: skip
     from sklearn.kernel_approximation import Nystroem
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import SVR, LinearSVR
@@ -66,35 +78,6 @@ def _make_svr(setting: Setting, rows: int, distance: float) -> "RegressorMixin":
             dual=False, max_iter=300, tol=1e-3, intercept_scaling=10.0, random_state=0,
         ),
     )  # fmt: skip
-
-
-def _make_ridge(penalty: float) -> "RegressorMixin":
-    from sklearn.linear_model import Ridge
-
-    return Ridge(alpha=penalty)
-
-
-def _make_boosting(setting: Setting, *_: float) -> "RegressorMixin":
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    return HistGradientBoostingRegressor(
-        loss="absolute_error", learning_rate=0.06, max_iter=100, max_depth=3,
-        min_samples_leaf=int(setting["least_leaf"]), early_stopping=False, random_state=0,
-    )  # fmt: skip
-
-
-LEARNERS: Final[Mapping[str, _Learner]] = {
-    "svr": _Learner(
-        tuple({"C": c, "width": w} for c, w in product((0.1, 1.0, 10.0), (0.5, 2.0, 8.0))),
-        _make_svr,
-    ),
-    "ridge": _Learner(
-        tuple({"penalty": one} for one in (1.0, 0.1, 0.01, 0.001)),
-        lambda setting, rows, _: _make_ridge(setting["penalty"] * rows),
-    ),
-    "gradient_boosting": _Learner(({"least_leaf": 5.0},), _make_boosting),
-}
-"""Regressors, the first of the settings being the plainest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -244,7 +227,7 @@ def fit_regression(
         intercept=0.0, is_gated=is_gated,
     )  # fmt: skip
     distance = float(np.median(squares))
-    settings = LEARNERS[learner].settings
+    settings = LEARNERS[learner]
 
     def fit(rows: Groups, setting: Setting) -> FittedRegression:
         return _fit(rough, place[rows], targets[rows], setting, distance)
@@ -281,7 +264,7 @@ def _fit(
     rough: FittedRegression, place: Numbers, targets: Numbers, setting: Setting, distance: float
 ) -> FittedRegression:
     """Let scikit-learn fit one setting, and take its numbers over."""
-    made = LEARNERS[rough.learner].make(setting, len(place), distance)
+    made = _make_learner(rough.learner, setting, len(place), distance)
     # Of so few rows threads gain nothing, and on a busy machine they wait for each other.
     limit = 1 if len(place) <= EXACT_ROWS else None
     with _find_threads(rough.learner).limit(limits=limit):

@@ -33,7 +33,7 @@ from kernelcast.records.observation import Observation
 from kernelcast.records.plain import to_plain
 from kernelcast.records.service_state import JobKind
 from kernelcast.training.comparing import check_methods, compare_table
-from kernelcast.training.evidence import EvidenceRows
+from kernelcast.training.evidence import calibrate_evidence
 from kernelcast.training.registry import open_registry
 from kernelcast.training.settings import (
     DEFAULT_MODEL,
@@ -181,7 +181,6 @@ def _train(options: Mapping[str, Any], place: JobPlace, report: Report) -> objec
     table = load_training_table(
         [place.database], devices=options.get("devices", ()), keep=seen.append
     )
-    evidence = EvidenceRows(seen)
     registry = open_registry(place.registry)
     models: list[Plain] = []
 
@@ -206,7 +205,7 @@ def _train(options: Mapping[str, Any], place: JobPlace, report: Report) -> objec
     calibrated = [
         {"name": one.name, "version": one.publish(registry), "devices": list(one.devices),
          **one.model.facts}
-        for one in evidence.calibrate(machines_beside())
+        for one in calibrate_evidence(seen, machines_beside())
     ]  # fmt: skip
     return {"models": models, "evidence": calibrated, "refused": dict(outcome.refused)}
 

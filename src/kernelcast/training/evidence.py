@@ -180,73 +180,58 @@ class CalibratedEvidence:
         return publish_evidence(registry, self.name, self.model)
 
 
-class EvidenceRows:
-    """Launches of observations as evidence, by device: each of its newest sampler."""
+def calibrate_evidence(
+    observations: Iterable[Observation], find_machine: FindMachine, names: Collection[str] = ()
+) -> list[CalibratedEvidence]:
+    """Calibrate a model per device, per runtime, and one for any CPU device; or those named."""
+    by_device: dict[str, list[Observation]] = {}
+    for one in observations:
+        by_device.setdefault(one.launch.device.id, []).append(one)
+    by_name: dict[str, list[StoredLaunch]] = {}
+    for device_id, own in sorted(by_device.items()):
+        launches = [one for one in read_launches(own) if takes(_ROWS, one.observation)]
+        machine = find_machine(device_id)
+        is_cpu = machine is not None and machine.kind is DeviceKind.CPU
+        for name in list_evidence_names(device_id, is_cpu=is_cpu):
+            if launches and (not names or name in names):
+                of_name = by_name.setdefault(name, [])
+                of_name += sorted(launches, key=lambda one: one.observation.key)
+    found = (_calibrate(name, launches, find_machine) for name, launches in sorted(by_name.items()))
+    return [one for one in found if one is not None]
 
-    def __init__(self, observations: Iterable[Observation]) -> None:
-        by_device: dict[str, list[Observation]] = {}
-        for one in observations:
-            by_device.setdefault(one.launch.device.id, []).append(one)
-        self._launches: dict[str, list[StoredLaunch]] = {}
-        for name, ours in by_device.items():
-            found = [one for one in read_launches(ours) if takes(_ROWS, one.observation)]
-            if found:
-                self._launches[name] = sorted(found, key=lambda one: one.observation.key)
 
-    def calibrate(
-        self, find_machine: FindMachine, names: Collection[str] = ()
-    ) -> list[CalibratedEvidence]:
-        """Calibrate a model per device, per runtime, and one for any CPU device; or those named."""
-        by_name: dict[str, list[str]] = {}
-        for device_id in sorted(self._launches):
-            machine = find_machine(device_id)
-            is_cpu = machine is not None and machine.kind is DeviceKind.CPU
-            for name in list_evidence_names(device_id, is_cpu=is_cpu):
-                by_name.setdefault(name, []).append(device_id)
-        found = (
-            self._calibrate(name, devices, find_machine)
-            for name, devices in sorted(by_name.items())
-            if not names or name in names
-        )
-        return [one for one in found if one is not None]
-
-    def _calibrate(
-        self, name: str, devices: Sequence[str], find_machine: FindMachine
-    ) -> CalibratedEvidence | None:
-        launches = [(device, one) for device in devices for one in self._launches[device]]
-        newest = max(one.observation.sampler for _, one in launches)
-        kept = [pair for pair in launches if pair[1].observation.sampler == newest]
-        kernels = {one.kernel for _, one in kept}
-        if len(kept) < 30 or len(kernels) < 10:
-            return None
-        rows = [make_row(one, machine=find_machine(device)) for device, one in kept]
-        # Of rows with features of several revisions of the CPU model the newer ones count.
-        models = [read_cpu_model(one.observation) for _, one in kept]
-        for place, (row, revision) in enumerate(zip(rows, models, strict=True)):
-            values, told = row.values, row.plain
-            if revision < max(models):
-                values, told = (
-                    {key: one for key, one in values.items() if not key.startswith("analytic.")},
-                    {},
-                )
-            rows[place] = replace(
-                row, kernel=f"{row.device}/{row.kernel}", plain=told, values=values
+def _calibrate(
+    name: str, launches: Sequence[StoredLaunch], find_machine: FindMachine
+) -> CalibratedEvidence | None:
+    newest = max(one.observation.sampler for one in launches)
+    kept = [one for one in launches if one.observation.sampler == newest]
+    kernels = {one.kernel for one in kept}
+    if len(kept) < 30 or len(kernels) < 10:
+        return None
+    rows = [make_row(one, machine=find_machine(one.observation.launch.device.id)) for one in kept]
+    # Of rows with features of several revisions of the CPU model the newer ones count.
+    models = [read_cpu_model(one.observation) for one in kept]
+    for place, (row, revision) in enumerate(zip(rows, models, strict=True)):
+        values, told = row.values, row.plain
+        if revision < max(models):
+            values, told = (
+                {key: one for key, one in values.items() if not key.startswith("analytic.")},
+                {},
             )
-        known = sorted({one.device for one in rows})
-        is_shared = name not in {list_evidence_names(one, is_cpu=False)[0] for one in devices}
-        # What one device alone has taught of its samples holds for no other.
-        learners = () if is_shared and len(known) < 2 else ANSWERING
-        # A device's own rows tell how far its analytic model is off, others' the corpus.
-        runtime = name.partition("/")[2] or ANY
-        plain = know_analytic(BUILT_IN, runtime).plain if is_shared else None
-        model = calibrate(rows, samplers=(newest,), learners=learners, plain=plain)
-        digest = hashlib.sha256("\n".join(one.observation.key for _, one in kept).encode())
-        facts = {
-            **model.facts, "data_digest": digest.hexdigest(),
-            **{f"version.{key}": one for key, one in list_versions().items()},
-        }  # fmt: skip
-        if all(is_of_today(one.observation) for _, one in kept):
-            facts[CPU_MODEL] = REVISION
-        return CalibratedEvidence(
-            name=name, model=replace(model, facts=facts), devices=tuple(known)
-        )
+        rows[place] = replace(row, kernel=f"{row.device}/{row.kernel}", plain=told, values=values)
+    known = sorted({one.device for one in rows})
+    is_shared = name not in {list_evidence_names(one, is_cpu=False)[0] for one in known}
+    # What one device alone has taught of its samples holds for no other.
+    learners = () if is_shared and len(known) < 2 else ANSWERING
+    # A device's own rows tell how far its analytic model is off, others' the corpus.
+    runtime = name.partition("/")[2] or ANY
+    plain = know_analytic(BUILT_IN, runtime).plain if is_shared else None
+    model = calibrate(rows, samplers=(newest,), learners=learners, plain=plain)
+    digest = hashlib.sha256("\n".join(one.observation.key for one in kept).encode())
+    facts = {
+        **model.facts, "data_digest": digest.hexdigest(),
+        **{f"version.{key}": one for key, one in list_versions().items()},
+    }  # fmt: skip
+    if all(is_of_today(one.observation) for one in kept):
+        facts[CPU_MODEL] = REVISION
+    return CalibratedEvidence(name=name, model=replace(model, facts=facts), devices=tuple(known))

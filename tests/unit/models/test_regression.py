@@ -114,7 +114,9 @@ def test_trees_are_those_of_scikit_learn() -> None:
     """What was taken over predicts what the library does."""
     draw = np.random.default_rng(0)
     place, targets = draw.normal(size=(200, 3)), draw.normal(size=200)
-    made = LEARNERS["gradient_boosting"].make({"least_leaf": 5.0}, 200, 1.0).fit(place, targets)
+    made = regression._make_learner("gradient_boosting", {"least_leaf": 5.0}, 200, 1.0).fit(
+        place, targets
+    )
     rough, _ = fit_regression(make_columns(), make_targets(make_columns()), GROUPS, "ridge")
     taken = regression._take_trees(rough, made)
     found = taken.intercept + taken._walk(place)

@@ -13,7 +13,7 @@ from kernelcast.models.evidence.stored import load_evidence, model_to_json
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.observation import Observation
 from kernelcast.training.analytic_errors import CPU_MODEL
-from kernelcast.training.evidence import EvidenceRows, choose_moments, make_row, read_launches
+from kernelcast.training.evidence import calibrate_evidence, choose_moments, make_row, read_launches
 from kernelcast.training.settings import RowFilter
 from kernelcast.training.table import machines_beside
 from kernelcast.training_data.parquet import read_parquet
@@ -51,7 +51,7 @@ def test_models_of_device_runtime_and_cpu_are_calibrated_and_shown(
 ) -> None:
     """Publishes one each, as versions that can be looked at."""
     registry = VersionedFiles(url=str(tmp_path))
-    found = EvidenceRows(few).calibrate(machines_beside([PATH]))
+    found = calibrate_evidence(few, machines_beside([PATH]))
     assert [one.name for one in found] == [
         f"evidence/{DEVICE}", "evidence_cpu", "evidence_runtime/rusticl",
     ]  # fmt: skip
@@ -66,13 +66,13 @@ def test_a_model_tells_which_analytic_model_it_knows(few: list[Observation]) -> 
     """Names the revision of the CPU model where all rows are of today's."""
     ours = [replace(one, versions={**one.versions, CPU_MODEL: str(REVISION)}) for one in few]
     for rows, expected in ((ours, {REVISION}), (few, {None})):
-        found = EvidenceRows(rows).calibrate(lambda _: None)
+        found = calibrate_evidence(rows, lambda _: None)
         assert {one.model.facts.get(CPU_MODEL) for one in found} == expected
 
 
 def test_too_few_launches_calibrate_nothing(observations: list[Observation]) -> None:
     """Leaves devices of few kernels to the models of others."""
-    assert EvidenceRows(observations[:20]).calibrate(lambda _: None) == []
+    assert calibrate_evidence(observations[:20], lambda _: None) == []
 
 
 def test_a_shipped_model_is_made_anew_of_the_same_rows() -> None:
@@ -81,7 +81,7 @@ def test_a_shipped_model_is_made_anew_of_the_same_rows() -> None:
     measured, files_of = folder / "training_data/measured", folder / "models/pretrained"
     name = "evidence_runtime/rusticl"
     rows = [*read_parquet(measured / "rusticl-llvmpipe-amd-epyc-2b30.parquet")]
-    (found,) = EvidenceRows(reversed(rows)).calibrate(machines_beside([measured]), [name])
+    (found,) = calibrate_evidence(reversed(rows), machines_beside([measured]), [name])
     made = found.model
     shipped = load_evidence(VersionedFiles(url=str(files_of)), name)
     held, wanted = (json.loads(model_to_json(one)) for one in (made, shipped))

@@ -24,7 +24,6 @@ from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import cattrs
 import numpy as np
-import numpy.typing as npt
 import sqlalchemy as sa
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
@@ -288,9 +287,11 @@ def observation_to_row(one: Observation) -> dict[str, Any]:
         if column.name not in _BESIDE
     }
     first = one.samples[0] if one.samples else None
+    vector = one.features
     return row | {
-        "schema_id": None if one.features is None else schema_id(one.features.schema),
-        "features": None if one.features is None else dump_features(one.features),
+        "schema_id": None if vector is None else schema_id(vector.schema),
+        # In the order of the schema, NaN where one is absent.
+        "features": None if vector is None else vector.align().astype(FEATURE_TYPE).tobytes(),
         "linear_s": None if first is None else first.linear_s,
         "sampling_s": None if first is None else first.sampling_s,
     }
@@ -298,11 +299,12 @@ def observation_to_row(one: Observation) -> dict[str, Any]:
 
 def row_to_observation(row: Row, schemas: Mapping[str, FeatureSchema]) -> Observation:
     """Read an observation of what the database holds, or of a file's plain values."""
-    features = row["features"]
-    return make_observation(
-        _read(row, OBSERVATION_COLUMNS),
-        None if features is None else load_features(features, schemas[row["schema_id"]]),
-    )
+    vector = None
+    if row["features"] is not None:
+        schema, values = schemas[row["schema_id"]], np.frombuffer(row["features"], FEATURE_TYPE)
+        present = zip(schema.names, values.tolist(), strict=True)
+        vector = make_vector({name: one for name, one in present if not math.isnan(one)}, schema)
+    return make_observation(_read(row, OBSERVATION_COLUMNS), vector)
 
 
 def make_observation(values: Row, features: FeatureVector | None) -> Observation:
@@ -341,17 +343,6 @@ def _build(record: Any, columns: Sequence[Column], values: Row, **more: Any) -> 
 def schema_id(schema: FeatureSchema) -> str:
     """Return a schema's id; the hash behind it takes longer than writing a row."""
     return schema.id
-
-
-def dump_features(vector: FeatureVector) -> bytes:
-    """Write a vector's values in the order of its schema, NaN where one is absent."""
-    return vector.align().astype(FEATURE_TYPE).tobytes()
-
-
-def load_features(blob: bytes, schema: FeatureSchema) -> FeatureVector:
-    values: npt.NDArray[np.float64] = np.frombuffer(blob, dtype=FEATURE_TYPE)
-    present = zip(schema.names, values.tolist(), strict=True)
-    return make_vector({name: one for name, one in present if not math.isnan(one)}, schema)
 
 
 HEAD: Final = "0005"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import sqlalchemy as sa
 
@@ -36,9 +36,8 @@ from kernelcast.training_data.store.schema import (
     schema_id,
 )
 
-T = TypeVar("T")
 # "kcsw" as a number: not the lock of migrations.
-PG_WRITER_LOCK = 0x6B637377
+_PG_WRITER_LOCK = 0x6B637377
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,25 +56,7 @@ class AddedRows:
         )
 
 
-def wait_for_turn(connection: sa.Connection) -> None:
-    """Let one writer work at a time, so that writers never wait for each other in a circle."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(PG_WRITER_LOCK)))
-
-
-def add_observations(
-    connection: sa.Connection, observations: Iterable[Observation], *, replace: bool
-) -> AddedRows:
-    """Add observations whose keys are not there; see `Store.add_many`."""
-    total = AddedRows()
-    for batch in split(observations, 500):
-        add_schemas(connection, {one.features.schema for one in batch if one.features})
-        rows = [observation_to_row(one) for one in batch]
-        total += add_rows(connection, OBSERVATIONS, rows, replace=replace)
-    return total
-
-
-def add_rows(
+def _add_rows(
     connection: sa.Connection, table: sa.Table, rows: list[dict[str, Any]], *, replace: bool
 ) -> AddedRows:
     """Add rows whose keys are not there; replace the others if asked for."""
@@ -97,10 +78,8 @@ def add_rows(
     return AddedRows(added=len(new), known=len(known) + repeats, changed=changed)
 
 
-def add_schemas(connection: sa.Connection, schemas: Iterable[FeatureSchema]) -> None:
+def _add_schemas(connection: sa.Connection, schemas: set[FeatureSchema]) -> None:
     by_id = {schema_id(one): one for one in schemas}
-    if not by_id:
-        return
     column = FEATURE_SCHEMAS.c.id
     known = set(connection.scalars(sa.select(column).where(column.in_(by_id))))
     new = [
@@ -110,12 +89,6 @@ def add_schemas(connection: sa.Connection, schemas: Iterable[FeatureSchema]) -> 
     ]
     if new:
         connection.execute(sa.insert(FEATURE_SCHEMAS), new)
-
-
-def split(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    rest = iter(items)
-    while batch := list(islice(rest, size)):
-        yield batch
 
 
 _SQLITE_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -166,15 +139,19 @@ class Store:
         check: Callable[[AddedRows], None] = lambda _: None,
     ) -> AddedRows:
         """Add observations in one transaction: an error leaves none of them."""
+        total, rest = AddedRows(), iter(observations)
         with self._write() as connection:
-            rows = add_observations(connection, observations, replace=replace)
-            check(rows)
-            return rows
+            while batch := list(islice(rest, 500)):
+                _add_schemas(connection, {one.features.schema for one in batch if one.features})
+                rows = [observation_to_row(one) for one in batch]
+                total += _add_rows(connection, OBSERVATIONS, rows, replace=replace)
+            check(total)
+        return total
 
     def add_failures(self, failures: Iterable[FailureRecord]) -> AddedRows:
         """Add failures in one transaction; the newest of equal ones stays."""
         with self._write() as connection:
-            return add_rows(
+            return _add_rows(
                 connection, FAILURES, [failure_to_row(one) for one in failures], replace=True
             )
 
@@ -341,7 +318,9 @@ class Store:
             self._engine.connect().execution_options(**WRITER) as connection,
             connection.begin(),
         ):
-            wait_for_turn(connection)
+            if connection.dialect.name == "postgresql":
+                # One writer works at a time, so that they never wait for each other in a circle.
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_WRITER_LOCK)))
             yield connection
 
 
