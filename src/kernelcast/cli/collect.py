@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,10 +20,8 @@ if TYPE_CHECKING:  # databases and models take longer to import than all other c
         CollectionOutcome,
         CollectionProgress,
     )
-    from kernelcast.records.device import DeviceDescription
     from kernelcast.reports.presenter import Part
     from kernelcast.training_data.applications import CorpusKernel
-    from kernelcast.training_data.store import Store
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|m|min|h)?")
 _UNITS_S = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -221,49 +219,42 @@ def collect_command(options: CollectOptions) -> ExitStatus:
 
 def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "CollectionOutcome":
     from kernelcast.collection.cluster import collect_on_cluster, find_cluster_devices
-    from kernelcast.collection.collection import RowStorage, collect
+    from kernelcast.collection.collection import CollectionOrder, RowStorage, collect
     from kernelcast.collection.sizes import SizePlans
     from kernelcast.launches.data_folder import data_folder
     from kernelcast.launches.data_store import open_data_store
     from kernelcast.launches.devices import choose_devices
+    from kernelcast.sampling.device_ids import match_device_id
+    from kernelcast.training_data.store import Selection
+    from kernelcast.training_data.summary import summarise_store
     from kernelcast.workers.cluster import connect
 
-    with open_data_store(options.place) as store:
+    with ExitStack() as stack:
+        store, client = stack.enter_context(open_data_store(options.place)), None
         if options.scheduler is not None:
-            with connect(options.scheduler) as client:
-                devices = find_cluster_devices(client, options.device_ids)
-                order = _make_order(options, kernels, devices, store)
-                with _telling(order) as report:
-                    return collect_on_cluster(order, store, client, report=report)
+            client = stack.enter_context(connect(options.scheduler))
+            devices = find_cluster_devices(client, options.device_ids)
+        else:
+            devices = tuple(choose_devices(options.device_ids))
+        settings, sizes_of = options.settings, options.sizes_of
+        if sizes_of is not None:
+            # Another device may take this many times as long at the same size.
+            settings = replace(settings, too_long=4.0)
+            known = [one.group for one in summarise_store(store, Selection())]
+            sizes_of = match_device_id(sizes_of, known)
+        order = CollectionOrder(
+            kernels=kernels, devices=devices, settings=settings, sizes_of=sizes_of,
+            retries_failures=options.retries_failures, budget_s=options.budget_s,
+        )  # fmt: skip
+        report = stack.enter_context(_telling(order))
+        if client is not None:
+            return collect_on_cluster(order, store, client, report=report)
         folder = data_folder()
         storage = RowStorage(
             store=store, plans=SizePlans(folder=folder / "collection"),
             cache_folder=folder / "corpus",
         )  # fmt: skip
-        order = _make_order(options, kernels, tuple(choose_devices(options.device_ids)), store)
-        with _telling(order) as report:
-            return collect(order, storage, report=report)
-
-
-def _make_order(
-    options: CollectOptions, kernels: "tuple[CorpusKernel, ...]",
-    devices: "tuple[DeviceDescription, ...]", store: "Store",
-) -> "CollectionOrder":  # fmt: skip
-    from kernelcast.collection.collection import CollectionOrder
-    from kernelcast.sampling.device_ids import match_device_id
-    from kernelcast.training_data.store import Selection
-    from kernelcast.training_data.summary import summarise_store
-
-    settings, sizes_of = options.settings, options.sizes_of
-    if sizes_of is not None:
-        # Another device may take this many times as long at the same size.
-        settings = replace(settings, too_long=4.0)
-        known = [one.group for one in summarise_store(store, Selection())]
-        sizes_of = match_device_id(sizes_of, known)
-    return CollectionOrder(
-        kernels=kernels, devices=devices, settings=settings, sizes_of=sizes_of,
-        retries_failures=options.retries_failures, budget_s=options.budget_s,
-    )  # fmt: skip
+        return collect(order, storage, report=report)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import present, show, wants_json
+from kernelcast.cli.terminal import present, wants_json
 from kernelcast.compiling import Target, compile_kernel, read_facts
 from kernelcast.records.plain import to_plain
 from kernelcast.reports.presenter import Table
@@ -62,39 +62,35 @@ def compile_command(
         click.echo(compiled.log, err=True)
     if compiled.missing and not wants_json():
         click.echo(f"missing built-in functions: {', '.join(compiled.missing)}", err=True)
-    facts = [read_facts(compiled, kernel.name) for kernel in compiled.kernels]
-    facts = facts if shows_facts else []
-    if wants_json():
-        code = {
-            "facts": {
-                one.kernel: {
-                    **{name: getattr(one, name) for name in _NUMBERS},
-                    "registers": {"value": one.registers.value, "source": one.registers.source},
-                    "instructions": one.instructions,
-                    "accesses": [
-                        {**to_plain(access), "count": count}
-                        for access, count in one.accesses.items()
-                    ],
-                }
-                for one in facts
-            }
+    content = {
+        "target": str(compiled.target), "compiler": compiled.compiler, "log": compiled.log,
+        "missing": list(compiled.missing), "kernels": [one.name for one in compiled.kernels],
+    }  # fmt: skip
+    if not shows_facts:
+        present({**content, "code": compiled.text})
+        if not wants_json():
+            click.echo(compiled.text, nl=False)
+        return
+    told, tables = {}, []
+    for kernel in compiled.kernels:
+        facts = read_facts(compiled, kernel.name)
+        registers, numbers = facts.registers, {name: getattr(facts, name) for name in _NUMBERS}
+        told[facts.kernel] = {
+            **numbers,
+            "registers": {"value": registers.value, "source": registers.source},
+            "instructions": facts.instructions,
+            "accesses": [
+                {**to_plain(access), "count": count} for access, count in facts.accesses.items()
+            ],
         }
-        present({
-            "target": str(compiled.target), "compiler": compiled.compiler, "log": compiled.log,
-            "missing": list(compiled.missing),
-            "kernels": [one.name for one in compiled.kernels],
-            **(code if facts else {"code": compiled.text}),
-        })  # fmt: skip
-    elif shows_facts:
-        for one in facts:
-            counts = {f"registers ({one.registers.source})": one.registers.value}
-            counts |= {name.replace("_", " "): getattr(one, name) for name in _NUMBERS}
-            counts |= {f"{kind} instructions": count for kind, count in one.instructions.items()}
-            counts |= {
-                f"{access.operation} {access.address_space}, {access.size_bytes} bytes": count
-                for access, count in sorted(one.accesses.items(), key=repr)
-            }
-            rows = [(name, str(count)) for name, count in counts.items() if count is not None]
-            show(Table(columns={"what": "text", "count": "number"}, rows=rows, title=one.kernel))
-    else:
-        click.echo(compiled.text, nl=False)
+        counts = {f"registers ({registers.source})": registers.value}
+        counts |= {name.replace("_", " "): number for name, number in numbers.items()}
+        counts |= {f"{kind} instructions": count for kind, count in facts.instructions.items()}
+        counts |= {
+            f"{access.operation} {access.address_space}, {access.size_bytes} bytes": count
+            for access, count in sorted(facts.accesses.items(), key=repr)
+        }
+        rows = [(name, str(count)) for name, count in counts.items() if count is not None]
+        columns = {"what": "text", "count": "number"}
+        tables.append(Table(columns=columns, rows=rows, title=facts.kernel))
+    present({**content, "facts": told}, *tables)

@@ -12,16 +12,19 @@ from datetime import datetime
 from statistics import fmean, median
 from typing import Any, Final
 
+# The service asks no room below the predictor: what it shows of models comes from here.
 from kernelcast.models.persistence import ModelRegistry
-from kernelcast.models.time_models import ABLATION, HYBRID, RIVALS, list_models
-from kernelcast.models.validation.comparison import (
-    Comparison,
-    DeviceComparison,
-    ExplainedError,
-    compare_validated,
-    comparison_from_json,
-)
-from kernelcast.models.validation.report import ValidationReport, report_from_json
+from kernelcast.models.time_models import ABLATION as ABLATION
+from kernelcast.models.time_models import HYBRID
+from kernelcast.models.time_models import RIVALS as RIVALS
+from kernelcast.models.time_models import list_models as list_models
+from kernelcast.models.validation.comparison import Comparison as Comparison
+from kernelcast.models.validation.comparison import DeviceComparison as DeviceComparison
+from kernelcast.models.validation.comparison import ExplainedError as ExplainedError
+from kernelcast.models.validation.comparison import compare_validated as compare_validated
+from kernelcast.models.validation.comparison import comparison_from_json
+from kernelcast.models.validation.report import ValidationReport as ValidationReport
+from kernelcast.models.validation.report import report_from_json
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.records.contention import DEFAULT_COVERAGE
@@ -31,24 +34,6 @@ from kernelcast.training.registry import choose_registry
 from kernelcast.training_data.store import Selection, Store
 from kernelcast.training_data.store.schema import load_ndrange, load_time
 
-# The service asks no room below the predictor: what it shows of models comes from here.
-__all__ = [
-    "ABLATION",
-    "RIVALS",
-    "Comparison",
-    "DeviceComparison",
-    "ExplainedError",
-    "HeldLaunch",
-    "UsedModel",
-    "ValidationReport",
-    "compare_validated",
-    "find_ablation",
-    "list_models",
-    "list_used_models",
-    "read_comparison",
-    "read_kernel_launches",
-    "read_report",
-]
 # A first launch holds compilation, a busy machine's times hold other people's work; imported rows
 # are of other machines.
 _JUDGED: Final = Selection(
