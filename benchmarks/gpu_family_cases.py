@@ -18,6 +18,7 @@ from gpu_family_kernels import (
     textbook,
     transpose,
 )
+from gpu_family_machines import SHIPPED
 
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
@@ -28,6 +29,7 @@ SECTOR = 32
 # Not known of the runs: enough for 25 values, and the most that 1024 work-items can have.
 STAR_REGISTERS = 64
 LARGE = 4 << 20
+EVERY_SIZE, WORK_GROUPS = 6, (64, 256)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,9 @@ def list_cases(left_out: Counter[str]) -> Iterator[Case]:
         yield Case(family=family, device=device, id=record["id"], launch=launch, measured=measured)
     for table in json.loads((FOLDER / "tuning_tables.json").read_text())["tables"]:
         yield from list_rows(table, left_out)
+    for table in json.loads((FOLDER / "microbenchmarks.json").read_text())["tables"]:
+        if table.get("launch_mode") == "stream launches":
+            yield from list_repeated(table)
 
 
 Found = tuple[ModelledLaunch, dict[str, float]] | str
@@ -199,6 +204,21 @@ def list_rows(table: Mapping[str, Any], left_out: Counter[str]) -> Iterator[Case
             family=family_name, device=f"{device} boost" if boosted else device,
             id=f"{table['id']}/{name}", launch=launch, measured=measured,
         )  # fmt: skip
+
+
+def list_repeated(table: Mapping[str, Any]) -> Iterator[Case]:
+    """Give a kernel that multiplies an array, launched again and again, of 4096 elements on."""
+    device = next(one for one in SHIPPED if table["device"].upper().startswith(one))
+    for values in table["rows"][::EVERY_SIZE]:
+        row = dict(zip(table["columns"], values, strict=True))
+        for size in WORK_GROUPS:
+            if speed := row.get(f"GBs_block{size}"):
+                count = row["elements"] // size * size
+                yield Case(
+                    family="small_kernels", device=device, id=f"{table['id']}/{count}_{size}",
+                    launch=stream("Mul", count, size),
+                    measured={"seconds": 16 * row["elements"] / (speed * 1e9)},
+                )  # fmt: skip
 
 
 def read_counters(row: Mapping[str, Any]) -> dict[str, float]:

@@ -90,10 +90,10 @@ STREAMS = {
 }  # fmt: skip
 
 
-def stream(routine: str, count: int) -> ModelledLaunch:
+def stream(routine: str, count: int, work_group: int = 1024) -> ModelledLaunch:
     """Make a kernel of BabelStream."""
     buffers = tuple((name, "float64", count) for name in "abc")
-    return launch(f"int i = G(0);\n{STREAMS[routine]}", buffers, (count,), (1024,))
+    return launch(f"int i = G(0);\n{STREAMS[routine]}", buffers, (count,), (work_group,))
 
 
 def laplacian(

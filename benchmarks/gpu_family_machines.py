@@ -62,7 +62,8 @@ SIBLINGS: Mapping[str, Sibling] = {
         source="AMD Instinct MI250X data sheet, one of two dies",
     ),
 }  # fmt: skip
-SHIPPED = {"V100": "v100", "MI300A": "mi300a"}
+SHIPPED = {"V100": "v100", "MI300A": "mi300a", "A40": "a40", "H200": "h200", "L40": "l40",
+           "MI210": "mi210", "RX6900XT": "rx-6900-xt"}  # fmt: skip
 
 
 @lru_cache

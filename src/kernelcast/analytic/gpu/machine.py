@@ -30,6 +30,8 @@ class Architecture:
     """Work-items whose addresses are looked at together."""
     issued_lanes: int
     """Work-items of a compute unit for which an instruction is issued in a cycle."""
+    dispatch_cycles: float
+    """Cycles of a die between the starts of two work-groups, where the description has no cost."""
     issues_all_in_turn: bool = False
     """Whether loads, addresses and branches take the slots of arithmetic."""
     spreads_loads: bool = False
@@ -38,24 +40,27 @@ class Architecture:
 
 
 # NVIDIA: occupancy calculator of the CUDA toolkit, compute capability 7.0 to 9.0; registers are
-# allocated per warp in units of 256, thus 8 per work-item.
+# allocated per warp in units of 256, thus 8 per work-item. Starts of work-groups follow from
+# gpu-small-kernels with 32 and 64 work-items: A40 1.2, L40 1.3, H200 1.2 cycles.
 NVIDIA = Architecture(
     name="nvidia", register_granularity=8, register_file=65536, schedulers=4, max_registers=255,
     local_granularity_bytes=256, l1_banks_bytes=128, lanes_per_pass=32,
-    issued_lanes=128, issues_all_in_turn=True,
+    issued_lanes=128, dispatch_cycles=1.2, issues_all_in_turn=True,
 )  # fmt: skip
 # AMD's ISA documents: CDNA has four SIMDs of 256 registers for each of 64 lanes (the 512 of CDNA 2
-# and 3 are shared with the accumulation registers), allocated in units of 8.
+# and 3 are shared with the accumulation registers), allocated in units of 8. Starts as above, of
+# the MI210.
 CDNA = Architecture(
     name="cdna", register_granularity=8, register_file=65536, schedulers=4, max_registers=256,
     local_granularity_bytes=512, l1_banks_bytes=64, lanes_per_pass=16,
-    issued_lanes=64, spreads_loads=True,
+    issued_lanes=64, dispatch_cycles=4.1, spreads_loads=True,
 )  # fmt: skip
-# RDNA 2: two SIMDs per compute unit, 1024 registers for each of 32 lanes, units of 16.
+# RDNA 2: two SIMDs per compute unit, 1024 registers for each of 32 lanes, units of 16; starts as
+# above: RX 6900 XT.
 RDNA = Architecture(
     name="rdna", register_granularity=16, register_file=65536, schedulers=2, max_registers=256,
     local_granularity_bytes=512, l1_banks_bytes=128, lanes_per_pass=32,
-    issued_lanes=64,
+    issued_lanes=64, dispatch_cycles=1.1,
 )  # fmt: skip
 _AMD_WORDS = ("amd", "instinct", "radeon", "gfx")
 _CDNA_WIDTH = 64
@@ -125,6 +130,8 @@ class GpuMachine:
     """Bytes that a miss of the L2 cache fetches."""
     unit: UnitLimits
     """What a compute unit holds at once."""
+    l3_bytes: int = 0
+    """Capacity of the cache behind L2 that all units share, 0 where there is none."""
     l1_bytes_per_s: float | None = None
     dram_load_bytes_per_s: float | None = None
     dram_copy_bytes_per_s: float | None = None
@@ -152,7 +159,7 @@ class GpuMachine:
 def read_machine(description: MachineDescription) -> GpuMachine:
     """Take what the GPU model needs from a machine description."""
     family = find_architecture(description)
-    l1, l2 = _find_cache(description, "L1"), _find_cache(description, "L2")
+    l1, l2, l3 = (_find_cache(description, name) for name in ("L1", "L2", "L3"))
     units = _need(description.compute_units, "compute_units", description)
     width = _need(description.warp_width, "warp_width", description)
     granule = family.register_granularity
@@ -172,6 +179,7 @@ def read_machine(description: MachineDescription) -> GpuMachine:
         l2_bytes=_need(l2.size_bytes, "L2 size", description),
         l2_units=_assume(l2.shared_by, units, "compute units of an L2 cache", notes),
         dram_fetch_bytes=_assume(l2.sector_bytes, _FETCH_BYTES, "L2 sector bytes", notes),
+        l3_bytes=(read_value(l3.size_bytes) or 0) if l3.load_bytes_per_s else 0,
         unit=UnitLimits(
             vendor=family.name,
             name=description.name,

@@ -140,6 +140,36 @@ def test_a_copy_is_bound_by_the_memory() -> None:
     assert 8 * 2**26 / 0.85e12 < found.seconds < 8 * 2**26 / 0.7e12
 
 
+# GB/s of gpu-small-kernels, which scales doubles: another kernel of as many bytes in four-byte
+# elements has more work-groups, so that only sizes are shown at which memory decides.
+@pytest.mark.parametrize(
+    ("machine", "mega_bytes", "slowest", "fastest"),
+    [
+        ("a40", 3, 800, 2000),  # half of L2
+        ("a40", 50, 550, 700),  # beyond L2
+        ("rx-6900-xt", 50, 1100, 1900),  # in the cache behind L2
+        ("rx-6900-xt", 400, 430, 500),  # beyond all caches
+    ],
+)
+def test_a_repeated_launch_finds_what_caches_have_kept(
+    machine: str, mega_bytes: int, slowest: float, fastest: float
+) -> None:
+    """Takes as long as the farthest cache that holds its data, or as the memory."""
+    items = mega_bytes * 10**6 // 8 // 256 * 256
+    found = estimate_gpu(make_copy(items), find_machine(machine))
+    assert slowest < 8e-9 * items / found.seconds < fastest
+
+
+def test_small_work_groups_wait_for_their_start() -> None:
+    """Assumes a cost of a start by the architecture where no description has one."""
+    machine = find_machine("l40")
+    ndrange = NDRange(global_size=(2**20,), local_size=(32,))
+    found = estimate_gpu(replace(make_copy(2**20), ndrange=ndrange), machine)
+    assert "work_group_dispatch_s" not in machine.costs
+    assert found.limiter == "dispatch"
+    assert found.seconds > 2**20 / 32 * 0.5e-9
+
+
 def test_a_matrix_product_is_not_bound_by_the_memory() -> None:
     """Reads each row and column many times, from caches."""
     found = estimate_gpu(make_product(), V100)

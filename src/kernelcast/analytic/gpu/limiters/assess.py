@@ -156,18 +156,23 @@ def time_l2(demands: Demands, rates: GpuRates) -> float:
 def time_dram(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
     """Compute the time of transfers between L2 and DRAM, in seconds.
 
-    The bandwidth follows from what is in flight (Little's law, by the measured curve): the
-    work-items of a unit times the bytes that each of them waits for at once.
+    What L2 has kept since the launch before does not move, what a cache behind L2 has comes from
+    there. The bandwidth of the DRAM follows from what is in flight (Little's law, by the measured
+    curve): the work-items of a unit times the bytes that each of them waits for at once.
     """
     loaded, stored = demands.dram_load_bytes, demands.dram_store_bytes
     every = loaded + stored
     if every < 1:
         return 0.0
     elements = count_in_flight(demands, rates) / ELEMENT_BYTES
-    return sum(
+    from_dram_s = sum(
         part * every / rates.dram.at(groups * demands.work_group_size * elements, stored / every)
         for part, groups in plan.phases
     )
+    # Until the first loads are back nothing arrives; the launch's own time holds the way to L2.
+    from_dram_s += max(rates.dram_latency_s - rates.l2_latency_s, 0.0)
+    behind_s = every / rates.l3_bytes_per_s if rates.l3_bytes_per_s else 0.0
+    return (1 - demands.kept_share) * max((1 - demands.behind_share) * from_dram_s, behind_s)
 
 
 def count_in_flight(demands: Demands, rates: GpuRates) -> float:
@@ -192,11 +197,14 @@ def time_latency(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
     """
     rounds = demands.rounds * demands.warps
     to_l2 = min(demands.l2_load_bytes / (rates.machine.l1_sector_bytes * rounds), 1.0)
-    to_dram = min(demands.dram_load_bytes / (_FETCH_BYTES * rounds), to_l2)
+    missed_bytes = (1 - demands.kept_share) * demands.dram_load_bytes
+    to_dram = min(missed_bytes / (_FETCH_BYTES * rounds), to_l2)
+    behind = demands.behind_share
+    beyond_s = behind * rates.l3_latency_s + (1 - behind) * rates.dram_latency_s
     wait_s = (
         rates.l1_latency_s
         + to_l2 * max(rates.l2_latency_s - rates.l1_latency_s, 0.0)
-        + to_dram * max(rates.dram_latency_s - rates.l2_latency_s, 0.0)
+        + to_dram * max(beyond_s - rates.l2_latency_s, 0.0)
     )
     chain_s = demands.work.latency_cycles / rates.clock_hz if demands.work else 0.0
     return plan.waves * (demands.rounds * wait_s + chain_s)
@@ -274,8 +282,10 @@ def time_barriers(demands: Demands, rates: GpuRates, plan: Schedule, notes: list
 
 
 def time_dispatch(demands: Demands, rates: GpuRates) -> float:
-    """Compute the time of starting work-groups, in seconds; 0 where nobody measured it."""
-    return demands.work_groups * rates.costs.get("work_group_dispatch_s", 0.0)
+    """Compute the time of starting work-groups, in seconds: each die starts one after another."""
+    dies = rates.machine.compute_units / rates.machine.l2_units
+    assumed_s = rates.machine.architecture.dispatch_cycles / (rates.clock_hz * dies)
+    return demands.work_groups * rates.costs.get("work_group_dispatch_s", assumed_s)
 
 
 _LANES = 64

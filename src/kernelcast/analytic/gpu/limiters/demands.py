@@ -70,6 +70,10 @@ class Demands:
     l2_store_bytes: float
     dram_load_bytes: float
     dram_store_bytes: float
+    kept_share: float = 0.0
+    behind_share: float = 0.0
+    """Part of the bytes of the DRAM that do not move, since L2 has them from the launch before, and
+    part of the others that a cache behind L2 has."""
     half_warp_cycles: float = 0.0
     hit_share: float = 1.0
     """Part of the sectors that warps ask L1 for which it has."""
@@ -108,9 +112,10 @@ def make_demands(launch: ModelledLaunch, volumes: GpuVolumes, warp_width: int) -
         hit_share=max(1 - volumes.l1.loaded_bytes / max(volumes.l1.requested_bytes, 1.0), 0.0),
         l2_load_bytes=volumes.l2_load_bytes,
         l2_store_bytes=volumes.l2_store_bytes,
-        # Times are those of launches that are repeated: what L2 has kept comes from there.
-        dram_load_bytes=(1 - volumes.kept_share) * volumes.dram_load_bytes,
-        dram_store_bytes=(1 - volumes.kept_share) * volumes.dram_store_bytes,
+        dram_load_bytes=volumes.dram_load_bytes,
+        dram_store_bytes=volumes.dram_store_bytes,
+        kept_share=volumes.kept_share,
+        behind_share=volumes.behind_share,
         lines=volumes.l1.load_lines,
         local_ways=count_local_ways(launch, warp_width),
         pages=min(

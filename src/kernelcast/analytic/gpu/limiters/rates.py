@@ -160,8 +160,11 @@ class GpuRates:
     """Cycles of an L1 cache per second, also where the description lacks the clock."""
     l2_bytes_per_s: float | None
     dram: DramRate
+    l3_bytes_per_s: float | None
+    """Of the cache behind L2, by which all goes between L2 and DRAM."""
     l1_latency_s: float
     l2_latency_s: float
+    l3_latency_s: float
     dram_latency_s: float
     """Of a dependent load that hits each level, 0 where it is not known."""
     instructions: Mapping[str, InstructionFacts]
@@ -176,7 +179,7 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
     """Take what the limiters need from a machine description."""
     notes: list[str] = []
     gpu = read_machine(machine)
-    l1, l2 = machine.cache("L1"), machine.cache("L2")
+    l1, l2, l3 = (machine.cache(name) for name in ("L1", "L2", "L3"))
     l2_rate, dram_rate = constants.bandwidths.get(machine.id, (None, None))
     if l2_rate is None:
         l2_rate = read_value(l2.load_bytes_per_s if l2 else None) or None
@@ -191,15 +194,18 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
     if not known:
         notes.append(f"launch_s: not in the machine description, {_LAUNCH_S:g} s assumed")
     # The paper's constants stay the paper's.
-    own = machine.costs.get("overlap_power") if constants.counts_beyond_paper else None
+    beyond = constants.counts_beyond_paper
+    own = machine.costs.get("overlap_power") if beyond else None
     return GpuRates(
         machine=gpu,
         clock_hz=_find_clock(gpu, notes),
         l2_bytes_per_s=l2_rate,
         dram=DramRate.flat(dram_rate) if dram_rate else _read_dram_rate(gpu, machine, notes),
+        l3_bytes_per_s=read_value(l3.load_bytes_per_s if l3 else None),
         l1_latency_s=read_value(l1.latency_s if l1 else None) or 0.0,
         l2_latency_s=read_value(l2.latency_s if l2 else None) or 0.0,
-        dram_latency_s=read_value(memory.latency_s if memory else None) or 0.0,
+        l3_latency_s=read_value(l3.latency_s if l3 else None) or 0.0,
+        dram_latency_s=read_value(memory.latency_s if memory and beyond else None) or 0.0,
         instructions={one.name: one for one in machine.instructions},
         costs={name: one.value for name, one in machine.costs.items()},
         launch_s=min(known, default=_LAUNCH_S),

@@ -18,7 +18,6 @@ from kernelcast.analytic.gpu.volumes.boxes import group_families
 from kernelcast.analytic.gpu.volumes.dram import Traffic, compute_wave, order_loads
 from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint, Footprint, SumFootprint
 from kernelcast.analytic.gpu.volumes.l1 import (
-    USABLE_SHARE,
     FamilyCosts,
     cost_family,
     is_spread,
@@ -34,7 +33,7 @@ from kernelcast.analytic.gpu.volumes.listed import (
     list_access,
     share_windows,
 )
-from kernelcast.analytic.gpu.volumes.record import GpuVolumes
+from kernelcast.analytic.gpu.volumes.record import GpuVolumes, WaveVolumes
 from kernelcast.expressions import Condition
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -139,14 +138,16 @@ def compute_volumes(
         if machine.architecture.spreads_loads and not accesses.listed
         else None,
     )
+    wave = compute_wave(traffic, machine, rates, occupancy.work_groups, l1)
     return GpuVolumes(
         work_groups=grid.work_groups,
         work_group_size=launch.ndrange.work_group_size,
         updates=_count_updates(launch, grid, stores.boxes),
         occupancy=occupancy,
         l1=l1,
-        wave=compute_wave(traffic, machine, rates, occupancy.work_groups, l1),
-        kept_share=_keep(traffic, machine),
+        wave=wave,
+        kept_share=_keep(traffic, machine.l2_total_bytes, machine, rates),
+        behind_share=_find_behind(traffic, wave, machine, rates) if machine.l3_bytes else 0.0,
         # Of a random walk over 1.7 GB a load takes 314 ns on a V100, over 24 MB 308 ns.
         group_pages=placed.keep_inner(0).footprint(grid).count_pages(1),
         rates=rates.name,
@@ -154,10 +155,29 @@ def compute_volumes(
     )
 
 
-def _keep(traffic: Traffic, machine: GpuMachine) -> float:
-    """Give the part of a launch's data that L2 still holds at its end: all, or none if too much."""
+def _keep(traffic: Traffic, capacity_bytes: float, machine: GpuMachine, rates: HitRates) -> float:
+    """Give the part of a launch's data that a cache holds when the launch is repeated at once.
+
+    All that the launch touches lies between two meetings with a datum.
+    """
     over = traffic.oversubscribe(traffic.work_groups, machine)
-    return min(max((1 - over) / (1 - USABLE_SHARE), 0.0), 1.0)
+    return rates.l2_overlap.at(over * machine.l2_total_bytes / capacity_bytes)
+
+
+def _find_behind(
+    traffic: Traffic, wave: WaveVolumes, machine: GpuMachine, rates: HitRates
+) -> float:
+    """Give the part of what L2 asks for that the cache behind it has, when a launch is repeated.
+
+    What is met for the first time it has from the launch before, what L2 has lost since it was met
+    in this launch from a layer of work-groups before.
+    """
+    moved = wave.loaded_bytes + wave.stored_bytes
+    again = wave.loaded_bytes - wave.row_load_bytes + sum(one.shared_bytes for one in wave.overlaps)
+    distance = max((one.oversubscription for one in wave.overlaps), default=0.0)
+    first_hit = _keep(traffic, machine.l3_bytes, machine, rates)
+    again_hit = rates.l2_overlap.at(distance * machine.l2_total_bytes / machine.l3_bytes)
+    return (first_hit * (moved - again) + again_hit * again) / moved if moved else 0.0
 
 
 def _is_in(buffer: str | None, access: MemoryAccess) -> bool:

@@ -125,6 +125,8 @@ class GpuVolumes:
     wave: WaveVolumes
     kept_share: float
     """Part of the launch's data that L2 still holds when the launch is repeated at once."""
+    behind_share: float
+    """Part of the bytes between L2 and DRAM that then come from a cache behind L2."""
     rates: str
     group_pages: float = 0.0
     """Pages of 2 MiB that a work-group uses at once, loops at one iteration."""
