@@ -12,16 +12,16 @@ from click.testing import CliRunner, Result
 from kernelcast.cli import app
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import RecordedAnswer
-from kernelcast.records.device import DeviceDescription, SaturationPoint, Trait, TraitSource
+from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import BrokenDeviceError, InputError
-from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Tier
+from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.launch_identity import digest_arguments
 from kernelcast.records.problem import Problem
 from kernelcast.scheduling.starpu import times as starpu_times
 from kernelcast.scheduling.starpu.codelets import footprint_of_size_base, read_codelets
 from kernelcast.scheduling.starpu.times import extrapolate
 from kernelcast.training_data.store import open_store
-from support.builders import make_description
+from support.builders import make_description, make_estimate
 from support.observations import make_observation
 
 PROBLEM = """
@@ -55,7 +55,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make_estimate(size: int, seconds: float, device_id: str = "pocl-1") -> dict[str, Any]:
+def make_row(size: int, seconds: float, device_id: str = "pocl-1") -> dict[str, Any]:
     """Make what `kernelcast estimate --json` says of a size."""
     return {
         "device_id": device_id, "device": "a device", "problem": "triad", "kernel": "triad",
@@ -97,7 +97,7 @@ def read_rows(path: Path, worker: str) -> list[list[float]]:
 
 def test_estimates_and_times_become_entries(folder: Path) -> None:
     """StarPU's file holds each size of each worker, under the footprint of its data."""
-    estimates = [write(folder / f"{n}.json", [make_estimate(n, n * 1e-6)]) for n in (1024, 4096)]
+    estimates = [write(folder / f"{n}.json", [make_row(n, n * 1e-6)]) for n in (1024, 4096)]
     times = write(folder / "times.json", [make_times(1024), make_times(4096)])
     words = [part for one in estimates for part in ("--estimates", one)]
     result = run(folder, *words, "--times", times, "--json")
@@ -119,7 +119,7 @@ def test_estimates_and_times_become_entries(folder: Path) -> None:
 def test_transfers_of_estimates_are_left_to_starpu(folder: Path) -> None:
     """Rows of `Predictor.estimate_many` hold them; StarPU would add its own a second time."""
     moved = {"to_device_s": 5.0, "from_device_s": 6.0, "total_s": 11.001}
-    rows = [make_estimate(size, 1e-3) | moved for size in (1024, 4096)]
+    rows = [make_row(size, 1e-3) | moved for size in (1024, 4096)]
     times = write(folder / "times.json", [make_times(1024), make_times(4096)])
     result = run(folder, "--estimates", write(folder / "e.json", rows), "--times", times)
     assert result.exit_code == 0, result.stderr
@@ -129,7 +129,7 @@ def test_transfers_of_estimates_are_left_to_starpu(folder: Path) -> None:
 
 def test_nothing_is_written_when_a_time_is_missing(folder: Path) -> None:
     """Names codelet, worker and size; StarPU's folder stays as it was."""
-    estimates = write(folder / "e.json", [make_estimate(1024, 1e-3), make_estimate(4096, 1e-3)])
+    estimates = write(folder / "e.json", [make_row(1024, 1e-3), make_row(4096, 1e-3)])
     result = run(folder, "--estimates", estimates)
     assert result.exit_code == 2
     assert "kc_triad on cpu0_impl0 at N=1024" in result.stderr
@@ -138,7 +138,7 @@ def test_nothing_is_written_when_a_time_is_missing(folder: Path) -> None:
 
 def test_estimates_of_two_devices_need_a_name(folder: Path) -> None:
     """--device chooses; without it both are named."""
-    both = [make_estimate(n, s, d) for n in (1024, 4096) for d, s in (("a-1", 1e-3), ("b-1", 2e-3))]
+    both = [make_row(n, s, d) for n in (1024, 4096) for d, s in (("a-1", 1e-3), ("b-1", 2e-3))]
     files = ("--estimates", write(folder / "e.json", both), "--times",
              write(folder / "t.json", [make_times(1024), make_times(4096)]))  # fmt: skip
     refused = run(folder, *files)
@@ -154,7 +154,7 @@ def test_estimates_of_two_devices_need_a_name(folder: Path) -> None:
 def test_one_estimate_does_not_serve_two_sizes(folder: Path) -> None:
     """Launches that differ in their arguments alone cannot be told apart in such files."""
     (folder / "triad.yaml").write_text(PROBLEM.replace('global_size: ["{N}"]', "global_size: [64]"))
-    estimates = write(folder / "e.json", [make_estimate(64, 1e-3)])
+    estimates = write(folder / "e.json", [make_row(64, 1e-3)])
     times = write(folder / "t.json", [make_times(1024), make_times(4096)])
     result = run(folder, "--estimates", estimates, "--times", times)
     assert result.exit_code == 2
@@ -173,7 +173,7 @@ def test_observations_come_before_estimates(folder: Path) -> None:
     )
     with open_store(folder / "rows.sqlite") as store:
         store.add(replace(made, launch=launch))
-    estimates = write(folder / "e.json", [make_estimate(1024, 9.0), make_estimate(4096, 9.0)])
+    estimates = write(folder / "e.json", [make_row(1024, 9.0), make_row(4096, 9.0)])
     times = write(folder / "t.json", [make_times(1024), make_times(4096)])
     result = run(folder, "--observed", "--store", folder / "rows.sqlite", "--estimates", estimates,
                  "--times", times, "--json")  # fmt: skip
@@ -215,7 +215,7 @@ def test_codelet_files_that_cannot_be_used(
     """One line says what is wrong; exit status 2."""
     assert old in CODELETS
     (folder / "codelets.yaml").write_text(CODELETS.replace(old, new))
-    estimates = write(folder / "e.json", [make_estimate(1024, 1e-3), make_estimate(4096, 1e-3)])
+    estimates = write(folder / "e.json", [make_row(1024, 1e-3), make_row(4096, 1e-3)])
     times = write(folder / "t.json", [make_times(1024), make_times(4096)])
     result = run(folder, "--estimates", estimates, "--times", times)
     assert result.exit_code == 2
@@ -270,7 +270,10 @@ def test_kernels_are_estimated_now(folder: Path, monkeypatch: pytest.MonkeyPatch
         yield RecordedAnswer(
             answer=DeviceAnswer(
                 device_id=device.id, device=device.name, problem="triad", kernel="triad",
-                estimate=None if error else make_answer(device, problem, seconds), error=error,
+                estimate=None if error else make_estimate(
+                    seconds, device_id=device.id, ndrange=problem.ndrange
+                ),
+                error=error,
             ),
             recording=None,
         )  # fmt: skip
@@ -288,16 +291,3 @@ def test_kernels_are_estimated_now(folder: Path, monkeypatch: pytest.MonkeyPatch
     assert "the driver crashed" in failed.stderr
     monkeypatch.setattr(starpu_times, "choose_devices", lambda _: [device, device])
     assert "several devices" in run(folder, "--times", times).stderr
-
-
-def make_answer(device: DeviceDescription, problem: Problem, seconds: float) -> Estimate:
-    """Make an estimate of a problem."""
-    return Estimate(
-        device=device.name, device_id=device.id, kernel="triad", ndrange=problem.ndrange,
-        compute_units=1, sample_work_groups=(1, 2), sampled_work_groups=3,
-        saturation=SaturationPoint(
-            p_sat=Trait(value=1, source=TraitSource.MEASURED), concurrency=1
-        ),
-        interval=Interval(seconds=seconds, low=0.9 * seconds, high=1.1 * seconds, coverage=0.9),
-        tier=Tier.LINEAR, estimates_s={}, sampling_seconds=0.0, overhead_seconds=0.0,
-    )  # fmt: skip
