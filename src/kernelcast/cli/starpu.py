@@ -1,5 +1,6 @@
 """``kernelcast starpu``."""
 
+import itertools
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from kernelcast.launches.settings import (
 from kernelcast.records.errors import InputError
 from kernelcast.reports.presenter import Table
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.scheduling.starpu.codelets import Codelet, read_codelets
+from kernelcast.scheduling.starpu.codelets import Wanted, read_codelets
 from kernelcast.scheduling.starpu.models import (
     default_folder,
     default_host,
@@ -27,7 +28,6 @@ from kernelcast.scheduling.starpu.models import (
 )
 from kernelcast.scheduling.starpu.times import (
     TimeSource,
-    Wanted,
     estimate_now,
     make_model,
     read_estimates,
@@ -109,21 +109,19 @@ class ExportOptions:
         "--timeout SECONDS", "Time limit in seconds for each estimate.", default=DEFAULT_TIMEOUT_S
     )
 
-    def read_codelets(self) -> list[Codelet]:
-        """Read the codelets, with the devices named on the command line."""
+    def read_codelets(self) -> list[tuple[Wanted, ...]]:
+        """Read which times each codelet needs, of the devices named on the command line."""
         devices = {parse_worker(name): device for name, device in self.devices.items()}
-        codelets: dict[str, Codelet] = {}
+        codelets: dict[str, tuple[Wanted, ...]] = {}
         for path in self.codelet_files:
-            for codelet in read_codelets(path):
-                if codelet.symbol in codelets:
-                    msg = f"{path}: codelet {codelet.symbol} is in another file too; keep one"
+            for symbol, asked in read_codelets(path).items():
+                if symbol in codelets:
+                    msg = f"{path}: codelet {symbol} is in another file too; keep one"
                     raise InputError(msg)
-                workers = tuple(
-                    replace(one, device_id=devices.get(one.worker, one.device_id))
-                    for one in codelet.workers
+                codelets[symbol] = tuple(
+                    replace(one, device_id=devices.get(one.worker, one.device_id)) for one in asked
                 )
-                codelets[codelet.symbol] = replace(codelet, workers=workers)
-        workers_there = {one.worker for codelet in codelets.values() for one in codelet.workers}
+        workers_there = {one.worker for asked in codelets.values() for one in asked}
         for worker in devices.keys() - workers_there:
             msg = f"--device {worker}: no codelet has that worker; there are " + ", ".join(
                 map(str, sorted(workers_there))
@@ -158,14 +156,12 @@ def export(options: ExportOptions) -> None:
     Ctrl-C.
     """
     codelets = options.read_codelets()
-    total = sum(len(codelet.sizes) * len(codelet.workers) for codelet in codelets)
-    asked: list[Wanted] = []
+    total, done = sum(map(len, codelets)), itertools.count()
     with ExitStack() as stack:
         tell = stack.enter_context(progress_bar())
 
         def report(wanted: Wanted) -> None:
-            tell(len(asked), total, wanted.label)
-            asked.append(wanted)
+            tell(next(done), total, wanted.label)
 
         sources = options.open_sources(stack)
         models = [
@@ -178,8 +174,8 @@ def export(options: ExportOptions) -> None:
     paths = [save_model(one, folder, host=host) for one, _ in models]
     rows = [
         (wanted, time, path)
-        for (_, times), path in zip(models, paths, strict=True)
-        for wanted, time in times
+        for asked, (_, times), path in zip(codelets, models, paths, strict=True)
+        for wanted, time in zip(asked, times, strict=True)
     ]
     table = Table(
         columns={

@@ -112,8 +112,8 @@ def test_estimates_and_times_become_entries(folder: Path) -> None:
         assert min(deviations) > 0
     assert [one["origin"] for one in told] == ["linear", "linear", "sampled", "sampled"]
     assert {one["file"] for one in told} == {str(path)}
-    sizes = read_codelets(folder / "codelets.yaml")[0].sizes
-    assert [one["footprint"] for one in told[:2]] == [f"{one.footprint:08x}" for one in sizes]
+    sizes = [one.size for one in read_codelets(folder / "codelets.yaml")["kc_triad"]]
+    assert [one["footprint"] for one in told] == [f"{one.footprint:08x}" for one in sizes]
 
 
 def test_transfers_of_estimates_are_left_to_starpu(folder: Path) -> None:
@@ -187,11 +187,11 @@ def test_a_size_base_or_footprint_of_the_programs_own(folder: Path) -> None:
     """Replaces the footprint of the data, as in the program."""
     text = CODELETS.replace("flops:", 'size_base: "3 * {N}"\n    flops:')
     (folder / "codelets.yaml").write_text(text)
-    size = read_codelets(folder / "codelets.yaml")[0].sizes[0]
+    size = read_codelets(folder / "codelets.yaml")["kc_triad"][0].size
     assert (size.footprint, size.size_bytes) == (footprint_of_size_base(3072), 3072)
     text = CODELETS.replace("flops:", 'footprint: "{N} + 1"\n    flops:')
     (folder / "codelets.yaml").write_text(text)
-    size = read_codelets(folder / "codelets.yaml")[0].sizes[0]
+    size = read_codelets(folder / "codelets.yaml")["kc_triad"][0].size
     assert (size.footprint, size.size_bytes) == (1025, 20 * 1024)
 
 

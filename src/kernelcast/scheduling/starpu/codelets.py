@@ -137,35 +137,33 @@ class TaskSize:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CodeletWorker:
-    """Where a codelet can run, and what is known of its time there."""
-
-    worker: Worker
-    device_id: str
-    """The OpenCL device's id or its beginning; empty if any will do."""
-    problems: tuple[Problem, ...]
-    """The kernel's launch at each size; empty for a function that is not OpenCL C."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Codelet:
-    """A codelet with the sizes and workers that times are wanted for."""
+class Wanted:
+    """Which time is asked for: of a codelet's tasks of one size on one worker."""
 
     symbol: str
-    sizes: tuple[TaskSize, ...]
-    workers: tuple[CodeletWorker, ...]
+    worker: Worker
+    size: TaskSize
+    device_id: str
+    """OpenCL device's id or its beginning; empty if any will do."""
+    problem: Problem | None
+    """The kernel's launch; None for a function that is not OpenCL C."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.symbol} on {self.worker} at {self.size.label}"
 
 
-def read_codelets(path: Path) -> tuple[Codelet, ...]:
+def read_codelets(path: Path) -> dict[str, tuple[Wanted, ...]]:
+    """Read which times each codelet of a file needs, worker by worker."""
     text = read_text(path, "codelet file", InputError)
     root = load(path, text, _CodeletEntry).mapping(("codelets",), required=("codelets",))
-    codelets = tuple(_read_codelet(name, one) for name, one in root["codelets"].pairs().items())
+    codelets = {name: _read_codelet(name, one) for name, one in root["codelets"].pairs().items()}
     if not codelets:
         root["codelets"].fail("names no codelet")
     return codelets
 
 
-def _read_codelet(symbol: str, entry: _CodeletEntry) -> Codelet:
+def _read_codelet(symbol: str, entry: _CodeletEntry) -> tuple[Wanted, ...]:
     with entry.pointing_here():
         check_symbol(symbol)
     fields = entry.mapping(_KEYS, required=("sizes", "workers"))
@@ -175,16 +173,25 @@ def _read_codelet(symbol: str, entry: _CodeletEntry) -> Codelet:
     ]
     if not parameters:
         fields["sizes"].fail("expected at least one size, such as `- {N: 4096}`")
-    workers = tuple(
-        _read_worker(name, one, parameters) for name, one in fields["workers"].pairs().items()
-    )
-    if not workers:
+    sizes = [_read_size(entry, fields, one) for one in parameters]
+    found: list[Wanted] = []
+    for name, place in fields["workers"].pairs().items():
+        with place.pointing_here():
+            worker = parse_worker(name)
+        device_id = ""
+        problems: Sequence[Problem | None] = [None] * len(sizes)
+        if not place.is_null:
+            keys = place.mapping(("problem", "device"), required=("problem",))
+            path = keys["problem"].file(place.path.parent)
+            device_id = keys["device"].text() if "device" in keys else ""
+            problems = [read_problem(path, parameters=one) for one in parameters]
+        found += [
+            Wanted(symbol=symbol, worker=worker, size=size, device_id=device_id, problem=problem)
+            for size, problem in zip(sizes, problems, strict=True)
+        ]
+    if not found:
         fields["workers"].fail("expected at least one worker, such as `opencl0:`")
-    return Codelet(
-        symbol=symbol,
-        sizes=tuple(_read_size(entry, fields, one) for one in parameters),
-        workers=workers,
-    )
+    return tuple(found)
 
 
 def _read_size(
@@ -232,17 +239,3 @@ def _read_data(entry: _CodeletEntry) -> TaskData:
         entry.fail("the key `element_bytes` is missing")
     with entry.pointing_here():
         return TaskData(kind=kind, counts=counts, element_bytes=element_bytes)
-
-
-def _read_worker(name: str, entry: _CodeletEntry, sizes: list[dict[str, Number]]) -> CodeletWorker:
-    with entry.pointing_here():
-        worker = parse_worker(name)
-    if entry.is_null:
-        return CodeletWorker(worker=worker, device_id="", problems=())
-    fields = entry.mapping(("problem", "device"), required=("problem",))
-    path = fields["problem"].file(entry.path.parent)
-    return CodeletWorker(
-        worker=worker,
-        device_id=fields["device"].text() if "device" in fields else "",
-        problems=tuple(read_problem(path, parameters=one) for one in sizes),
-    )

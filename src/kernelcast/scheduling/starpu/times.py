@@ -18,9 +18,8 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Interval
 from kernelcast.records.launch_identity import digest_arguments
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun, TimedLaunch
-from kernelcast.scheduling.starpu.codelets import Codelet, TaskSize
+from kernelcast.scheduling.starpu.codelets import Wanted
 from kernelcast.scheduling.starpu.models import (
     LEAST_SAMPLES,
     CodeletModel,
@@ -42,23 +41,6 @@ class ExpectedTime:
     """Where it comes from: an estimate's tier, ``store``, ``sampled``, ``given``."""
     device_id: str = ""
     """OpenCL device it is of; empty for others."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which time is asked for."""
-
-    symbol: str
-    worker: Worker
-    size: TaskSize
-    device_id: str
-    """OpenCL device's id or its beginning; empty for any."""
-    problem: Problem | None
-    """The kernel's launch; None for a function that is not OpenCL C."""
-
-    @property
-    def label(self) -> str:
-        return f"{self.symbol} on {self.worker} at {self.size.label}"
 
 
 TimeSource = Callable[[Wanted], ExpectedTime | None]
@@ -228,50 +210,37 @@ def estimate_now(settings: EstimateSettings, *, timeout_s: float) -> TimeSource:
 
 
 def make_model(
-    codelet: Codelet,
+    asked: Sequence[Wanted],
     sources: Sequence[TimeSource],
     *,
     samples: int = LEAST_SAMPLES,
     report: Callable[[Wanted], None] = lambda _: None,
-) -> tuple[CodeletModel, list[tuple[Wanted, ExpectedTime]]]:
-    """Make a codelet's performance model, and say what its times come from."""
-    found: list[tuple[Wanted, ExpectedTime]] = []
+) -> tuple[CodeletModel, list[ExpectedTime]]:
+    """Make a codelet's performance model, and say what each of its times comes from."""
+    found: list[ExpectedTime] = []
     entries: dict[Worker, tuple[Entry, ...]] = {}
-    for place in codelet.workers:
-        own: list[Entry] = []
-        problems = place.problems or (None,) * len(codelet.sizes)
-        for size, problem in zip(codelet.sizes, problems, strict=True):
-            wanted = Wanted(
-                symbol=codelet.symbol,
-                worker=place.worker,
-                size=size,
-                device_id=place.device_id,
-                problem=problem,
+    for wanted in asked:
+        report(wanted)
+        time = next((one for source in sources if (one := source(wanted))), None)
+        if time is None:
+            hint = (
+                "it has no `problem`; give its times by --times"
+                if wanted.problem is None
+                else "give --estimates with this size, --store with observations of it, or neither"
             )
-            report(wanted)
-            time = next((one for source in sources if (one := source(wanted))), None)
-            if time is None:
-                hint = (
-                    "it has no `problem`; give its times by --times"
-                    if problem is None
-                    else "give --estimates with this size, --store with observations of it, or "
-                    "neither"
-                )
-                msg = f"{wanted.label}: no time is known; {hint}"
-                raise InputError(msg)
-            found.append((wanted, time))
-            own.append(
-                Entry(
-                    footprint=size.footprint,
-                    size_bytes=size.size_bytes,
-                    seconds=time.seconds,
-                    deviation_s=time.deviation_s,
-                    flops=size.flops,
-                    samples=samples,
-                )
-            )
-        entries[place.worker] = tuple(own)
-    return CodeletModel(symbol=codelet.symbol, entries=entries), found
+            msg = f"{wanted.label}: no time is known; {hint}"
+            raise InputError(msg)
+        found.append(time)
+        entry = Entry(
+            footprint=wanted.size.footprint,
+            size_bytes=wanted.size.size_bytes,
+            seconds=time.seconds,
+            deviation_s=time.deviation_s,
+            flops=wanted.size.flops,
+            samples=samples,
+        )
+        entries[wanted.worker] = (*entries.get(wanted.worker, ()), entry)
+    return CodeletModel(symbol=asked[0].symbol, entries=entries), found
 
 
 def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Interval:
