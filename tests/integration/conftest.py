@@ -1,30 +1,19 @@
 """Every test here runs on every device that is found; one session per device for all tests."""
 
-import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeAlias
 
 import pytest
 
-from kernelcast.calibration.calibration import measure_benchmark
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import BrokenDeviceError, NoDeviceError
 from kernelcast.sampling.discovery import INSTALL_HINT, choose_device, find_devices
-from kernelcast.sampling.microbenchmarks import instructions
-from kernelcast.sampling.microbenchmarks.bench import FEWEST_REPEATS, Bench, BenchmarkResult, Effort
 from kernelcast.sampling.session import DeviceSession, open_session
+from support.postgresql_cluster import PostgresqlCluster, explain_absence
 
-BenchmarkRunner: TypeAlias = Callable[..., BenchmarkResult]
-_MOST_RUNS = 3
 _NO_DEVICE = "no device"
 _IDS: list[str] = []
-# Arrays of four times the last cache, long runs and wide kernels make numbers good, and take
-# minutes on a busy machine; no promise of the tests depends on them.
-_IS_FULL = bool(os.environ.get("KERNELCAST_FULL_BENCHMARKS"))
-_LARGEST_ARRAY_BYTES = 2**20
-_PEAK_SHAPES = slice(0, 8, 4)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -112,45 +101,10 @@ def first_device(
 
 
 @pytest.fixture(scope="session")
-def run_benchmark() -> BenchmarkRunner:
-    """Run a microbenchmark once per device for all tests, with short runs and small arrays.
-
-    Again where a result is not as `until` asks: a neighbour on the machine may have disturbed it.
-    """
-    benches: dict[str, Bench] = {}
-    results: dict[tuple[str, str], BenchmarkResult] = {}
-
-    def run(
-        session: DeviceSession,
-        name: str,
-        until: Callable[[BenchmarkResult], bool] = lambda _: True,
-    ) -> BenchmarkResult:
-        device_id = session.description.id
-        key = (device_id, name)
-        for _ in range(_MOST_RUNS):
-            if key in results and until(results[key]):
-                break
-            with session.lock, pytest.MonkeyPatch.context() as changes:
-                bench = benches.setdefault(device_id, Bench(session, Effort.QUICK))
-                if not _IS_FULL:
-                    _shorten(bench, changes)
-                results[key] = measure_benchmark(bench, name)
-        return results[key]
-
-    return run
-
-
-def _shorten(bench: Bench, changes: pytest.MonkeyPatch) -> None:
-    """Make the quickest effort quicker than any that is offered.
-
-    Caches that the arrays fit in are left out: the last one of a server has 100 MiB and more.
-    """
-    bench.repeats, bench.run_s, bench.patience_s = FEWEST_REPEATS, 0.5e-3, 0.0
-    bench.most_bytes = _LARGEST_ARRAY_BYTES
-    bench.host_caches = tuple(
-        one
-        for one in bench.host_caches
-        if one.size_bytes and 4 * one.size_bytes.value <= _LARGEST_ARRAY_BYTES
-    )
-    changes.setattr(instructions, "CHAINS", instructions.CHAINS[:2])
-    changes.setattr(instructions, "PEAK_SHAPES", instructions.PEAK_SHAPES[_PEAK_SHAPES])
+def cluster() -> Iterator[PostgresqlCluster]:
+    """Run a PostgreSQL cluster for all tests that want one."""
+    pytest.importorskip("psycopg", reason="pip install 'kernelcast[postgresql]'")
+    if absence := explain_absence():
+        pytest.skip(absence)
+    with PostgresqlCluster() as found:
+        yield found

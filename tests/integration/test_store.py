@@ -1,7 +1,5 @@
 """Stores that several processes use, in SQLite and in a PostgreSQL cluster of the tests' own."""
 
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,19 +13,9 @@ from kernelcast.training_data.store import Selection, Store, StoreError, open_st
 from kernelcast.training_data.store.connecting import connect, parse_url
 from kernelcast.training_data.store.schema import METADATA, VERSION_TABLE
 from support.observations import insert_as_then, make_failure, make_observation
-from support.postgresql_cluster import PostgresqlCluster, explain_absence
+from support.postgresql_cluster import PostgresqlCluster
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[str]:
-    """Run a PostgreSQL cluster while the tests run; give the URL of its server."""
-    pytest.importorskip("psycopg", reason="pip install 'kernelcast[postgresql]'")
-    if absence := explain_absence():
-        pytest.skip(absence)
-    with PostgresqlCluster() as found:
-        yield found.url.rpartition("/")[0]
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -35,18 +23,8 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Give the place of a store that is not there yet, in each kind of database."""
     if request.param == "sqlite":
         return str(tmp_path / "rows.sqlite")
-    server = request.getfixturevalue("cluster")
-    name = f"rows{time.monotonic_ns()}"
-    execute(server, f"create database {name}")
-    return f"{server}/{name}"
-
-
-def execute(server: str, command: str) -> None:
-    """Run a command of SQL outside a transaction."""
-    import psycopg
-
-    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
-        connection.execute(command)
+    cluster: PostgresqlCluster = request.getfixturevalue("cluster")
+    return cluster.make_database()
 
 
 def test_everything_works_in_every_database(url: str) -> None:
@@ -126,20 +104,18 @@ def test_a_newer_store_is_refused(url: str) -> None:
         open_store(url)
 
 
-def test_a_server_that_does_not_answer(cluster: str) -> None:
+def test_a_server_that_does_not_answer(cluster: PostgresqlCluster) -> None:
     """Says where it looked, without the password."""
     with pytest.raises(StoreError, match=r"postgres:\*\*\*@127.0.0.1:1/") as caught:
         open_store("postgresql://postgres:secret@127.0.0.1:1/rows")
     assert "secret" not in str(caught.value)
     with pytest.raises(StoreError, match="nowhere"):
-        open_store(f"{cluster}/nowhere")
+        open_store(f"{cluster.server}/nowhere")
 
 
-def test_a_damaged_index_of_postgresql_is_found(cluster: str) -> None:
+def test_a_damaged_index_of_postgresql_is_found(cluster: PostgresqlCluster) -> None:
     """By counting rows with and without the index."""
-    name = f"rows{time.monotonic_ns()}"
-    execute(cluster, f"create database {name}")
-    with open_store(f"{cluster}/{name}") as store:
+    with open_store(cluster.make_database()) as store:
         store.add_many(map(make_observation, range(30)))
         assert list(check_store(store)) == []
         for state in ("false", "true"):  # a row comes while nobody keeps the index

@@ -5,6 +5,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 from typing import Self
 
@@ -23,9 +24,18 @@ class PostgresqlCluster:
         self._folder = Path(tempfile.mkdtemp(prefix="kernelcast-pg-"))
 
     @property
-    def url(self) -> str:
-        """Of the database that every cluster has."""
-        return f"postgresql://{_OWNER}@127.0.0.1:{self._port}/postgres"
+    def server(self) -> str:
+        """URL without a database."""
+        return f"postgresql://{_OWNER}@127.0.0.1:{self._port}"
+
+    def make_database(self) -> str:
+        """Make an empty database; give its URL."""
+        import psycopg
+
+        name = f"rows{time.monotonic_ns()}"
+        with psycopg.connect(f"{self.server}/postgres", autocommit=True) as connection:
+            connection.execute(f"create database {name}".encode())
+        return f"{self.server}/{name}"
 
     def __enter__(self) -> Self:
         if os.geteuid() == 0:

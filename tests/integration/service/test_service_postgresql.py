@@ -3,7 +3,6 @@
 import json
 import time
 import warnings
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,7 +23,7 @@ from kernelcast.records.service_state import JobKind, JobRecord, JobState, Scope
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.authentication import make_token
 from kernelcast.service_state import open_state
-from support.postgresql_cluster import PostgresqlCluster, explain_absence
+from support.postgresql_cluster import PostgresqlCluster
 from support.service_backend import FakeBackend
 from support.service_process import ServiceProcess
 
@@ -38,20 +37,15 @@ PROBLEM: dict[str, Any] = {
 
 
 @pytest.fixture
-def cluster() -> Iterator[PostgresqlCluster]:
-    """Give a cluster with an empty database."""
-    pytest.importorskip("psycopg", reason="pip install 'kernelcast[postgresql]'")
-    absence = explain_absence()
-    if absence:
-        pytest.skip(absence)
-    with PostgresqlCluster() as found:
-        yield found
+def url(cluster: PostgresqlCluster) -> str:
+    """Give an empty database."""
+    return cluster.make_database()
 
 
-def test_the_state_is_the_same_as_in_sqlite(cluster: PostgresqlCluster) -> None:
+def test_the_state_is_the_same_as_in_sqlite(url: str) -> None:
     """Tokens, problems, counts and jobs; several openers at once, each job to one of them."""
     with ThreadPoolExecutor(4) as pool:
-        states = list(pool.map(lambda _: open_state(cluster.url), range(4)))
+        states = list(pool.map(lambda _: open_state(url), range(4)))
         _, record = make_token("me", frozenset({Scope.RUN}))
         states[0].tokens.add(record)
         assert states[1].tokens.find(record.id) == record
@@ -81,11 +75,11 @@ def test_the_state_is_the_same_as_in_sqlite(cluster: PostgresqlCluster) -> None:
 
 
 def test_a_database_that_goes_away_and_comes_back(
-    cluster: PostgresqlCluster, tmp_path: Path
+    cluster: PostgresqlCluster, url: str, tmp_path: Path
 ) -> None:
     """Clear 503s meanwhile, normal service afterwards, nothing acknowledged is lost."""
     acknowledged, refused = 0, 0
-    service = ServiceProcess(tmp_path / "data", "--no-jobs", "--database", cluster.url)
+    service = ServiceProcess(tmp_path / "data", "--no-jobs", "--database", url)
     with service, Client(service.url, patience=Patience(retries=20)) as client:
         digest = client.send_problem(PROBLEM)
 
@@ -115,7 +109,7 @@ def test_a_database_that_goes_away_and_comes_back(
         assert answer.status_code == 200, answer.text
         acknowledged += answer.json()["added"] + answer.json()["known"]
         assert httpx.get(f"{service.url}/metrics", timeout=240).status_code == 200
-    with open_data_store(cluster.url) as store:
+    with open_data_store(url) as store:
         stored = store.count()
     assert refused > 0
     assert acknowledged > 0
@@ -125,12 +119,12 @@ def test_a_database_that_goes_away_and_comes_back(
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800"])
 def test_text_that_cannot_be_kept_is_refused(
-    cluster: PostgresqlCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """With 400, as over SQLite: the database is not away."""
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
-    settings = ServiceSettings(database=cluster.url, runs_jobs=False)
-    app = create_app(settings, backend=FakeBackend(cluster.url))
+    settings = ServiceSettings(database=url, runs_jobs=False)
+    app = create_app(settings, backend=FakeBackend(url))
     body = {"key": name, "problem": PROBLEM, "device": {"id": "far-away", "driver": "1"},
             "seconds": 0.1}  # fmt: skip
     with TestClient(app, base_url="http://localhost") as client:
