@@ -14,13 +14,9 @@ pytest.importorskip("selenium", reason="pip install selenium")
 from selenium import webdriver
 from selenium.webdriver.support.ui import WebDriverWait
 
-from support.browsing import find_browser, open_browser
 from support.served_pages import KERNEL_PAGE, SHOWN_PAGES, serve_pages
 
-pytestmark = [
-    pytest.mark.skipif(find_browser() is None, reason="apt install chromium chromium-driver"),
-    pytest.mark.timeout(600),
-]
+pytestmark = pytest.mark.timeout(600)
 _AXE = (Path(__file__).parents[1] / "data" / "axe.min.js").read_text(encoding="utf-8")
 _RUN = """
 const done = arguments[0];
@@ -29,14 +25,6 @@ axe.run(document, {resultTypes: ["violations"]}).then((found) => done(found.viol
 )), (error) => done([String(error)]));
 """
 _UNDRAWN = "return document.querySelectorAll('.chart:not([data-is-drawn])').length"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
-    """Give one browser for all pages."""
-    found = open_browser()
-    yield found
-    found.quit()
 
 
 @pytest.fixture(scope="module")

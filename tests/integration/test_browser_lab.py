@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kernelcast.client import Client
-from support.browsing import find_browser, open_browser
 from support.service_process import ServiceProcess
 
 if TYPE_CHECKING:
@@ -32,17 +31,6 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServiceProcess
     data = tmp_path_factory.mktemp("pages") / "data"
     with ServiceProcess(data, "--allow-run", "--no-jobs") as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Chrome"]:
-    """Open a browser without a window."""
-    pytest.importorskip("selenium", reason="selenium is not installed")
-    if find_browser() is None:
-        pytest.skip("no chromium and chromium-driver are installed")
-    found = open_browser()
-    yield found
-    found.quit()
 
 
 @pytest.fixture(scope="module")

@@ -16,12 +16,8 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from kernelcast.records.service_state import JobState
 from kernelcast.service_state import ServiceState
-from support.browsing import find_browser, open_browser
 from support.served_pages import serve_pages
 
-pytestmark = pytest.mark.skipif(
-    find_browser() is None, reason="apt install chromium chromium-driver"
-)
 _PATIENCE_S = 60.0
 KERNEL = "suite/application0/kernel0"
 _CHART = "Chart.getChart(document.querySelector('.chart canvas'))"
@@ -33,22 +29,6 @@ return [...document.querySelectorAll("main *")]
   .map(one => `${one.tagName} ${one.className} ${one.textContent.slice(0, 40)}`).slice(0, 9)
   .concat(location.pathname);
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
-    """Give one browser for all tests."""
-    found = open_browser(width=1200)
-    yield found
-    found.quit()
-
-
-@pytest.fixture(autouse=True)
-def _usual_screen(browser: webdriver.Chrome) -> None:
-    """Begin each test on a light screen of the usual size."""
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    browser.get_log("browser")
 
 
 @pytest.fixture(scope="module")
