@@ -187,5 +187,5 @@ def test_changed_input_is_found() -> None:
     silent = Reference(expected=lambda v, _: {1: v[1] * 2}, small={})
     nothing = Reference(expected=lambda *_: {}, small={})
     assert find_difference(run, right, {}) is None
-    assert "argument 0: 4 of 4 values changed" in str(find_difference(run, silent, {}))
+    assert "argument 0: was changed: " in str(find_difference(run, silent, {}))
     assert find_difference(run, nothing, {}) is not None
