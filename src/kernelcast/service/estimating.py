@@ -33,7 +33,7 @@ from kernelcast.service.queues import (
 )
 from kernelcast.service.settings import Limits
 from kernelcast.service.telemetry import Metrics, log
-from kernelcast.service.timeouts import TimeoutMemory, refuse_repeat
+from kernelcast.service.timeouts import TimeoutMemory
 from kernelcast.service_state import AnswerRecord, StoreError
 
 _APART_S: Final = 1.0
@@ -308,10 +308,11 @@ class Estimating:
             ) from error
 
     def _refuse_repeat(self, ask: Ask) -> None:
-        found = self._timeouts.find(ask)
-        if found is not None:
+        try:
+            self._timeouts.check(ask)
+        except ApiError:
             self._metrics.sampling_refused.labels(ask.device.id).inc()
-            refuse_repeat(ask, found)
+            raise
 
     def _sample(self, ask: Ask, asked_s: float) -> Answer:
         """Sample on a device that is held; what does not end is remembered."""

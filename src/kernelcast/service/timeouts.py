@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 from cattrs.preconf.json import make_converter
 
@@ -49,12 +49,26 @@ class TimeoutMemory:
     def __init__(self) -> None:
         self._read: dict[str, tuple[int, dict[str, TimedOut]]] = {}
 
-    def find(self, ask: Ask) -> TimedOut | None:
-        """Give when a launch has timed out, unless it may be tried again or is given more time."""
+    def check(self, ask: Ask) -> None:
+        """Refuse a launch that has timed out, unless it may be tried again or has more time."""
         found = self._load(ask.device.id).get(_key_of(ask))
         if found is None or ask.timeout_s > found.limit_s or datetime.now(UTC) >= found.until:
-            return None
-        return found
+            return
+        raise ApiError(
+            HTTPStatus.UNPROCESSABLE_ENTITY,
+            "kernel_timeout",
+            f"{ask.device.id}: this launch did not end when it was sampled at "
+            f"{found.at:%Y-%m-%d %H:%M:%S} UTC, and is not run again before "
+            f"{found.until:%Y-%m-%d %H:%M:%S} UTC. Change its source, build options, sizes or "
+            "arguments; report what whole runs take; ask for an answer that runs nothing "
+            '("sampling": "never"); or start the service with a longer --timeout if it is only '
+            f"slow. It was said then: {found.reason}",
+            detail={
+                "timed_out_at": found.at.isoformat(),
+                "not_before": found.until.isoformat(),
+                "limit_seconds": found.limit_s,
+            },
+        )
 
     def remember(self, ask: Ask, reason: str) -> None:
         """Note that a launch has not ended in time, and what was said of it."""
@@ -101,22 +115,3 @@ def _key_of(ask: Ask) -> str:
     problem = ask.problem
     parts = (problem.kernel.digest, ask.device.driver, str(problem.ndrange), str(problem.arguments))
     return sha256("\0".join(parts).encode()).hexdigest()
-
-
-def refuse_repeat(ask: Ask, found: TimedOut) -> NoReturn:
-    """Refuse a launch that did not end in time, without running it."""
-    raise ApiError(
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        "kernel_timeout",
-        f"{ask.device.id}: this launch did not end when it was sampled at "
-        f"{found.at:%Y-%m-%d %H:%M:%S} UTC, and is not run again before "
-        f"{found.until:%Y-%m-%d %H:%M:%S} UTC. Change its source, build options, sizes or "
-        "arguments; report what whole runs take; ask for an answer that runs nothing "
-        '("sampling": "never"); or start the service with a longer --timeout if it is only slow. '
-        f"It was said then: {found.reason}",
-        detail={
-            "timed_out_at": found.at.isoformat(),
-            "not_before": found.until.isoformat(),
-            "limit_seconds": found.limit_s,
-        },
-    )

@@ -3,14 +3,14 @@
 import math
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from kernelcast.records.service_state import ANSWER_ID_BITS, AnswerRecord
-from kernelcast.service_state.database import Database, grow, name_global_size
+from kernelcast.service_state.database import Database, fetch, grow, name_global_size
 from kernelcast.service_state.tables import (
     ANSWERS,
     WEEK_KEYS,
@@ -127,16 +127,14 @@ class AnswerTable:
             # Count repeats; give the answers with these counts, as their weeks are summed up by.
             again = []
             for part in _cut([*repeats]):
-                found = connection.execute(_FOUND.where(_COLUMNS.id.in_(part))).mappings().all()
-                for row in found:
-                    number = repeats[row["id"]]
+                for one in fetch(connection, _FOUND.where(_COLUMNS.id.in_(part)), AnswerRecord):
+                    number = repeats[one.id]
                     connection.execute(
                         sa.update(ANSWERS)
-                        .where(_COLUMNS.id == row["id"])
+                        .where(_COLUMNS.id == one.id)
                         .values(asked=_COLUMNS.asked + number)
                     )
-                    repeated = {"asked": number, "cost_s": 0.0, "seconds": 0.0}
-                    again.append(AnswerRecord(**{**row, **repeated}))
+                    again.append(replace(one, asked=number, cost_s=0.0, seconds=0.0))
             compared = self._compare(connection, observed)
             sums = _sum_weeks([*new, *again], compared)
             if sums:
@@ -149,7 +147,7 @@ class AnswerTable:
         query = _FOUND.where(*wanted.list_conditions(ANSWERS)).order_by(_COLUMNS.id.desc())
         if before is not None:
             query = query.where(_COLUMNS.id < before)
-        return self._read(query.limit(most))
+        return self._database.fetch(query.limit(most), AnswerRecord)
 
     def sum_up(self, by: Sequence[str], wanted: AnswerFilter) -> list[dict[str, Any]]:
         """Sum up answers by some of week, device_id, kernel and tier; newest weeks first.
@@ -231,10 +229,6 @@ class AnswerTable:
             found.append(sa.literal_column(size, sa.Text) == dump([list(global_size)])[:-1])
         return found
 
-    def _read(self, query: sa.Select[Any]) -> list[AnswerRecord]:
-        with self._database.read() as connection:
-            return [AnswerRecord(**row) for row in connection.execute(query).mappings()]
-
     def _compare(
         self, connection: sa.Connection, observed: Sequence[tuple[str, float, datetime]]
     ) -> list[Comparison]:
@@ -245,8 +239,8 @@ class AnswerTable:
                 .where(_COLUMNS.launch_key.in_(part))
                 .group_by(_COLUMNS.launch_key)
             )
-            rows = connection.execute(_FOUND.where(_COLUMNS.id.in_(newest))).mappings()
-            answers |= {row["launch_key"]: AnswerRecord(**row) for row in rows}
+            found = fetch(connection, _FOUND.where(_COLUMNS.id.in_(newest)), AnswerRecord)
+            answers |= {one.launch_key: one for one in found}
         compared = []
         for key, measured_s, at in observed:
             answer = answers.get(key)

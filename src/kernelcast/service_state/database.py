@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from kernelcast.service_state.tables import CHANGES
 from kernelcast.training_data.store.connecting import WRITER, speak_plainly
+
+R = TypeVar("R")
 
 
 class Database:
@@ -21,6 +23,11 @@ class Database:
         with speak_plainly(self.where), self.engine.connect() as connection:
             yield connection
 
+    def fetch(self, query: sa.Select[Any], record: type[R]) -> list[R]:
+        """Read what a selection of a record's fields finds."""
+        with self.read() as connection:
+            return fetch(connection, query, record)
+
     @contextmanager
     def write(self) -> Iterator[sa.Connection]:
         """Open a transaction that is kept as a whole, or not at all."""
@@ -30,6 +37,10 @@ class Database:
             connection.begin(),
         ):
             yield connection
+
+
+def fetch(connection: sa.Connection, query: sa.Select[Any], record: type[R]) -> list[R]:
+    return [record(**row) for row in connection.execute(query).mappings()]
 
 
 def name_global_size(dialect: sa.Dialect) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.service_state.database import Database, insert_once
+from kernelcast.service_state.database import Database, fetch, insert_once
 from kernelcast.service_state.tables import JOBS, KEYS, select_record, write_row
 
 _COLUMNS = JOBS.c
@@ -32,14 +32,13 @@ class JobTable:
                        "created_at": datetime.now(UTC)}  # fmt: skip
                 if not insert_once(connection, KEYS, row, "key"):
                     known = connection.execute(sa.select(KEYS).where(KEYS.c.key == key)).one()
-                    found = _read_jobs(connection, _FOUND.where(_COLUMNS.id == known.job_id))
+                    found = fetch(connection, _FOUND.where(_COLUMNS.id == known.job_id), JobRecord)
                     return found[0], known.request_digest == request_digest
             connection.execute(sa.insert(JOBS), write_row(job, JOBS))
         return job, True
 
     def find(self, job_id: str) -> JobRecord | None:
-        with self._database.read() as connection:
-            found = _read_jobs(connection, _FOUND.where(_COLUMNS.id == job_id))
+        found = self._database.fetch(_FOUND.where(_COLUMNS.id == job_id), JobRecord)
         return found[0] if found else None
 
     def list(
@@ -65,8 +64,7 @@ class JobTable:
             query = query.where(_COLUMNS.kind.in_(kinds))
         if states:
             query = query.where(_COLUMNS.state.in_(states))
-        with self._database.read() as connection:
-            return _read_jobs(connection, query)
+        return self._database.fetch(query, JobRecord)
 
     def count(self) -> dict[JobState, int]:
         query = sa.select(_COLUMNS.state, sa.func.count()).group_by(_COLUMNS.state)
@@ -83,7 +81,7 @@ class JobTable:
             .with_for_update(skip_locked=True)
         )
         with self._database.write() as connection:
-            for job in _read_jobs(connection, query):
+            for job in fetch(connection, query, JobRecord):
                 if set(job.devices) <= set(devices):
                     return self._take(connection, job, owner)
         return None
@@ -157,7 +155,7 @@ class JobTable:
         now = datetime.now(UTC)
         begun = {"heartbeat_at": now, "started_at": job.started_at or now}
         _change(connection, _COLUMNS.id == job.id, state=JobState.RUNNING, owner=owner, **begun)
-        return _read_jobs(connection, _FOUND.where(_COLUMNS.id == job.id))[0]
+        return fetch(connection, _FOUND.where(_COLUMNS.id == job.id), JobRecord)[0]
 
 
 def _change(
@@ -168,7 +166,3 @@ def _change(
     """Change jobs, which are newer then; give how many."""
     changed = sa.update(JOBS).where(*which)
     return connection.execute(changed.values(revision=_COLUMNS.revision + 1, **values)).rowcount
-
-
-def _read_jobs(connection: sa.Connection, query: sa.Select[Any]) -> list[JobRecord]:
-    return [JobRecord(**row) for row in connection.execute(query).mappings()]

@@ -48,14 +48,11 @@ class TokenTable:
             count_change(connection, TOKENS_CHANGED)
 
     def find(self, token_id: str) -> TokenRecord | None:
-        with self._database.read() as connection:
-            row = connection.execute(_FOUND.where(TOKENS.c.id == token_id)).mappings().one_or_none()
-        return None if row is None else TokenRecord(**row)
+        found = self._database.fetch(_FOUND.where(TOKENS.c.id == token_id), TokenRecord)
+        return found[0] if found else None
 
     def list(self) -> list[TokenRecord]:
-        with self._database.read() as connection:
-            rows = connection.execute(_FOUND.order_by(TOKENS.c.created_at)).mappings().all()
-        return [TokenRecord(**row) for row in rows]
+        return self._database.fetch(_FOUND.order_by(TOKENS.c.created_at), TokenRecord)
 
     def revoke(self, token_id: str) -> TokenRecord:
         revoked = sa.update(TOKENS).where(TOKENS.c.id == token_id, TOKENS.c.revoked_at.is_(None))
@@ -79,9 +76,7 @@ class AuditTable:
 
     def list(self, *, most: int) -> list[AuditRecord]:
         newest = select_record(AUDIT, AuditRecord).order_by(AUDIT.c.number.desc())
-        with self._database.read() as connection:
-            rows = connection.execute(newest.limit(most)).mappings().all()
-        return [AuditRecord(**row) for row in rows]
+        return self._database.fetch(newest.limit(most), AuditRecord)
 
 
 class ProblemTable:

@@ -21,6 +21,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.service import Limits, ServiceSettings, timeouts
 from kernelcast.service.backend import Ask
+from kernelcast.service.errors import ApiError
 from kernelcast.service.timeouts import TimeoutMemory
 from support.service_backend import FakeBackend, failing, make_devices, open_client
 
@@ -185,10 +186,11 @@ def test_it_expires_and_stands_longer_each_time(
     stood = []
     for _ in range(8):
         TimeoutMemory().remember(_ask(), "hung")
-        found = TimeoutMemory().find(_ask())
-        assert found is not None
-        stood.append(found.until - now)
-        now = found.until
-        assert TimeoutMemory().find(_ask()) is None
+        with pytest.raises(ApiError) as refused:
+            TimeoutMemory().check(_ask())
+        until = datetime.fromisoformat(refused.value.detail["not_before"])  # type: ignore[index]
+        stood.append(until - now)
+        now = until
+        TimeoutMemory().check(_ask())
     assert stood[:3] == [timedelta(minutes=m) for m in (10, 40, 160)]
     assert stood[-1] == timedelta(days=1)

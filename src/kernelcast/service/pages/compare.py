@@ -17,6 +17,7 @@ from starlette.responses import Response
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_errors, make_series
+from kernelcast.reports.numbers import format_class
 from kernelcast.reports.presenter import Cell, Part, Section, Table, make_html
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of, refuse_unknown
@@ -280,7 +281,7 @@ def present(view: ComparingView, device: "DeviceComparison") -> Iterator[Part]:
                  second: "share"},
         rows=[
             (
-                f"over {one.low:.0%}" if one.high is None else f"{one.low:.0%} to {one.high:.0%}",
+                format_class(one.low, one.high),
                 one.groups, one.first_error, one.second_error,
             )
             for one in device.classes

@@ -6,6 +6,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
@@ -240,17 +241,9 @@ def make_view(job: JobRecord, outcome: str) -> dict[str, Any]:
     begun = job.started_at or job.created_at
     took_s = max(((job.ended_at or datetime.now(UTC)) - begun).total_seconds(), 0.0)
     return {
-        "id": job.id,
-        "is_cancel_wanted": job.is_cancel_wanted,
-        "created_at": job.created_at,
-        "started_at": job.started_at,
-        "ended_at": job.ended_at,
-        "created_by": job.created_by,
-        "crashes": job.crashes,
+        **{one.name: getattr(job, one.name) for one in fields(job)},
         "outcome": outcome,
         "title": TITLES[job.kind],
-        "kind": job.kind.value,
-        "state": job.state.value,
         "is_final": job.state.is_final,
         "has_result": job.state is JobState.DONE and job.result is not None,
         "options": list(options.items()),
