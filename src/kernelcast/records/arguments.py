@@ -52,11 +52,10 @@ class ElementType:
         found = cls.from_opencl(text)
         if found is None:
             names = ", ".join(_SCALARS)
-            msg = (
+            raise InputError(
                 f"element type {text!r} is unknown; use {names}, a vector such as float32x4, or "
                 "the bytes of a structure such as uint8x24"
             )
-            raise InputError(msg)
         return found
 
     @classmethod

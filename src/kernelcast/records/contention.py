@@ -68,11 +68,10 @@ class Contention:
             not all(math.isfinite(number) and number >= 0 for number in numbers)
             or not self.worked_s > 0
         ):
-            msg = (
+            raise InputError(
                 f"contention: worked {self.worked_s} s, waited {self.waited_s} s beside "
                 f"{self.others} others; expected finite numbers, work above 0"
             )
-            raise InputError(msg)
 
     @property
     def slowdown(self) -> float:

@@ -157,11 +157,10 @@ class CompilerFacts:
         for name, trait in self.known.items():
             least = 1 if name in _AT_LEAST_ONE else 0
             if trait.value < least:
-                msg = (
+                raise InputError(
                     f"compiler facts: {name} is {trait.value}; give a number of at least {least}, "
                     "or None where it is not known"
                 )
-                raise InputError(msg)
 
     @property
     def known(self) -> dict[str, Trait[int]]:

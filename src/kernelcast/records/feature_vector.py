@@ -45,12 +45,11 @@ _NAME = re.compile(
 def check_name(name: str) -> None:
     """Refuse a name that is no feature's."""
     if _NAME.fullmatch(name) is None:
-        msg = (
+        raise InputError(
             f"feature {name!r}: expected group.name_unit in small letters; groups are "
             f"{', '.join(FeatureGroup)}; units are {', '.join(UNITS)}, or per_X with X one of "
             f"{', '.join(REFERENCES)}"
         )
-        raise InputError(msg)
 
 
 def group_of(name: str) -> FeatureGroup:

@@ -62,11 +62,10 @@ class Kernel:
             try:
                 text.encode()
             except UnicodeEncodeError as error:
-                msg = (
+                raise InputError(
                     f"kernel: the {what} holds U+{ord(text[error.start]):04X}, half of a "
                     "character; give text that UTF-8 can hold"
-                )
-                raise InputError(msg) from error
+                ) from error
 
     @property
     def includes_files(self) -> bool:

@@ -183,11 +183,10 @@ def read_peaks(machine: MachineDescription | None) -> DevicePeaks:
 
 def refuse_missing(machine: str, what: str, benchmark: str) -> NoReturn:
     """Say that a number of a machine is missing, and which microbenchmark measures it."""
-    msg = (
+    raise InputError(
         f"{machine}: {what} is not known; measure it with `kernelcast calibrate --only "
         f"{benchmark}`, or write it into the machine description"
     )
-    raise InputError(msg)
 
 
 def _check_name(kind: str, name: str, known: tuple[str, ...]) -> None:

@@ -60,11 +60,10 @@ class NDRange:
             sizes = zip(self.global_size, self.local_size, strict=True)
             for axis, (size, local) in enumerate(sizes):
                 if local > size:
-                    msg = (
+                    raise NDRangeError(
                         f"axis {axis}: local size {local} exceeds global size {size}; "
                         f"give a local size of at most {size}"
                     )
-                    raise NDRangeError(msg)
 
     @property
     def dimensions(self) -> int:
@@ -113,11 +112,10 @@ class NDRange:
         ends = zip(box.start, box.shape, self.group_counts, strict=True)
         for axis, (start, extent, count) in enumerate(ends):
             if start < 0 or extent < 1 or start + extent > count:
-                msg = (
+                raise NDRangeError(
                     f"axis {axis}: work-groups {start} to {start + extent - 1} asked for, "
                     f"the index space has 0 to {count - 1}"
                 )
-                raise NDRangeError(msg)
             begin = start * local[axis]
             offset.append(begin + self.global_offset[axis])
             size.append(min((start + extent) * local[axis], self.global_size[axis]) - begin)
@@ -145,11 +143,10 @@ class GroupBox:
 
 def _check_axis(what: str, sizes: tuple[int, ...], dimensions: int, *, minimum: int) -> None:
     if len(sizes) != dimensions:
-        msg = (
+        raise NDRangeError(
             f"{what} {sizes}: has {len(sizes)} dimensions, the global size has {dimensions}; "
             "give one number per dimension"
         )
-        raise NDRangeError(msg)
     for axis, size in enumerate(sizes):
         if size < minimum:
             msg = f"axis {axis}: {what} is {size}; give a number of at least {minimum}"

@@ -121,11 +121,10 @@ class Observation:
     def sample_run(self, place: int = 0) -> SampleRun:
         ndrange = self.launch.ndrange
         if ndrange is None or not -len(self.samples) <= place < len(self.samples):
-            msg = (
+            raise InputError(
                 f"observation of {self.launch.kernel.name}: has {len(self.samples)} sample sets, "
                 f"number {place} was asked for"
             )
-            raise InputError(msg)
         one = self.samples[place]
         return SampleRun(
             kernel_digest=self.launch.kernel.digest,

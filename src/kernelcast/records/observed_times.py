@@ -29,17 +29,15 @@ class RunTimes:
             msg = f"observation: the noise is {self.noise}; expected a share of at least 0"
             raise InputError(msg)
         if self.run_count < 1 or (self.durations_s and len(self.durations_s) != self.run_count):
-            msg = (
+            raise InputError(
                 f"observation: {self.run_count} runs and {len(self.durations_s)} times; expected "
                 "one time each, or none where only their median is known"
             )
-            raise InputError(msg)
         if self.started_s and len(self.started_s) != self.run_count:
-            msg = (
+            raise InputError(
                 f"observation: {self.run_count} runs and {len(self.started_s)} times at which they "
                 "began; expected one each, or none where they are not known"
             )
-            raise InputError(msg)
 
 
 def summarise_runs(durations_s: Sequence[float], started_s: Sequence[float] = ()) -> RunTimes:
@@ -87,11 +85,10 @@ class SampleSet:
             msg = "observation: a sample set without launches; leave the set out"
             raise InputError(msg)
         if min(self.multiple, self.window_set) < 0:
-            msg = (
+            raise InputError(
                 f"observation: sample set {self.window_set} at multiple {self.multiple}; expected "
                 "numbers of at least 0"
             )
-            raise InputError(msg)
         for seconds in (self.launch_overhead_s, self.overhead_s, self.linear_s or 0.0):
             if not 0 <= seconds < math.inf:
                 msg = f"observation: a sample set holds {seconds} s; expected at least 0"

@@ -52,11 +52,10 @@ class TimedLaunch:
 
     def __post_init__(self) -> None:
         if not self.duration_s > 0:
-            msg = (
+            raise KernelRunError(
                 f"a launch of {self.box.work_group_count} work-groups was timed at "
                 f"{self.duration_s} s; the device's timer is not usable"
             )
-            raise KernelRunError(msg)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

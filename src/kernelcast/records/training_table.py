@@ -147,11 +147,10 @@ def make_table(
                 times = numbers[:, place]
                 wrong = ~np.isnan(times) & ~((times > 0) & (times < np.inf))
                 if wrong.any():
-                    msg = (
+                    raise InputError(
                         f"table: {name} of row {int(np.argmax(wrong))} is {times[wrong][0]}; give "
                         "positive seconds, or NaN where they are not known"
                     )
-                    raise InputError(msg)
     parts = (
         pd.DataFrame(
             {name: [str(one) for one in texts.get(name, [""] * count)] for name in TEXT_COLUMNS},

@@ -45,11 +45,10 @@ class Timeline:
     def __post_init__(self) -> None:
         for number, (start, finish) in enumerate(zip(self.starts_s, self.finishes_s, strict=True)):
             if not 0 <= start <= finish:
-                msg = (
+                raise KernelRunError(
                     f"work-group {number} began at {start} s and ended at {finish} s; the "
                     f"device's clock ({self.clock}) is not usable"
                 )
-                raise KernelRunError(msg)
 
     @property
     def wave_count(self) -> int:
