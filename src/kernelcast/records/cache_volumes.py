@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 MEMORY = "MEM"
 """Name of what lies behind the last cache."""
@@ -27,8 +28,7 @@ class LevelVolume:
     knows no single accesses of the nearest cache)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transfer:
+class Transfer(NamedTuple):
     """Lines that cross the boundary in front of a level, per cache line of work."""
 
     nearer: str
@@ -62,14 +62,8 @@ class CacheVolumes:
         """List what crosses each boundary; a victim cache does not see what is loaded past it."""
         *caches, memory = self.levels
         for nearer, farther in pairwise(caches):
-            yield Transfer(
-                nearer=nearer.name, farther=farther.name,
-                loaded=nearer.misses, stored=nearer.evicts,
-            )  # fmt: skip
+            yield Transfer(nearer.name, farther.name, nearer.misses, nearer.evicts)
         last = caches[-1]
-        yield Transfer(
-            nearer=last.name,
-            farther=memory.name,
-            loaded=last.misses if memory.loads is None else memory.loads,
-            stored=last.evicts if memory.stores is None else memory.stores,
-        )
+        loaded = last.misses if memory.loads is None else memory.loads
+        stored = last.evicts if memory.stores is None else memory.stores
+        yield Transfer(last.name, memory.name, loaded, stored)

@@ -51,12 +51,13 @@ def find(
 ) -> tuple[list[int], list[float]]:
     """Find the sizes of caches, and the latencies of each level and beyond."""
     levels, beyond_s = fit_levels(array_sizes, values, is_host=is_host)
-    for trait in (beyond_s, *(one.latency_s for one in levels)):
+    latencies = [*(one.latency_s for one in levels if one.latency_s), beyond_s]
+    for trait in latencies:
         assert trait.low is not None
         assert trait.high is not None
         assert trait.low <= trait.value <= trait.high
-    latencies = [level.latency_s.value for level in levels]
-    return [level.size_bytes.value for level in levels], [*latencies, beyond_s.value]
+    sizes = [one.size_bytes.value for one in levels if one.size_bytes]
+    return sizes, [one.value for one in latencies]
 
 
 @settings(max_examples=10)

@@ -13,7 +13,6 @@ from kernelcast.records.errors import MeasurementError
 from kernelcast.records.machine import CacheFacts
 from kernelcast.sampling.microbenchmarks import caches
 from kernelcast.sampling.microbenchmarks.bench import Effort, read_host_caches, summarise
-from kernelcast.sampling.microbenchmarks.fits import CacheLevel
 from kernelcast.sampling.microbenchmarks.instructions import (
     INSTRUCTIONS,
     Instruction,
@@ -121,10 +120,12 @@ def test_host_caches(tmp_path: Path) -> None:
     assert read_host_caches(tmp_path / "missing") == ()
 
 
-def _level(size: int, latency: float) -> CacheLevel:
+def _level(size: int, latency: float, name: str = "L1") -> CacheFacts:
     source = TraitSource.MEASURED
-    return CacheLevel(
-        size_bytes=Trait(value=size, source=source), latency_s=Trait(value=latency, source=source)
+    return CacheFacts(
+        name=name,
+        size_bytes=Trait(value=size, source=source),
+        latency_s=Trait(value=latency, source=source),
     )
 
 
@@ -151,5 +152,7 @@ def test_unmatched_levels_and_steps() -> None:
     (cache,), remarks = caches.match_caches([_level(2**14, 1e-9)], [_host("L3", 2**25)])
     assert cache == _host("L3", 2**25)
     assert set(remarks) == {"caches/L3/latency_s", "caches/step at 16384 bytes"}
-    unknown, _ = caches.match_caches([_level(2**14, 1e-9), _level(2**22, 1e-8)], [])
-    assert [cache.name for cache in unknown] == ["L1", "L2"]
+    levels = [_level(2**14, 1e-9), _level(2**22, 1e-8, "L2")]
+    assert caches.match_caches(levels, []) == (levels, {})
+    (cache,), _ = caches.match_caches(levels, [_host("L2", 2**22)])
+    assert cache.latency_s == levels[1].latency_s

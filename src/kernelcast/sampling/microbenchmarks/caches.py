@@ -27,7 +27,6 @@ from kernelcast.sampling.microbenchmarks.bench import (
 )
 from kernelcast.sampling.microbenchmarks.fits import (
     LEAST_SPREAD,
-    CacheLevel,
     find_undisturbed,
     fit_levels,
 )
@@ -87,7 +86,7 @@ def make_sizes(least: int, most: int, per_octave: int, unit: int) -> list[int]:
 
 def _walk(
     bench: Bench, result: BenchmarkResult, space: str, most_bytes: int, per_octave: int
-) -> tuple[Sequence[CacheLevel], Trait[float]]:
+) -> tuple[list[CacheFacts], Trait[float]]:
     """Measure latency over the size of an array, find levels, and the latency beyond them; in
     several passes with other cycles, since a busy neighbour disturbs a size in one pass only."""
     run_s, passes, warm_s = bench.effort.pick((6e-4, 2, 0.05), (1e-3, 3, 0.1), (1.5e-3, 4, 0.25))
@@ -118,7 +117,7 @@ def _walk(
     traits = [make_trait(low, origin, low, high) for low, high in points]
     result.draw(origin, ("size of the array in bytes", "seconds per dependent load"), sizes, traits)
     if len(sizes) < 6:
-        return (), summarise(shortest.tolist(), spread=LEAST_SPREAD).as_trait(origin)
+        return [], summarise(shortest.tolist(), spread=LEAST_SPREAD).as_trait(origin)
     array_sizes = np.array(sizes, dtype=np.float64)
     return fit_levels(array_sizes, shortest, is_host=bench.is_cpu, origin=origin)
 
@@ -225,27 +224,24 @@ def allocate_large_pages(size_bytes: int) -> npt.NDArray[np.uint8]:
 
 
 def match_caches(
-    levels: Sequence[CacheLevel], host_caches: Sequence[CacheFacts]
+    levels: list[CacheFacts], host_caches: Sequence[CacheFacts]
 ) -> tuple[list[CacheFacts], dict[str, str]]:
     """Join levels of a walk with reported caches of sizes within a factor of four, the nearest
     pairs first; beyond a factor of two they disagree, which is remarked."""
     if not host_caches:
-        return [
-            CacheFacts(name=f"L{number}", size_bytes=level.size_bytes, latency_s=level.latency_s)
-            for number, level in enumerate(levels, start=1)
-        ], {}
+        return levels, {}
     reported = {one.name: one.size_bytes.value for one in host_caches if one.size_bytes}
+    found = {one.name: one.size_bytes for one in levels if one.size_bytes}
     distances = sorted(
-        (abs(math.log(level.size_bytes.value / size)), name, index)
-        for index, level in enumerate(levels)
+        (abs(math.log(measured.value / size)), name, level)
+        for level, measured in found.items()
         for name, size in reported.items()
     )
-    chosen: dict[str, tuple[float, int]] = {}
-    left = set(range(len(levels)))
-    for distance, name, index in distances:
-        if distance <= math.log(4) and name not in chosen and index in left:
-            chosen[name] = distance, index
-            left.remove(index)
+    chosen: dict[str, tuple[float, CacheFacts]] = {}
+    left = {level.name: level for level in levels}
+    for distance, name, level in distances:
+        if distance <= math.log(4) and name not in chosen and level in left:
+            chosen[name] = distance, left.pop(level)
     caches, remarks = [], {}
     for cache in host_caches:
         name, size = cache.name, reported[cache.name]
@@ -256,18 +252,18 @@ def match_caches(
             )
             caches.append(cache)
             continue
-        distance, index = chosen[name]
-        level = levels[index]
+        distance, walked = chosen[name]
+        measured = found[walked.name]
         if distance > math.log(2):
             remarks[f"caches/{name}/agreement"] = (
-                f"measured {level.size_bytes.value} bytes, the operating system reports {size}: "
+                f"measured {measured.value} bytes, the operating system reports {size}: "
                 "others may use the cache, or a hypervisor may give a part of it"
             )
-        said = f"{level.size_bytes.origin}; the operating system reports {size} bytes"
-        measured = replace(level.size_bytes, origin=said)
-        caches.append(replace(cache, size_bytes=measured, latency_s=level.latency_s))
-    for index in left:
-        remarks[f"caches/step at {levels[index].size_bytes.value} bytes"] = (
+        said = f"{measured.origin}; the operating system reports {size} bytes"
+        measured = replace(measured, origin=said)
+        caches.append(replace(cache, size_bytes=measured, latency_s=walked.latency_s))
+    for level in left:
+        remarks[f"caches/step at {found[level].value} bytes"] = (
             "a step of the random walk belongs to no cache that the operating system "
             "reports: translation buffers or neighbours"
         )

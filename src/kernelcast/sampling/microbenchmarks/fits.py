@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -12,6 +11,7 @@ from scipy.optimize import nnls
 
 from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.errors import InputError
+from kernelcast.records.machine import CacheFacts
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -42,15 +42,9 @@ def miss_share(sizes: Floats, steps: Sequence[Step]) -> Floats:
     return shares
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CacheLevel:
-    size_bytes: Trait[int]
-    latency_s: Trait[float]
-
-
 def fit_levels(
     sizes_bytes: Floats, latencies_s: Floats, *, is_host: bool = False, origin: str = ""
-) -> tuple[tuple[CacheLevel, ...], Trait[float]]:
+) -> tuple[list[CacheFacts], Trait[float]]:
     """Find cache levels, nearest first, and the latency beyond them, by the Bayesian information
     criterion; a host's caches are nearly LRU, where with equation 6 1 MiB came out as 0.6 MiB."""
     if len(sizes_bytes) != len(latencies_s) or len(sizes_bytes) < 6:
@@ -87,7 +81,7 @@ def fit_levels(
     # A capacity is not known better than the sizes that were tried.
     spacing = math.exp(float(np.median(np.diff(np.log(sizes)))) / 2)
     levels = []
-    for index, latency_s in zip(best.chosen, latencies, strict=False):
+    for number, (index, latency_s) in enumerate(zip(best.chosen, latencies, strict=False), 1):
         size = steps.grid[index].capacity
         size_bytes = Trait(
             value=round(size),
@@ -96,8 +90,8 @@ def fit_levels(
             high=math.ceil(size * spacing),
             origin=origin,
         )
-        levels.append(CacheLevel(size_bytes=size_bytes, latency_s=latency_s))
-    return tuple(levels), latencies[-1]
+        levels.append(CacheFacts(name=f"L{number}", size_bytes=size_bytes, latency_s=latency_s))
+    return levels, latencies[-1]
 
 
 def find_undisturbed(latencies_s: Floats) -> NDArray[np.bool_]:
