@@ -6,7 +6,6 @@ import pytest
 from kernelcast.features.vector import list_features
 from kernelcast.launches.features import (
     FeatureSettings,
-    FeatureTask,
     compose_vector,
     read_in_session,
     read_source_features,
@@ -43,9 +42,9 @@ def test_table_1_is_there_on_every_device(calibrated: DeviceSession) -> None:
     """Gives every feature of the sampling paper, without privileges, on any vendor's device."""
     session = calibrated
     problem = read_problem(ROOT / "examples/matmul_tiled/matmul_tiled.yaml", parameters=SMALL)
-    features = read_source_features(problem, FeatureSettings(groups=EVERY))
-    task = FeatureTask(problem=problem, device_id=session.description.id, groups=EVERY)
-    found = read_in_session(session, task)
+    settings = FeatureSettings(groups=EVERY)
+    features = read_source_features(problem, settings)
+    found = read_in_session(session, problem, settings)
     vector = compose_vector(features, found)
     wanted = {one.name for one in list_features() if one.table_1 not in {"", *NOT_EVERYWHERE}}
     assert wanted <= set(vector.names)

@@ -9,10 +9,10 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.settings import name_stages
@@ -24,6 +24,7 @@ from kernelcast.sampling.runtimes import list_runtime_files
 from kernelcast.workers import SPARE, Reporter, Task, WarmChildren, run_isolated, take_result
 from kernelcast.workers.wire import NotDecodableError, decode, encode
 
+Answer = TypeVar("Answer")
 _TIMEOUT_S = 60.0
 _SUBJECT = "list of devices"
 _LIST = Task(entry="kernelcast.launches.devices:ask_drivers", returns=tuple[DeviceDescription, ...])
@@ -92,20 +93,34 @@ def examine_devices(*, report: Callable[[str], None] = lambda _: None) -> list[D
         If there is no device.
     """
     report("looking for devices")
-    found = []
-    for device in list_descriptions():
+    asked = ask_each(_CHECK, list_descriptions(), lambda device: device.id, report=report)
+    return [
+        DeviceReport(description=device, broken_reason=str(timer))
+        if isinstance(timer, KernelcastError)
+        else DeviceReport(description=device, timer=timer)
+        for device, timer in asked
+    ]
+
+
+def ask_each(
+    task: Task[Answer],
+    devices: Iterable[DeviceDescription],
+    ask: Callable[[DeviceDescription], object],
+    *,
+    timeout_s: float = _TIMEOUT_S,
+    report: Callable[[str], None] = lambda _: None,
+) -> Iterator[tuple[DeviceDescription, Answer | KernelcastError]]:
+    """Have a child process for each device do a task; one that fails has its error for answer."""
+    for device in devices:
+        told = name_stages(report, device.id)
+        found: Answer | KernelcastError
         try:
-            timer = run_isolated(
-                _CHECK,
-                device.id,
-                timeout_s=_TIMEOUT_S,
-                subject=device.id,
-                report=name_stages(report, device.id),
+            found = run_isolated(
+                task, ask(device), timeout_s=timeout_s, subject=device.id, report=told
             )
-            found.append(DeviceReport(description=device, timer=timer))
         except KernelcastError as error:
-            found.append(DeviceReport(description=device, broken_reason=str(error)))
-    return found
+            found = error
+        yield device, found
 
 
 def look(_: str) -> None:

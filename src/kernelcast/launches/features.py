@@ -24,6 +24,7 @@ from kernelcast.launches.counting import (
     count_launch,
     summarise_run,
 )
+from kernelcast.launches.devices import ask_each
 from kernelcast.launches.estimation import ReportProgress
 from kernelcast.launches.machines import model_own_launch
 from kernelcast.launches.modelling.launches import choose_local_size
@@ -32,7 +33,6 @@ from kernelcast.launches.settings import (
     DEFAULT_TIMEOUT_S,
     check_seed,
     check_timeout,
-    name_stages,
 )
 from kernelcast.launches.weighing import sample_by_source
 from kernelcast.models.linear import fit_linear
@@ -49,20 +49,12 @@ from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.workers import COUNTING, Task, run_isolated
+from kernelcast.workers import COUNTING, Task
 
 DEFAULT_GROUPS = frozenset({FeatureGroup.STATIC, FeatureGroup.COUNTERS, FeatureGroup.COMPILER})
 """Groups without those that time the kernel."""
 
 _NEEDS_DEVICE = frozenset(FeatureGroup) - {FeatureGroup.STATIC}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureTask:
-    problem: Problem
-    device_id: str
-    groups: frozenset[FeatureGroup]
-    seed: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -162,24 +154,20 @@ def read_on_devices(
     report: ReportProgress = lambda _: None,
 ) -> Iterator[DeviceFeatures]:
     """Add what devices tell, one after the other, each in a process of its own."""
-    wanted = features.settings.groups & _NEEDS_DEVICE
     settings = features.settings
-    for device in devices if wanted else ():
+    found = ask_each(
+        _READ,
+        devices if settings.groups & _NEEDS_DEVICE else (),
+        lambda device: (features.problem.on(device), device.id, settings),
+        timeout_s=settings.timeout_s,
+        report=report,
+    )
+    for device, findings in found:
         answer = DeviceFeatures(device_id=device.id, device=device.name)
-        task = FeatureTask(
-            problem=features.problem.on(device),
-            device_id=device.id,
-            groups=wanted,
-            seed=settings.seed,
-        )
+        if isinstance(findings, KernelcastError):
+            yield replace(answer, error=findings)
+            continue
         try:
-            findings: DeviceFindings = run_isolated(
-                _READ,
-                task,
-                timeout_s=settings.timeout_s,
-                subject=device.id,
-                report=name_stages(report, device.id),
-            )
             vector = compose_vector(features, findings)
         except KernelcastError as error:
             yield replace(answer, error=error)
@@ -213,40 +201,48 @@ def compare_with_launch(
     return compare_touched(facts, run.ndrange, scalars, find_longest(run).box)
 
 
-def read_device_features(task: FeatureTask, report: ReportProgress) -> DeviceFindings:
+def read_device_features(
+    asked: tuple[Problem, str, FeatureSettings], report: ReportProgress
+) -> DeviceFindings:
+    """Read what a device of an id tells of a problem; what a child process is asked."""
+    problem, device_id, settings = asked
     report("opening the device")
     started_s = time.perf_counter()
-    session = open_session(*choose_device(task.device_id, find_devices()))
+    session = open_session(*choose_device(device_id, find_devices()))
     opened_s = time.perf_counter() - started_s
-    found = read_in_session(session, task, report=report)
+    found = read_in_session(session, problem, settings, report=report)
     found.costs_s = {"opening the device": opened_s, **found.costs_s}
     return found
 
 
 def read_in_session(
-    session: DeviceSession, task: FeatureTask, *, report: ReportProgress = lambda _: None
+    session: DeviceSession,
+    problem: Problem,
+    settings: FeatureSettings,
+    *,
+    report: ReportProgress = lambda _: None,
 ) -> DeviceFindings:
-    problem, groups, recorded = task.problem, task.groups, None
+    groups, seed, recorded = settings.groups, settings.seed, None
     found = DeviceFindings(ndrange=problem.ndrange, compute_units=session.description.compute_units)
     if FeatureGroup.COMPILER in groups:
         with _step(found, "compiler facts", report):
             found.compiler = read_compiler_facts(session, problem.kernel, problem.ndrange)
-    with prepared_launch(session, problem, CountingLaunch, seed=task.seed) as launch:
+    with prepared_launch(session, problem, CountingLaunch, seed=seed) as launch:
         found.ndrange = launch.ndrange
         if groups & {FeatureGroup.COUNTERS, FeatureGroup.ANALYTIC}:
             with _step(found, COUNTING, report):
-                recorded = add_counts(found, problem, launch, seed=task.seed)
+                recorded = add_counts(found, problem, launch, seed=seed)
         if groups & {FeatureGroup.SAMPLED, FeatureGroup.COMPILER}:
             is_sampled = FeatureGroup.SAMPLED in groups
             with _step(found, "sampling" if is_sampled else "finding P_sat", report):
                 found.saturation = launch.saturation
                 if is_sampled:
-                    plan = SamplingPlan(seed=task.seed)
+                    plan = SamplingPlan(seed=seed)
                     found.run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
                     found.linear_s = fit_linear(found.run).seconds
     if FeatureGroup.ANALYTIC in groups:
         with _step(found, "analytic model", report):
-            add_analytic_findings(found, problem, task.device_id, recorded)
+            add_analytic_findings(found, problem, session.description.id, recorded)
     return found
 
 

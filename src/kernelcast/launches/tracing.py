@@ -1,17 +1,17 @@
 """Traces a problem on devices: marks from the source, a run on the device, a verdict."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from kernelcast.features.tracing import make_tracing_kernel
+from kernelcast.launches.devices import ask_each
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.settings import (
     DEFAULT_TIMEOUT_S,
     check_seed,
     check_timeout,
-    name_stages,
 )
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
@@ -35,7 +35,7 @@ from kernelcast.sampling.trace_analysis import (
     find_steps,
 )
 from kernelcast.sampling.tracing import TracingLaunch, run_trace
-from kernelcast.workers import Task, run_isolated
+from kernelcast.workers import Task
 
 _TRACE = Task(entry="kernelcast.launches.tracing:trace_problem", returns=WorkGroupTrace)
 
@@ -131,22 +131,19 @@ def trace_on_devices(
     report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[TraceAnswer]:
     check_timeout(timeout_s)
-    for device in devices:
-        answer = TraceAnswer(
+    traced = ask_each(
+        _TRACE,
+        devices,
+        lambda device: (problem.on(device), device.id, settings),
+        timeout_s=timeout_s,
+        report=report,
+    )
+    for device, found in traced:
+        yield TraceAnswer(
             device=device.name,
             device_id=device.id,
             problem=problem.name,
             kernel=problem.kernel.name,
+            trace=None if isinstance(found, KernelcastError) else found,
+            error=found if isinstance(found, KernelcastError) else None,
         )
-        try:
-            trace = run_isolated(
-                _TRACE,
-                (problem.on(device), device.id, settings),
-                timeout_s=timeout_s,
-                subject=device.id,
-                report=name_stages(report, device.id),
-            )
-        except KernelcastError as error:
-            yield replace(answer, error=error)
-        else:
-            yield replace(answer, trace=trace)

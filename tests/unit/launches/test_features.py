@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 
 from kernelcast.features.vector import CounterSource, combine
-from kernelcast.launches import features as module
+from kernelcast.launches import devices as devices_module
 from kernelcast.launches.counting import count_exactly
 from kernelcast.launches.features import (
     DeviceFindings,
     FeatureSettings,
-    FeatureTask,
     KernelFeatures,
     compose_vector,
     read_on_devices,
@@ -51,8 +50,8 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Give what devices shall answer, one after the other; an exception is raised."""
     found: list[object] = []
 
-    def run_isolated(asked: Task[Any], task: FeatureTask, *, report: Callable[[str], None],
-                     **_: object) -> object:  # fmt: skip
+    def run_isolated(asked: Task[Any], _: object, *, report: Callable[[str], None],
+                     **__: object) -> object:  # fmt: skip
         assert asked.name == "read_device_features"
         report("stage")
         answer = found.pop(0)
@@ -60,7 +59,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> list[object]:
             raise answer
         return answer
 
-    monkeypatch.setattr(module, "run_isolated", run_isolated)
+    monkeypatch.setattr(devices_module, "run_isolated", run_isolated)
     return found
 
 
