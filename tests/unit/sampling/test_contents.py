@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.errors import InputError
-from kernelcast.sampling.contents import RANDOM_PERIOD, draw_ahead, make_array
+from kernelcast.sampling import contents
+from kernelcast.sampling.contents import draw_ahead, make_array
 from support import strategies
 
 
@@ -94,13 +95,18 @@ def test_refuses_files_that_do_not_fit(
     [("float32", Init.UNIFORM), ("float32", Init.NORMAL), ("int32", Init.UNIFORM),
      ("uint8", Init.UNIFORM)],
 )  # fmt: skip
-def test_long_random_contents_repeat(base: str, init: Init) -> None:
-    """Draws no more numbers than matter, and fills the buffer with them."""
-    count = 2 * RANDOM_PERIOD + 1000
+def test_long_random_contents_repeat(
+    monkeypatch: pytest.MonkeyPatch, base: str, init: Init
+) -> None:
+    """Draws no more numbers than matter, and fills the buffer with them, by many threads too."""
+    period = 5003
+    monkeypatch.setattr(contents, "RANDOM_PERIOD", period)
+    monkeypatch.setattr(contents, "_FILLED_AT_ONCE", 1000)
+    count = 2 * period + 1000
     content = make_array(BufferArgument(element=ElementType(base), count=count, init=init), seed=3)
     assert content.shape == (count,)
-    assert np.array_equal(content[RANDOM_PERIOD : 2 * RANDOM_PERIOD], content[:RANDOM_PERIOD])
-    assert np.array_equal(content[2 * RANDOM_PERIOD :], content[:1000])
+    assert np.array_equal(content[period : 2 * period], content[:period])
+    assert np.array_equal(content[2 * period :], content[:1000])
     if base != "uint8":
         assert np.unique(content[:1000]).size > (990 if base == "float32" else 200)
 

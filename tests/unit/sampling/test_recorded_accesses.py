@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.records.kernel import Kernel
@@ -93,7 +93,6 @@ def read_slowly(
     return found
 
 
-@settings(max_examples=150, deadline=None)
 @given(logs())
 def test_logs_are_read_as_entry_by_entry(
     drawn: tuple[InstrumentedKernel, list[CountedBox], dict[int, str | None], dict[str, int]],
