@@ -10,7 +10,7 @@ import click
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, present, progress, save_plot, show
 from kernelcast.launches.child_processes import start_ahead
-from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
+from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
@@ -67,12 +67,7 @@ def estimate(  # noqa: PLR0913 - each is an option
         "of a calibrated device.",
     ),
     parameters: Mapping[str, int | float] = option.parameters,
-    timeout_s: float = option.given(
-        "--timeout SECONDS",
-        "Time limit in seconds for each problem on each device, build and measurement included; "
-        "the process that runs the kernel is stopped then.",
-        default=DEFAULT_TIMEOUT_S,
-    ),
+    timeout_s: float = option.timeout,
     explain: bool = option.given(
         "--explain",
         "Say how each answer was obtained, and why not in a better way. With --json it is always "

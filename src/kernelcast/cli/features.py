@@ -75,16 +75,9 @@ def features(
             show_default=False,
         ),
         seed=option.seed,
-        timeout_s=option.given(
-            "--timeout SECONDS",
-            "Time limit in seconds for each problem on each device; the process that runs the "
-            "kernel is stopped then.",
-        ),
+        timeout_s=option.timeout,
     ),
-    parameters: Mapping[str, int | float] = option.numbers(
-        "-p --param NAME=VALUE",
-        "Replace a value of the problem files' `parameters`, for example N=2**20; may be repeated.",
-    ),
+    parameters: Mapping[str, int | float] = option.parameters,
 ) -> ExitStatus:
     """Show what is known of the kernels of problem files, and their feature vectors.
 

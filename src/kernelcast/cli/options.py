@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hin
 import click
 
 from kernelcast.cli.terminal import JSON, PLOT_FILE, ExitStatus
-from kernelcast.launches.settings import DEFAULT_LEAST_GAIN
+from kernelcast.launches.settings import DEFAULT_LEAST_GAIN, DEFAULT_TIMEOUT_S
 from kernelcast.records.errors import InputError
 
 if TYPE_CHECKING:  # slow to load
@@ -231,7 +231,7 @@ device: Any = given(
 )
 parameters: Any = numbers(
     "-p --param NAME=VALUE",
-    "Replace a value of the problem file's `parameters`, for example N=2**20; may be repeated.",
+    "Replace a value of the file's `parameters`, for example N=2**20; may be repeated.",
 )
 least_gain: Any = given(
     "--least-gain SECONDS",
@@ -239,6 +239,12 @@ least_gain: Any = given(
     "which a second of sampling has to narrow the interval, or it is left out. 0: sample always.",
     type=click.FloatRange(min=0), default=DEFAULT_LEAST_GAIN,
 )  # fmt: skip
+timeout: Any = given(
+    "--timeout SECONDS",
+    "Time limit in seconds for each problem on each device, build and measurement included; the "
+    "process that runs the kernel is stopped then.",
+    default=DEFAULT_TIMEOUT_S,
+)
 seed: Any = given(
     "--seed N", "Seed of random buffer contents and of the sampled places.",
     type=click.IntRange(min=0), default=0,

@@ -10,7 +10,6 @@ from kernelcast.cli.collecting import Collected, prefix
 from kernelcast.cli.terminal import ExitStatus, present, progress, save_plot, show
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.launches.settings import DEFAULT_TIMEOUT_S
 from kernelcast.launches.tracing import TraceSettings, trace_on_devices
 from kernelcast.records.errors import InputError
 from kernelcast.records.plain import to_plain
@@ -48,11 +47,7 @@ def trace(
         seed=option.seed,
     ),
     parameters: Mapping[str, int | float] = option.parameters,
-    timeout_s: float = option.given(
-        "--timeout SECONDS",
-        "Time limit in seconds for each device; the process that runs the kernel is stopped then.",
-        default=DEFAULT_TIMEOUT_S,
-    ),
+    timeout_s: float = option.timeout,
 ) -> ExitStatus:
     """Show when each work-group of a problem file's kernel begins and ends on each device.
 

@@ -77,9 +77,7 @@ def scratchpad(
         "[default: 1]",
         type=click.FloatRange(min=1),
     ),
-    parameters: Mapping[str, Number] = option.numbers(
-        "-p --param NAME=VALUE", "Replace a value of the file's `parameters`; may be repeated."
-    ),
+    parameters: Mapping[str, Number] = option.parameters,
 ) -> None:
     """Model kernels on a processor whose cores copy data to scratchpads themselves.
 
