@@ -15,8 +15,8 @@ from kernelcast.records.observation import Observation, ObservationFlag
 from kernelcast.records.observed_times import summarise_runs
 from kernelcast.records.service_state import AuditRecord
 from kernelcast.service_state import OBSERVATIONS_CHANGED, find_state
-from kernelcast.training_data.importers import TuningFiles, find_data_set, read_tuning
-from kernelcast.training_data.sources import SourceKind, recognise_source
+from kernelcast.training_data.importers import TuningFiles
+from kernelcast.training_data.sources import read_file
 from kernelcast.training_data.store import AddedRows, Selection, Store
 from kernelcast.training_data.summary import observation_to_json
 
@@ -95,7 +95,6 @@ def _plain(value: object) -> object:
 
 
 Report = Callable[[str], None]
-_JSON = ".json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,28 +115,16 @@ def import_file(
     tuning: TuningFiles | None = None,
     report: Report = lambda _: None,
 ) -> ImportOutcome:
-    """Add what a file holds to a store; an error leaves the store as it was.
-
-    Parquet of `kernelcast data export`, a public data set, a table of one's own (CSV or Parquet),
-    or a tuner's results (T4 JSON) with what is not in them.
-    """
+    """Add what a file holds to a store; an error leaves the store as it was."""
     if not path.is_file():
         msg = f"{path}: there is no such file"
         raise InputError(msg)
-    if path.suffix.lower() == _JSON:
-        measured, failures = read_tuning(tuning or TuningFiles(results=path))
-        rows = store.add_many(measured, replace=replace)
-        store.add_failures(failures)
-        return ImportOutcome(path=path, kind="t4", licence="", rows=rows, failures=len(failures))
-    if recognise_source(path) is SourceKind.OBSERVATIONS:
-        from kernelcast.training_data.parquet import import_parquet  # needs an extra
-
-        rows = import_parquet(store, path, replace=replace, report=lambda n: report(f"{n:,} rows"))
-        return ImportOutcome(path=path, kind="observations", licence="", rows=rows)
-    found = find_data_set(path)
-    observations = _count(found.read(path), report)
-    rows = store.add_many(observations, replace=replace)
-    return ImportOutcome(path=path, kind=found.name, licence=found.licence, rows=rows)
+    found = read_file(path, tuning)
+    rows = store.add_many(_count(found.observations, report), replace=replace)
+    store.add_failures(found.failures)
+    return ImportOutcome(
+        path=path, kind=found.kind, licence=found.licence, rows=rows, failures=len(found.failures)
+    )
 
 
 def merge_stores(

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 
 from kernelcast.features.analysis import read_facts
@@ -12,20 +12,9 @@ from kernelcast.launches.counting import count_from_source
 from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.problem_file import read_parameters, read_problem
-from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema, make_vector
 from kernelcast.records.observation import Observation
-from kernelcast.training_data.importers import find_data_set, find_tuning_files, read_tuning
-from kernelcast.training_data.importers.tables import CSV_ENDING
-from kernelcast.training_data.importers.tuning import JSON_ENDING
-from kernelcast.training_data.parquet import read_parquet
-from kernelcast.training_data.sources import (
-    PARQUET_ENDING,
-    SHIPPED,
-    SourceKind,
-    name_folders,
-    recognise_source,
-)
+from kernelcast.training_data.sources import SHIPPED, list_files, name_folders, read_file
 from kernelcast.training_data.store import Selection
 from kernelcast.training_data.store.schema import SOUND
 
@@ -39,13 +28,10 @@ def read_observations(
     """Read observations one by one, without first launches, outliers and those of busy machines."""
     wanted = Selection(devices=tuple(devices))
     for source in name_folders(sources) or (None,):
-        if source is not None and str(source).endswith(JSON_ENDING):
-            found, _ = read_tuning(find_tuning_files(Path(source)))
-            yield from _choose(iter(found), wanted, left_out)
-            continue
-        files = [] if source is None else _find_files(source)
+        files = [] if source is None else list_files(source)
+        for path in files:
+            yield from _choose(_read_file(path), wanted, left_out)
         if files:
-            yield from _choose(chain.from_iterable(map(_read_file, files)), wanted, left_out)
             continue
         with open_data_store(source, must_exist=True) as store:
             yield from _choose(store.find(wanted), wanted, left_out)
@@ -66,26 +52,10 @@ def choose_sources(
     return (SHIPPED,)
 
 
-def _find_files(source: str | Path) -> list[Path]:
-    """Return the files of a source; none where it is a store."""
-    kind, path = recognise_source(source), Path(source)
-    if kind is not SourceKind.FOLDER:
-        # Any other file is opened as a store too, which says what is wrong with it.
-        is_file = kind in {SourceKind.OBSERVATIONS, SourceKind.PARQUET} or (
-            kind is SourceKind.OTHER and path.suffix == CSV_ENDING
-        )
-        return [path] if is_file else []
-    files = sorted(path.rglob(f"*{PARQUET_ENDING}"))
-    if not files:
-        msg = f"{path}: no Parquet files are in this folder; `kernelcast data export` writes them"
-        raise InputError(msg)
-    return files
-
-
 def _read_file(path: Path) -> Iterator[Observation]:
-    if recognise_source(path) is SourceKind.OBSERVATIONS:
-        return read_parquet(path)
-    return (_read_problem(one, path.parent) for one in find_data_set(path).read(path))
+    found = read_file(path)
+    for one in found.observations:
+        yield _read_problem(one, path.parent) if found.kind == "table" else one
 
 
 def _read_problem(one: Observation, folder: Path) -> Observation:

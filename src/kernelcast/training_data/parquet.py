@@ -37,7 +37,7 @@ from kernelcast.training_data.store.schema import (
     row_to_observation,
     strip_none,
 )
-from kernelcast.training_data.store.store import AddedRows, Store
+from kernelcast.training_data.store.store import Store
 
 FORMAT_VERSION = 4
 """Version 1 held sizes, runs, samples, flags, state and versions as the store's JSON texts, and no
@@ -153,21 +153,8 @@ def _write_row(row: dict[str, Any], schemas: Mapping[str, FeatureSchema]) -> dic
     return found
 
 
-def import_parquet(
-    store: Store,
-    path: Path,
-    *,
-    replace: bool = False,
-    report: Callable[[int], None] = lambda _: None,
-) -> AddedRows:
-    """Add the observations of a file to a store, all or none."""
-    return store.add_many(read_parquet(path, report=report), replace=replace)
-
-
-def read_parquet(
-    path: Path, *, report: Callable[[int], None] = lambda _: None
-) -> Iterator[Observation]:
-    """Read the observations of a file one by one; parameters and errors as `import_parquet`."""
+def read_parquet(path: Path) -> Iterator[Observation]:
+    """Read the observations of a file one by one."""
     where = str(path)
     refuse_database(path, ObservationFileError)
     try:
@@ -213,7 +200,6 @@ def read_parquet(
                         )
                         raise ObservationFileError(msg) from error
                 first += batch.num_rows
-                report(first - 1)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         said = " ".join(str(error).split())
         msg = f"{where}: cannot be read as Parquet ({said}); is it complete?"

@@ -1,12 +1,23 @@
-"""Decides what a source of observations is."""
+"""Decides what a source of observations is, and reads files of every kind."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from kernelcast.records.errors import InputError
+from kernelcast.records.observation import FailureRecord, Observation
+from kernelcast.training_data.importers import (
+    TuningFiles,
+    find_data_set,
+    find_tuning_files,
+    read_tuning,
+)
+from kernelcast.training_data.importers.tables import CSV_ENDING
 from kernelcast.training_data.store.connecting import is_database
 
 PARQUET_ENDING = ".parquet"
+_TUNING_ENDING = ".json"
 SHIPPED = "shipped"
 _SHIPPED = tuple(Path(__file__).parent / name for name in ("measured", "modelled"))
 
@@ -43,3 +54,44 @@ def recognise_source(source: str | Path) -> SourceKind:
     from kernelcast.training_data.parquet import is_observation_file  # needs an extra
 
     return SourceKind.OBSERVATIONS if is_observation_file(path) else otherwise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFile:
+    kind: str
+    """``observations``, ``t4``, ``table``, or the name of a public data set."""
+    observations: Iterator[Observation]
+    failures: list[FailureRecord] = field(default_factory=list)
+    licence: str = ""
+    """Under which its data may be used; empty for data of one's own."""
+
+
+def read_file(path: Path, tuning: TuningFiles | None = None) -> SourceFile:
+    """Read a file of `kernelcast data export`, a public data set, one's own table or T4 results."""
+    if path.suffix.lower() == _TUNING_ENDING:
+        measured, failures = read_tuning(tuning or find_tuning_files(path))
+        return SourceFile(kind="t4", observations=iter(measured), failures=failures)
+    if recognise_source(path) is SourceKind.OBSERVATIONS:
+        from kernelcast.training_data.parquet import read_parquet  # needs an extra
+
+        return SourceFile(kind="observations", observations=read_parquet(path))
+    found = find_data_set(path)
+    return SourceFile(kind=found.name, observations=found.read(path), licence=found.licence)
+
+
+def list_files(source: str | Path) -> list[Path]:
+    """List the files of a source; none where it is a store."""
+    kind, path = recognise_source(source), Path(source)
+    if kind is SourceKind.FOLDER:
+        files = sorted(path.rglob(f"*{PARQUET_ENDING}"))
+        if not files:
+            msg = (
+                f"{path}: no Parquet files are in this folder; `kernelcast data export` writes them"
+            )
+            raise InputError(msg)
+        return files
+    # Any other file is opened as a store too, which says what is wrong with it.
+    is_file = kind in {SourceKind.OBSERVATIONS, SourceKind.PARQUET} or (
+        kind is SourceKind.OTHER and path.suffix in {CSV_ENDING, _TUNING_ENDING}
+    )
+    return [path] if is_file else []

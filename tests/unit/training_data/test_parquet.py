@@ -17,7 +17,6 @@ from kernelcast.training_data.parquet import (
     METADATA_KEY,
     ObservationFileError,
     export_parquet,
-    import_parquet,
     is_observation_file,
     read_parquet,
 )
@@ -75,8 +74,8 @@ def test_a_file_holds_everything(store: Store, other: Store, tmp_path: Path) -> 
     longer = FeatureSchema(names=(*SCHEMA.names, "static.loops_count"), version=1)
     store.add(make_observation(50, schema=longer))
     assert export_parquet(store, path) == 21
-    assert import_parquet(other, path) == AddedRows(added=21)
-    assert import_parquet(other, path) == AddedRows(known=21)
+    assert other.add_many(read_parquet(path)) == AddedRows(added=21)
+    assert other.add_many(read_parquet(path)) == AddedRows(known=21)
     other.remove([make_observation(100).key])
     assert list(other.find()) == list(store.find())
 
@@ -91,7 +90,7 @@ def test_anything_survives(tmp_path: Path, rows: list[Any]) -> None:
             store.remove([row.key for row in store.find()])
         one.add_many(rows)
         export_parquet(one, path)
-        import_parquet(two, path)
+        two.add_many(read_parquet(path))
         assert list(two.find()) == list(one.find())
 
 
@@ -122,7 +121,7 @@ def test_files_of_the_first_version_stay_readable(tmp_path: Path) -> None:
     old, new = SHIPPED / "rusticl-llvmpipe-aead.parquet", tmp_path / "new.parquet"
     assert json.loads(pq.read_schema(old).metadata[METADATA_KEY])["format"] == 1
     with open_store(tmp_path / "rows.sqlite") as store:
-        import_parquet(store, old)
+        store.add_many(read_parquet(old))
         export_parquet(store, new)
     assert json.loads(pq.read_schema(new).metadata[METADATA_KEY])["format"] == FORMAT_VERSION
     assert [*read_parquet(new)] == sorted(read_parquet(old), key=lambda one: one.key)
@@ -160,7 +159,7 @@ def test_a_malformed_file_leaves_the_store_as_it_was(
     export_parquet(store, path)
     rewrite(path, change)
     with pytest.raises(ObservationFileError, match=message):
-        import_parquet(other, path)
+        other.add_many(read_parquet(path))
     assert other.count() == 1
 
 
@@ -172,7 +171,7 @@ def test_a_file_that_is_cut_off(store: Store, other: Store, tmp_path: Path, shar
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
     with pytest.raises(ObservationFileError, match="is it complete"):
-        import_parquet(other, path)
+        other.add_many(read_parquet(path))
     assert other.count() == 1
     assert not is_observation_file(path)
 
@@ -190,7 +189,7 @@ def test_damaged_bytes_never_end_in_anything_else(
         damaged[place] ^= 0xFF
         path.write_bytes(damaged)
         try:
-            import_parquet(other, path)
+            other.add_many(read_parquet(path))
         except ObservationFileError:
             refused += 1
     assert refused > 30

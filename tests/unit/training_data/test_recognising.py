@@ -17,7 +17,6 @@ from kernelcast.training_data.importers import TuningFiles, find_data_set, read_
 from kernelcast.training_data.importers.tables import read_rows
 from kernelcast.training_data.parquet import (
     export_parquet,
-    import_parquet,
     is_observation_file,
     read_parquet,
 )
@@ -50,7 +49,7 @@ def _import(place: Path) -> None:
 
 def _import_parquet(place: Path) -> None:
     with open_store(place.with_name("other.sqlite")) as other:
-        import_parquet(other, place)
+        other.add_many(read_parquet(place))
 
 
 def _export(place: Path) -> None:

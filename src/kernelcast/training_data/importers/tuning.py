@@ -36,7 +36,6 @@ UNITS: Mapping[str, float] = {
     "microseconds": 1e-6, "ns": 1e-9, "nanoseconds": 1e-9,
 }  # fmt: skip
 """Seconds per unit, by the names in use."""
-JSON_ENDING = ".json"
 _NEWEST_MAJOR = 1
 _VALID = "correct"
 _SCHEMA = FeatureSchema(names=GRID_FEATURES, version=1)
@@ -98,7 +97,7 @@ def read_tuning(files: TuningFiles) -> tuple[list[Observation], list[FailureReco
 
 def find_tuning_files(results: Path) -> TuningFiles:
     """Find the T1 file of a tuner's results: ``NAME.t1.json`` beside ``NAME.json``, if any."""
-    problem = results.with_suffix(f".t1{JSON_ENDING}")
+    problem = results.with_suffix(".t1.json")
     return TuningFiles(results=results, problem=problem if problem.is_file() else None)
 
 
