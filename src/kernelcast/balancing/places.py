@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from kernelcast.balancing.settings import DevicePlace
 from kernelcast.launches.devices import list_descriptions
-from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.device import DeviceDescription, DeviceKind, match_device_id
 from kernelcast.records.errors import InputError
 from kernelcast.sampling.cores import read_cores
-from kernelcast.sampling.device_ids import match_device_id
 
 
 def choose_places(devices: Sequence[str | DevicePlace]) -> list[DevicePlace]:

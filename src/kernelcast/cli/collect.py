@@ -224,7 +224,7 @@ def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "C
     from kernelcast.launches.data_folder import data_folder
     from kernelcast.launches.data_store import open_data_store
     from kernelcast.launches.devices import choose_devices
-    from kernelcast.sampling.device_ids import match_device_id
+    from kernelcast.records.device import match_device_id
     from kernelcast.training_data.store import Selection
     from kernelcast.training_data.summary import summarise_store
     from kernelcast.workers.cluster import connect

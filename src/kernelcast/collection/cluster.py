@@ -21,9 +21,8 @@ from kernelcast.collection.collection import (
 from kernelcast.collection.sizes import SizePlans
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.devices import list_descriptions
-from kernelcast.records.device import DeviceDescription
+from kernelcast.records.device import DeviceDescription, match_device_id
 from kernelcast.records.errors import KernelcastError, NoDeviceError
-from kernelcast.sampling.device_ids import match_device_id
 from kernelcast.training_data.store import Store
 
 MEASUREMENT = "kernelcast-measurement"

@@ -16,10 +16,9 @@ from typing import Final, TypeVar
 
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.settings import name_stages
-from kernelcast.records.device import DeviceDescription, DeviceReport, TimerCheck
+from kernelcast.records.device import DeviceDescription, DeviceReport, TimerCheck, match_device_id
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.private_files import write_private
-from kernelcast.sampling.device_ids import match_device_id
 from kernelcast.sampling.runtimes import list_runtime_files
 from kernelcast.workers import SPARE, Reporter, Task, WarmChildren, run_isolated, take_result
 from kernelcast.workers.wire import NotDecodableError, decode, encode

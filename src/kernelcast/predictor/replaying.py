@@ -21,12 +21,12 @@ from kernelcast.predictor.answering.tasks import (
 )
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.contention import combine_contention
+from kernelcast.records.device import match_device_id
 from kernelcast.records.errors import DeviceError, InputError, KernelcastError, RecordingError
 from kernelcast.records.estimates import DeviceAnswer, Measurement
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.device_ids import match_device_id
 
 _NO_FACTS = "the recording holds no facts about the launch; record it again"
 

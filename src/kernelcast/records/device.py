@@ -1,11 +1,12 @@
 """What is known of a device, and of a kernel that its compiler has built."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Annotated, Generic, TypeVar
 
 from kernelcast.records.dialect import Dialect
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import InputError, UnknownDeviceError
 
 T = TypeVar("T", int, float, str, bool)
 MaybeKnown = Annotated[float, "NaN where it is not known"]
@@ -166,3 +167,15 @@ class CompilerFacts:
     def known(self) -> dict[str, Trait[int]]:
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: trait for name, trait in values.items() if trait is not None}
+
+
+def match_device_id(wanted: str, ids: Iterable[str]) -> str:
+    known = sorted(ids)
+    if wanted in known:
+        return wanted
+    matches = [key for key in known if wanted and key.startswith(wanted)]
+    if len(matches) == 1:
+        return matches[0]
+    what = "unknown" if not matches else f"the beginning of {len(matches)} ids"
+    msg = f"device {wanted!r} is {what}; the devices here are: {', '.join(known)}"
+    raise UnknownDeviceError(msg)

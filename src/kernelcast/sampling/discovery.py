@@ -7,11 +7,10 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, cast
 
-from kernelcast.records.device import DeviceDescription, DeviceKind
+from kernelcast.records.device import DeviceDescription, DeviceKind, match_device_id
 from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.sampling import cuda
-from kernelcast.sampling.device_ids import match_device_id
 from kernelcast.sampling.machine_state import read_processor
 from kernelcast.sampling.opencl import cl
 

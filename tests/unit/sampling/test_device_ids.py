@@ -2,9 +2,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from kernelcast.records.device import match_device_id
 from kernelcast.records.errors import UnknownDeviceError
 from kernelcast.sampling import discovery
-from kernelcast.sampling.device_ids import match_device_id
 from kernelcast.sampling.machine_state import Processor
 from kernelcast.sampling.opencl import cl
 

@@ -14,7 +14,7 @@ from kernelcast.predictor.answering.policy import Policy, TimeLimit
 from kernelcast.predictor.answering.processes import Executor, ReportProgress
 from kernelcast.predictor.answering.tasks import EstimateOutcome, ModelTask
 from kernelcast.records.arguments import BufferArgument
-from kernelcast.records.device import DeviceDescription
+from kernelcast.records.device import DeviceDescription, match_device_id
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import Tier
 from kernelcast.records.launch_identity import (
@@ -24,7 +24,6 @@ from kernelcast.records.launch_identity import (
     digest_arguments,
 )
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.device_ids import match_device_id
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch
