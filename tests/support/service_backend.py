@@ -13,6 +13,7 @@ with warnings.catch_warnings():
     # It wants httpx2 by now; httpx still works, and our own client speaks it.
     warnings.simplefilter("ignore")
     from fastapi.testclient import TestClient
+from starlette.routing import BaseRoute
 
 from kernelcast.models.evidence.model import MOMENT_FORM
 from kernelcast.predictor.answering.launch_request import identify_launch
@@ -37,6 +38,7 @@ from support.builders import make_description, make_estimate
 from support.evidence import make_moment
 from support.fakes import SyntheticLaunch, sample
 
+_ROUTES: list[BaseRoute] = []
 NS_PER_WORK_ITEM = 10.0
 """What the fake devices take."""
 
@@ -183,4 +185,7 @@ def open_client(
     """Make a client of a service that starts with it, over fake devices unless told otherwise."""
     backend = backend or FakeBackend(str(settings.database))
     app = create_app(replace(settings, **changes), backend=backend)
+    # FastAPI builds routes at an application's first request, which takes longer than most tests.
+    _ROUTES.extend(app.router.routes if not _ROUTES else ())
+    app.router.routes[:] = _ROUTES
     return TestClient(app, base_url="http://127.0.0.1")
