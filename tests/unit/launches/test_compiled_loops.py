@@ -52,8 +52,14 @@ HAS_COMPILER = pytest.mark.skipif(
 
 
 @HAS_COMPILER
-@pytest.mark.parametrize("flags", [FLAGS, ("-O2", "-march=x86-64"), ("-O3", "-funroll-loops")])
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        *((name, FLAGS) for name in KERNELS),
+        *((name, flags) for name in ("sum", "Jacobi 3-D", "if else", "matrix product")
+          for flags in (("-O2", "-march=x86-64"), ("-O3", "-funroll-loops"))),
+    ],
+)  # fmt: skip
 def test_the_loop_that_is_found_executes_the_iterations(
     name: str, flags: tuple[str, ...], tmp_path: Path
 ) -> None:

@@ -116,15 +116,8 @@ def test_a_cpu_runs_vectors_for_warps() -> None:
     assert read_units(make_launch("matmul_tiled"), INTEL).resident_groups == 1
 
 
-def test_a_missing_latency_names_the_benchmark() -> None:
-    """Says how to measure what the machine description lacks."""
-    memories = tuple(replace(one, latency_s=None) for one in V100.memories)
-    with pytest.raises(InputError, match=r"latency of global memory.*--only caches"):
-        estimate_mwp_cwp(make_launch("triad"), replace(V100, memories=memories))
-
-
 def test_stands_beside_another_answer() -> None:
-    """Adds its seconds to another model's quantities, or says why it has none."""
+    """Adds its seconds to another model's quantities, or says what to measure for them."""
     launch = make_launch("triad")
     other = estimate_analytically(launch, V100)
     both = add_mwp_cwp(other, launch, V100)
@@ -134,3 +127,5 @@ def test_stands_beside_another_answer() -> None:
     without = add_mwp_cwp(other, launch, bare)
     assert "mwp_cwp_s" not in without.quantities
     assert any("no MWP-CWP estimate" in note for note in without.notes)
+    with pytest.raises(InputError, match=r"latency of global memory.*--only caches"):
+        estimate_mwp_cwp(launch, bare)

@@ -64,7 +64,7 @@ def read_text(folder: Path, text: str) -> Problem | None:
     return None
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(text=mutated())
 def test_damaged_files_are_read_or_refused(folder: Path, text: str) -> None:
     """Reads a damaged problem file or refuses it as bad input, naming the file; nothing else."""
@@ -74,7 +74,7 @@ def test_damaged_files_are_read_or_refused(folder: Path, text: str) -> None:
         assert len(problem.kernel.digest) == 64
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(text=st.text(st.characters(codec="utf-8"), max_size=60))
 def test_any_text_is_read_or_refused(folder: Path, text: str) -> None:
     """Refuses any text that is no problem as bad input, naming the file."""
@@ -134,7 +134,7 @@ def test_formulas_mean_what_they_mean_in_python(formula: str) -> None:
     assert "64-bit" in complaint
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(text=st.text(st.sampled_from("0123456789+-*/%().eE_ {}[]abj'\"\\,:=~!<>\0\n"), max_size=25))
 def test_any_formula_is_computed_or_refused(text: str) -> None:
     """Computes a number from any text, or refuses it as no arithmetic; nothing else."""

@@ -101,7 +101,7 @@ def replace_at(tree: Any, place: int, new: Any) -> Any:  # noqa: ANN401 - any JS
     return tree
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(place=st.integers(0, 500), new=JSON)
 def test_damaged_recordings_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, place: int, new: object
