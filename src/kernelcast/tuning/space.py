@@ -2,15 +2,15 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
 from kernelcast.launches.modelling.launches import model_kernel
-from kernelcast.launches.problem_file import ProblemTemplate, read_template
+from kernelcast.launches.problem_file import read_template
 from kernelcast.records.arithmetic import Number
-from kernelcast.records.errors import InputError, NDRangeError, ProblemFileError
+from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 
@@ -50,10 +50,12 @@ def read_space(path: Path | str, *, parameters: Mapping[str, Number] | None = No
     """Read the configurations of a problem file: of lists among `parameters`, else local sizes."""
     template = read_template(path, parameters=parameters)
     if template.swept:
-        return _read_swept(template)
+        combined = template.list_parameters()
+        return collect_space(template.path.stem, template.swept, combined, template.make)
     names = next(template.list_parameters(), None)
     if names is None:
-        raise InputError(_explain_empty(template))
+        msg = f"{template.path}: the restrictions leave no configuration; loosen them"
+        raise InputError(msg)
     return vary_local_size(template.make(names))
 
 
@@ -89,34 +91,35 @@ def vary_local_size(problem: Problem) -> SearchSpace:
     )
 
 
-def _read_swept(template: ProblemTemplate) -> SearchSpace:
-    found: list[Configuration] = []
-    kernel, first_error = "", None
-    for number, values in enumerate(template.list_parameters()):
+def collect_space(
+    name: str,
+    names: Iterable[str],
+    combined: Iterable[Mapping[str, Number]],
+    make: Callable[[Mapping[str, Number]], Problem],
+) -> SearchSpace:
+    """Make the problem of each combination of parameters; the first reason counts if none has."""
+    searched, found = tuple(names), list[Configuration]()
+    first_error: InputError | None = None
+    for number, values in enumerate(combined):
         if number >= MOST_CONFIGURATIONS:
-            msg = f"{template.path}: more than {MOST_CONFIGURATIONS:,} configurations; restrict it"
+            msg = f"{name}: more than {MOST_CONFIGURATIONS:,} configurations; restrict them"
             raise InputError(msg)
-        searched = {name: values[name] for name in template.swept}
+        problem, obstacle = None, ""
         try:
-            problem = template.make(values)
-        except ProblemFileError as error:
-            first_error = first_error or error
-            found.append(
-                Configuration(number=number, parameters=searched, problem=None, obstacle=str(error))
-            )
-            continue
-        kernel = problem.kernel.name
-        found.append(Configuration(number=number, parameters=searched, problem=problem))
+            problem = make(values)
+        except InputError as error:
+            first_error, obstacle = first_error or error, str(error)
+        parameters = {one: values[one] for one in searched}
+        found.append(
+            Configuration(number=number, parameters=parameters, problem=problem, obstacle=obstacle)
+        )
     if not found:
-        raise InputError(_explain_empty(template))
-    if first_error is not None and all(one.problem is None for one in found):
+        msg = f"{name}: the restrictions leave no configuration; loosen them"
+        raise InputError(msg)
+    kernels = [one.problem.kernel.name for one in found if one.problem is not None]
+    if first_error is not None and not kernels:
         raise first_error
-    return SearchSpace(
-        name=template.path.stem,
-        kernel=kernel,
-        names=template.swept,
-        configurations=tuple(found),
-    )
+    return SearchSpace(name=name, kernel=kernels[0], names=searched, configurations=tuple(found))
 
 
 def _list_local_sizes(ndrange: NDRange) -> Iterator[tuple[int, ...]]:
@@ -133,7 +136,3 @@ def _list_local_sizes(ndrange: NDRange) -> Iterator[tuple[int, ...]]:
         except NDRangeError:
             continue
         yield local
-
-
-def _explain_empty(template: ProblemTemplate) -> str:
-    return f"{template.path}: the restrictions leave no configuration; loosen them"

@@ -7,6 +7,7 @@ grid divisors beside or instead of the schema's sizes; both forms are read.
 
 import ast
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -27,11 +28,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.tuning.space import (
-    MOST_CONFIGURATIONS,
-    Configuration,
-    SearchSpace,
-)
+from kernelcast.tuning.space import MOST_CONFIGURATIONS, SearchSpace, collect_space
 
 _LANGUAGE = "OpenCL"
 _ACCESS = {
@@ -71,34 +68,13 @@ class _T1:
         values = {
             str(one["Name"]): _read_values(one["Values"]) for one in self._space["TuningParameters"]
         }
-        conditions = [str(one["Expression"]) for one in self._space.get("Conditions", ())]
-        found: list[Configuration] = []
-        for number, chosen in enumerate(product(*values.values())):
-            if number >= MOST_CONFIGURATIONS:
-                msg = f"more than {MOST_CONFIGURATIONS:,} configurations; restrict them"
-                raise InputError(msg)
-            names = dict(zip(values, chosen, strict=True))
-            if all(_meets(one, names) for one in conditions):
-                try:
-                    problem, obstacle = self._make_problem(names), ""
-                except InputError as error:
-                    problem, obstacle = None, str(error)
-                found.append(
-                    Configuration(
-                        number=len(found), parameters=names, problem=problem, obstacle=obstacle
-                    )
-                )
-        if not found:
-            msg = "no configuration meets the conditions"
+        if math.prod(map(len, values.values())) > MOST_CONFIGURATIONS:
+            msg = f"more than {MOST_CONFIGURATIONS:,} configurations; restrict them"
             raise InputError(msg)
-        if all(one.problem is None for one in found):
-            raise InputError(found[0].obstacle)
-        return SearchSpace(
-            name=self._path.stem,
-            kernel=str(self._kernel["KernelName"]),
-            names=tuple(values),
-            configurations=tuple(found),
-        )
+        conditions = [str(one["Expression"]) for one in self._space.get("Conditions", ())]
+        every = (dict(zip(values, chosen, strict=True)) for chosen in product(*values.values()))
+        met = (names for names in every if all(_meets(one, names) for one in conditions))
+        return collect_space(self._path.stem, values, met, self._make_problem)
 
     def _make_problem(self, names: Mapping[str, Number]) -> Problem:
         known: dict[str, Any] = {**names, "ProblemSize": self._problem_size()}
