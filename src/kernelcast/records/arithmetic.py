@@ -51,11 +51,9 @@ def evaluate_size(text: str | Number, names: Names) -> int:
     try:
         value = math.ceil(_evaluate(str(text), partial(_compute, names=names)))
     except (ValueError, TypeError, IndexError, ArithmeticError) as error:
-        msg = f"size {text!r} cannot be evaluated: {error}"
-        raise InputError(msg) from error
+        raise InputError(f"size {text!r} cannot be evaluated: {error}") from error
     if value < 1:
-        msg = f"size {text!r} is {value}; expected a positive whole number"
-        raise InputError(msg)
+        raise InputError(f"size {text!r} is {value}; expected a positive whole number")
     return value
 
 
@@ -66,23 +64,18 @@ def holds(text: str, names: Names | None = None) -> bool:
 
 def _evaluate(text: str, compute: Callable[[ast.expr], Number]) -> Number:
     if len(text) > _LONGEST_TEXT:
-        msg = f"longer than {_LONGEST_TEXT} characters"
-        raise ArithmeticProblem(msg)
+        raise ArithmeticProblem(f"longer than {_LONGEST_TEXT} characters")
     if "\0" in text:  # a ValueError until Python 3.11.3, a SyntaxError since
-        msg = "not a formula"
-        raise ArithmeticProblem(msg)
+        raise ArithmeticProblem("not a formula")
     try:
         tree = ast.parse(text.strip(), mode="eval")
         return compute(tree.body)
     except (SyntaxError, RecursionError, MemoryError) as error:
-        msg = "not a formula"
-        raise ArithmeticProblem(msg) from error
+        raise ArithmeticProblem("not a formula") from error
     except ZeroDivisionError as error:
-        msg = "division by zero"
-        raise ArithmeticProblem(msg) from error
+        raise ArithmeticProblem("division by zero") from error
     except OverflowError as error:
-        msg = "too large"
-        raise ArithmeticProblem(msg) from error
+        raise ArithmeticProblem("too large") from error
 
 
 def _decide(node: ast.expr, names: Names) -> Number:
@@ -96,8 +89,7 @@ def _decide(node: ast.expr, names: Names) -> Number:
         case ast.Compare(left=left, ops=ops, comparators=others):
             sides = [_compute(one, names) for one in (left, *others)]
             if not all(type(op) in _COMPARISONS for op in ops):
-                msg = "only < <= > >= == != compare numbers"
-                raise ArithmeticProblem(msg)
+                raise ArithmeticProblem("only < <= > >= == != compare numbers")
             pairs = zip(ops, sides[:-1], sides[1:], strict=True)
             return all(_COMPARISONS[type(op)](one, other) for op, one, other in pairs)
     return _compute(node, names)
@@ -116,8 +108,7 @@ def _compute(node: ast.expr, names: Names) -> Number:
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             one, other = _compute(left, names), _compute(right, names)
             if isinstance(op, ast.Pow) and (abs(other) > 64 or abs(one) > _LARGEST):
-                msg = "power too large"
-                raise ArithmeticProblem(msg)
+                raise ArithmeticProblem("power too large")
             return _check(_OPERATORS[type(op)](one, other))
         case ast.Subscript(value=ast.Name(id=name), slice=place) if name in names:
             held = names[name]
@@ -128,12 +119,10 @@ def _compute(node: ast.expr, names: Names) -> Number:
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if names:
             if name in _FUNCTIONS:
                 return _check(_FUNCTIONS[name](*(_compute(one, names) for one in args)))
-    msg = f"{ast.unparse(node)!r} is not allowed"
-    raise ArithmeticProblem(msg)
+    raise ArithmeticProblem(f"{ast.unparse(node)!r} is not allowed")
 
 
 def _check(value: Number) -> Number:
     if not isinstance(value, int | float) or not abs(value) <= _LARGEST:
-        msg = "out of the range of 64-bit numbers"
-        raise ArithmeticProblem(msg)
+        raise ArithmeticProblem("out of the range of 64-bit numbers")
     return value

@@ -51,8 +51,7 @@ class Dialect:
     def __post_init__(self) -> None:
         for name in self.extensions | self.features:
             if not _NAME.fullmatch(name):
-                msg = f"dialect: {name!r} is no name of an extension or a feature"
-                raise InputError(msg)
+                raise InputError(f"dialect: {name!r} is no name of an extension or a feature")
 
     @classmethod
     def from_device(

@@ -70,11 +70,9 @@ class FeatureSchema:
             check_name(name)
         twice = sorted(name for name, times in Counter(self.names).items() if times > 1)
         if twice:
-            msg = f"schema: {', '.join(twice)} given twice; name each feature once"
-            raise InputError(msg)
+            raise InputError(f"schema: {', '.join(twice)} given twice; name each feature once")
         if self.version < 1:
-            msg = f"schema: version {self.version}; give a number of at least 1"
-            raise InputError(msg)
+            raise InputError(f"schema: version {self.version}; give a number of at least 1")
 
     @property
     def id(self) -> str:
@@ -124,8 +122,7 @@ class FeatureVector:
                 msg = f"vector: {name} is not in schema {self.schema.id}; take names of one schema"
                 raise InputError(msg)
             if place <= last:
-                msg = f"vector: {name} is out of the order of schema {self.schema.id}"
-                raise InputError(msg)
+                raise InputError(f"vector: {name} is out of the order of schema {self.schema.id}")
             last = place
 
     @property

@@ -53,8 +53,7 @@ class Kernel:
             msg = "kernel: the name is empty; give the name of a kernel function of the source"
             raise InputError(msg)
         if not self.source.strip():
-            msg = f"kernel {self.name!r}: the source is empty; give OpenCL C text"
-            raise InputError(msg)
+            raise InputError(f"kernel {self.name!r}: the source is empty; give OpenCL C text")
         for what, text in (
             ("name", self.name), ("source", self.source),
             *(("build option", option) for option in self.build_options),

@@ -57,8 +57,7 @@ class DeviceIdentity:
 
     def __post_init__(self) -> None:
         if not self.id:
-            msg = "observation: the device has no id; give a stable one"
-            raise InputError(msg)
+            raise InputError("observation: the device has no id; give a stable one")
 
 
 @dataclass(frozen=True, kw_only=True)

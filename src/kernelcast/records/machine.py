@@ -191,5 +191,4 @@ def refuse_missing(machine: str, what: str, benchmark: str) -> NoReturn:
 
 def _check_name(kind: str, name: str, known: tuple[str, ...]) -> None:
     if name not in known:
-        msg = f"{kind} {name!r} is not known; those that are: {', '.join(known)}"
-        raise InputError(msg)
+        raise InputError(f"{kind} {name!r} is not known; those that are: {', '.join(known)}")

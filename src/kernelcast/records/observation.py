@@ -157,8 +157,7 @@ class FailureRecord:
 
     def __post_init__(self) -> None:
         if not self.kind:
-            msg = "failure record: no kind; give the name of the error's class"
-            raise InputError(msg)
+            raise InputError("failure record: no kind; give the name of the error's class")
         _check_time(self.failed_at)
 
     @cached_property

@@ -23,8 +23,7 @@ class RunTimes:
     def __post_init__(self) -> None:
         for seconds in (self.median_s, *self.durations_s):
             if not 0 < seconds < math.inf:
-                msg = f"observation: a run took {seconds} s; expected a positive time"
-                raise InputError(msg)
+                raise InputError(f"observation: a run took {seconds} s; expected a positive time")
         if self.noise is not None and not 0 <= self.noise < math.inf:
             msg = f"observation: the noise is {self.noise}; expected a share of at least 0"
             raise InputError(msg)
@@ -43,12 +42,10 @@ class RunTimes:
 def summarise_runs(durations_s: Sequence[float], started_s: Sequence[float] = ()) -> RunTimes:
     """Make the record of whole runs from each run's time."""
     if not durations_s:
-        msg = "observation: there are no runs; time the whole kernel at least once"
-        raise InputError(msg)
+        raise InputError("observation: there are no runs; time the whole kernel at least once")
     times = tuple(map(float, durations_s))
     if not min(times) > 0:
-        msg = f"observation: a run took {min(times)} s; expected a positive time"
-        raise InputError(msg)
+        raise InputError(f"observation: a run took {min(times)} s; expected a positive time")
     measured = Measurement(durations_s=times)
     return RunTimes(
         median_s=measured.seconds,
@@ -82,8 +79,7 @@ class SampleSet:
 
     def __post_init__(self) -> None:
         if not self.launches:
-            msg = "observation: a sample set without launches; leave the set out"
-            raise InputError(msg)
+            raise InputError("observation: a sample set without launches; leave the set out")
         if min(self.multiple, self.window_set) < 0:
             raise InputError(
                 f"observation: sample set {self.window_set} at multiple {self.multiple}; expected "

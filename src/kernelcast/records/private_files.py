@@ -66,8 +66,7 @@ def writing(path: Path, what: str = "the file") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        msg = f"{path}: {what} cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
+        raise InputError(f"{path}: {what} cannot be written: {error.strerror or error}") from error
 
 
 def write_output(path: Path, text: str, what: str, *, mode: int | None = None) -> None:
@@ -116,11 +115,9 @@ def close_to_others(path: Path) -> bool:
 def check_target(path: Path) -> None:
     """Make sure that a file can be written, before minutes of work are lost."""
     if not path.parent.is_dir():
-        msg = f"{path}: there is no folder {path.parent}; make it first"
-        raise InputError(msg)
+        raise InputError(f"{path}: there is no folder {path.parent}; make it first")
     if path.is_dir():
-        msg = f"{path}: is a folder; name a file"
-        raise InputError(msg)
+        raise InputError(f"{path}: is a folder; name a file")
 
 
 def make_folder(folder: Path) -> None:

@@ -129,8 +129,7 @@ def make_table(
     unknown = sorted({*columns} - {*TEXT_COLUMNS, *NUMBER_COLUMNS})
     if unknown:
         known = ", ".join((*TEXT_COLUMNS, *NUMBER_COLUMNS))
-        msg = f"table: no column is called {', '.join(unknown)}; there are {known}"
-        raise InputError(msg)
+        raise InputError(f"table: no column is called {', '.join(unknown)}; there are {known}")
     if matrix.shape != (count, len(schema.names)):
         msg = f"table: features of shape {matrix.shape}; expected {(count, len(schema.names))}"
         raise InputError(msg)
