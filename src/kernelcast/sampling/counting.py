@@ -62,50 +62,49 @@ class CountingLaunch(OpenCLLaunch):
         """Run boxes, the first from true contents; read counters and up to `capacity` addresses."""
         self.settle()
         self._prepare(boxes)
-        return [self._count_box(instrumented, built, box, capacity) for box in boxes]
-
-    def _count_box(
-        self, instrumented: InstrumentedKernel, built: BuiltCopy, box: GroupBox, capacity: int
-    ) -> CountedBox:
-        queue = self._session.queue
-        rows = int(np.prod(self.ndrange.work_items_of(box)[1]))
-        results: list[npt.NDArray[np.uint32] | npt.NDArray[np.uint64]] = [
-            np.empty((max(1, instrumented.row_words), rows), dtype=np.uint32)
-        ]
+        queue, flags = self._session.queue, cl.mem_flags.READ_WRITE
         first = len(self._scratch.arguments)
-        if instrumented.records_addresses:
-            shape = (rows, max(1, capacity), ADDRESS_WORDS)
-            size_bytes = int(np.prod(shape)) * 8
-            most = min(1 << 30, self.device.max_allocation_bytes)
-            if size_bytes > most:
-                raise DeviceLimitError(
-                    f"{self.device.id}: {rows:,} work-items with {capacity:,} addresses each need "
-                    f"{size_bytes:,} bytes, more than {most:,}; record fewer work-groups"
+        counted = []
+        for box in boxes:
+            rows = int(np.prod(self.ndrange.work_items_of(box)[1]))
+            results: list[npt.NDArray[np.uint32] | npt.NDArray[np.uint64]] = [
+                np.empty((max(1, instrumented.row_words), rows), dtype=np.uint32)
+            ]
+            if instrumented.records_addresses:
+                shape = (rows, max(1, capacity), ADDRESS_WORDS)
+                size_bytes = int(np.prod(shape)) * 8
+                most = min(1 << 30, self.device.max_allocation_bytes)
+                if size_bytes > most:
+                    raise DeviceLimitError(
+                        f"{self.device.id}: {rows:,} work-items with {capacity:,} addresses each "
+                        f"need {size_bytes:,} bytes, more than {most:,}; record fewer work-groups"
+                    )
+                results.append(np.empty(shape, dtype=np.uint64))
+                built.set_arg(first + 2, np.uint32(capacity))
+            buffers = [cl.Buffer(self._session.context, flags, size=one.nbytes) for one in results]
+            try:
+                for index, buffer in enumerate(buffers):
+                    cl.enqueue_fill_buffer(queue, buffer, np.zeros(1, np.uint8), 0, buffer.size)
+                    built.set_arg(first + index, buffer)
+                with explained_errors(self._kernel, self.device):
+                    start = partial(enqueue, queue, built, self.ndrange, box)
+                    duration_s = self._session.timer.by_clock(start)
+                    for result, buffer in zip(results, buffers, strict=True):
+                        cl.enqueue_copy(queue, result, buffer)
+            finally:
+                queue.finish()
+                for buffer in buffers:
+                    buffer.release()
+            counts, *logs = results
+            counted.append(
+                CountedBox(
+                    box=box,
+                    counts=counts.view(np.uint32),
+                    log=logs[0].view(np.uint64) if logs else None,
+                    duration_s=duration_s,
                 )
-            results.append(np.empty(shape, dtype=np.uint64))
-            built.set_arg(first + 2, np.uint32(capacity))
-        flags = cl.mem_flags.READ_WRITE
-        buffers = [cl.Buffer(self._session.context, flags, size=one.nbytes) for one in results]
-        try:
-            for index, buffer in enumerate(buffers):
-                cl.enqueue_fill_buffer(queue, buffer, np.zeros(1, np.uint8), 0, buffer.size)
-                built.set_arg(first + index, buffer)
-            with explained_errors(self._kernel, self.device):
-                start = partial(enqueue, queue, built, self.ndrange, box)
-                duration_s = self._session.timer.by_clock(start)
-                for result, buffer in zip(results, buffers, strict=True):
-                    cl.enqueue_copy(queue, result, buffer)
-        finally:
-            queue.finish()
-            for buffer in buffers:
-                buffer.release()
-        counts, *logs = results
-        return CountedBox(
-            box=box,
-            counts=counts.view(np.uint32),
-            log=logs[0].view(np.uint64) if logs else None,
-            duration_s=duration_s,
-        )
+            )
+        return counted
 
 
 def make_sample(

@@ -177,7 +177,22 @@ class ScratchArguments(WrittenArguments):
             reach = reach.without({*known} - places.keys())
         sizes = {key: parent.size for key, parent in self._originals.items()}
         super().__init__(queue, sizes, places, noticed, reach)
-        self._make_room(arguments, description)
+        memory = [one for one in arguments if isinstance(one, cl.MemoryObjectHolder)]
+        owners = [_find_parent(one) if isinstance(one, cl.Buffer) else one for one in memory]
+        held_bytes = sum({owner.int_ptr: owner.size for owner in owners}.values())
+        free_bytes = description.global_memory_bytes - held_bytes - self.copied_bytes
+        if free_bytes < self._pool.kept_bytes:
+            self._pool.close()
+        if free_bytes < 0:
+            held, copied, most = (
+                f"{size_bytes / 2**20:,.0f} MiB"
+                for size_bytes in (held_bytes, self.copied_bytes, description.global_memory_bytes)
+            )
+            raise DeviceLimitError(
+                f"{description.id}: the buffers take {held} and copies of those that the kernel "
+                f"may write {copied} more, the device has {most}; declare `access: read` for "
+                "buffers that the kernel only reads, or predict a smaller problem"
+            )
         self._image_copies = {
             key: cl.create_image(
                 one.context, cl.mem_flags.READ_WRITE, one.format, shape=_find_shape(one),
@@ -208,26 +223,6 @@ class ScratchArguments(WrittenArguments):
         self._queue.finish()
         self._pool.give_back([*self._copies.values()])
         self.arguments, self._copies, self._image_copies = [], {}, {}
-
-    def _make_room(
-        self, arguments: Sequence[KernelArgument], description: DeviceDescription
-    ) -> None:
-        memory = [one for one in arguments if isinstance(one, cl.MemoryObjectHolder)]
-        owners = [_find_parent(one) if isinstance(one, cl.Buffer) else one for one in memory]
-        held_bytes = sum({owner.int_ptr: owner.size for owner in owners}.values())
-        free_bytes = description.global_memory_bytes - held_bytes - self.copied_bytes
-        if free_bytes < self._pool.kept_bytes:
-            self._pool.close()
-        if free_bytes < 0:
-            held, copied, most = (
-                f"{size_bytes / 2**20:,.0f} MiB"
-                for size_bytes in (held_bytes, self.copied_bytes, description.global_memory_bytes)
-            )
-            raise DeviceLimitError(
-                f"{description.id}: the buffers take {held} and copies of those that the kernel "
-                f"may write {copied} more, the device has {most}; declare `access: read` for "
-                "buffers that the kernel only reads, or predict a smaller problem"
-            )
 
     def _replace(self, argument: KernelArgument, parent: cl.Buffer | None) -> KernelArgument:
         """Give the copy that stands for an argument; arguments overlapping a copied one too."""

@@ -2,7 +2,7 @@
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import c_bool, c_int32, c_size_t
 from dataclasses import dataclass
 from functools import cache
@@ -333,32 +333,25 @@ _PIECE_BYTES = 2**20
 
 
 def digest_buffer(session: DeviceSession, buffer: cl.Buffer) -> str:
-    found = hashlib.sha256() if buffer.size <= 2**20 else xxhash.xxh3_128()
-    for part in _read_pieces(session, buffer):
-        found.update(part)
-    return found.hexdigest()
-
-
-def _read_pieces(session: DeviceSession, buffer: cl.Buffer) -> Iterator[memoryview]:
-    """Read a buffer piece by piece, one behind the other, or all over it if it is too large; each
-    holds until the next is asked for."""
+    """Hash a buffer, or pieces all over it if it is too large to read all."""
     size, is_mapped = buffer.size, session.description.kind is DeviceKind.CPU
     is_whole = size <= MOST_HELD_BYTES
-    most = min(size, _PIECE_BYTES if not (is_mapped and is_whole) else size)
+    most = size if is_mapped and is_whole else min(size, _PIECE_BYTES)
     starts = range(0, size, most)
     if not is_whole:
         starts = np.linspace(0, size - most, MOST_HELD_BYTES // most).astype(int).tolist()
+    found = hashlib.sha256() if size <= 2**20 else xxhash.xxh3_128()
     # In the same memory: to get that much anew takes longer than to read and hash it.
     copy = np.empty(0 if is_mapped else most, dtype=np.uint8)
     for start in starts:
-        if not is_mapped:
-            part = copy[: size - start]
-            cl.enqueue_copy(session.queue, part, buffer, src_offset=start)
-            yield part.data
-            continue
         length = min(most, size - start)
-        mapped = map_memory(session.queue, buffer, length, cl.map_flags.READ, first_byte=start)
-        try:
-            yield mapped.data
-        finally:
-            unmap_memory(session.queue, mapped)
+        if is_mapped:
+            mapped = map_memory(session.queue, buffer, length, cl.map_flags.READ, first_byte=start)
+            try:
+                found.update(mapped.data)
+            finally:
+                unmap_memory(session.queue, mapped)
+        else:
+            cl.enqueue_copy(session.queue, copy[:length], buffer, src_offset=start)
+            found.update(copy[:length].data)
+    return found.hexdigest()
