@@ -99,10 +99,20 @@ def test_gives_the_result_and_reports_progress() -> None:
     assert stages == ["one", "two", "three"]
 
 
-def test_errors_arrive_as_they_were_raised() -> None:
-    """Raises in the parent what the task raised, with its message."""
-    with pytest.raises(SignatureError, match=r"^argument 3: a buffer given$"):
-        ask("refuse", "argument 3: a buffer given")
+@pytest.mark.parametrize(
+    ("name", "argument", "error", "told"),
+    [
+        ("refuse", "argument 3: a buffer given", SignatureError, r"^argument 3: a buffer given$"),
+        ("leave", 3, KernelRunError, "exit status 3"),
+        ("explode", "not foreseen", KernelcastError, "ValueError: not foreseen"),
+    ],
+)
+def test_errors_arrive_as_they_were_raised(
+    name: str, argument: object, error: type[Exception], told: str
+) -> None:
+    """Ours as they are, others as one of ours with their text, an end with its exit status."""
+    with pytest.raises(error, match=told):
+        ask(name, argument)
 
 
 @pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGFPE", "SIGKILL"])
@@ -116,40 +126,24 @@ def test_a_crash_ends_the_child_only(name: str) -> None:
         assert part in said
 
 
-def test_a_child_that_leaves_is_an_error() -> None:
-    """Turns a child that ends without an answer into an error with its exit status."""
-    with pytest.raises(KernelRunError, match=r"exit status 3"):
-        ask("leave", 3)
-
-
-def test_other_exceptions_are_errors_with_their_text() -> None:
-    """Turns an exception that is none of ours into one of ours that shows its text."""
-    with pytest.raises(KernelcastError, match="ValueError: not foreseen"):
-        ask("explode", "not foreseen")
-
-
-def test_a_hang_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("stage", "suspect"), [(None, "the kernel"), (BUILDING, "the device's compiler")]
+)
+def test_a_hang_ends_in_time(
+    monkeypatch: pytest.MonkeyPatch, stage: str | None, suspect: str
+) -> None:
     """Ends a child that does not answer when its time is over, and leaves no process behind."""
     stages: list[str] = []
     # Time stands still until the child hangs: how long it takes to start is the machine's affair.
     clock = SimpleNamespace(monotonic=lambda: 1000.0 * len(stages))
     monkeypatch.setattr(running, "time", clock)
     with pytest.raises(EstimateTimeoutError) as caught:
-        ask("hang", None, subject="intel-cpu", report=stages.append)
-    (process_id,) = stages
+        ask("hang", stage, subject="intel-cpu", report=stages.append)
+    (told,) = stages
     assert str(caught.value).startswith(
-        f"intel-cpu: no answer within 200 s (stage: {process_id}); the kernel may never end."
+        f"intel-cpu: no answer within 200 s (stage: {told}); {suspect} may never end."
     )
-    assert not is_alive(int(process_id))
-
-
-def test_a_hang_while_building_is_the_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the kernel runs then."""
-    stages: list[str] = []
-    clock = SimpleNamespace(monotonic=lambda: 1000.0 * len(stages))
-    monkeypatch.setattr(running, "time", clock)
-    with pytest.raises(EstimateTimeoutError, match="device's compiler may never end"):
-        ask("hang", BUILDING, report=stages.append)
+    assert stage is not None or not is_alive(int(told))
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, RuntimeError])
