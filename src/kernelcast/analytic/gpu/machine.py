@@ -86,26 +86,8 @@ _MEASURED_BY = {
     "L1 size": "caches",
     "L2 size": "caches",
 }
-# Streams of reads and writes reach the copy's bandwidth from this share of writes on: the triad's.
-_SHARE_OF_COPY = 1 / 3
 _FULL_SHARE = 0.6
 """Measured over the banks' bandwidth: 0.98 and more on V100, A100 and H100, 0.5 on A40 and L40."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DramRoof:
-    """Bandwidth of DRAM as microbenchmarks measure it."""
-
-    load_bytes_per_s: float
-    copy_bytes_per_s: float
-
-    def least_s(self, loaded_bytes: float, written_bytes: float) -> float:
-        """Give the least time for volumes, in seconds."""
-        moved = loaded_bytes + written_bytes
-        if not moved > 0:
-            return 0.0
-        mixed = min(written_bytes / moved / _SHARE_OF_COPY, 1.0)
-        return moved * ((1 - mixed) / self.load_bytes_per_s + mixed / self.copy_bytes_per_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

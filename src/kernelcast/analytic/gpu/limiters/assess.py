@@ -125,11 +125,9 @@ def time_l1(
     An access occupies its cache for its wavefronts; a sector from L2 occupies it for one cycle,
     since the cache has one port (as between L1 and L2 of a CPU in the ECM model).
     """
-    per_warp = demands.half_warp_cycles if constants.counts_half_warps else demands.l1_cycles
+    per_warp = demands.half_warp_cycles if constants.is_paper else demands.l1_cycles
     cycles_per_s = rates.machine.compute_units * rates.clock_hz / plan.private_factor
-    sectors = (
-        demands.l2_load_bytes / rates.machine.l1_sector_bytes if constants.counts_fill else 0.0
-    )
+    sectors = 0.0 if constants.is_paper else demands.l2_load_bytes / rates.machine.l1_sector_bytes
     waiting = constants.exposed_wavefronts * per_warp
     waiting += constants.exposed_lines * demands.lines
     # Only what L1 has can wait behind what it has not; half of that where all places are taken.
@@ -462,7 +460,7 @@ def assess(demands: Demands, rates: GpuRates, constants: LimiterConstants) -> As
     notes: list[str] = []
     even = balance(demands.work_groups, rates.machine.compute_units, demands.resident)
     limits = _measure(demands, rates, constants, even, notes)
-    if not constants.counts_beyond_paper:
+    if constants.is_paper:
         limits = Limits(
             times={name: s for name, s in limits.times.items() if name in _PAPER},
             exposed_s=limits.exposed_s,

@@ -1,10 +1,11 @@
 """What a GPU does per second, by its description, and the few constants of the limiters."""
 
 import math
-from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self
+
+import numpy as np
 
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine, read_value
 from kernelcast.records.errors import InputError
@@ -35,13 +36,10 @@ class LimiterConstants:
     overlap_power: float
     """How arithmetic, issue and memory overlap, see `Limits`, where the machine description has no
     ``overlap_power`` of its own."""
-    counts_fill: bool
-    """Whether lines that arrive from L2 occupy the L1 cache, one sector a cycle."""
-    counts_half_warps: bool
-    """Whether L1 cycles are the paper's bank conflicts by half-warps (section 4.2)."""
-    counts_beyond_paper: bool
-    """Whether saturation, latency, translation, tail, launch and the rest count; without them the
-    time is the largest of FP, L1, L2 and DRAM."""
+    is_paper: bool = False
+    """Whether only the paper's limiters count: the largest of FP, L1, L2 and DRAM, without the
+    sectors that fill L1 (one a cycle), with bank conflicts by half-warps (section 4.2), and no
+    saturation, latency, translation, tail, launch and the rest."""
     bandwidths: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Bytes per second of L2 and DRAM by machine id, in place of the description's."""
     translation: Mapping[str, Translation] = field(default_factory=dict)
@@ -54,9 +52,6 @@ FITTED = LimiterConstants(
     exposed_wavefronts=0.965,
     exposed_lines=0.447,
     overlap_power=2.4,
-    counts_fill=True,
-    counts_half_warps=False,
-    counts_beyond_paper=True,
     translation={"v100": Translation(pages=73.0, miss_s=46e-9)},
 )
 PAPER_2022 = LimiterConstants(
@@ -65,9 +60,7 @@ PAPER_2022 = LimiterConstants(
     exposed_wavefronts=0.0,
     exposed_lines=0.0,
     overlap_power=math.inf,
-    counts_fill=False,
-    counts_half_warps=True,
-    counts_beyond_paper=False,
+    is_paper=True,
     bandwidths={"v100": (2500e9, 790e9), "a100": (4500e9, 1400e9)},
 )
 _SETS = {one.name: one for one in (FITTED, PAPER_2022)}
@@ -94,14 +87,7 @@ class Saturation:
 
     def at(self, items: float) -> float:
         """Give the bandwidth, proportional below the first point, flat above the last one."""
-        place = bisect_right(self.items, items)
-        if place == 0:
-            return self.bytes_per_s[0] * items / self.items[0]
-        if place == len(self.items):
-            return self.bytes_per_s[-1]
-        left, right = self.items[place - 1], self.items[place]
-        low, high = self.bytes_per_s[place - 1], self.bytes_per_s[place]
-        return low + (high - low) * (items - left) / (right - left)
+        return float(np.interp(items, (0.0, *self.items), (0.0, *self.bytes_per_s)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,8 +180,7 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
     if not known:
         notes.append(f"launch_s: not in the machine description, {_LAUNCH_S:g} s assumed")
     # The paper's constants stay the paper's.
-    beyond = constants.counts_beyond_paper
-    own = machine.costs.get("overlap_power") if beyond else None
+    own = None if constants.is_paper else machine.costs.get("overlap_power")
     return GpuRates(
         machine=gpu,
         clock_hz=_find_clock(gpu, notes),
@@ -205,7 +190,8 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
         l1_latency_s=read_value(l1.latency_s if l1 else None) or 0.0,
         l2_latency_s=read_value(l2.latency_s if l2 else None) or 0.0,
         l3_latency_s=read_value(l3.latency_s if l3 else None) or 0.0,
-        dram_latency_s=read_value(memory.latency_s if memory and beyond else None) or 0.0,
+        dram_latency_s=read_value(memory.latency_s if memory and not constants.is_paper else None)
+        or 0.0,
         instructions={one.name: one for one in machine.instructions},
         costs={name: one.value for name, one in machine.costs.items()},
         launch_s=min(known, default=_LAUNCH_S),
