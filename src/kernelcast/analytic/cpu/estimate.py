@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.analytic.cpu.opencl.addresses import ABSENT, Groups, Place, list_distinct
+from kernelcast.analytic.addresses import ABSENT, Groups, Place, list_distinct
 from kernelcast.analytic.cpu.opencl.core import find_execution, time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kernelcast.analytic.cpu.opencl.addresses import (
+from kernelcast.analytic.addresses import (
     GroupAddresses,
     GroupEvaluator,
     Groups,
@@ -55,7 +55,7 @@ def find_patterns(
     launch: ModelledLaunch, width: int, *, gathers_narrowed: bool = False
 ) -> list[AccessPattern]:
     """Evaluate all accesses of a launch for some work-groups and their neighbours."""
-    evaluator = GroupEvaluator(launch, Groups(launch.ndrange))
+    evaluator = GroupEvaluator(launch, Groups(launch.ndrange).every)
     found = [_find(one, launch, evaluator, width) for one in launch.accesses]
     if gathers_narrowed and width > 1:
         found = [

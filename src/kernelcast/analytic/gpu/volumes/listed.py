@@ -8,11 +8,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, groupby
-from math import prod
 
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.analytic.addresses import ABSENT, GroupEvaluator, read_recorded
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, IntArray, find_hull
 from kernelcast.analytic.gpu.volumes.footprints import (
@@ -23,12 +23,10 @@ from kernelcast.analytic.gpu.volumes.footprints import (
     list_stretches,
 )
 from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts
-from kernelcast.analytic.gpu.volumes.warps import ABSENT, measure_addresses
-from kernelcast.expressions import EvaluationError, Expr, Symbol, Value
+from kernelcast.analytic.gpu.volumes.warps import measure_addresses
+from kernelcast.expressions import Expr, Symbol
 from kernelcast.expressions.accesses import MemoryAccess
-from kernelcast.expressions.axes import add_iterations, bind_names, list_axes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.records.errors import InputError
 
 _PLACES = (1 / 6, 1 / 2, 5 / 6)
 _ITERATIONS = 256
@@ -39,83 +37,27 @@ def evaluate_groups(
     access: MemoryAccess, launch: ModelledLaunch, width: int
 ) -> tuple[dict[int, IntArray], dict[int, float]]:
     """Evaluate an address for pairs of neighbouring work-groups at three places of the grid."""
-    count = launch.ndrange.work_group_count
-    chosen = {min(count - 1, int(place * count) + by) for place in _PLACES for by in (0, 1)}
-    groups: dict[int, IntArray] = {}
-    repeats: dict[int, float] = {}
-    for group in sorted(chosen):
-        try:
-            groups[group], repeats[group] = _evaluate(access, launch, group, width)
-        except EvaluationError as error:
-            name = access.text or access.buffer or "an access"
-            msg = f"{launch.kernel}, line {access.line}: address of {name}: {error}"
-            raise InputError(msg) from error
-    return (groups, repeats) if any(one.size for one in groups.values()) else ({}, {})
-
-
-def read_recorded(access: MemoryAccess, launch: ModelledLaunch, width: int) -> dict[int, IntArray]:
-    """Sort the recorded addresses of an access into warp instructions."""
-    recorded = launch.recorded
-    if recorded is None or not (recorded.sites == access.site).any():
-        return {}
-    own = recorded.sites == access.site
-    shift = launch.alignments.get(access.buffer or "", 0)
-    groups, items = recorded.groups[own], recorded.local_ids[own]
-    keys = np.stack([groups, recorded.sequences[own], items // width])
-    different, row = np.unique(keys, axis=1, return_inverse=True)
-    table = np.full((different.shape[1], width), ABSENT, dtype=np.int64)
-    table[row.ravel(), items % width] = recorded.offsets_bytes[own] + shift
-    found = {group: table[different[0] == group] for group in np.unique(groups).tolist()}
-    nothing = np.zeros((0, width), dtype=np.int64)
-    return {group: found.get(group, nothing) for group in recorded.work_groups}
-
-
-def _evaluate(
-    access: MemoryAccess, launch: ModelledLaunch, group: int, width: int
-) -> tuple[IntArray, float]:
-    bound, size = _bind(launch, group)
-    active = np.ones((size, 1), dtype=np.bool_)
-    shares = 1.0
-    columns = 1
-    for loop in access.loops:
-        trips = most = max(1, _ITERATIONS // columns)
-        if loop.trip_count is not None:
-            trips = max(1, int(np.max(np.where(active, loop.trip_count.evaluate(bound), 0))))
-        listed = min(trips, most)
-        bound, active = add_iterations(loop, bound, active, listed)
-        shares *= trips / listed
-        columns = active.shape[1]
     assert access.offset_bytes is not None
-    offsets = np.asarray(access.offset_bytes.evaluate(bound)) + launch.alignments.get(
-        access.buffer or "", 0
+    count, (x, y, _) = launch.ndrange.work_group_count, Grid.of(launch.ndrange).counts
+    chosen = sorted({min(count - 1, int(one * count) + by) for one in _PLACES for by in (0, 1)})
+    places = [(one % x, one // x % y, one // (x * y)) for one in chosen]
+    found = GroupEvaluator(launch, places, _ITERATIONS).evaluate(access, access.offset_bytes)
+    if not any(one.count for one in found.values()):
+        return {}, {}
+    return (
+        {one: divide_warps(found[at].table, width) for one, at in zip(chosen, places, strict=True)},
+        {one: found[at].repeats for one, at in zip(chosen, places, strict=True)},
     )
-    met = np.logical_and(active, access.guard.evaluate(bound))
-    offsets, met = np.broadcast_arrays(offsets, met)
-    whole = -(-size // width) * width
-    table = np.full((whole, met.shape[1]), ABSENT, dtype=np.int64)
-    table[:size] = np.where(met, offsets, ABSENT)
-    rows = table.reshape(-1, width, met.shape[1]).transpose(0, 2, 1).reshape(-1, width)
-    return rows[(rows != ABSENT).any(axis=1)], shares
 
 
-def _bind(launch: ModelledLaunch, group: int) -> tuple[dict[Symbol, Value], int]:
-    """Give the values of all symbols for the work-items of a work-group, and their number."""
-    axes = list_axes(launch.ndrange)
-    places = []
-    for axis in axes:
-        places.append(group % axis.groups)
-        group //= axis.groups
-    sizes = [
-        min(axis.local, axis.items - place * axis.local)
-        for axis, place in zip(axes, places, strict=True)
-    ]
-    count = prod(sizes)
-    items = np.arange(count, dtype=np.int64)[:, None]
-    bound: dict[Symbol, Value] = {**bind_names(launch.scalars)}
-    for axis, place, size in zip(axes, places, sizes, strict=True):
-        bound |= axis.bind(place, items % size, size)
-        items = items // size
-    return bound, count
+def divide_warps(table: IntArray, width: int) -> IntArray:
+    """Divide addresses by work-item and iteration into instructions by lane."""
+    size, iterations = table.shape
+    whole = np.full((-(-size // width) * width, iterations), ABSENT, dtype=np.int64)
+    whole[:size] = table
+    rows: IntArray = whole.reshape(-1, width, iterations).transpose(0, 2, 1).reshape(-1, width)
+    kept: IntArray = rows[(rows != ABSENT).any(axis=1)]
+    return kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -249,7 +191,12 @@ def list_access(
     if is_known:
         groups, repeats = evaluate_groups(access, launch, machine.warp_width)
     else:
-        groups = read_recorded(access, launch, machine.warp_width)
+        recorded = read_recorded(access, launch)
+        places = launch.recorded.work_groups if launch.recorded and recorded else ()
+        groups = {
+            group: divide_warps(one.table, machine.warp_width)
+            for group, one in zip(places, recorded, strict=True)
+        }
         repeats = dict.fromkeys(groups, 1.0)
     if not groups:
         if is_known:

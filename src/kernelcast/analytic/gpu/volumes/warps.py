@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.analytic.addresses import ABSENT
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange, IntArray
 from kernelcast.analytic.gpu.volumes.boxes import spread_alignments
@@ -21,8 +22,6 @@ FloatArray = npt.NDArray[np.float64]
 PERIOD = 1024
 """Bytes after which costs repeat; also the distance from which two addresses of a half-warp do not
 pair in a wavefront (section 4.2)."""
-ABSENT = int(np.iinfo(np.int64).min)
-"""Stands for the address of a lane that takes no part."""
 _HALF_WARP = 16
 _MOST_ROWS = 256
 """Enough for every alignment of power-of-two local sizes; others have up to seven times as many."""

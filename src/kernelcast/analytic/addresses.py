@@ -17,6 +17,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
 
 ABSENT = np.iinfo(np.int64).min
+"""Stands for the address of an access that is not executed."""
 Place = tuple[int, int, int]
 _PLACES = (0.2, 0.5, 0.8)
 """Where in the index space work-groups are looked at, as shares of each dimension."""
@@ -43,32 +44,6 @@ class Groups:
             return None
         x, y, z = place
         return (x - 1, y, z) if axis == 0 else (x, y - 1, z) if axis == 1 else (x, y, z - 1)
-
-    def bind(self, launch: ModelledLaunch) -> tuple[dict[Symbol, Value], list[int]]:
-        """Bind all symbols but loops for the work-items of `every`, and count those of each.
-
-        Values are arrays of shape (work-items of all, 1), one work-group after the other, or a
-        number where it is the same for all.
-        """
-        own = np.array(self.every, dtype=np.int64).T
-        extents = np.array([
-            np.minimum(axis.local, axis.items - at * axis.local)
-            for axis, at in zip(self.axes, own, strict=True)
-        ])  # fmt: skip
-        sizes = extents.prod(axis=0)
-        whose = np.repeat(np.arange(len(self.every)), sizes)
-        rest = (np.arange(len(whose)) - (np.cumsum(sizes) - sizes)[whose])[:, None]
-
-        def widen(values: IntArray) -> Value:
-            one = int(values[0])
-            return one if (values == one).all() else values[whose][:, None]
-
-        bound: dict[Symbol, Value] = {**bind_names(launch.scalars)}
-        for axis, at, extent in zip(self.axes, own, extents, strict=True):
-            size = widen(extent)
-            bound |= axis.bind(widen(at), rest % size, size)
-            rest = rest // size
-        return bound, sizes.tolist()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,10 +122,14 @@ class GroupEvaluator:
     that is as far from another one's everywhere is moved.
     """
 
-    def __init__(self, launch: ModelledLaunch, grid: Groups) -> None:
-        self.bound, self._sizes = grid.bind(launch)
+    def __init__(
+        self, launch: ModelledLaunch, places: Sequence[Place], iterations: int | None = None
+    ) -> None:
+        """Look at work-groups, of longer loops at no more iterations of a work-item."""
         self._launch = launch
-        self._places = grid.every
+        self._places = places
+        self.bound, self._sizes = _bind(launch, places)
+        self._most = iterations or (1 << 14) // max(self._sizes)
         self._starts = np.cumsum((0, *self._sizes[:-1]))
         self._runs: dict[object, _Runs] = {}
         self._offsets: dict[object, Value] = {}
@@ -207,8 +186,8 @@ class GroupEvaluator:
         active: BoolArray = np.ones((sum(self._sizes), 1), dtype=np.bool_)
         repeats = np.ones(len(self._sizes))
         for loop in loops:
-            # Of an access and work-group; of longer loops the first iterations stand for all.
-            most = max(1, (1 << 14) // (max(self._sizes) * active.shape[1]))
+            # Of longer loops the first iterations stand for all.
+            most = max(1, self._most // active.shape[1])
             if loop.trip_count is None:
                 # Look further and further, until the condition ends the loop everywhere.
                 listed = min(16, most)
@@ -229,6 +208,33 @@ class GroupEvaluator:
         return _Runs(bound, active, repeats)
 
 
+def _bind(launch: ModelledLaunch, places: Sequence[Place]) -> tuple[dict[Symbol, Value], list[int]]:
+    """Bind all symbols but loops for the work-items of work-groups, and count those of each.
+
+    Values are arrays of shape (work-items of all, 1), one work-group after the other, or a
+    number where it is the same for all.
+    """
+    axes, own = list_axes(launch.ndrange), np.array(places, dtype=np.int64).T
+    extents = np.array([
+        np.minimum(axis.local, axis.items - at * axis.local)
+        for axis, at in zip(axes, own, strict=True)
+    ])  # fmt: skip
+    sizes = extents.prod(axis=0)
+    whose = np.repeat(np.arange(len(places)), sizes)
+    rest = (np.arange(len(whose)) - (np.cumsum(sizes) - sizes)[whose])[:, None]
+
+    def widen(values: IntArray) -> Value:
+        one = int(values[0])
+        return one if (values == one).all() else values[whose][:, None]
+
+    bound: dict[Symbol, Value] = {**bind_names(launch.scalars)}
+    for axis, at, extent in zip(axes, own, extents, strict=True):
+        size = widen(extent)
+        bound |= axis.bind(widen(at), rest % size, size)
+        rest = rest // size
+    return bound, sizes.tolist()
+
+
 def read_recorded(access: MemoryAccess, launch: ModelledLaunch) -> list[GroupAddresses]:
     """Sort what was recorded of an access by work-group, work-item and iteration."""
     recorded = launch.recorded
@@ -238,7 +244,8 @@ def read_recorded(access: MemoryAccess, launch: ModelledLaunch) -> list[GroupAdd
     if not own.any():
         return []
     groups, items = recorded.groups[own], recorded.local_ids[own]
-    sequences, offsets = recorded.sequences[own], recorded.offsets_bytes[own]
+    shift = launch.alignments.get(access.buffer or "", 0)
+    sequences, offsets = recorded.sequences[own], recorded.offsets_bytes[own] + shift
     found = []
     for group, size in zip(recorded.work_groups, recorded.work_items, strict=True):
         mine = groups == group
