@@ -1,7 +1,7 @@
 """Compares balanced launches with the best static split and with the best single device.
 
-``python benchmarks/balance.py PAIR [--kernels N] [--repeats R] [--cold] [--pattern GLOB]
-[--resume] [--memory GIB]`` runs kernels of the corpus, at sizes at which they last at least 0.2 s
+``python -m benchmarks balance PAIR [--kernels N] [--repeats R] [--pattern GLOB] [--resume]
+[--memory GIB]`` runs kernels of the corpus, at sizes at which they last at least 0.2 s
 on the better device of a pair. PAIR is
 
 ``intel-pocl``      Intel's CPU runtime and PoCL, one core each;
@@ -14,24 +14,25 @@ medians are compared. The best split of the search runs twice in each turn: its 
 the best static split are the noise floor, what a balancer that knows the best split and costs
 nothing would get here. Static splits, single devices and balanced launches run by the same
 machinery from host arrays to host arrays; the balanced launch's time holds sampling, correction
-and merging as well. With ``--resume`` kernels that are in the results already are kept. With
-``--cold`` each is run once more with devices that are opened for it. Results go to
-``results/balance/DEVICE/PAIR.json``, by the first device's id; ``balance_report.py`` draws them.
+and merging as well. With ``--resume`` kernels that are in the results already are kept. Results go
+to ``results/balance/DEVICE/PAIR.json``, by the first device's id, and of all of them ``summary.md``
+and a picture for each machine are made; without PAIR only these.
 """
 
 import argparse
-import json
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import harness
 import numpy as np
-from machine import describe_machine
+import pandas as pd
+from harness import make_table, read_json, write_result, write_text
+from matplotlib.figure import Figure
 
 from kernelcast.balancing.balancer import Balancer
 from kernelcast.balancing.host_arguments import HostArguments, make_host_arguments
@@ -54,7 +55,14 @@ PAIRS: dict[str, tuple[tuple[str, tuple[int, ...], dict[str, str]], ...]] = {
 }
 SHORTEST_S = 0.2
 STEPS = [round(0.05 * step, 2) for step in range(21)]
-_RESULTS = Path(__file__).parent / "results" / "balance"
+RESULTS = harness.RESULTS / "balance"
+TITLES = {
+    "intel-pocl": "Intel's runtime and PoCL",
+    "intel-unequal": "Intel's runtime twice, once without AVX",
+    "intel-rusticl": "Intel's runtime and llvmpipe",
+}
+RATIOS = ("to_static", "again_to_static", "to_static_work", "to_single")
+_WORST = 3
 _CANDIDATES = 3
 _ATTEMPTS = 3
 _HOPELESS = 1.5
@@ -67,54 +75,43 @@ AGAIN = "again"
 
 @dataclass(slots=True, kw_only=True)
 class Bench:
-    """A problem on a pair of devices.
-
-    Parameters
-    ----------
-    balancer : Balancer
-        The devices, open.
-    problem : Problem
-        The launch.
-    given : HostArguments
-        Its arguments; they are copied for each run.
-    """
+    """A problem on a pair of devices that are open, and its arguments."""
 
     balancer: Balancer
     problem: Problem
     given: HostArguments
 
     def run(self, share: float | None) -> tuple[BalanceReport, HostArguments]:
-        """Run with a fixed share of the first device, or balanced; give the results too."""
-        return run_once(self.balancer, self.problem, self.given, share)
-
-
-def run_once(
-    balancer: Balancer, problem: Problem, given: HostArguments, share: float | None
-) -> tuple[BalanceReport, HostArguments]:
-    """Run on copies of the arguments."""
-    values = tuple(one.copy() if isinstance(one, np.ndarray) else one for one in given.values)
-    arguments = HostArguments(described=given.described, values=values)
-    fixed = () if share is None else (share, 1 - share)
-    settings = BalanceSettings(fixed_shares=fixed)
-    report = balancer.balance(problem.kernel, problem.ndrange, arguments, settings=settings)
-    failures = [one.failure for one in report.shares if one.failure]
-    if failures:
-        raise KernelcastError("; ".join(failures))
-    return report, arguments
+        """Run copies of the arguments, with a fixed share of the first device or balanced."""
+        values = tuple(
+            one.copy() if isinstance(one, np.ndarray) else one for one in self.given.values
+        )
+        arguments = HostArguments(described=self.given.described, values=values)
+        settings = BalanceSettings(fixed_shares=() if share is None else (share, 1 - share))
+        problem = self.problem
+        report = self.balancer.balance(
+            problem.kernel, problem.ndrange, arguments, settings=settings
+        )
+        failures = [one.failure for one in report.shares if one.failure]
+        if failures:
+            raise KernelcastError("; ".join(failures))
+        return report, arguments
 
 
 def main() -> int:
     """Measure what the command line names; give the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("pair", choices=PAIRS)
+    parser.add_argument("pair", choices=PAIRS, nargs="?", help="draws tables alone without one")
     parser.add_argument("--kernels", type=int, default=24, help="stop after so many")
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--cold", action="store_true", help="also with devices opened anew")
     parser.add_argument("--pattern", default="*", help="names of kernels")
     parser.add_argument("--limit", type=float, default=1.5, help="longest kernel, in seconds")
     parser.add_argument("--memory", type=float, default=4.0, help="largest kernel, in GiB")
     parser.add_argument("--resume", action="store_true", help="keep what was measured here before")
     options = parser.parse_args()
+    if options.pair is None:
+        write_summary()
+        return 0
     wanted = [DevicePlace(device_id=d, cores=c, environment=e) for d, c, e in PAIRS[options.pair]]
     places = choose_places(wanted)
     rows, skipped = _read(options, places) if options.resume else ([], {})
@@ -136,7 +133,7 @@ def main() -> int:
             rows.append(row)
             print(_describe(row), flush=True)
             _write(options, places, rows, skipped)
-    print(json.dumps(summarise(rows), indent=1))
+    write_summary()
     return 0 if rows else 1
 
 
@@ -144,10 +141,10 @@ def _read(
     options: argparse.Namespace, places: Sequence[DevicePlace]
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Read what was measured before on these devices of this machine."""
-    path = _RESULTS / places[0].device_id / f"{options.pair}.json"
+    path = RESULTS / places[0].device_id / f"{options.pair}.json"
     if not path.exists():
         return [], {}
-    result = json.loads(path.read_text(encoding="utf-8"))
+    result = read_json(path)
     if result["devices"] != _describe_places(places) or result["repeats"] != options.repeats:
         return [], {}
     rows = [row for row in result["kernels"] if "again_to_static" in row]
@@ -168,18 +165,14 @@ def _write(
     skipped: dict[str, str],
 ) -> None:
     """Write what is measured so far, so that an end before the last kernel loses nothing."""
-    result = {
-        "machine": describe_machine(),
+    write_result(RESULTS / places[0].device_id / f"{options.pair}.json", {
         "pair": options.pair,
         "devices": _describe_places(places),
         "repeats": options.repeats,
         "summary": summarise(rows),
         "kernels": rows,
         "skipped": skipped,
-    }
-    path = _RESULTS / places[0].device_id / f"{options.pair}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    })  # fmt: skip
 
 
 def choose_kernels(pattern: str) -> Iterator[CorpusKernel]:
@@ -248,8 +241,6 @@ def measure_size(
     row |= {"search": {str(k): v for k, v in search.items()}, "equality": equality,
             "is_deterministic": repeated == "identical"}  # fmt: skip
     row["merges"] = {name: str(rule) for name, rule in balanced[0].merges.items()}
-    if options.cold:
-        row["cold"] = measure_cold(problem, given, places, row["best_static_share"])
     return row
 
 
@@ -324,21 +315,6 @@ def _median(values: Sequence[float | None]) -> float | None:
     return statistics.median(known) if known else None
 
 
-def measure_cold(
-    problem: Problem, given: HostArguments, places: Sequence[DevicePlace], share: float
-) -> dict[str, float]:
-    """Time whole launches with devices that are opened, and a kernel that is built, for them."""
-    found = {}
-    for name, kind in (("balanced_s", None), ("static_s", share), ("first_s", 1.0),
-                       ("second_s", 0.0)):  # fmt: skip
-        start_s = time.monotonic()
-        used = {1.0: places[:1], 0.0: places[1:]}.get(kind, places) if kind is not None else places
-        with Balancer(used) as balancer:
-            run_once(balancer, problem, given, kind if len(used) > 1 else None)
-            found[name] = time.monotonic() - start_s
-    return found
-
-
 def compare(found: HostArguments, one: HostArguments, other: HostArguments) -> str:
     """Say how results compare with those of the single devices, bit by bit."""
     verdicts = []
@@ -364,22 +340,86 @@ def summarise(rows: Sequence[dict[str, Any]]) -> dict[str, object]:
     if not rows:
         return {"kernels": 0}
     found: dict[str, object] = {"kernels": len(rows)}
-    for name in ("to_static", "again_to_static", "to_static_work", "to_single"):
-        values = np.array([row[name] for row in rows])
+    table = pd.DataFrame(rows)
+    for name in RATIOS:
+        values = table[name]
         found[name] = {
-            "median": float(np.median(values)),
-            "p90": float(np.percentile(values, 90)),
-            "worst": float(values.max()),
-        }
-    cold = [row["cold"]["balanced_s"] / row["cold"]["static_s"] for row in rows if "cold" in row]
-    if cold:
-        found["to_static_cold"] = {
-            "median": float(np.median(cold)),
-            "p90": float(np.percentile(cold, 90)),
-        }
-    for verdict in dict.fromkeys(row["equality"] for row in rows):
-        found[verdict] = sum(row["equality"] == verdict for row in rows)
+            "median": values.median(), "p90": values.quantile(0.9), "worst": values.max()
+        }  # fmt: skip
+    for verdict, count in table["equality"].value_counts().items():
+        found[str(verdict)] = int(count)
     return found
+
+
+def write_summary() -> None:
+    """Write the table of all machines and pairs, and draw a picture for each machine."""
+    machines = {
+        folder.name: {
+            pair: pd.DataFrame(read_json(path)["kernels"])
+            for pair in PAIRS
+            if (path := folder / f"{pair}.json").exists()
+        }
+        for folder in sorted(RESULTS.iterdir())
+        if folder.is_dir()
+    }
+    pairs = [(device, *one) for device, known in machines.items() for one in known.items()]
+    write_text(
+        RESULTS / "summary.md",
+        "# Balanced launches beside the best static split and the better device", "",
+        "Each device on one core. Times hold everything: sampling, correction, merging.",
+        "Ratios are of medians of launches that took turns; `again` is the best static split,",
+        "run once more in each turn, over its first: the noise floor, which a balancer",
+        "that knows the best split would get. Median, 90th percentile and worst over kernels.", "",
+        *make_table(
+            ["machine of", "pair", "kernels", "to the best static split", "again",
+             "balanced to again", "to the better device", "bit for bit a device's result"],
+            (
+                (device, TITLES[pair], len(rows), _spread(rows["to_static"]),
+                 _spread(rows["again_to_static"]),
+                 _spread(rows["to_static"] / rows["again_to_static"]), _spread(rows["to_single"]),
+                 f"{(rows['equality'] != 'different').sum()} of {len(rows)}")
+                for device, pair, rows in pairs
+            ),
+        ), "",
+        "Furthest from the best static split:", "",
+        *(f"- {device}, {TITLES[pair]}: {_list_worst(rows)}." for device, pair, rows in pairs),
+    )  # fmt: skip
+    for device, known in machines.items():
+        draw(RESULTS / device / "ratios.png", known)
+
+
+def _spread(values: "pd.Series[float]") -> str:
+    return f"{values.median():.2f}, {values.quantile(0.9):.2f}, {values.max():.2f}"
+
+
+def _list_worst(rows: pd.DataFrame) -> str:
+    return "; ".join(
+        f"{row['kernel']} {row['to_static']:.2f} (again {row['again_to_static']:.2f}), {row['balanced_s']:.2f} s, {row['share']:.0%} on the first device, best "
+        f"{row['best_static_share']:.0%}"
+        for row in rows.nlargest(_WORST, "to_static").to_dict("records")
+    )
+
+
+def draw(path: Path, pairs: Mapping[str, pd.DataFrame]) -> None:
+    """Draw the ratios of each pair's kernels, from the best to the worst."""
+    figure = Figure(figsize=(4.4 * max(1, len(pairs)), 3.6), layout="constrained")
+    axes = figure.subplots(1, max(1, len(pairs)), sharey=True, squeeze=False)[0]
+    for axis, (pair, rows) in zip(axes, pairs.items(), strict=False):
+        lines = pd.DataFrame({
+            "balanced": rows["to_static"],
+            "the best split again (noise)": rows["again_to_static"],
+            "the better device alone": rows["to_static"] / rows["to_single"],
+        })  # fmt: skip
+        for (label, values), style in zip(lines.items(), ("o-", "x--", ":"), strict=True):
+            axis.plot(range(1, len(values) + 1), sorted(values), style, label=label)
+        axis.axhline(1.0, color="grey", linewidth=0.8)
+        axis.set(title=TITLES[pair], xlabel="kernels, each line from best to worst", yscale="log")
+        axis.set_yticks([0.9, 1.0, 1.1, 1.2, 1.5, 2.0], ["0.9", "1", "1.1", "1.2", "1.5", "2"])
+        axis.minorticks_off()
+        axis.grid(visible=True, alpha=0.3)
+    axes[0].set_ylabel("time over that of the best static split")
+    axes[0].legend()
+    figure.savefig(path, dpi=120)
 
 
 def _describe(row: dict[str, Any]) -> str:

@@ -20,6 +20,7 @@ from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.user_arguments import hold_buffer
+from support.device_queues import put, read
 
 pytestmark = pytest.mark.device
 
@@ -44,19 +45,6 @@ Bytes = npt.NDArray[np.int32]
 def make_content(seed: int) -> Bytes:
     """Draw the content of a buffer."""
     return np.random.default_rng(seed).integers(-1000, 1000, ITEMS, dtype=np.int32)
-
-
-def put(session: DeviceSession, content: Bytes) -> cl.Buffer:
-    """Make a user's buffer."""
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    return cl.Buffer(session.context, flags, hostbuf=content)
-
-
-def read(session: DeviceSession, buffer: cl.Buffer, count: int = ITEMS) -> Bytes:
-    """Read a buffer of the device."""
-    out = np.empty(count, dtype=np.int32)
-    cl.enqueue_copy(session.queue, out, buffer)
-    return out
 
 
 @pytest.mark.parametrize("most_cached_bytes", [0, 1 << 30], ids=["large", "cached"])
@@ -102,13 +90,13 @@ class UserBuffers:
     def __init__(self, session: DeviceSession) -> None:
         self._session = session
         self.before = [make_content(seed) for seed in range(3)]
-        self.buffers = [put(session, content) for content in self.before]
+        self.buffers = [put(session.queue, content) for content in self.before]
 
     @property
     def are_untouched(self) -> bool:
         """Whether every buffer is bit for bit what it was."""
         return all(
-            np.array_equal(read(self._session, buffer), content)
+            np.array_equal(read(self._session.queue, buffer, content), content)
             for buffer, content in zip(self.buffers, self.before, strict=True)
         )
 
@@ -157,8 +145,12 @@ def test_whole_runs_start_from_true_content(session: DeviceSession, users: UserB
         for _ in range(2):
             launch.time_boxes([GroupBox(start=(5,), shape=(9,))])
             launch.time_whole()
-            assert np.array_equal(read(session, launch._scratch.arguments[0]), expected)
-            assert np.array_equal(read(session, launch._scratch.arguments[2]), expected)
+            assert np.array_equal(
+                read(session.queue, launch._scratch.arguments[0], expected), expected
+            )
+            assert np.array_equal(
+                read(session.queue, launch._scratch.arguments[2], expected), expected
+            )
 
 
 def test_a_kernel_that_fails_leaves_buffers_alone(
@@ -211,7 +203,7 @@ def test_row_pointers_on_the_device_tell_the_work(
     lengths = np.repeat(np.random.default_rng(1).integers(1, 200, 128), 256)
     begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     contents = [begin, np.ones(begin[-1], np.int32), np.zeros(len(lengths), np.int32)]
-    buffers = [put(session, one) for one in contents]
+    buffers = [put(session.queue, one) for one in contents]
     program = cl.Program(session.context, ROWS).build()
     queue = cl.CommandQueue(session.context, session.device)
     profiles: list[WorkProfile] = []
@@ -227,18 +219,18 @@ def test_row_pointers_on_the_device_tell_the_work(
     assert profile.is_exact
     assert profile.spread == pytest.approx(np.std(lengths) / np.mean(lengths), rel=0.1)
     for buffer, content in zip(buffers, contents, strict=True):
-        np.testing.assert_array_equal(read(session, buffer, len(content)), content)
+        np.testing.assert_array_equal(read(session.queue, buffer, content), content)
 
 
 def test_contents_are_told_apart_where_they_decide(session: DeviceSession) -> None:
     """A buffer's content comes as bytes; its digest differs with it, and only if it decides."""
     element, content = ElementType("int32"), make_content(5)
-    buffer, other = put(session, content), put(session, content + 1)
+    buffer, other = put(session.queue, content), put(session.queue, content + 1)
     held = hold_buffer(session, buffer, element, is_decisive=True)
     assert held.read is not None
     np.testing.assert_array_equal(held.read().view(np.int32), content)
     assert (held.bytes, held.count) == (content.nbytes, content.size)
-    assert held == hold_buffer(session, put(session, content), element, is_decisive=True)
+    assert held == hold_buffer(session, put(session.queue, content), element, is_decisive=True)
     assert held != hold_buffer(session, other, element, is_decisive=True)
     assert hold_buffer(session, buffer, element, is_decisive=False) == hold_buffer(
         session, other, element, is_decisive=False

@@ -15,6 +15,7 @@ from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.scratch import ScratchArguments
 from kernelcast.sampling.session import DeviceSession
+from support.device_queues import put, read
 
 pytestmark = pytest.mark.device
 
@@ -47,19 +48,6 @@ BOX = GroupBox(start=(5000,), shape=(40,))
 Numbers = npt.NDArray[np.generic]
 
 
-def put(session: DeviceSession, content: Numbers) -> cl.Buffer:
-    """Make a program's buffer."""
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    return cl.Buffer(session.context, flags, hostbuf=content)
-
-
-def read(session: DeviceSession, buffer: cl.Buffer, like: Numbers) -> Numbers:
-    """Read a buffer of the device."""
-    found = np.empty_like(like)
-    cl.enqueue_copy(session.queue, found, buffer)
-    return found
-
-
 def describe(session: DeviceSession, name: str, *arguments: object) -> LiveLaunch:
     """Describe a launch of a program's own objects."""
     program = cl.Program(session.context, SOURCE).build()
@@ -74,9 +62,9 @@ def run_box(live: LiveLaunch, accesses: Sequence[Access | None], place: int, lik
     """Run a box, and then all of the launch; give what both leave in a copy."""
     with live.session.lock, live.hold(OpenCLLaunch, inferred=accesses) as launch:
         launch.time_boxes([BOX])
-        sampled = read(live.session, launch._scratch.arguments[place], like)
+        sampled = read(live.session.queue, launch._scratch.arguments[place], like)
         launch.time_whole()
-        whole = read(live.session, launch._scratch.arguments[place], like)
+        whole = read(live.session.queue, launch._scratch.arguments[place], like)
     return sampled, whole
 
 
@@ -85,7 +73,7 @@ def test_boxes_find_what_they_read_and_change_copies_only(session: DeviceSession
     for seed in (0, 1):
         draw = np.random.default_rng(seed)
         a, b = (draw.random(ITEMS, dtype=np.float32) for _ in range(2))
-        users = [put(session, one) for one in (a, b)]
+        users = [put(session.queue, one) for one in (a, b)]
         live = describe(session, "smooth", *users, np.int32(ITEMS))
         accesses = [Access.READ, Access.READ_WRITE, None]
         sampled, whole = run_box(live, accesses, 1, b)
@@ -95,13 +83,15 @@ def test_boxes_find_what_they_read_and_change_copies_only(session: DeviceSession
         np.testing.assert_allclose(sampled[ours], expected[ours], rtol=1e-6)
         np.testing.assert_allclose(whole, expected, rtol=1e-6)
         for user, content in zip(users, (a, b), strict=True):
-            assert np.array_equal(read(session, user, content), content)
+            assert np.array_equal(read(session.queue, user, content), content)
 
 
 def test_only_what_is_touched_is_copied(session: DeviceSession) -> None:
     """Of a buffer of 4 MiB two pages, and those beside them."""
     b = np.ones(ITEMS, np.float32)
-    live = describe(session, "smooth", put(session, b), put(session, b), np.int32(ITEMS))
+    live = describe(
+        session, "smooth", put(session.queue, b), put(session.queue, b), np.int32(ITEMS)
+    )
     with session.lock, live.hold(OpenCLLaunch, inferred=[Access.READ, None, None]) as launch:
         launch.time_boxes([BOX])
         (parts,) = (one.list_all() for one in launch._scratch._ready.values())
@@ -113,18 +103,18 @@ def test_what_data_decide_is_copied_whole(session: DeviceSession) -> None:
     """Writes that leave every range that the source tells of, and indices that are written."""
     order = np.random.default_rng(0).permutation(ITEMS).astype(np.int32)
     a = np.arange(ITEMS, dtype=np.int32)
-    users = [put(session, a), put(session, order)]
+    users = [put(session.queue, a), put(session.queue, order)]
     live = describe(session, "scatter", *users)
     sampled, whole = run_box(live, [Access.READ_WRITE, Access.READ], 0, a)
     expected = a.copy()
     expected[order] += a
     assert np.array_equal(whole, expected)
     assert np.count_nonzero(sampled != a) == BOX.shape[0] * 64
-    assert np.array_equal(read(session, users[0], a), a)
+    assert np.array_equal(read(session.queue, users[0], a), a)
     follow = describe(session, "follow", users[1], np.int32(ITEMS))
     with session.lock, follow.hold(OpenCLLaunch, inferred=[Access.READ_WRITE, None]) as launch:
         copy = launch._scratch.arguments[0]
-        assert np.array_equal(read(session, copy, order), order)
+        assert np.array_equal(read(session.queue, copy, order), order)
 
 
 class _WrongReach:
@@ -146,7 +136,7 @@ class _WrongReach:
 def test_writes_nobody_expected_change_no_buffer_of_the_program(session: DeviceSession) -> None:
     """A copy is as large as the buffer, whatever was said of the kernel."""
     content = np.full(ITEMS, 7, np.int32)
-    user = put(session, content)
+    user = put(session.queue, content)
     pool = BufferPool(session.context, session.queue, session.description)
     fill = cl.Program(session.context, "kernel void f(global int *a){a[get_global_id(0)] = 1;}")
     kernel = cl.Kernel(fill.build(), "f")
@@ -158,23 +148,23 @@ def test_writes_nobody_expected_change_no_buffer_of_the_program(session: DeviceS
         kernel.set_args(scratch.arguments[0])
         cl.enqueue_nd_range_kernel(session.queue, kernel, (ITEMS,), (64,))
         session.queue.finish()
-        assert (read(session, scratch.arguments[0], content) == 1).all()
+        assert (read(session.queue, scratch.arguments[0], content) == 1).all()
         scratch.refresh()
         scratch.prepare_whole()
-        assert (read(session, scratch.arguments[0], content) == 7).all()
+        assert (read(session.queue, scratch.arguments[0], content) == 7).all()
         scratch.release()
         assert pool.kept_bytes == user.size
         pool.close()
-    assert np.array_equal(read(session, user, content), content)
+    assert np.array_equal(read(session.queue, user, content), content)
 
 
 def test_parts_of_buffers_are_copied_where_they_lie(session: DeviceSession) -> None:
     """A sub-buffer's ranges count from where it begins."""
     align = max(4096, session.device.mem_base_addr_align // 8)
     parent = np.arange(2 * ITEMS, dtype=np.float32)
-    user = put(session, parent)
+    user = put(session.queue, parent)
     part = user.get_sub_region(align, 4 * ITEMS)
-    zeros = put(session, np.zeros(ITEMS, np.float32))
+    zeros = put(session.queue, np.zeros(ITEMS, np.float32))
     live = describe(session, "smooth", zeros, part, np.int32(ITEMS))
     like = np.empty(ITEMS, np.float32)
     sampled, whole = run_box(live, [Access.READ, Access.READ_WRITE, None], 1, like)
@@ -182,7 +172,7 @@ def test_parts_of_buffers_are_copied_where_they_lie(session: DeviceSession) -> N
     ours = slice(BOX.start[0] * 64, (BOX.start[0] + BOX.shape[0]) * 64)
     assert np.array_equal(sampled[ours], expected[ours])
     assert np.array_equal(whole, expected)
-    assert np.array_equal(read(session, user, parent), parent)
+    assert np.array_equal(read(session.queue, user, parent), parent)
 
 
 def test_kept_copies_stay_within_their_limit(session: DeviceSession) -> None:

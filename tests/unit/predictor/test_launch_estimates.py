@@ -13,9 +13,8 @@ from kernelcast.predictor.launch_estimates import (
 from kernelcast.records.arguments import Access
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import InputError, KernelRunError
-from kernelcast.records.estimates import Estimate, Interval, Tier
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.ndrange import NDRange
+from support.builders import make_estimate
 from support.fake_executor import make_problem
 
 
@@ -23,21 +22,7 @@ def _entry(
     device_id: str, kernel_s: float, *transfers_s: float, problem: str = "p"
 ) -> LaunchEstimate:
     to_device_s, from_device_s = transfers_s or (None, None)
-    estimate = Estimate(
-        device=device_id,
-        device_id=device_id,
-        kernel="k",
-        ndrange=NDRange(global_size=(64,), local_size=(64,)),
-        compute_units=1,
-        saturation=None,
-        sample_work_groups=(0, 0),
-        sampled_work_groups=0,
-        interval=Interval(seconds=kernel_s, low=kernel_s, high=kernel_s, coverage=0.9),
-        tier=Tier.ANALYTIC,
-        estimates_s={},
-        sampling_seconds=0.0,
-        overhead_seconds=0.0,
-    )
+    estimate = make_estimate(kernel_s, device_id=device_id)
     return LaunchEstimate(
         problem=problem,
         device_id=device_id,

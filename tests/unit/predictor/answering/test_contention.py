@@ -13,11 +13,10 @@ from kernelcast.records.contention import Contention, list_contention
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate, Interval, Measurement
 from kernelcast.records.explanation import Explanation, Tier
-from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling import contention_meter as module
 from kernelcast.sampling.contention_meter import ContentionMeter, Waiting
 from kernelcast.training_data.store import Store
-from support.builders import make_description
+from support.builders import make_description, make_estimate
 from support.fake_executor import FakeExecutor, make_problem
 
 ALONE = Interval(seconds=2.0, low=1.6, high=2.5, coverage=0.9)
@@ -30,24 +29,12 @@ def _contention(*, waited_s: float, worked_s: float = 0.1, others: float = 2) ->
 
 
 def _estimate(contention: Contention | None, **changes: object) -> Estimate:
-    known: dict[str, object] = {
-        "device": "a device",
-        "device_id": "device",
-        "kernel": "kernel",
-        "ndrange": NDRange(global_size=(64,), local_size=(8,)),
-        "compute_units": 2,
-        "saturation": None,
-        "sample_work_groups": (2, 3),
-        "sampled_work_groups": 5,
-        "interval": ALONE,
-        "tier": Tier.LINEAR,
-        "estimates_s": {},
-        "sampling_seconds": 0.01,
-        "overhead_seconds": 0.01,
-        "warnings": ("else", *list_contention(contention)),
-        "explanation": Explanation(tier=Tier.LINEAR, contention=contention),
-    }
-    return Estimate(**known | changes)  # type: ignore[arg-type]  # of any field
+    return make_estimate(
+        interval=ALONE,
+        warnings=("else", *list_contention(contention)),
+        explanation=Explanation(tier=Tier.LINEAR, contention=contention),
+        **changes,
+    )
 
 
 def test_the_time_now_is_longer_and_less_certain() -> None:
