@@ -394,7 +394,8 @@ def _spread(values: "pd.Series[float]") -> str:
 
 def _list_worst(rows: pd.DataFrame) -> str:
     return "; ".join(
-        f"{row['kernel']} {row['to_static']:.2f} (again {row['again_to_static']:.2f}), {row['balanced_s']:.2f} s, {row['share']:.0%} on the first device, best "
+        f"{row['kernel']} {row['to_static']:.2f} (again {row['again_to_static']:.2f}), "
+        f"{row['balanced_s']:.2f} s, {row['share']:.0%} on the first device, best "
         f"{row['best_static_share']:.0%}"
         for row in rows.nlargest(_WORST, "to_static").to_dict("records")
     )
