@@ -20,8 +20,8 @@ from kernelcast.training.settings import (
 )
 
 if TYPE_CHECKING:  # takes longer to import than all other commands do
+    from kernelcast.models.persistence import StoredModel
     from kernelcast.reports.presenter import Table
-    from kernelcast.training.training import TrainedModel
 
 
 @option.command(
@@ -73,6 +73,8 @@ def train(
         raise click.UsageError(msg)
     name, started_s = POOLED_MODEL if is_pooled else name, time.time()
     from kernelcast.cli.collecting import Collected
+    from kernelcast.models.persistence import write_model
+    from kernelcast.models.versioned_files import write_bytes
     from kernelcast.records.errors import InputError, KernelcastError
     from kernelcast.records.observation import Observation
     from kernelcast.training import table as tables
@@ -94,14 +96,14 @@ def train(
             "give --pooled, or leave --out out: a registry holds one model per device"
         )
         raise InputError(msg)
-    kept = Collected[tuple["TrainedModel", str]](when_interrupted="models that were ready are kept")
+    kept = Collected[tuple["StoredModel", str]](when_interrupted="models that were ready are kept")
 
-    def keep(one: "TrainedModel") -> None:
+    def keep(one: "StoredModel") -> None:
         """Write a model as soon as it is ready."""
         if registry is not None:
-            place = f"{registry.url}/{one.name} as {training.publish_model(one, registry)}"
+            place = f"{registry.url}/{one.name} as {registry.publish(one)}"
         elif out is not None:
-            training.write_model_file(one, out)
+            write_bytes(str(out), write_model(one))
             place = str(out)
         kept.answers.append((one, place))
 
@@ -169,7 +171,7 @@ def _list_runs() -> ExitStatus:
     return ExitStatus.ANSWERED
 
 
-def _tabulate(models: "list[TrainedModel]") -> "Table":
+def _tabulate(models: "list[StoredModel]") -> "Table":
     from kernelcast.reports.presenter import Table
 
     rows: list[dict[str, Any]] = []
@@ -189,7 +191,7 @@ def _tabulate(models: "list[TrainedModel]") -> "Table":
     })  # fmt: skip
 
 
-def _trained_to_json(one: "TrainedModel", place: str) -> dict[str, Any]:
+def _trained_to_json(one: "StoredModel", place: str) -> dict[str, Any]:
     from kernelcast.models.validation.report import summarise_report
 
     facts = one.model.facts

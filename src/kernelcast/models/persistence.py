@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -36,6 +36,10 @@ check_when_read(FittedModel, _check_launches)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredModel:
+    """A model as `train` makes it and a file holds it; its facts say what it has learned from."""
+
+    name: str
+    """What it is published under: ``model/device``, or the model alone where it serves all."""
     model: FittedModel
     report: ValidationReport | None = None
     samplers: tuple[int, ...] = ()
@@ -53,14 +57,12 @@ class StoredModel:
         }
 
 
-def write_model(
-    model: FittedModel, report: ValidationReport | None = None, *, samplers: Sequence[int] = ()
-) -> bytes:
+def write_model(stored: StoredModel) -> bytes:
     """Turn a model into bytes; `read_model` is the inverse."""
+    model = stored.model
     if make_model(model.name) != model.model:
         msg = f"model {model.name}: differs from the catalogue's of that name; it cannot be stored"
         raise InputError(msg)
-    stored = StoredModel(model=model, report=report, samplers=tuple(samplers))
     return write_document(stored, _HEADER).encode()
 
 
@@ -97,16 +99,9 @@ def read_model(
 class ModelRegistry(VersionedFiles):
     """Versions of learned models under a folder or URL."""
 
-    def publish(
-        self,
-        name: str,
-        model: FittedModel,
-        report: ValidationReport | None = None,
-        *,
-        samplers: Sequence[int] = (),
-    ) -> str:
+    def publish(self, stored: StoredModel) -> str:
         """Add a version, which becomes the latest; return its number and the file's digest."""
-        return self.publish_bytes(name, write_model(model, report, samplers=samplers))
+        return self.publish_bytes(stored.name, write_model(stored))
 
     def load(
         self,

@@ -25,6 +25,7 @@ from kernelcast.collection.sizes import SizePlans
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.devices import choose_devices
+from kernelcast.models.persistence import StoredModel
 from kernelcast.models.time_models import make_model
 from kernelcast.models.validation.comparison import Bootstrap, comparison_to_json
 from kernelcast.models.validation.report import report_to_json
@@ -43,7 +44,7 @@ from kernelcast.training.settings import (
     ValidationSettings,
 )
 from kernelcast.training.table import load_training_table, machines_beside
-from kernelcast.training.training import TrainedModel, publish_model, train, validate_models
+from kernelcast.training.training import train, validate_models
 from kernelcast.training_data.applications import find_kernels
 
 Plain = dict[str, Any]
@@ -184,8 +185,8 @@ def _train(options: Mapping[str, Any], place: JobPlace, report: Report) -> objec
     registry = open_registry(place.registry)
     models: list[Plain] = []
 
-    def keep(one: TrainedModel) -> None:
-        version = publish_model(one, registry)
+    def keep(one: StoredModel) -> None:
+        version = registry.publish(one)
         models.append({
             "name": one.name,
             "version": version,

@@ -3,16 +3,14 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import joblib
 import numpy as np
 
-from kernelcast.models.persistence import ModelRegistry, write_model
-from kernelcast.models.time_models import RIVALS, FittedModel, TimeModel, make_model
+from kernelcast.models.persistence import StoredModel
+from kernelcast.models.time_models import RIVALS, TimeModel, make_model
 from kernelcast.models.validation.report import ValidationReport
 from kernelcast.models.validation.running import ValidationPlan, validate
-from kernelcast.models.versioned_files import write_bytes
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.training_table import Texts, TrainingTable
 from kernelcast.training.registry import name_model
@@ -126,20 +124,9 @@ def _cluster(scheduler: str | None) -> Iterator[None]:
             raise KernelcastError(msg) from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainedModel:
-    """A model; its facts say what it has learned from."""
-
-    name: str
-    """What it is published under: ``model/device``, or the model alone where it serves all."""
-    model: FittedModel
-    samplers: tuple[int, ...]
-    report: ValidationReport | None
-
-
 @dataclass(slots=True)
 class TrainingOutcome:
-    trained: list[TrainedModel] = field(default_factory=list)
+    trained: list[StoredModel] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
 
 
@@ -148,7 +135,7 @@ def train(
     name: str = DEFAULT_MODEL,
     settings: TrainingSettings | None = None,
     *,
-    keep: Callable[[TrainedModel], None] = lambda _: None,
+    keep: Callable[[StoredModel], None] = lambda _: None,
     report: Report = lambda _, __: None,
 ) -> TrainingOutcome:
     """Train a model for each device of a table, or one for all of them."""
@@ -199,7 +186,7 @@ def train(
 def _train(
     name: str, model: TimeModel, table: TrainingTable, labels: Texts, plan: ValidationPlan | None,
     report: Report,
-) -> TrainedModel:  # fmt: skip
+) -> StoredModel:  # fmt: skip
     """Learn from all rows; then hold each group out once, where a plan says how."""
     fitted = model.fit(table, labels)
     report(1, 0)
@@ -207,7 +194,7 @@ def _train(
     if plan is not None:
         found = validate(table, [model], labels, plan, lambda done, _: report(1 + done, 0))
     samplers = table.samplers[np.isfinite(table.samplers)] if model.uses_samples else ()
-    return TrainedModel(
+    return StoredModel(
         name=name,
         model=fitted,
         samplers=tuple(sorted({int(one) for one in samplers})),
@@ -218,13 +205,3 @@ def _train(
 def count_models(table: TrainingTable, name: str = DEFAULT_MODEL) -> int:
     """Return how many models `train` would make of a table at most: one per device, or one."""
     return 1 if make_model(name).is_pooled else len(list_names(table.devices))
-
-
-def publish_model(trained: TrainedModel, registry: ModelRegistry) -> str:
-    """Add a trained model to a registry, where it becomes the latest; give its version."""
-    return registry.publish(trained.name, trained.model, trained.report, samplers=trained.samplers)
-
-
-def write_model_file(trained: TrainedModel, path: Path | str) -> None:
-    content = write_model(trained.model, trained.report, samplers=trained.samplers)
-    write_bytes(str(path), content)

@@ -4,6 +4,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kernelcast.cli import app
+from kernelcast.models.persistence import StoredModel
 from kernelcast.models.time_models import make_model
 from kernelcast.models.validation.running import validate
 from kernelcast.training.registry import MODELS_VARIABLE, open_registry
@@ -28,7 +29,9 @@ def versions(place: Path) -> list[str]:
     report = validate(TABLE, [model], TABLE.kernels)
     tables = [TABLE.take(TABLE.kernels != name) for name in sorted({*TABLE.kernels})[:3]]
     return [
-        registry.publish(NAME, model.fit(one), report if number else None)
+        registry.publish(
+            StoredModel(name=NAME, model=model.fit(one), report=report if number else None)
+        )
         for number, one in enumerate(tables)
     ]
 

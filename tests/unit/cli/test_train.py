@@ -6,9 +6,9 @@ from click.testing import CliRunner, Result
 
 from kernelcast.cli import app
 from kernelcast.launches.data_store import STORE_VARIABLE
+from kernelcast.models.persistence import ModelRegistry, StoredModel
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.training import table as tables
-from kernelcast.training import training
 from kernelcast.training.registry import MODELS_VARIABLE, open_registry
 from support.synthetic_rows import make_rows
 
@@ -53,16 +53,16 @@ def test_a_device_that_cannot_be_served_ends_with_status_1(
 
 def test_an_interrupt_keeps_what_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models before the interrupt stay in the registry."""
-    publish = training.publish_model
+    publish = ModelRegistry.publish
     calls: list[str] = []
 
-    def interrupt(*args: object) -> str:
+    def interrupt(registry: ModelRegistry, stored: StoredModel) -> str:
         if len(calls) == 1:
             raise KeyboardInterrupt
         calls.append("")
-        return publish(*args)  # type: ignore[arg-type]  # passed through
+        return publish(registry, stored)
 
-    monkeypatch.setattr(training, "publish_model", interrupt)
+    monkeypatch.setattr(ModelRegistry, "publish", interrupt)
     result = run("--model", "linear", "--no-validation")
     assert result.exit_code == 130
     assert "interrupted" in result.stderr

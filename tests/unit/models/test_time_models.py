@@ -3,18 +3,20 @@
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from kernelcast.models.persistence import (
-    ModelFileError,
     ModelRegistry,
+    StoredModel,
     read_model,
     write_model,
 )
 from kernelcast.models.time_models import RIVALS, FittedModel, TimeModel, list_models, make_model
 from kernelcast.models.validation.running import ValidationPlan, validate
+from kernelcast.models.versioned_files import ModelFileError
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import TrainingTable
@@ -27,6 +29,11 @@ NAMES = (
 )  # fmt: skip
 TABLE = make_rows(kernels=12, sizes=4, seed=1)
 UNSEEN = make_rows(kernels=5, sizes=3, seed=2)
+
+
+def name_it(model: FittedModel, **more: Any) -> StoredModel:  # noqa: ANN401 - fields
+    """Name a model as a registry does."""
+    return StoredModel(name="ridge/d", model=model, **more)
 
 
 @pytest.mark.parametrize("model", [make_model(name) for name in NAMES], ids=NAMES, scope="class")
@@ -78,7 +85,7 @@ class TestModels:
 
     def test_survives_a_file(self, fitted: FittedModel) -> None:
         """A stored model predicts the same to the last bit."""
-        stored = read_model(write_model(fitted), "a file", SCHEMA).model
+        stored = read_model(write_model(name_it(fitted)), "a file", SCHEMA).model
         before, after = fitted.forecast(UNSEEN), stored.forecast(UNSEEN)
         np.testing.assert_array_equal(after.seconds, before.seconds)
         np.testing.assert_array_equal(after.high, before.high)
@@ -130,10 +137,10 @@ def test_files_hold_what_is_known_of_a_model(ridge: FittedModel) -> None:
     """Report, schema, versions and samplers come back; the same model makes the same bytes."""
     report = validate(TABLE, [make_model("linear")], TABLE.kernels)
     more = FeatureSchema(names=(*SCHEMA.names, "static.more_count"), version=1)
-    stored = read_model(write_model(ridge, report, samplers=(5,)), "a file", more)
+    stored = read_model(write_model(name_it(ridge, report=report, samplers=(5,))), "a file", more)
     assert (stored.report, stored.model.schema, stored.samplers) == (report, SCHEMA, (5,))
     assert "scikit-learn" in stored.versions
-    assert write_model(make_model("ridge").fit(TABLE)) == write_model(ridge)
+    assert write_model(name_it(make_model("ridge").fit(TABLE))) == write_model(name_it(ridge))
 
 
 @pytest.mark.parametrize("change", [
@@ -144,7 +151,7 @@ def test_damaged_and_foreign_files_are_refused(
     ridge: FittedModel, change: dict[str, object]
 ) -> None:
     """Whatever is wrong, the message names the file and says what to do."""
-    held = json.loads(write_model(ridge))
+    held = json.loads(write_model(name_it(ridge)))
     content = json.dumps({**held, "model": {**held["model"], **change}}).encode()
     foreign = json.dumps({**held, "format": "kernelcast model 1"}).encode()
     others = (content[:-10], b"", b"\x80\x04cos\nsystem\n", b"[" * 100_000, b"null")
@@ -155,7 +162,7 @@ def test_damaged_and_foreign_files_are_refused(
 
 def test_files_of_other_schemas_and_samplers_are_refused(ridge: FittedModel) -> None:
     """A model is not given features that it does not know, nor samples of another sampler."""
-    content = write_model(ridge, samplers=(4,))
+    content = write_model(name_it(ridge, samplers=(4,)))
     narrow = FeatureSchema(names=SCHEMA.names[1:], version=1)
     with pytest.raises(ModelFileError, match=rf"{SCHEMA.id}, not {narrow.id}"):
         read_model(content, "x", narrow)
@@ -167,7 +174,7 @@ def test_files_of_other_schemas_and_samplers_are_refused(ridge: FittedModel) -> 
 def test_registries_keep_versions(ridge: FittedModel, tmp_path: Path, scheme: str) -> None:
     """The latest is used unless one is pinned; rolling back keeps the files."""
     registry = ModelRegistry(url=f"{scheme}{tmp_path}/models")
-    first, second = (registry.publish("ridge/d", ridge, samplers=(n,)) for n in (1, 2))
+    first, second = (registry.publish(name_it(ridge, samplers=(n,))) for n in (1, 2))
     assert registry.load("ridge/d").samplers == (2,)
     registry.pin("ridge/d", first)
     assert registry.load("ridge/d").samplers == (1,)
@@ -185,7 +192,7 @@ def test_registries_keep_versions(ridge: FittedModel, tmp_path: Path, scheme: st
 def test_a_file_that_was_changed_is_not_loaded(ridge: FittedModel, tmp_path: Path) -> None:
     """Its digest stands in its name."""
     registry = ModelRegistry(url=str(tmp_path))
-    version = registry.publish("ridge/d", ridge)
+    version = registry.publish(name_it(ridge))
     path = tmp_path / "ridge" / "d" / f"{version}.json"
     path.write_bytes(path.read_bytes().replace(b"ridge", b"linear"))
     with pytest.raises(ModelFileError, match="not the file that was published"):

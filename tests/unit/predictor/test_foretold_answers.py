@@ -28,7 +28,7 @@ from kernelcast.records.training_table import make_table
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training.analytic_errors import CPU_MODEL
 from kernelcast.training.settings import TrainingSettings
-from kernelcast.training.training import publish_model, train
+from kernelcast.training.training import train
 from kernelcast.training_data.store import Store
 from support.evidence import make_rows
 from support.fake_executor import (
@@ -169,7 +169,7 @@ def test_a_model_of_rows_without_samples_answers_with_its_interval(
     })  # fmt: skip
     registry = ModelRegistry(url=str(tmp_path / "own"))
     (trained,) = train(table, "static", TrainingSettings(with_validation=False)).trained
-    publish_model(trained, registry)
+    registry.publish(trained)
     modelled.values = {"static.work_items_count": 3e4}
     predictor = make_predictor(modelled, store, registry.url, settings=UNSAMPLED)
     found = predictor.estimate(PROBLEM, DEVICE.id)

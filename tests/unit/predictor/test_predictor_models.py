@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.persistence import ModelRegistry
+from kernelcast.models.persistence import ModelRegistry, StoredModel
 from kernelcast.models.time_models import FittedModel, make_model
 from kernelcast.predictor.answering.tasks import LaunchRow
 from kernelcast.predictor.answering.trained_models import TrainedModels
@@ -199,7 +199,7 @@ def test_other_models_stand_side_by_side(
     store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
 ) -> None:
     """A model of the registry that is named is asked too, and does not answer."""
-    registry.publish(f"ridge/{DEVICE.id}", hybrid)
+    registry.publish(StoredModel(name=f"ridge/{DEVICE.id}", model=hybrid))
     executor = FakeExecutor(row=known_row)
     predictor = make_predictor(executor, store, registry.url, methods=("linear", "hybrid", "ridge"))
     found = predictor.estimate(PROBLEM, DEVICE.id)

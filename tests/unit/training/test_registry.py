@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.models.persistence import ModelFileError
+from kernelcast.models.persistence import StoredModel
 from kernelcast.models.time_models import make_model
+from kernelcast.models.versioned_files import ModelFileError
 from kernelcast.records.errors import InputError
 from kernelcast.training.registry import (
     MODELS_VARIABLE,
@@ -35,7 +36,7 @@ def test_lists_what_was_published(tmp_path: Path, scheme: str) -> None:
     registry = open_registry(f"{scheme}{tmp_path}/models")
     assert registry.list_models() == ()
     names = ["hybrid/b", "hybrid/a", "hybrid"]
-    versions = {name: registry.publish(name, FITTED) for name in names}
+    versions = {name: registry.publish(StoredModel(name=name, model=FITTED)) for name in names}
     with fsspec.open(f"{registry.url}/notes.txt", "w") as file:
         file.write("mine")
     found = registry.list_models()
@@ -52,7 +53,7 @@ def test_a_url_of_no_kind_is_an_error() -> None:
 def test_finds_versions_by_their_beginning(tmp_path: Path) -> None:
     """A number suffices; what is not there is named with what is."""
     registry = open_registry(str(tmp_path))
-    first, second = (registry.publish("linear/x", FITTED) for _ in range(2))
+    first, second = (registry.publish(StoredModel(name="linear/x", model=FITTED)) for _ in range(2))
     model = registry.find_model("linear/x")
     assert model.choose("0002") == second
     assert model.choose(first) == first

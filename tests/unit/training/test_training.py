@@ -3,16 +3,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelcast.models.persistence import read_model
+from kernelcast.models.persistence import StoredModel, read_model, write_model
 from kernelcast.models.time_models import make_model
 from kernelcast.records.errors import InputError
 from kernelcast.training.registry import open_registry
 from kernelcast.training.settings import TrainingSettings
 from kernelcast.training.training import (
-    TrainedModel,
-    publish_model,
     train,
-    write_model_file,
 )
 from support.synthetic_rows import make_rows
 
@@ -85,9 +82,9 @@ def test_what_cannot_be_trained_at_all_is_an_error() -> None:
 
 def test_a_model_is_kept_as_soon_as_it_is_ready() -> None:
     """An interrupt loses the model in progress, not those before it."""
-    kept: list[TrainedModel] = []
+    kept: list[StoredModel] = []
 
-    def keep(one: TrainedModel) -> None:
+    def keep(one: StoredModel) -> None:
         if len(kept) == 2:
             raise KeyboardInterrupt
         kept.append(one)
@@ -113,8 +110,8 @@ def test_what_is_published_is_what_is_loaded(tmp_path: Path) -> None:
     known = TABLE.assign(samplers=np.full(len(TABLE), 2.0))
     one = train(known, "hybrid", HERE).trained[0]
     registry = open_registry(str(tmp_path / "models"))
-    version = publish_model(one, registry)
-    write_model_file(one, tmp_path / "one.json")
+    version = registry.publish(one)
+    (tmp_path / "one.json").write_bytes(write_model(one))
     own = TABLE.take(TABLE.devices == NAMES[0])
     for stored in (
         registry.load(one.name, version, TABLE.schema),

@@ -8,7 +8,7 @@ import pytest
 from kernelcast.features.vector import make_schema
 from kernelcast.models.evidence.model import BUILT_IN
 from kernelcast.models.evidence.stored import publish_evidence
-from kernelcast.models.persistence import ModelRegistry
+from kernelcast.models.persistence import ModelRegistry, StoredModel
 from kernelcast.models.time_models import FittedModel
 from kernelcast.predictor.answering.trained_models import TrainedModels, find_shipped
 from kernelcast.records.feature_vector import FeatureSchema
@@ -63,8 +63,8 @@ def test_models_that_do_not_fit_are_failures_that_say_so(
     registry: ModelRegistry, hybrid: FittedModel
 ) -> None:
     """Other features, older samples and damaged files are passed over, each with its reason."""
-    registry.publish(f"hybrid/{DEVICE.id}", hybrid)
-    registry.publish("hybrid/old", hybrid, samplers=(SAMPLER - 1,))
+    registry.publish(StoredModel(name=f"hybrid/{DEVICE.id}", model=hybrid))
+    registry.publish(StoredModel(name="hybrid/old", model=hybrid, samplers=(SAMPLER - 1,)))
     models = TrainedModels(registry.url, shipped="")
     assert models.find(DEVICE.id, SCHEMA, "hybrid")[0] is not None
     narrow = FeatureSchema(names=SCHEMA.names[1:], version=SCHEMA.version)
