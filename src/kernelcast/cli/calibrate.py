@@ -92,27 +92,24 @@ def calibrate(
     on where it was. The description is a YAML file in the data folder (KERNELCAST_DATA) that the
     analytic models read and people may edit. Errors and progress go to standard error.
     """
-    if is_quick and is_full:
-        msg = "--quick and --full were both given; give one, or none for what lies between"
-        raise InputError(msg)
     stored = "--machine" if machine else "--compare" if compared else ""
     measuring = {
         "--device": device_ids, "--quick": is_quick, "--full": is_full, "--only": settings.only,
         "--fresh": settings.is_fresh, "--output": settings.output,
     }  # fmt: skip
-    if stored and any(measuring.values()):
-        wrong = ", ".join(name for name, value in measuring.items() if value)
-        msg = f"{stored} measures nothing; leave out {wrong}"
-        raise InputError(msg)
-    if compared and (machine or report):
-        msg = "--compare prints a table; leave out --machine and --report"
-        raise InputError(msg)
+    wrong = ", ".join(name for name, value in measuring.items() if value)
+    option.refuse({
+        "--quick and --full were both given; give one, or none for what lies between":
+            is_quick and is_full,
+        f"{stored} measures nothing; leave out {wrong}": stored and wrong,
+        "--compare prints a table; leave out --machine and --report":
+            compared and (machine or report),
+        f"{report}: reports are written as HTML; end the name in .html":
+            report and report.suffix.lower() not in {".html", ".htm"},
+    })  # fmt: skip
     if report is not None:
         require_matplotlib("--report")
         check_target(report)
-        if report.suffix.lower() not in {".html", ".htm"}:
-            msg = f"{report}: reports are written as HTML; end the name in .html"
-            raise InputError(msg)
     if wants_list:
         titles = list_benchmarks()
         content = [{"name": name, "title": title} for name, title in titles.items()]

@@ -20,7 +20,6 @@ from kernelcast.collection.data_rows import (
     remove_by_hand,
 )
 from kernelcast.launches.data_store import open_data_store
-from kernelcast.records.errors import InputError
 from kernelcast.reports.numbers import NOTHING
 from kernelcast.reports.presenter import Part, Table
 from kernelcast.training_data.check import FindingKind, check_store
@@ -371,12 +370,12 @@ def remove_rows(
     log, and looks at its answers again within a second. What is removed is gone: `kernelcast data
     export` keeps a copy.
     """
-    if wants_json() and not (is_sure or dry_run):
-        msg = "with --json nobody is asked: give --yes or --dry-run"
-        raise InputError(msg)
-    if wanted == Selection() and not keys:
-        msg = "say which observations are meant: their keys, or options such as --kernel"
-        raise InputError(msg)
+    option.refuse({
+        "with --json nobody is asked: give --yes or --dry-run":
+            wants_json() and not (is_sure or dry_run),
+        "say which observations are meant: their keys, or options such as --kernel":
+            wanted == Selection() and not keys,
+    })  # fmt: skip
     with open_data_store(place, must_exist=True) as store:
         if keys:
             wanted = replace(wanted, keys=tuple(store.get(key).key for key in keys))

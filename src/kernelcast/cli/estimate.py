@@ -5,8 +5,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import click
-
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, present, progress, save_plot, show
 from kernelcast.launches.child_processes import start_ahead
@@ -92,12 +90,12 @@ def estimate(  # noqa: PLR0913 - each is an option
     own. Of several problems those that can be read are answered. Errors and progress go to
     standard error. Ctrl-C prints what is done.
     """
-    if not problem_files and replay_file is None:
-        msg = "give at least one problem file, for example `kernelcast estimate P.yaml`"
-        raise click.UsageError(msg)
-    if no_sampling and (settings.measure or record_file or replay_file):
-        msg = "--no-sampling runs nothing: leave out --measure, --record and --replay"
-        raise click.UsageError(msg)
+    option.refuse({
+        "give at least one problem file, for example `kernelcast estimate P.yaml`":
+            not problem_files and replay_file is None,
+        "--no-sampling runs nothing: leave out --measure, --record and --replay":
+            no_sampling and (settings.measure or record_file or replay_file),
+    })  # fmt: skip
     settings = replace(
         settings, seed=settings.plan.seed, samples=not no_sampling,
         uses_history=settings.uses_history and not record_file,

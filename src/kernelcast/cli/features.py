@@ -6,8 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-import click
-
 from kernelcast.cli import options as option
 from kernelcast.cli.annotated_source import AnnotatedSource
 from kernelcast.cli.collecting import Collected, prefix, read_problems
@@ -87,9 +85,10 @@ def features(
     in part is shown with its gaps. Of several problems those that can be read are answered. Errors
     and progress go to standard error. Ctrl-C prints what is done.
     """
-    if without_devices and device_ids:
-        msg = "--no-device and --device exclude each other; give one of them"
-        raise click.UsageError(msg)
+    option.refuse({
+        "--no-device and --device exclude each other; give one of them":
+            without_devices and device_ids,
+    })  # fmt: skip
     problems, refusals = read_problems(problem_files, parameters)
     collected = Collected[KernelFeatures](refusals=[("", error) for error in refusals])
     answers = collected.answers

@@ -89,6 +89,13 @@ def read_range(text: str, *, given_as: str, example: str) -> tuple[int, ...]:
     return tuple(range(first, last + 1, step))
 
 
+def refuse(wrong: Mapping[str, object]) -> None:
+    """Refuse options that contradict each other: what is wrong with them, and whether it holds."""
+    for message, is_wrong in wrong.items():
+        if is_wrong:
+            raise click.UsageError(message)
+
+
 def given(flags: str, says: str, **more: Any) -> Any:  # noqa: ANN401 - the field has the type
     """Declare an option as a field of a command's record."""
     *names, last = flags.split()

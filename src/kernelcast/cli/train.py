@@ -65,12 +65,12 @@ def train(
     """
     if lists:
         return _list_runs()
-    if out is not None and registry_url is not None:
-        msg = "--out and --registry: give one of them, the file or the registry"
-        raise click.UsageError(msg)
-    if is_pooled and name not in {DEFAULT_MODEL, POOLED_MODEL}:
-        msg = f"--pooled trains {POOLED_MODEL}; leave --model {name} out, or --pooled"
-        raise click.UsageError(msg)
+    option.refuse({
+        "--out and --registry: give one of them, the file or the registry":
+            out is not None and registry_url is not None,
+        f"--pooled trains {POOLED_MODEL}; leave --model {name} out, or --pooled":
+            is_pooled and name not in {DEFAULT_MODEL, POOLED_MODEL},
+    })  # fmt: skip
     name, started_s = POOLED_MODEL if is_pooled else name, time.time()
     from kernelcast.cli.collecting import Collected
     from kernelcast.models.persistence import write_model

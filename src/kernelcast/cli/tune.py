@@ -4,8 +4,6 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-import click
-
 from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
 from kernelcast.cli.terminal import ExitStatus, present, progress_bar, show
@@ -80,22 +78,20 @@ def tune(
     unless --measure asks for it; then the best K run in turn, and what was measured is kept, so
     that Ctrl-C loses nothing. The device must have been calibrated.
     """
-    if t1_file is not None and parameters:
-        msg = "--param fixes values of a problem file; edit the T1 file instead"
-        raise click.UsageError(msg)
-    if t4_file is not None and not settings.measure:
-        msg = "--t4 writes what was measured: give --measure as well"
-        raise click.UsageError(msg)
+    option.refuse({
+        "give one problem: a problem file, or --t1 T1.json":
+            (problem_file is None) == (t1_file is None),
+        "--param fixes values of a problem file; edit the T1 file instead": t1_file and parameters,
+        "--t4 writes what was measured: give --measure as well": t4_file and not settings.measure,
+    })  # fmt: skip
     for path in (save_file, t4_file):
         if path is not None:
             check_target(path)
-    if problem_file is not None and t1_file is None:
-        space = read_space(problem_file, parameters=parameters)
-    elif problem_file is None and t1_file is not None:
+    if t1_file is not None:
         space = read_t1(t1_file)
     else:
-        msg = "give one problem: a problem file, or --t1 T1.json"
-        raise click.UsageError(msg)
+        assert problem_file is not None  # one of both is there
+        space = read_space(problem_file, parameters=parameters)
     devices = choose_devices(device_ids)
     if t4_file is not None and len(devices) > 1:
         msg = f"--t4 takes the results of one device, here are {len(devices)}: choose by --device"

@@ -167,23 +167,17 @@ class CpuOptions:
                      self.taken is not None)  # fmt: skip
         ways = (self.assembly_file is not None, bool(self.given_terms), self.core == "osaca")
         is_half = (self.assembly_file is None) != (self.iterations_per_pass is None)
-        msg = ""
-        if self.is_problem and any(loop_only):
-            msg = (
-                "--measure, --in-core, --assembly, --taken and --transitions are for C loops; "
-                "`kernelcast estimate --measure` measures OpenCL kernels"
-            )
-        elif is_half or sum(ways) > 1:
-            msg = (
-                "--assembly and --per-pass belong together, and instead of --in-core and "
-                "--core osaca"
-            )
-        elif self.device_id is not None and not self.is_problem:
-            msg = "--device records addresses of OpenCL problems (.yaml), not of C loops"
-        elif self.measures and self.cores > 1:
-            msg = "--measure runs the loop on one core; leave --cores out"
-        if msg:
-            raise click.UsageError(msg)
+        option.refuse({
+            "--measure, --in-core, --assembly, --taken and --transitions are for C loops; "
+            "`kernelcast estimate --measure` measures OpenCL kernels":
+                self.is_problem and any(loop_only),
+            "--assembly and --per-pass belong together, and instead of --in-core and --core osaca":
+                is_half or sum(ways) > 1,
+            "--device records addresses of OpenCL problems (.yaml), not of C loops":
+                self.device_id is not None and not self.is_problem,
+            "--measure runs the loop on one core; leave --cores out":
+                self.measures and self.cores > 1,
+        })  # fmt: skip
 
     @property
     def is_problem(self) -> bool:

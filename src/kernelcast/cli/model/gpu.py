@@ -7,8 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-import click
-
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present, progress, progress_bar
 from kernelcast.expressions.accesses import AccessKind
@@ -145,19 +143,18 @@ class GpuOptions:
     def __post_init__(self) -> None:
         written = bool(self.arrays or self.loads or self.stores or self.atomics)
         ranks = self.sweeps_local or self.sweeps_fold
-        msg = ""
-        if written == (self.file is not None):
-            msg = "give a file (P.yaml), or accesses as text (--array, --access, --global)"
-        elif written and self.global_size is None:
-            msg = "accesses as text need --global, the sizes of the index space"
-        elif self.sweep_size is not None and (ranks or written):
-            msg = "--sweep-size sweeps a parameter of a file, and nothing else at the same time"
-        elif len(self.local_sizes) > 1 and self.sweep_size is None:
-            msg = "several --local are for --sweep-size; --sweep-local tries all local sizes"
-        elif self.measured_file and (ranks or self.sweep_size or len(self.machines) > 1):
-            msg = "--measured compares with the launches of one machine; it cannot be swept"
-        if msg:
-            raise click.UsageError(msg)
+        option.refuse({
+            "give a file (P.yaml), or accesses as text (--array, --access, --global)":
+                written == (self.file is not None),
+            "accesses as text need --global, the sizes of the index space":
+                written and self.global_size is None,
+            "--sweep-size sweeps a parameter of a file, and nothing else at the same time":
+                self.sweep_size is not None and (ranks or written),
+            "several --local are for --sweep-size; --sweep-local tries all local sizes":
+                len(self.local_sizes) > 1 and self.sweep_size is None,
+            "--measured compares with the launches of one machine; it cannot be swept":
+                self.measured_file and (ranks or self.sweep_size or len(self.machines) > 1),
+        })  # fmt: skip
 
     def list_local_sizes(self) -> list[tuple[int, ...] | None]:
         """Read the local sizes; None stands for the file's own."""

@@ -84,15 +84,12 @@ def scratchpad(
     KERNEL.yaml lists the DMA requests, Gload requests and compute instructions of a CPE, or is
     the problem file of an OpenCL kernel, from whose source they are derived. Nothing is run.
     """
-    if what_if is not None and len(files) > 1:
-        msg = "--what-if takes one kernel at a time"
-        raise click.UsageError(msg)
-    if cpe_range is not None and what_if != "cpes":
-        msg = "--cpes goes with --what-if cpes"
-        raise click.UsageError(msg)
-    if average_ilp is not None and any(map(is_scratchpad_file, files)):
-        msg = "--ilp is for problem files; a scratchpad kernel file has the key average_ilp"
-        raise click.UsageError(msg)
+    option.refuse({
+        "--what-if takes one kernel at a time": what_if is not None and len(files) > 1,
+        "--cpes goes with --what-if cpes": cpe_range is not None and what_if != "cpes",
+        "--ilp is for problem files; a scratchpad kernel file has the key average_ilp":
+            average_ilp is not None and any(map(is_scratchpad_file, files)),
+    })  # fmt: skip
     processor = find_scratchpad(machine)
 
     def read(path: Path, cpes: int | None) -> ScratchpadKernel:
