@@ -8,7 +8,7 @@ import joblib
 import numpy as np
 
 from kernelcast.models.persistence import StoredModel
-from kernelcast.models.time_models import RIVALS, TimeModel, make_model
+from kernelcast.models.time_models import RIVALS, make_model
 from kernelcast.models.validation.report import ValidationReport
 from kernelcast.models.validation.running import ValidationPlan, validate
 from kernelcast.records.errors import InputError, KernelcastError
@@ -159,14 +159,17 @@ def train(
         parts.append((name_model(name, device), known, plan))
     labels = [label_rows(known, Split(plan.split)) for _, known, plan in parts]
     fits = [1 + (len(list_names(one)) if settings.with_validation else 0) for one in labels]
-    before = 0
-    for (own_name, known, plan), groups, count in zip(parts, labels, fits, strict=True):
+    for number, ((own_name, known, plan), groups) in enumerate(zip(parts, labels, strict=True)):
 
-        def tell(done: int, _: int, before: int = before) -> None:
-            report(before + done, sum(fits))
+        def tell(done: int, _: int = 0, before: int = sum(fits[:number])) -> None:
+            report(before + 1 + done, sum(fits))
 
         try:
-            found = _train(own_name, model, known, groups, plan if count > 1 else None, tell)
+            fitted = model.fit(known, groups)
+            tell(0)
+            found = None
+            if settings.with_validation:
+                found = validate(known, [model], groups, plan, tell)
         except InputError as error:
             sampled = np.isfinite(known.linear_s)
             kernels = len(list_names(known.kernels[sampled]))
@@ -174,32 +177,17 @@ def train(
                 f"{error} ({len(known)} rows are measured, {np.count_nonzero(sampled)} of these "
                 f"sampled, of {kernels} kernels; `kernelcast collect` measures both)"
             )
-        else:
-            outcome.trained.append(found)
-            keep(found)
-        before += count
+            continue
+        samplers = known.samplers[np.isfinite(known.samplers)] if model.uses_samples else ()
+        trained = StoredModel(
+            name=own_name, model=fitted, report=found,
+            samplers=tuple(sorted({int(one) for one in samplers})),
+        )  # fmt: skip
+        outcome.trained.append(trained)
+        keep(trained)
     if not outcome.trained:
         raise InputError("; ".join(f"{one}: {why}" for one, why in outcome.refused.items()))
     return outcome
-
-
-def _train(
-    name: str, model: TimeModel, table: TrainingTable, labels: Texts, plan: ValidationPlan | None,
-    report: Report,
-) -> StoredModel:  # fmt: skip
-    """Learn from all rows; then hold each group out once, where a plan says how."""
-    fitted = model.fit(table, labels)
-    report(1, 0)
-    found = None
-    if plan is not None:
-        found = validate(table, [model], labels, plan, lambda done, _: report(1 + done, 0))
-    samplers = table.samplers[np.isfinite(table.samplers)] if model.uses_samples else ()
-    return StoredModel(
-        name=name,
-        model=fitted,
-        samplers=tuple(sorted({int(one) for one in samplers})),
-        report=found,
-    )
 
 
 def count_models(table: TrainingTable, name: str = DEFAULT_MODEL) -> int:
