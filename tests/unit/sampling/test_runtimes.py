@@ -1,3 +1,4 @@
+import logging
 import os
 import stat
 import sys
@@ -6,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.sampling import runtimes
-from kernelcast.sampling.runtimes import VENDORS_VARIABLE, ensure_vendors
+from kernelcast.sampling.runtimes import VENDORS_VARIABLE, ensure_caches, ensure_vendors
 
 
 @pytest.fixture
@@ -42,16 +43,9 @@ def listed(folder: Path | None) -> dict[str, str]:
     return {icd.name: icd.read_text().strip() for icd in folder.glob("*.icd")}
 
 
-def test_paths_of_wheels_are_corrected(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names the library that is there where a wheel's file names one that is not."""
-    library = embed(prefix, "cpu")
-    folder = ensure_vendors()
-    assert listed(folder) == {"embedded-cpu.icd": str(library)}
-    assert runtimes.os.environ[VENDORS_VARIABLE] == str(folder)
-
-
 def test_the_systems_runtimes_stay_visible(prefix: Path, tmp_path: Path) -> None:
-    """Lists the system's runtimes beside the embedded one, since the variable hides them."""
+    """Lists the system's runtimes beside the embedded one, since the variable hides them, and the
+    library that is there where a wheel's file names one that is not."""
     library = embed(prefix, "cpu")
     (tmp_path / "system" / "pocl.icd").write_text("libpocl.so.2\n")
     (tmp_path / "system" / "folder.icd").mkdir()
@@ -88,18 +82,11 @@ def test_confined_processes_can_read_the_folder(prefix: Path) -> None:
     assert modes == [0o755, 0o644]
 
 
-def test_missing_libraries_are_left_out(prefix: Path) -> None:
-    """Leaves out a runtime whose library is nowhere to be found."""
+@pytest.mark.parametrize("content", [None, "", "\n", ".", "/", "/" + "a" * 300])
+def test_what_is_no_library_is_left_out(prefix: Path, content: str | None) -> None:
+    """Leaves out a runtime whose file names nothing that is there, or a folder."""
     library = embed(prefix, "cpu")
-    embed(prefix, "gone", library=False)
-    assert listed(ensure_vendors()) == {"embedded-cpu.icd": str(library)}
-
-
-@pytest.mark.parametrize("content", ["", "\n", ".", "/", "/" + "a" * 300])
-def test_a_folder_is_no_library(prefix: Path, content: str) -> None:
-    """Leaves out a runtime whose file names nothing or a folder."""
-    library = embed(prefix, "cpu")
-    embed(prefix, "odd", content=content)
+    embed(prefix, "odd", content=content, library=False)
     assert listed(ensure_vendors()) == {"embedded-cpu.icd": str(library)}
 
 
@@ -108,7 +95,7 @@ def test_nothing_embedded_changes_nothing(prefix: Path, tmp_path: Path) -> None:
     (tmp_path / "system" / "pocl.icd").write_text("libpocl.so.2\n")
     assert prefix.is_dir()
     assert ensure_vendors() is None
-    assert VENDORS_VARIABLE not in runtimes.os.environ
+    assert VENDORS_VARIABLE not in os.environ
     assert not (tmp_path / "cache").exists()
 
 
@@ -117,7 +104,7 @@ def test_the_callers_choice_stands(prefix: Path, monkeypatch: pytest.MonkeyPatch
     embed(prefix, "cpu")
     monkeypatch.setenv(VENDORS_VARIABLE, "/chosen/by/hand")
     assert ensure_vendors() is None
-    assert runtimes.os.environ[VENDORS_VARIABLE] == "/chosen/by/hand"
+    assert os.environ[VENDORS_VARIABLE] == "/chosen/by/hand"
 
 
 def test_the_folder_follows_what_is_installed(prefix: Path) -> None:
@@ -133,22 +120,64 @@ def test_the_folder_follows_what_is_installed(prefix: Path) -> None:
 def test_a_cache_that_cannot_be_written_is_no_crash(
     prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Takes a temporary folder where the cache cannot be written."""
+    """Takes a temporary folder then; leaves the loader alone where that cannot be made either."""
     embed(prefix, "cpu")
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     folder = ensure_vendors()
     assert "embedded-cpu.icd" in listed(folder)
-    assert runtimes.os.environ[VENDORS_VARIABLE] == str(folder)
-
-
-def test_nowhere_to_write_changes_nothing(
-    prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Leaves the loader alone where not even a temporary folder can be made."""
-    embed(prefix, "cpu")
-    (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert os.environ[VENDORS_VARIABLE] == str(folder)
+    monkeypatch.delenv(VENDORS_VARIABLE)
     monkeypatch.setattr(runtimes.tempfile, "tempdir", str(tmp_path / "file"))
     assert ensure_vendors() is None
-    assert VENDORS_VARIABLE not in runtimes.os.environ
+    assert VENDORS_VARIABLE not in os.environ
+
+
+_CACHES = (
+    "POCL_CACHE_DIR", "MESA_SHADER_CACHE_DIR", "NUMBA_CACHE_DIR", "MPLCONFIGDIR",
+    "PYOPENCL_NO_CACHE",
+)  # fmt: skip
+
+
+@pytest.fixture
+def no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give an environment in which nobody has chosen a place for caches."""
+    for name in _CACHES:
+        monkeypatch.setenv(name, "")  # set first, so that what is set later is taken back
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.usefixtures("no_choice")
+def test_a_folder_that_can_be_written_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is changed, and no trial is left behind."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert ensure_caches() is None
+    assert not any(name in os.environ for name in _CACHES)
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+@pytest.mark.usefixtures("no_choice")
+@pytest.mark.parametrize("cache", ["/dev/null/x", "/proc/nonexistent"])
+def test_what_cannot_be_kept_is_said_once_and_goes_elsewhere(
+    cache: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Child processes, which find the choice of their parent, say nothing more."""
+    monkeypatch.setenv("XDG_CACHE_HOME", cache)
+    with caplog.at_level(logging.WARNING):
+        folder = ensure_caches()
+        assert ensure_caches() is None
+    assert folder is not None
+    assert all(Path(os.environ[name]).parent == folder for name in _CACHES[:-1])
+    assert os.environ["PYOPENCL_NO_CACHE"] == "1"
+    assert [one.getMessage().count(cache) for one in caplog.records] == [1]
+
+
+@pytest.mark.usefixtures("no_choice")
+def test_what_the_user_has_chosen_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder named for one runtime is used though the others' cannot be written."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/x")
+    monkeypatch.setenv("POCL_CACHE_DIR", "/chosen")
+    assert ensure_caches() is not None
+    assert os.environ["POCL_CACHE_DIR"] == "/chosen"
