@@ -114,16 +114,14 @@ class FeatureVector:
             if not math.isfinite(value):
                 msg = f"vector: {name} is {value}; leave a feature out that has no finite value"
                 raise InputError(msg)
-        places = {name: place for place, name in enumerate(self.schema.names)}
-        last = -1
-        for name in self.names:
-            place = places.get(name)
-            if place is None:
-                msg = f"vector: {name} is not in schema {self.schema.id}; take names of one schema"
-                raise InputError(msg)
-            if place <= last:
-                raise InputError(f"vector: {name} is out of the order of schema {self.schema.id}")
-            last = place
+        have = set(self.names)
+        if strange := sorted(have.difference(self.schema.names)):
+            msg = (
+                f"vector: {strange[0]} is not in schema {self.schema.id}; take names of one schema"
+            )
+            raise InputError(msg)
+        if self.names != tuple(name for name in self.schema.names if name in have):
+            raise InputError(f"vector: names are out of the order of schema {self.schema.id}")
 
     @property
     def absent(self) -> tuple[str, ...]:

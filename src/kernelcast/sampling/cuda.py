@@ -360,23 +360,22 @@ class Program(CudaObject):
         compiled.require_builtins()
         self.kernels = {kernel.name: kernel for kernel in compiled.kernels}
         self.ptx = adapt_ptx(compiled.text, compiled.kernels)
-        self._module = self._load()
-        return self
-
-    def _load(self) -> Any:  # noqa: ANN401 - the driver's handle
         driver: Any = load_driver()
         log = bytearray(_LOG_BYTES)
-        options = driver.CUjit_option
-        names = [options.CU_JIT_ERROR_LOG_BUFFER, options.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
+        jit = driver.CUjit_option
+        names = [jit.CU_JIT_ERROR_LOG_BUFFER, jit.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
         image = self.ptx.encode() + b"\0"
         try:
-            return self.context.call("cuModuleLoadDataEx", image, 2, names, [log, _LOG_BYTES])
+            self._module = self.context.call(
+                "cuModuleLoadDataEx", image, 2, names, [log, _LOG_BYTES]
+            )
         except CudaMemoryError:
             raise
         except CudaError as error:
             said = log.split(b"\0")[0].decode(errors="replace").strip()
-            msg = f"{self.context.device.name}: the driver refused the program's PTX: {error}"
+            msg = f"{device.name}: the driver refused the program's PTX: {error}"
             raise CompileError(f"{msg}\n{said}" if said else msg) from error
+        return self
 
     def get_info(self, what: int) -> object:
         match what:
