@@ -99,49 +99,6 @@ class Timed:
         return " x ".join(map(str, self.value))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
-    """Times of a kernel over local sizes, or over a parameter."""
-
-    kernel: str
-    parameter: str
-    """Empty for local sizes."""
-    where: str
-    is_modelled: bool
-    times: Sequence[Timed]
-
-    def picture(self) -> Figure:
-        """Picture the times: over the first dimension of local sizes, or over the parameter."""
-        is_size = bool(self.parameter)
-        lines: dict[str, list[Point]] = {}
-        for one in sorted(self.times, key=lambda each: each.value):
-            rest = one.where if is_size else " x ".join(map(str, ("", *one.value[1:]))).strip()
-            if one.seconds is not None:
-                label = "" if is_size else f"{one.text}: {one.detail}"
-                point = Point(
-                    x=one.value[0], y=one.seconds, low=one.low, high=one.high, label=label
-                )
-                lines.setdefault(rest or "time", []).append(point)
-        if is_size:
-            name, title = f"over-{self.parameter}", f"over {self.parameter}"
-            caption = f"Predicted time over {self.parameter}, both axes by factors."
-        else:
-            name, title = "local-sizes", f"on {self.where} over local sizes"
-            caption = "Work-items of a work-group."
-            if len(lines) > 1:
-                caption = "A line for each size of the other dimensions."
-        x = self.parameter or "work-items along dimension 0"
-        series = [Series(name=rest, points=points, kind="line") for rest, points in lines.items()]
-        chart = Chart(
-            x=Axis(title=x, is_log=True), y=Axis(title="predicted time", unit="s", is_log=True),
-            series=tuple(series),
-        )  # fmt: skip
-        return Figure(
-            name=f"{self.kernel}-{name}", title=f"Time of {self.kernel} {title}", caption=caption,
-            charts=(chart,),
-        )  # fmt: skip
-
-
 def refuse_field(error: FieldError) -> LabAnswer:
     """Give the answer that says what is wrong with a field."""
     return LabAnswer(
@@ -300,16 +257,52 @@ async def _model(asked: Question) -> LabAnswer:
     return LabAnswer(template="lab/model.html", values=values)
 
 
-async def _show_times(found: Times) -> LabAnswer:
-    known = [one for one in found.times if one.seconds is not None]
-    needed = 1 if found.parameter else 2
+async def _show_times(
+    kernel: str, times: Sequence[Timed], *, parameter: str = "", where: str, is_modelled: bool
+) -> LabAnswer:
+    """Show times over a parameter or, without one, over local sizes."""
+    known = [one for one in times if one.seconds is not None]
+    picture: dict[str, str] | None = None
+    if len(known) >= (1 if parameter else 2):
+        picture = await embed(picture_times(kernel, known, parameter, where))
     values = {
-        "found": found,
+        "kernel": kernel,
+        "parameter": parameter,
+        "where": where,
+        "is_modelled": is_modelled,
         "ranked": sorted(known, key=lambda one: one.seconds or 0.0),
-        "refused": [one for one in found.times if one.seconds is None],
-        "picture": await embed(found.picture()) if len(known) >= needed else None,
+        "refused": [one for one in times if one.seconds is None],
+        "picture": picture,
     }
     return LabAnswer(template="lab/times.html", values=values)
+
+
+def picture_times(kernel: str, times: Sequence[Timed], parameter: str, where: str) -> Figure:
+    """Picture times over a parameter, or over the first dimension of local sizes."""
+    lines: dict[str, list[Point]] = {}
+    for one in sorted(times, key=lambda each: each.value):
+        rest = one.where if parameter else " x ".join(map(str, ("", *one.value[1:]))).strip()
+        label = "" if parameter else f"{one.text}: {one.detail}"
+        point = Point(x=one.value[0], y=one.seconds or 0.0, low=one.low, high=one.high, label=label)
+        lines.setdefault(rest or "time", []).append(point)
+    if parameter:
+        name, title = f"over-{parameter}", f"over {parameter}"
+        caption = f"Predicted time over {parameter}, both axes by factors."
+    else:
+        name, title = "local-sizes", f"on {where} over local sizes"
+        caption = "Work-items of a work-group."
+        if len(lines) > 1:
+            caption = "A line for each size of the other dimensions."
+    x = parameter or "work-items along dimension 0"
+    series = [Series(name=rest, points=points, kind="line") for rest, points in lines.items()]
+    chart = Chart(
+        x=Axis(title=x, is_log=True), y=Axis(title="predicted time", unit="s", is_log=True),
+        series=tuple(series),
+    )  # fmt: skip
+    return Figure(
+        name=f"{kernel}-{name}", title=f"Time of {kernel} {title}", caption=caption,
+        charts=(chart,),
+    )  # fmt: skip
 
 
 async def _read_source(
@@ -374,10 +367,10 @@ async def compare_local_sizes(asked: Question) -> LabAnswer:
         machine = await choose_machine(fields.machine)
         answers = await ask_model(problem, machine, None, service)
         times = [_of_model(one.local_size, machine, one) for one in answers]
-    return await _show_times(Times(
-        kernel=problem.kernel.name, parameter="", where=times[0].where if times else "",
-        is_modelled=fields.method != "estimate", times=times,
-    ))  # fmt: skip
+    return await _show_times(
+        problem.kernel.name, times, where=times[0].where if times else "",
+        is_modelled=fields.method != "estimate",
+    )  # fmt: skip
 
 
 async def vary_size(asked: Question) -> LabAnswer:
@@ -410,10 +403,9 @@ async def vary_size(asked: Question) -> LabAnswer:
             times.append(_of_model((value,), machine, found))
         else:
             times += await _ask(asked, changed, (value,), {})
-    return await _show_times(Times(
-        kernel=problem.kernel.name, parameter=name, where=machine, is_modelled=bool(machine),
-        times=times,
-    ))  # fmt: skip
+    return await _show_times(
+        problem.kernel.name, times, parameter=name, where=machine, is_modelled=bool(machine)
+    )
 
 
 async def ask_model(
