@@ -1,6 +1,7 @@
 """One measurement at a time on a device, across all processes of a host."""
 
 import fcntl
+import math
 import os
 import re
 import socket
@@ -37,11 +38,10 @@ class FileLock:
         self._descriptor = descriptor
         return True
 
-    def acquire(self, timeout_s: float | None = None) -> bool:
-        """Wait for the lock; tell whether it was taken in time."""
-        ends_s = None if timeout_s is None else time.monotonic() + timeout_s
+    def acquire(self, ends_s: float) -> bool:
+        """Wait for the lock until the monotonic clock's time; tell whether it was taken."""
         while not self.try_acquire():
-            if ends_s is not None and time.monotonic() >= ends_s:
+            if time.monotonic() >= ends_s:
                 return False
             time.sleep(_POLL_S)
         return True
@@ -64,16 +64,13 @@ class DeviceLock:
         self._door = FileLock(_folder() / f"{name}.door")
         self._device = FileLock(_folder() / f"{name}.lock")
 
-    def acquire(self, timeout_s: float | None = None) -> bool:
+    def acquire(self, timeout_s: float = math.inf) -> bool:
         """Wait for the device; tell whether it was free in time."""
-        started_s = time.monotonic()
-        if not self._door.acquire(timeout_s):
+        ends_s = time.monotonic() + timeout_s
+        if not self._door.acquire(ends_s):
             return False
         try:
-            left_s = None
-            if timeout_s is not None:
-                left_s = max(0.0, started_s + timeout_s - time.monotonic())
-            return self._device.acquire(left_s)
+            return self._device.acquire(ends_s)
         finally:
             self._door.release()
 
