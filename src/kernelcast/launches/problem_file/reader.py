@@ -75,19 +75,8 @@ def read_problem(
         If the file cannot be read, is no YAML, or says something that cannot be used; the
         message begins with file and line.
     """
-    path = Path(path)
-    root = _load_with_parameters(path, parameters or {})
-    return _read_whole(root, path, inputs_folder or path.parent)
-
-
-def _read_whole(root: Located, path: Path, inputs_folder: Path) -> Problem:
-    entries = root.mapping(KEYS, required=REQUIRED)
-    return Problem(
-        name=path.stem,
-        kernel=read_kernel(root, entries, path),
-        ndrange=read_ndrange(entries),
-        arguments=tuple(read_argument(item, inputs_folder) for item in entries["args"].items()),
-    )
+    template = read_template(path, parameters=parameters)
+    return template.make(template.first, inputs_folder)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,45 +104,43 @@ class ProblemTemplate:
             if all(one.holds() for one in list_of(section and replace(section, names=names))):
                 yield names
 
-    def make(self, parameters: Mapping[str, Number]) -> Problem:
-        root = replace(self.root, names=parameters)
-        return _read_whole(root, self.path, self.path.parent)
+    @property
+    def first(self) -> dict[str, Number]:
+        """The parameters, of lists their first value (`collect` sweeps all)."""
+        entries = list_parameters(self.root)
+        names = next(combine_values(entries, self.overrides))
+        check_names(self.root, self.overrides, entries)
+        return names
+
+    def make(self, parameters: Mapping[str, Number], inputs_folder: Path | None = None) -> Problem:
+        root, folder = replace(self.root, names=parameters), inputs_folder or self.path.parent
+        entries = root.mapping(KEYS, required=REQUIRED)
+        return Problem(
+            name=self.path.stem,
+            kernel=read_kernel(root, entries, self.path),
+            ndrange=read_ndrange(entries),
+            arguments=tuple(read_argument(item, folder) for item in entries["args"].items()),
+        )
 
 
 def read_template(
     path: Path | str, *, parameters: Mapping[str, Number] | None = None
 ) -> ProblemTemplate:
     path = Path(path)
-    root = _load(path)
-    return ProblemTemplate(path=path, root=root, overrides=dict(parameters or {}))
+    text = read_text(path, "problem file")
+    if path.suffix == ".cl":
+        msg = f"{path}: is an OpenCL source; name it in a problem file, by `source: {path.name}`"
+        raise ProblemFileError(msg)
+    return ProblemTemplate(
+        path=path, root=load(path, text, Located), overrides=dict(parameters or {})
+    )
 
 
 def read_parameters(
     path: Path | str, *, parameters: Mapping[str, Number] | None = None
 ) -> dict[str, Number]:
     """Read the parameters of a problem file, derived ones computed."""
-    return dict(_load_with_parameters(Path(path), parameters or {}).names)
-
-
-def _load(path: Path) -> Located:
-    text = read_text(path, "problem file")
-    if path.suffix == ".cl":
-        msg = f"{path}: is an OpenCL source; name it in a problem file, by `source: {path.name}`"
-        raise ProblemFileError(msg)
-    return load(path, text, Located)
-
-
-def _load_with_parameters(path: Path, overrides: Mapping[str, Number]) -> Located:
-    root = _load(path)
-    return replace(root, names=name_values(root, overrides))
-
-
-def name_values(root: Located, overrides: Mapping[str, Number]) -> dict[str, Number]:
-    """Read the parameters; the first value of a list is the one in use (`collect` sweeps all)."""
-    entries = list_parameters(root)
-    names = next(combine_values(entries, overrides))
-    check_names(root, overrides, entries)
-    return names
+    return read_template(path, parameters=parameters).first
 
 
 def list_parameters(root: Located) -> dict[str, Located]:
@@ -248,11 +235,11 @@ def read_inline_problem(content: Mapping[str, Any], *, name: str | None = None) 
     if _count_values(plain, 0) > _MOST_VALUES:
         raise ProblemFileError(_TOO_MUCH)
     root = _Inline(SafeRepresenter(sort_keys=False).represent_data(plain), _PLACE)
-    root = replace(root, names=name_values(root, {}))
     entries = root.mapping(KEYS, required=REQUIRED)
     if "source" in entries:
         entries["source"].file(_PLACE)
-    problem = _read_whole(root, _PLACE, _PLACE)
+    template = ProblemTemplate(path=_PLACE, root=root, overrides={})
+    problem = template.make(template.first, _PLACE)
     return replace(problem, name=name or problem.kernel.name)
 
 
