@@ -96,13 +96,14 @@ def list_distinct(values: IntArray) -> IntArray:
             is_there[values - low] = True  # up to 15 times as fast as sorting
             return np.flatnonzero(is_there) + low
         # Work-items, one row each, are in one line more often than iterations.
-        values = _drop_repeated(values.T.reshape(-1))
-    return _drop_repeated(np.sort(values, axis=None))
+        values = drop_repeated(values.T.reshape(-1))
+    return drop_repeated(np.sort(values, axis=None))
 
 
-def _drop_repeated(values: IntArray) -> IntArray:
+def drop_repeated(values: IntArray) -> IntArray:
+    """List the values of all rows without those that equal the one before in the row."""
     is_new = np.ones(values.shape, dtype=np.bool_)
-    np.not_equal(values[1:], values[:-1], out=is_new[1:])
+    np.not_equal(values[..., 1:], values[..., :-1], out=is_new[..., 1:])
     return values[is_new]
 
 

@@ -6,9 +6,10 @@ from math import prod
 
 import numpy as np
 
+from kernelcast.analytic.addresses import drop_repeated
 from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.analytic.gpu.machine import GpuMachine, Occupancy
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange, IntArray
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange
 from kernelcast.analytic.gpu.volumes.boxes import (
     Family,
     count_per_group,
@@ -122,24 +123,14 @@ def _examine_reuse(
     parts = np.arange(0, max(accesses[0].access.bytes, 1), sector)
     reused = lines = sectors = 0
     for shift in chosen:
-        touched = np.sort(_drop_repeated((lanes + shift) // line))
+        touched = np.sort(drop_repeated(np.sort((lanes + shift) // line, axis=-1)))
         again = touched[1:] == touched[:-1]
         lines += touched.size - int(again.sum())
         # Of a line's repetitions, the first says that it is needed again.
         reused += int(again[:1].sum()) + int((again[1:] & ~again[:-1]).sum())
         by_warp = (lanes[..., None] + shift + parts).swapaxes(0, 1).reshape(lanes.shape[1], -1)
-        sectors += _drop_repeated(by_warp // sector).size
+        sectors += drop_repeated(np.sort(by_warp // sector, axis=-1)).size
     return reused / lines, sectors / chosen.size
-
-
-def _drop_repeated(units: IntArray) -> IntArray:
-    """List the units of all rows, each once per row (the last axis)."""
-    if (units[..., 1:] < units[..., :-1]).any():
-        units = np.sort(units, axis=-1)
-    is_new = np.ones(units.shape, dtype=np.bool_)
-    is_new[..., 1:] = units[..., 1:] != units[..., :-1]
-    kept: IntArray = units[is_new]
-    return kept
 
 
 def is_spread(launch: ModelledLaunch, loads: Sequence[BoxAccess]) -> bool:

@@ -23,7 +23,7 @@ from kernelcast.analytic.gpu.volumes.footprints import (
     list_stretches,
 )
 from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts
-from kernelcast.analytic.gpu.volumes.warps import measure_addresses
+from kernelcast.analytic.gpu.volumes.warps import count_different, measure_addresses
 from kernelcast.expressions import Expr, Symbol
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -315,17 +315,12 @@ def cost_listed(listed: Sequence[ListedAccess], machine: GpuMachine) -> list[Fam
         if len({one.shape for one in tables}) > 1 or len(places) == 1:
             continue  # other warps, or other iterations, take part in each
         units = [np.where(one == ABSENT, ABSENT, one // sector) for one in tables]
-        alone = sum(_count_by_warp(one) for one in units)
-        share = _count_by_warp(np.concatenate(units, axis=1)) / max(alone, 1)
+        alone = sum(count_different(np.sort(one, axis=1)).sum() for one in units)
+        together = count_different(np.sort(np.concatenate(units, axis=1), axis=1)).sum()
+        share = float(together / max(alone, 1))
         for place in places:
             costs[place] = replace(costs[place], warp_sectors=costs[place].warp_sectors * share)
     return costs
-
-
-def _count_by_warp(units: IntArray) -> int:
-    ordered = np.sort(units, axis=1)
-    is_new = (ordered[:, 1:] != ordered[:, :-1]) & (ordered[:, 1:] != ABSENT)
-    return int(is_new.sum() + (ordered[:, 0] != ABSENT).sum())
 
 
 def share_windows(

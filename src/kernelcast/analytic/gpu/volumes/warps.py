@@ -157,12 +157,12 @@ def _count_units(ordered: IntArray, size: int, unit: int) -> IntArray:
     """Count unique units that each row's lanes touch; an access may straddle two."""
     first = _divide(ordered, unit)
     if unit % size == 0 and not ((ordered % size != 0) & (ordered != ABSENT)).any():
-        return _count_different(first)
+        return count_different(first)
     last = np.where(ordered == ABSENT, ABSENT, (ordered + size - 1) // unit)
-    return _count_different(np.sort(np.concatenate((first, last), axis=1), axis=1))
+    return count_different(np.sort(np.concatenate((first, last), axis=1), axis=1))
 
 
-def _count_different(ordered: IntArray) -> IntArray:
+def count_different(ordered: IntArray) -> IntArray:
     """Count different numbers in sorted rows, but for `ABSENT`."""
     found: IntArray = (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1) + (ordered[:, 0] != ABSENT)
     return found
@@ -192,12 +192,12 @@ def _cost_tags(ordered: IntArray, size: int, machine: GpuMachine) -> tuple[Float
     family = machine.architecture
     lines = _divide(ordered, machine.l1_line_bytes)
     if family.name == "nvidia":
-        count = _count_different(lines)
+        count = count_different(lines)
         least = np.full(count.size, family.lanes_per_pass * max(size, 4) / machine.l1_cycle_bytes)
         return np.ceil((np.maximum(count, 1) + 2) / 4), least
     # AMD: lines with even and with odd numbers have tag banks of their own.
     banks = [np.sort(np.where(lines % 2 == odd, lines, ABSENT), axis=1) for odd in (0, 1)]
-    most = np.maximum(*(_count_different(one) for one in banks)).astype(np.float64)
+    most = np.maximum(*(count_different(one) for one in banks)).astype(np.float64)
     if family.name == "rdna":
         return most, np.ones(most.size)
     # CDNA serves four lanes a cycle unless all words are small and lie side by side.
@@ -222,5 +222,5 @@ def _count_half_warps(addresses: IntArray) -> IntArray:
     for first in range(0, addresses.shape[1], _HALF_WARP):
         own = np.sort(addresses[:, first : first + _HALF_WARP], axis=1)
         conflicts = count_conflicts(own, _BANK_BYTES, _HALF_WARP)
-        total += np.maximum(conflicts, _count_different(_divide(own, PERIOD)))
+        total += np.maximum(conflicts, count_different(_divide(own, PERIOD)))
     return total
