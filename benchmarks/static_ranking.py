@@ -40,7 +40,7 @@ KINDS: Mapping[str, Callable[[str], bool]] = {
     "all configurations": lambda _: False,
 }
 """By what is chosen: whether a parameter is the same throughout a group."""
-FEWEST, CLOCK = 3, "cpu"
+FEWEST = 3
 Told = dict[str, dict[int, float]]
 """Seconds by model and configuration."""
 
@@ -53,13 +53,13 @@ def main() -> None:
         if not (MEASURED / f"{path.stem}.yaml").exists():
             continue
         machine = read_machine(MEASURED / f"{path.stem}.yaml")
-        for name, measured in read_measured(path, clock=CLOCK).items():
+        for name, measured in read_measured(path).items():
             problems = {one.number: one.problem for one in spaces[name].configurations
                         if one.problem is not None and one.number in measured.seconds}  # fmt: skip
             told = tell(problems, machine)
             rows += [*judge(measured, told, path.stem)]
             print(path.stem, name, flush=True)
-    write_result(RESULTS / "static_ranking.json", {"clock": CLOCK, "groups": rows})
+    write_result(RESULTS / "static_ranking.json", {"groups": rows})
     write_text(RESULTS / "static_ranking.md", *render(rows))
 
 

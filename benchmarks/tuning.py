@@ -4,8 +4,9 @@
 runtime and on PoCL (those that are measured already are kept), ranks them by models, computes what
 random search reaches with the same budget, measures the chosen and the best once more side by side,
 and writes ``results/tuning``: ``<device>.json`` with every run and the machine's description,
-``compared-<clock>.json`` and ``summary-<clock>.md``. ``--clock cpu`` judges by processor time, for
-a machine that others use as well. ``--only measure`` and ``--only compare`` do a part.
+``compared-cpu.json`` and ``summary-cpu.md``. A configuration's time is the median processor time of
+its runs, for others may use the machine; it does not tell how evenly the cores were busy.
+``--only measure`` and ``--only compare`` do a part.
 
 The devices must be calibrated: ``kernelcast calibrate --device ID``.
 """
@@ -15,7 +16,7 @@ import math
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -40,48 +41,22 @@ TIMEOUT_S = 60.0
 TOP = 5
 RUNS_AGAIN = 15
 DEVICES = ("intel", "pocl")
-CLOCKS: dict[str, Callable[[dict[str, Any]], float]] = {
-    "wall": lambda entry: min(entry["runs_s"]),
-    "cpu": lambda entry: median(entry["cpu_s"]),
-}
-"""How long a configuration takes: the fastest run, for what else runs on the machine only lengthens
-runs; or the time of all threads of the process, which of CPU devices is known on a busy machine
-too. It does not tell how evenly the cores were busy."""
-
-
-CLOCK_NOTES = {
-    "wall": "A configuration's time is its fastest run.",
-    "cpu": "All times are processor times of all threads, since others used the machine; a "
-    "configuration's is the median of its runs.",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One example on one device, measured exhaustively.
-
-    Parameters
-    ----------
-    name : str
-        The example.
-    names : tuple of str
-        What was searched over.
-    parameters : dict of int to dict
-        Values by configuration.
-    seconds : dict of int to float
-        By the clock asked for, see `CLOCKS`; of those that ran.
-    build_s : dict of int to float
-        Building and the first run, by the same kind of clock.
-    run_s : dict of int to float
-        All runs together.
-    """
+    """One example on one device, measured exhaustively; by configuration."""
 
     name: str
     names: tuple[str, ...]
+    """What was searched over."""
     parameters: dict[int, dict[str, float]]
     seconds: dict[int, float]
+    """Of those that ran."""
     build_s: dict[int, float]
+    """Building and the first run."""
     run_s: dict[int, float]
+    """All runs together."""
 
     @property
     def best_s(self) -> float:
@@ -104,10 +79,6 @@ def main() -> None:
     parser.add_argument("--device", action="append", help="id or its beginning; may be repeated")
     parser.add_argument("--example", dest="examples", action="append", default=[])
     parser.add_argument("--runs", type=int, default=7, help="runs of each configuration")
-    parser.add_argument(
-        "--clock", choices=sorted(CLOCKS), default="wall",
-        help="cpu: processor time instead of passing time, for a machine that others use",
-    )  # fmt: skip
     parser.add_argument("--only", choices=["measure", "compare"])
     parser.add_argument("--again", action="store_true", help="measure what is there already")
     parser.add_argument("--no-hybrid", action="store_true", help="let nothing be sampled")
@@ -119,13 +90,13 @@ def main() -> None:
         for device in options.device or DEVICES:
             measure_all(device, examples, runs=options.runs, again=options.again)
     if options.only != "measure":
-        path = FOLDER / f"compared-{options.clock}.json"
+        path = FOLDER / "compared-cpu.json"
         for row in _compare(options, examples):
             rows = read_json(path)["rows"] if path.exists() else []
             by_name = {(one["device"], one["example"]): one for one in [*rows, row]}
             rows = [by_name[name] for name in sorted(by_name)]
-            write_result(path, {"top": TOP, "clock": options.clock, "rows": rows})
-        print(write_summary(options.clock))
+            write_result(path, {"top": TOP, "rows": rows})
+        print(write_summary())
 
 
 def find_examples(names: Sequence[str] = ()) -> dict[str, Path]:
@@ -162,12 +133,7 @@ def measure_all(device_id: str, examples: dict[str, Path], *, runs: int, again: 
 
 
 def measure_again(
-    device: DeviceDescription,
-    space: SearchSpace,
-    numbers: Sequence[int],
-    *,
-    runs: int,
-    clock: str,
+    device: DeviceDescription, space: SearchSpace, numbers: Sequence[int], *, runs: int
 ) -> dict[int, float]:
     """Measure some configurations once more, in turn, and give each one's time.
 
@@ -175,7 +141,7 @@ def measure_again(
     must be measured beside it.
     """
     entries = _run(device, space, runs, frozenset(numbers))
-    return {number: CLOCKS[clock](one) for number, one in entries.items() if one["runs_s"]}
+    return {number: median(one["cpu_s"]) for number, one in entries.items() if one["cpu_s"]}
 
 
 def _run(
@@ -210,31 +176,24 @@ def _run(
     return entries
 
 
-def read_measured(path: Path, *, clock: str) -> dict[str, Measured]:
-    """Read a device's measurements, by example.
-
-    Raises
-    ------
-    SystemExit
-        If the file is something else.
-    """
+def read_measured(path: Path) -> dict[str, Measured]:
+    """Read a device's measurements, by example."""
     content = read_json(path)
     if content.get("schema") != SCHEMA:
         raise SystemExit(f"{path}: is no file of tuning measurements")
-    return {name: _read_one(name, one, clock) for name, one in content["examples"].items()}
+    return {name: _read_one(name, one) for name, one in content["examples"].items()}
 
 
-def _read_one(name: str, content: dict[str, Any], clock: str) -> Measured:
+def _read_one(name: str, content: dict[str, Any]) -> Measured:
     entries = dict(enumerate(content["configurations"]))
-    ran = {number: one for number, one in entries.items() if one["runs_s"]}
-    build, runs = ("build_cpu_s", "cpu_s") if clock == "cpu" else ("build_s", "runs_s")
+    ran = {number: one for number, one in entries.items() if one["cpu_s"]}
     return Measured(
         name=name,
         names=tuple(content["names"]),
         parameters={number: one["parameters"] for number, one in entries.items()},
-        seconds={number: CLOCKS[clock](one) for number, one in ran.items()},
-        build_s={number: one[build] for number, one in entries.items()},
-        run_s={number: sum(one[runs]) for number, one in ran.items()},
+        seconds={number: median(one["cpu_s"]) for number, one in ran.items()},
+        build_s={number: one["build_cpu_s"] for number, one in entries.items()},
+        run_s={number: sum(one["cpu_s"]) for number, one in ran.items()},
     )
 
 
@@ -243,16 +202,16 @@ def _compare(options: argparse.Namespace, examples: dict[str, Path]) -> Iterator
         path = FOLDER / f"{device.id}.json"
         if not path.exists():
             continue
-        for name, measured in read_measured(path, clock=options.clock).items():
+        for name, measured in read_measured(path).items():
             if name not in examples or not measured.seconds:
                 continue
             space = read_space(examples[name])
-            report, cost_s = _tune(space, device, TuneSettings(), options.clock)
+            report, cost_s = _tune(space, device, TuneSettings())
             row = {"device": device.id, "example": name, **_judge(measured, report, cost_s)}
-            row["again"] = _confirm(device, space, measured, report, options.clock)
+            row["again"] = _confirm(device, space, measured, report)
             if not options.no_hybrid:
                 settings = TuneSettings(models=TuneModels.HYBRID)
-                row["hybrid"] = _judge(measured, *_tune(space, device, settings, options.clock))
+                row["hybrid"] = _judge(measured, *_tune(space, device, settings))
             budgets = {"same_count": TOP, "same_time": count_affordable(measured, row["top_s"])}
             row["searches"] = {
                 name: {"count": count, "random": expect_random(measured, count)}
@@ -268,13 +227,12 @@ def _compare(options: argparse.Namespace, examples: dict[str, Path]) -> Iterator
 
 
 def _tune(
-    space: SearchSpace, device: DeviceDescription, settings: TuneSettings, clock: str
+    space: SearchSpace, device: DeviceDescription, settings: TuneSettings
 ) -> tuple[TuneReport, float]:
-    """Rank configurations, and say what that cost by the clock in use, child processes included."""
+    """Rank configurations, and say what processor time that cost, child processes included."""
     before_s = _count_cpu()
     report = tune_on_device(space, device, settings=settings)
-    used_s = _count_cpu() - before_s
-    return report, used_s if clock == "cpu" else report.models_s + report.sampling_s
+    return report, _count_cpu() - before_s
 
 
 def _count_cpu() -> float:
@@ -302,16 +260,12 @@ def _judge(measured: Measured, report: TuneReport, own_s: float) -> dict[str, An
 
 
 def _confirm(
-    device: DeviceDescription,
-    space: SearchSpace,
-    measured: Measured,
-    report: TuneReport,
-    clock: str,
+    device: DeviceDescription, space: SearchSpace, measured: Measured, report: TuneReport
 ) -> dict[str, Any]:
     """Measure ours and the best of the exhaustive search again, side by side."""
     ours = [one.number for one in report.configurations if one.number in measured.seconds][:TOP]
     best = sorted(measured.seconds, key=lambda one: measured.seconds[one])[:TOP]
-    found = measure_again(device, space, sorted({*ours, *best}), runs=RUNS_AGAIN, clock=clock)
+    found = measure_again(device, space, sorted({*ours, *best}), runs=RUNS_AGAIN)
     best_s = min(found.values())
     return {
         "pick_share": best_s / found[ours[0]] if ours[0] in found else 0.0,
@@ -358,9 +312,9 @@ def count_affordable(measured: Measured, budget_s: float) -> int:
     return max(1, min(len(numbers), round(budget_s / mean_s)))
 
 
-def write_summary(clock: str) -> str:
-    """Write ``summary-<clock>.md``."""
-    content = read_json(FOLDER / f"compared-{clock}.json")
+def write_summary() -> str:
+    """Write ``summary-cpu.md``."""
+    content = read_json(FOLDER / "compared-cpu.json")
     rows, machine, top = content["rows"], content["machine"], content["top"]
     groups = {
         f"**{device.partition('-')[0]}, median**": [row for row in rows if row["device"] == device]
@@ -371,7 +325,8 @@ def write_summary(clock: str) -> str:
         "",
         f"Measured on {machine['processor']}, {machine['cores']} cores, {machine['date']}, load "
         f"{machine['load_1_min']} when compared. Shares are of the best measured speed; times "
-        f"count builds. {CLOCK_NOTES[clock]} `Measured again`: the chosen and "
+        "count builds. All times are processor times of all threads, since others used the "
+        "machine; a configuration's is the median of its runs. `Measured again`: the chosen and "
         "the best ones once more, in turn; the best of many noisy measurements is better on paper "
         "than in fact.",
         "",
@@ -402,7 +357,7 @@ def write_summary(clock: str) -> str:
             ),
         ),
     ]  # fmt: skip
-    write_text(FOLDER / f"summary-{clock}.md", *lines)
+    write_text(FOLDER / "summary-cpu.md", *lines)
     return "\n".join(lines)
 
 
