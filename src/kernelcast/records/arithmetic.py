@@ -43,13 +43,13 @@ class ArithmeticProblem(ValueError):  # noqa: N818 - it is reported as part of a
 
 def evaluate(text: str) -> Number:
     """Compute a text such as ``"4096 * (2 + 1)"``."""
-    return _evaluate(text, partial(_compute, names={}))
+    return _evaluate(text, {})
 
 
 def evaluate_size(text: str | Number, names: Names) -> int:
     """Compute a positive whole number, rounded up, as the files of auto-tuners tell sizes."""
     try:
-        value = math.ceil(_evaluate(str(text), partial(_compute, names=names)))
+        value = math.ceil(_evaluate(str(text), names))
     except (ValueError, TypeError, IndexError, ArithmeticError) as error:
         raise InputError(f"size {text!r} cannot be evaluated: {error}") from error
     if value < 1:
@@ -59,17 +59,16 @@ def evaluate_size(text: str | Number, names: Names) -> int:
 
 def holds(text: str, names: Names | None = None) -> bool:
     """Tell whether a condition holds: comparisons with ``and``, ``or``, ``not``, as in Python."""
-    return bool(_evaluate(text, partial(_decide, names=names or {})))
+    return bool(_evaluate(text, names or {}, is_condition=True))
 
 
-def _evaluate(text: str, compute: Callable[[ast.expr], Number]) -> Number:
+def _evaluate(text: str, names: Names, *, is_condition: bool = False) -> Number:
     if len(text) > _LONGEST_TEXT:
         raise ArithmeticProblem(f"longer than {_LONGEST_TEXT} characters")
-    if "\0" in text:  # a ValueError until Python 3.11.3, a SyntaxError since
-        raise ArithmeticProblem("not a formula")
     try:
-        tree = ast.parse(text.strip(), mode="eval")
-        return compute(tree.body)
+        # Python 3.11 up to 3.11.3 raises a ValueError at a zero byte.
+        tree = ast.parse(text.strip().replace("\0", "?"), mode="eval")
+        return _compute(tree.body, names, is_condition=is_condition)
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise ArithmeticProblem("not a formula") from error
     except ZeroDivisionError as error:
@@ -78,47 +77,41 @@ def _evaluate(text: str, compute: Callable[[ast.expr], Number]) -> Number:
         raise ArithmeticProblem("too large") from error
 
 
-def _decide(node: ast.expr, names: Names) -> Number:
+def _compute(node: ast.expr, names: Names, *, is_condition: bool = False) -> Number:
+    compute = partial(_compute, names=names)
     match node:
-        case ast.BoolOp(op=ast.And(), values=values):
-            return all(_decide(value, names) for value in values)
-        case ast.BoolOp(op=ast.Or(), values=values):
-            return any(_decide(value, names) for value in values)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return not _decide(operand, names)
-        case ast.Compare(left=left, ops=ops, comparators=others):
-            sides = [_compute(one, names) for one in (left, *others)]
+        case ast.BoolOp(op=op, values=values) if is_condition:
+            decide = all if isinstance(op, ast.And) else any
+            return decide(compute(value, is_condition=True) for value in values)
+        case ast.UnaryOp(op=ast.Not(), operand=operand) if is_condition:
+            return not compute(operand, is_condition=True)
+        case ast.Compare(left=left, ops=ops, comparators=others) if is_condition:
+            sides = [compute(one) for one in (left, *others)]
             if not all(type(op) in _COMPARISONS for op in ops):
                 raise ArithmeticProblem("only < <= > >= == != compare numbers")
             pairs = zip(ops, sides[:-1], sides[1:], strict=True)
             return all(_COMPARISONS[type(op)](one, other) for op, one, other in pairs)
-    return _compute(node, names)
-
-
-def _compute(node: ast.expr, names: Names) -> Number:
-    match node:
         case ast.Constant(value=bool()):
             pass
         case ast.Constant(value=int() | float() as value):
             return _check(value)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_compute(operand, names)
+            return -compute(operand)
         case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-            return _compute(operand, names)
+            return compute(operand)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            one, other = _compute(left, names), _compute(right, names)
+            one, other = compute(left), compute(right)
             if isinstance(op, ast.Pow) and (abs(other) > 64 or abs(one) > _LARGEST):
                 raise ArithmeticProblem("power too large")
             return _check(_OPERATORS[type(op)](one, other))
         case ast.Subscript(value=ast.Name(id=name), slice=place) if name in names:
             held = names[name]
-            found = held[int(_compute(place, names))] if isinstance(held, Sequence) else held
-            return _check(found)
+            return _check(held[int(compute(place))] if isinstance(held, Sequence) else held)
         case ast.Name(id=name) if isinstance(names.get(name), int | float):
             return _check(names[name])  # type: ignore[arg-type]  # a number
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if names:
             if name in _FUNCTIONS:
-                return _check(_FUNCTIONS[name](*(_compute(one, names) for one in args)))
+                return _check(_FUNCTIONS[name](*map(compute, args)))
     raise ArithmeticProblem(f"{ast.unparse(node)!r} is not allowed")
 
 
