@@ -13,7 +13,7 @@ stand in for each other.
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 
@@ -88,7 +88,11 @@ def attribute(fitted: FittedModel, table: TrainingTable) -> Attribution:
         for size in range(len(groups) + 1)
         for kept in map(frozenset, combinations(groups, size))
     }
-    shares = {one: _share_out(one, groups, worth) for one in groups}
+    shares = dict.fromkeys(groups, 0.0)
+    for order in permutations(groups):
+        for place, one in enumerate(order):
+            added = worth[frozenset(order[: place + 1])] - worth[frozenset(order[:place])]
+            shares[one] += added / math.factorial(len(groups))
     correction = worth[frozenset(groups)]
     effects = {name: correction - predict([*({*learned.names} - {name})]) for name in learned.names}
     medians = np.copysign(np.expm1(np.abs(learned.fill)), learned.fill)
@@ -113,16 +117,6 @@ def attribute(fitted: FittedModel, table: TrainingTable) -> Attribution:
             if abs(effects[name]) > 1e-9
         ),
     )  # fmt: skip
-
-
-def _share_out(one: str, groups: Collection[str], worth: dict[frozenset[str], float]) -> float:
-    """Return a group's Shapley value."""
-    count, total = len(groups), 0.0
-    for kept, value in worth.items():
-        if one not in kept:
-            weight = math.factorial(len(kept)) * math.factorial(count - len(kept) - 1)
-            total += weight / math.factorial(count) * (worth[kept | {one}] - value)
-    return total
 
 
 def _average(values: Numbers) -> float | None:

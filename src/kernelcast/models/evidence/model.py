@@ -56,14 +56,12 @@ class SampledMoment:
     is_busy: bool = False
 
     def __post_init__(self) -> None:
-        if not math.isfinite(self.log_seconds) or not all(map(math.isfinite, self.signs)):
+        numbers = (self.log_seconds, *self.signs)
+        if len(self.signs) != len(SIGNS) or not all(map(math.isfinite, numbers)):
             msg = (
-                f"moment {self.moment}: ln seconds {self.log_seconds}, signs {self.signs}; finite "
-                "numbers are expected"
+                f"moment {self.moment}: ln seconds {self.log_seconds}, signs {self.signs}; "
+                f"expected {len(SIGNS)} signs, and finite numbers"
             )
-            raise InputError(msg)
-        if len(self.signs) != len(SIGNS):
-            msg = f"moment {self.moment}: {len(self.signs)} signs; expected {len(SIGNS)}"
             raise InputError(msg)
 
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Any, Self
 
@@ -107,7 +108,7 @@ class Store:
         self._process = os.getpid()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.address, self.where)
+        return partial(Store, url=self._url, where=self.where), ()
 
     def __enter__(self) -> Self:
         return self
@@ -351,7 +352,3 @@ def _count_twice(connection: sa.Connection, table: str) -> str:
     if counts[0] == counts[1]:
         return ""
     return f"{table}: has {counts[0]} rows, the index of its primary key {counts[1]}"
-
-
-def _restore(url: str, where: str) -> Store:
-    return Store(url=sa.make_url(url), where=where)
