@@ -38,6 +38,20 @@ class Collected(Generic[T]):
     when_interrupted: str = "what was done by then is shown"
     """What is said then."""
 
+    def read_problems(
+        self, paths: Sequence[Path], parameters: Mapping[str, int | float]
+    ) -> list[Problem]:
+        """Read problem files; of several, those that cannot be read are refused."""
+        problems = []
+        for path in paths:
+            try:
+                problems.append(read_problem(path, parameters=parameters))
+            except KernelcastError as error:
+                if len(paths) == 1:
+                    raise
+                self.refusals.append(("", error))
+        return problems
+
     @contextmanager
     def until_interrupted(self) -> Iterator[None]:
         """Have Ctrl-C end the block, and nothing else."""
@@ -63,37 +77,15 @@ class Collected(Generic[T]):
         return self.status
 
 
-@dataclass(slots=True)
-class CollectedEstimates(Collected[DeviceAnswer]):
-    """Estimates, with the raw samples of those that succeeded."""
-
-    recordings: list[Recording] = field(default_factory=list)
-
-
-def read_problems(
-    paths: Sequence[Path], parameters: Mapping[str, int | float]
-) -> tuple[list[Problem], list[KernelcastError]]:
-    """Read problem files."""
-    problems: list[Problem] = []
-    refusals: list[KernelcastError] = []
-    for path in paths:
-        try:
-            problems.append(read_problem(path, parameters=parameters))
-        except KernelcastError as error:
-            if len(paths) == 1:
-                raise
-            refusals.append(error)
-    return problems, refusals
-
-
 def collect_estimates(
-    problems: Sequence[Problem], refusals: Sequence[KernelcastError], settings: EstimateSettings, *,
+    paths: Sequence[Path], parameters: Mapping[str, int | float], settings: EstimateSettings, *,
     device_ids: Sequence[str], timeout_s: float, replay_file: Path | None, report: Report,
-) -> CollectedEstimates:  # fmt: skip
-    """Answer every problem; an error ends one problem, Ctrl-C ends all."""
-    collected = CollectedEstimates(refusals=[("", error) for error in refusals])
-    if refusals and not problems:
-        return collected
+) -> tuple[Collected[DeviceAnswer], list[Recording]]:  # fmt: skip
+    """Answer every problem, with raw samples; an error ends one problem, Ctrl-C ends all."""
+    collected, recorded = Collected[DeviceAnswer](), list[Recording]()
+    problems = collected.read_problems(paths, parameters)
+    if paths and not problems:
+        return collected, recorded
 
     def ask() -> Iterator[tuple[str, Iterator[RecordedAnswer]]]:
         """Name each problem, with its answers to come."""
@@ -142,12 +134,12 @@ def collect_estimates(
                     if one.answer.error is not None:
                         collected.failures.append((one.answer.problem, one.answer.error))
                     if one.recording is not None:
-                        collected.recordings.append(one.recording)
+                        recorded.append(one.recording)
             except KernelcastError as error:
                 # What no device takes is said once; the answers hold what each has said.
                 del collected.failures[failures:]
                 collected.refusals.append((name, error))
-    return collected
+    return collected, recorded
 
 
 def _run_beside(work: Callable[[], T]) -> Future[T]:

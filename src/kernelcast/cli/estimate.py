@@ -106,13 +106,12 @@ def estimate(  # noqa: PLR0913 - each is an option
     if replay_file is None:
         # What follows takes as long to import as the process to start.
         start_ahead(None if no_sampling else (device_ids or ("",))[0])
-    from kernelcast.cli.collecting import collect_estimates, read_problems
+    from kernelcast.cli.collecting import collect_estimates
 
-    problems, refusals = read_problems(problem_files, parameters)
     try:
         with progress() as report:
-            collected = collect_estimates(
-                problems, refusals, settings, device_ids=device_ids, timeout_s=timeout_s,
+            collected, recordings = collect_estimates(
+                problem_files, parameters, settings, device_ids=device_ids, timeout_s=timeout_s,
                 replay_file=replay_file, report=report,
             )  # fmt: skip
     except NoDeviceError:
@@ -129,10 +128,10 @@ def estimate(  # noqa: PLR0913 - each is an option
             *(list_explanations(answers) if explain else ()),
         )
     status = collected.conclude()
-    if record_file is not None and collected.recordings:
+    if record_file is not None and recordings:
         from kernelcast.launches.recordings import write_recordings
 
-        write_recordings(record_file, collected.recordings)
+        write_recordings(record_file, recordings)
     if is_answered:
         save_plot(chart_answers(answers))
     return status

@@ -8,7 +8,7 @@ from typing import Final
 
 from kernelcast.cli import options as option
 from kernelcast.cli.annotated_source import AnnotatedSource
-from kernelcast.cli.collecting import Collected, prefix, read_problems
+from kernelcast.cli.collecting import Collected, prefix
 from kernelcast.cli.terminal import ExitStatus, present, progress, show
 from kernelcast.expressions import Expr
 from kernelcast.expressions.accesses import AddressPattern
@@ -89,9 +89,8 @@ def features(
         "--no-device and --device exclude each other; give one of them":
             without_devices and device_ids,
     })  # fmt: skip
-    problems, refusals = read_problems(problem_files, parameters)
-    collected = Collected[KernelFeatures](refusals=[("", error) for error in refusals])
-    answers = collected.answers
+    collected = Collected[KernelFeatures]()
+    problems, answers = collected.read_problems(problem_files, parameters), collected.answers
     with progress() as report, collected.until_interrupted():
         devices: list[DeviceDescription] = []
         if not without_devices:

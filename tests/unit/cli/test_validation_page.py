@@ -8,7 +8,6 @@ import pytest
 from kernelcast.models.validation.report import ModelRows, ValidationReport
 from kernelcast.models.validation.running import list_rows, score_rows
 from kernelcast.records.training_table import TrainingTable
-from kernelcast.reports.charts import LONGEST_NAME, shorten_names
 from kernelcast.reports.presenter import save_page
 from kernelcast.reports.validation import PUBLISHED, choose_model, present_validation
 from kernelcast.training.sampling_points import SamplingPointScore
@@ -115,15 +114,3 @@ def test_pictures_show_the_hybrid_or_the_last_model(table: TrainingTable) -> Non
     assert choose_model(make_report(table, ("hybrid", "svr"))) == "hybrid"
     assert choose_model(make_report(table, ("ridge", "svr", "linear"))) == "svr"
     assert choose_model(make_report(table, ("linear",))) == "linear"
-
-
-def test_short_names_are_told_apart() -> None:
-    """Equal ends get more of their labels, and long names lose their middle."""
-    long = "suite/app/" + "very_" * 20 + "long"
-    found = shorten_names(["s/a/run", "s/b/run", "t/b/run", "s/a/triad", long])
-    assert found["s/a/run"] == "a/run"
-    assert {found["s/b/run"], found["t/b/run"]} == {"s/b/run", "t/b/run"}
-    assert found["s/a/triad"] == "triad"
-    assert len(found[long]) == LONGEST_NAME
-    assert found[long].startswith("very")
-    assert found[long].endswith("long")

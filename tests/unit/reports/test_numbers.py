@@ -49,8 +49,14 @@ CLOCK = Trait(value=1.5e9, low=1.4e9, high=1.6e9, source=TraitSource.MEASURED)
         (make_series("t", [1, 2], [0.5, 0.7], "line").points[1].y, 0.7),
         (make_plain("a\x01b"), "a?b"),
         (
-            shorten_names(["a/x/run", "a/y/run", "a/y/triad"]),
-            {"a/x/run": "x/run", "a/y/run": "y/run", "a/y/triad": "triad"},
+            shorten_names(["a/x/run", "a/y/run", "b/y/run", "a/y/triad", "a/" + "long_" * 9]),
+            {
+                "a/x/run": "x/run",
+                "a/y/run": "a/y/run",
+                "b/y/run": "b/y/run",
+                "a/y/triad": "triad",
+                "a/" + "long_" * 9: "long_long_lon…g_long_long_",
+            },
         ),
         (round(choose_limit([0.1] * 99 + [4.0]), 3), 0.15),
         (unit_of("load_bytes_per_s", 2.5e10), (1e9, "GB/s")),

@@ -57,6 +57,19 @@ def test_values_are_written_in_the_unit_of_their_column() -> None:
     assert TABLE.texts()[2] == ["fft", "12 ms (r)", "failed", "3"]
 
 
+def test_records_make_rows_by_the_fields_of_columns() -> None:
+    """Reads names, paths and functions, of objects and dictionaries; empty columns may go."""
+    records = [{"cell": Cell("a", mark="x"), "time": {"seconds": 2.0}, "none": None},
+               {"cell": Cell("b"), "time": None, "none": ""}]  # fmt: skip
+    table = Table.of(records, {
+        "cell": "text", "time": (".2f", "time.seconds"), "none": "whole",
+        "mark": ("text", "cell.mark"),
+        "letter": ("text", lambda one: one["cell"].text.upper()),
+    })  # fmt: skip
+    assert table.texts() == [["a (x)", "2.00", "-", "x", "A"], ["b", "-", "", "", "B"]]
+    assert [*table.without_empty("none", "mark").columns] == ["cell", "time", "mark", "letter"]
+
+
 def test_a_narrow_terminal_gets_columns_above_each_other() -> None:
     """Stacks columns where the table does not fit, and loses nothing."""
     wide, narrow = _print(TABLE), _print(TABLE, 20)
