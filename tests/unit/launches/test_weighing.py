@@ -11,7 +11,7 @@ from kernelcast.features.counting.work_profile import WorkProfile
 from kernelcast.launches import weighing
 from kernelcast.launches.estimation import estimate_runs, sample_launch
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling import model_launch
+from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.launches.weighing import (

@@ -1,10 +1,5 @@
 """Problem files (YAML): the unit that the commands take; every error names file and line."""
 
-from kernelcast.launches.problem_file.reader import (
-    ProblemTemplate,
-    read_parameters,
-    read_problem,
-    read_template,
-)
+from kernelcast.launches.problem_file.reader import read_parameters, read_problem, read_template
 
-__all__ = ["ProblemTemplate", "read_parameters", "read_problem", "read_template"]
+__all__ = ["read_parameters", "read_problem", "read_template"]

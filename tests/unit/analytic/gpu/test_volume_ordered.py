@@ -10,7 +10,7 @@ from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling import model_launch
+from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.records.arguments import BufferArgument, ElementType
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
