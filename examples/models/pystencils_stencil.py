@@ -10,7 +10,7 @@ import pystencils
 from kernelcast.analytic.gpu.estimate import estimate_gpu
 from kernelcast.features.generated_stencils import read_assignments
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling import fold
+from kernelcast.launches.modelling.folding import fold
 from kernelcast.launches.modelling.launches import model_written
 
 REACH = 4
