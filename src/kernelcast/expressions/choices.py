@@ -25,11 +25,11 @@ class _Extremum(Composite):
     left: Expr
     right: Expr
 
-    def parts(self) -> tuple[Expr, Expr]:
+    def list_parts(self) -> tuple[Expr, Expr]:
         return self.left, self.right
 
     def rebuild(self, left: Expr, right: Expr) -> Expr:
-        return minimum(left, right) if isinstance(self, Minimum) else maximum(left, right)
+        return _choose(type(self), left, right)
 
     def evaluate(self, bindings: Bindings) -> Value:
         left, right = self.left.evaluate(bindings), self.right.evaluate(bindings)
@@ -64,7 +64,7 @@ class Select(Composite):
     otherwise: Expr
     """The value where it holds, and where not."""
 
-    def parts(self) -> tuple[Condition, Expr, Expr]:
+    def list_parts(self) -> tuple[Condition, Expr, Expr]:
         return self.condition, self.then, self.otherwise
 
     def rebuild(self, condition: Condition, then: Expr, otherwise: Expr) -> Expr:
@@ -75,7 +75,7 @@ class Select(Composite):
         return self.condition.is_exact and all(one.is_parameter for one in self.symbols())
 
     def is_quasi_affine(self) -> bool:
-        return self.condition.is_exact and all(one.is_quasi_affine() for one in self.parts())
+        return self.condition.is_exact and all(one.is_quasi_affine() for one in self.list_parts())
 
     def evaluate(self, bindings: Bindings) -> Value:
         if not self.condition.is_exact:
@@ -96,20 +96,12 @@ class Select(Composite):
 
 def minimum(left: Operand, right: Operand) -> Expr:
     """Give the lesser of two expressions."""
-    one, other = _order(left, right)
-    gap = (one - other).constant_value
-    if gap is not None:
-        return one if gap <= 0 else other
-    return Expr.atom(Minimum(one, other))
+    return _choose(Minimum, left, right)
 
 
 def maximum(left: Operand, right: Operand) -> Expr:
     """Give the greater of two expressions."""
-    one, other = _order(left, right)
-    gap = (one - other).constant_value
-    if gap is not None:
-        return one if gap >= 0 else other
-    return Expr.atom(Maximum(one, other))
+    return _choose(Maximum, left, right)
 
 
 def select(condition: Condition, then: Operand, otherwise: Operand) -> Expr:
@@ -126,10 +118,13 @@ def select(condition: Condition, then: Operand, otherwise: Operand) -> Expr:
     return other if condition == FALSE else Expr.atom(Select(condition, one, other))
 
 
-def _order(left: Operand, right: Operand) -> tuple[Expr, Expr]:
-    """Put expressions into one order, numbers last, so that min(a, b) is min(b, a)."""
-    one, other = Expr.of(left), Expr.of(right)
-    first, second = sorted(
-        (one, other), key=lambda each: (each.constant_value is not None, str(each))
+def _choose(kind: type[_Extremum], left: Operand, right: Operand) -> Expr:
+    # One order, numbers last, so that min(a, b) is min(b, a).
+    one, other = sorted(
+        (Expr.of(left), Expr.of(right)),
+        key=lambda each: (each.constant_value is not None, str(each)),
     )
-    return first, second
+    gap = (one - other).constant_value
+    if gap is None:
+        return Expr.atom(kind(one, other))
+    return one if gap == 0 or (gap < 0) == (kind is Minimum) else other

@@ -4,21 +4,20 @@ Conditions are kept without negations: a comparison's negation is a comparison, 
 what is unknown is unknown.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from math import gcd
-from typing import ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from kernelcast.expressions.evaluation import Bindings, Truth, evaluate_where
-from kernelcast.expressions.polynomials import Expr, Operand, Replacements
-from kernelcast.expressions.symbols import Symbol
+from kernelcast.expressions.polynomials import Compound, Expr, Operand
 
 
-class Condition(ABC):
+class Condition(Compound["Condition"]):
     """What holds or does not hold at a place of the kernel.
 
     Make one with `less`, `less_equal`, `equal`, `not_equal`, `conjunction`, `disjunction` and
@@ -28,22 +27,13 @@ class Condition(ABC):
     __slots__ = ()
 
     @property
-    @abstractmethod
     def is_exact(self) -> bool:
         """Whether nothing in it depends on data."""
+        return True
 
-    @abstractmethod
-    def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols in it."""
-
-    @abstractmethod
-    def is_quasi_affine(self) -> bool:
-        """Tell whether all expressions that it compares are quasi-affine."""
-
-    @property
-    @abstractmethod
-    def size(self) -> int:
-        """How many symbols, operators and comparisons it is written with."""
+    def rebuild(self, *parts: Any) -> "Condition":  # noqa: ANN401 - of the kinds of its parts
+        del parts
+        return self
 
     @abstractmethod
     def evaluate(self, bindings: Bindings) -> Truth:
@@ -54,42 +44,15 @@ class Condition(ABC):
         """
 
     @abstractmethod
-    def substitute(self, replacements: Replacements) -> "Condition":
-        """Put expressions or numbers in the place of symbols, and simplify."""
-
-    @abstractmethod
     def negated(self) -> "Condition":
         """Give the condition that holds where this one does not."""
 
 
-class _WithoutSymbols(Condition):
-    """A condition that no value of a symbol changes."""
-
-    __slots__ = ()
-
-    def symbols(self) -> frozenset[Symbol]:
-        return frozenset()
-
-    def is_quasi_affine(self) -> bool:
-        return True
-
-    @property
-    def size(self) -> int:
-        return 1
-
-    def substitute(self, replacements: Replacements) -> Condition:
-        return self
-
-
 @dataclass(frozen=True, slots=True)
-class Always(_WithoutSymbols):
+class Always(Condition):
     """A condition that always holds, or never."""
 
     holds: bool
-
-    @property
-    def is_exact(self) -> bool:
-        return True
 
     def evaluate(self, bindings: Bindings) -> Truth:
         return self.holds
@@ -106,7 +69,7 @@ FALSE = Always(False)
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown(_WithoutSymbols):
+class Unknown(Condition):
     """A condition on data, which nobody knows before the kernel runs."""
 
     sources: tuple[str, ...] = ()
@@ -146,28 +109,17 @@ class Comparison(Condition):
     relation: Relation
     """At least zero, zero, or not zero."""
 
-    @property
-    def is_exact(self) -> bool:
-        return True
+    def list_parts(self) -> tuple[Expr]:
+        return (self.expr,)
 
-    def symbols(self) -> frozenset[Symbol]:
-        return self.expr.symbols()
-
-    def is_quasi_affine(self) -> bool:
-        return self.expr.is_quasi_affine()
-
-    @property
-    def size(self) -> int:
-        return 1 + self.expr.size
+    def rebuild(self, expr: Expr) -> Condition:
+        return compare(expr, self.relation)
 
     def evaluate(self, bindings: Bindings) -> Truth:
         value = self.expr.evaluate(bindings)
         if self.relation is Relation.NOT_NEGATIVE:
             return value >= 0
         return cast("Truth", value == 0 if self.relation is Relation.ZERO else value != 0)
-
-    def substitute(self, replacements: Replacements) -> Condition:
-        return compare(self.expr.substitute(replacements), self.relation)
 
     def negated(self) -> Condition:
         if self.relation is Relation.NOT_NEGATIVE:
@@ -247,15 +199,11 @@ class _Joined(Condition):
     def is_exact(self) -> bool:
         return all(part.is_exact for part in self.parts)
 
-    def symbols(self) -> frozenset[Symbol]:
-        return frozenset().union(*(part.symbols() for part in self.parts))
+    def list_parts(self) -> tuple[Condition, ...]:
+        return self.parts
 
-    def is_quasi_affine(self) -> bool:
-        return all(part.is_quasi_affine() for part in self.parts)
-
-    @property
-    def size(self) -> int:
-        return 1 + sum(part.size for part in self.parts)
+    def rebuild(self, *parts: Condition) -> Condition:
+        return disjunction(*parts) if self.decides else conjunction(*parts)
 
     def evaluate(self, bindings: Bindings) -> Truth:
         decides = self.decides
@@ -271,10 +219,6 @@ class _Joined(Condition):
             if result is decides:
                 break
         return result
-
-    def substitute(self, replacements: Replacements) -> Condition:
-        make = disjunction if self.decides else conjunction
-        return make(*(part.substitute(replacements) for part in self.parts))
 
     def negated(self) -> Condition:
         make = conjunction if self.decides else disjunction

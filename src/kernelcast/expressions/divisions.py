@@ -31,14 +31,16 @@ class Division(Composite):
     """Whether the quotient is rounded down; otherwise towards zero."""
     is_remainder: ClassVar[bool]
 
-    def parts(self) -> tuple[Expr, Expr]:
+    def list_parts(self) -> tuple[Expr, Expr]:
         return self.numerator, self.denominator
 
     def rebuild(self, numerator: Expr, denominator: Expr) -> Expr:
         return _FACTORIES[type(self)](numerator, denominator)
 
     def is_quasi_affine(self) -> bool:
-        return self.denominator.is_parameter and all(one.is_quasi_affine() for one in self.parts())
+        return self.denominator.is_parameter and all(
+            one.is_quasi_affine() for one in self.list_parts()
+        )
 
     def evaluate(self, bindings: Bindings) -> Value:
         top, bottom = self.numerator.evaluate(bindings), self.denominator.evaluate(bindings)

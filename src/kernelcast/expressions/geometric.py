@@ -37,14 +37,14 @@ class Geometric(Composite):
     def text_needs_parentheses(self) -> bool:  # type: ignore[override] # a class's constant above
         return not self.is_division and self.start != Expr.constant(1)
 
-    def parts(self) -> tuple[Expr, Expr]:
+    def list_parts(self) -> tuple[Expr, Expr]:
         return self.start, self.iteration
 
     def rebuild(self, start: Expr, iteration: Expr) -> Expr:
         return geometric(start, self.factor, iteration, is_division=self.is_division)
 
     def is_quasi_affine(self) -> bool:
-        return self.start.is_parameter and all(one.is_quasi_affine() for one in self.parts())
+        return self.start.is_parameter and all(one.is_quasi_affine() for one in self.list_parts())
 
     def evaluate(self, bindings: Bindings) -> Value:
         start, iteration = self.start.evaluate(bindings), self.iteration.evaluate(bindings)

@@ -5,10 +5,10 @@ of a product, with expressions of its own inside.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import ItemsView, Mapping
+from collections.abc import ItemsView, Iterable, Mapping
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from kernelcast.expressions.evaluation import (
     Bindings,
@@ -22,24 +22,41 @@ Operand: TypeAlias = "Expr | Symbol | int"
 Replacements: TypeAlias = "Mapping[Symbol, Operand]"
 
 
-class Part(Protocol):
-    """An expression or a condition."""
+Made = TypeVar("Made")
+
+
+class Compound(ABC, Generic[Made]):
+    """What is made of expressions and conditions, all or none: a factor or a condition."""
+
+    __slots__ = ()
+
+    def list_parts(self) -> tuple[Any, ...]:
+        """List the expressions and conditions that it is made of."""
+        return ()
+
+    @abstractmethod
+    def rebuild(self, *parts: Any) -> Made:  # noqa: ANN401 - of the kinds of its parts
+        """Make the same of other parts, and simplify."""
 
     def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols in it."""
+        """Give the symbols in it, however deep."""
+        return frozenset().union(*(one.symbols() for one in self.list_parts()))
 
     def is_quasi_affine(self) -> bool:
-        """Tell whether its expressions are quasi-affine."""
+        """Tell whether it is made of quasi-affine expressions and divides by parameters only."""
+        return all(one.is_quasi_affine() for one in self.list_parts())
 
     @property
-    def size(self) -> int:
-        """Count what it is written with."""
+    def extent(self) -> tuple[int, int]:
+        """How many symbols and operators it is written with, and how deep they are nested."""
+        return _add_extents(one.extent for one in self.list_parts())
 
-    def substitute(self, replacements: Replacements, /) -> Any:  # noqa: ANN401 - of its own kind
-        """Put expressions in the place of symbols and simplify."""
+    def substitute(self, replacements: Replacements) -> Made:
+        """Put expressions or numbers in the place of symbols, and simplify."""
+        return self.rebuild(*(one.substitute(replacements) for one in self.list_parts()))
 
 
-class Composite(ABC):
+class Composite(Compound["Expr"]):
     """A factor that is no symbol: a division, a remainder, a minimum, a choice, a power."""
 
     __slots__ = ("_sort_key",)
@@ -47,31 +64,6 @@ class Composite(ABC):
     _sort_key: str
     text_needs_parentheses: ClassVar[bool] = False
     """Whether its text falls apart beside an operator."""
-
-    @abstractmethod
-    def parts(self) -> "tuple[Part, ...]":
-        """Give the expressions and conditions that it is made of."""
-
-    @abstractmethod
-    def rebuild(self, *parts: Any) -> "Expr":  # noqa: ANN401 - of the kinds of `parts`
-        """Make the same of other parts, and simplify."""
-
-    def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols in it, however deep."""
-        return frozenset().union(*(one.symbols() for one in self.parts()))
-
-    def is_quasi_affine(self) -> bool:
-        """Tell whether it is made of quasi-affine expressions and divides by parameters only."""
-        return all(one.is_quasi_affine() for one in self.parts())
-
-    @property
-    def size(self) -> int:
-        """How many symbols, operators and comparisons it is written with."""
-        return 1 + sum(one.size for one in self.parts())
-
-    def substitute(self, replacements: Replacements) -> "Expr":
-        """Put expressions in the place of symbols and simplify."""
-        return self.rebuild(*(one.substitute(replacements) for one in self.parts()))
 
     @abstractmethod
     def evaluate(self, bindings: Bindings) -> Value:
@@ -106,14 +98,14 @@ class Expr:
     `floor_div`, `minimum`, `select` and so on. Expressions with the same terms are equal.
     """
 
-    __slots__ = ("_hash", "_size", "_sorted", "_symbols", "_terms", "_text")
+    __slots__ = ("_extent", "_hash", "_sorted", "_symbols", "_terms", "_text")
     # NumPy's numbers would take an expression for an object array; so they raise TypeError.
     __array_ufunc__ = None
 
     def __init__(self, terms: dict[Monomial, int]) -> None:
         self._terms = terms
         self._hash: int | None = None
-        self._size: int | None = None
+        self._extent: tuple[int, int] | None = None
         self._sorted: tuple[tuple[Monomial, int], ...] | None = None
         self._symbols: frozenset[Symbol] | None = None
         self._text: str | None = None
@@ -174,14 +166,14 @@ class Expr:
         return all(symbol.is_parameter for symbol in self.symbols())
 
     @property
-    def size(self) -> int:
-        """How many symbols, operators and comparisons it is written with; parts may be shared."""
-        if self._size is None:
-            self._size = 1 + sum(
-                1 if isinstance(atom, Symbol) else atom.size
+    def extent(self) -> tuple[int, int]:
+        """How many symbols and operators it is written with, and how deep they are nested."""
+        if self._extent is None:
+            self._extent = _add_extents(
+                (1, 1) if isinstance(atom, Symbol) else atom.extent
                 for monomial in self._terms for atom in monomial
             )  # fmt: skip
-        return self._size
+        return self._extent
 
     @property
     def sole_atom(self) -> Atom | None:
@@ -372,6 +364,11 @@ class Expr:
             else:
                 return None
         return start, slope
+
+
+def _add_extents(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    sizes, depths = zip((0, 0), *parts, strict=True)
+    return 1 + sum(sizes), 1 + max(depths)
 
 
 def holds(atom: Atom, symbol: Symbol) -> bool:

@@ -65,7 +65,7 @@ class Arithmetic:
         if opcode == "sub":
             return one - two
         if opcode == "mul":
-            return one * two if one.size * two.size <= LARGEST else None
+            return one * two if one.extent[0] * two.extent[0] <= LARGEST else None
         if opcode in ("and", "or", "xor"):
             return combine_bits(opcode, one, two)
         if opcode in ("shl", "lshr", "ashr"):

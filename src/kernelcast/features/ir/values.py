@@ -92,9 +92,11 @@ ZERO, ONE = Expr.constant(0), Expr.constant(1)
 _NO_SOURCES: frozenset[str] = frozenset()
 _BEFORE = "before "
 LARGEST: Final = 4000
-"""Symbols and operators beyond which an expression is given up: where each step names the result of
-the one before twice, a hundred steps would be written with 2**100."""
+DEEPEST: Final = 200
+"""Symbols and operators beyond which an expression is given up, and how deep they may be nested:
+where each step names the result of the one before twice, a hundred would be written with 2**100."""
 _TOO_LARGE: Final = f"an expression of more than {LARGEST:,} symbols and operators"
+_TOO_DEEP: Final = f"an expression that is nested more than {DEEPEST} deep"
 
 
 def parts_of(value: Value) -> Iterable[Value]:
@@ -275,11 +277,14 @@ def change_numbers(value: Value, change: Callable[[Expr], Leaf]) -> Value:
 
 
 def bound_size(value: Value) -> Value:
-    """Give up a value that is written with more than `LARGEST` symbols and operators."""
-    if isinstance(value, Expr):
-        return value if value.size <= LARGEST else Opaque(reason=_TOO_LARGE)
-    if isinstance(value, Condition):
-        return value if value.size <= LARGEST else Unknown(tuple(sorted(sources_of(value))))
+    """Give up a value that is too large, or nested too deeply, to be written."""
+    if isinstance(value, Expr | Condition):
+        size, depth = value.extent
+        if size <= LARGEST and depth <= DEEPEST:
+            return value
+        if isinstance(value, Condition):
+            return Unknown(tuple(sorted(sources_of(value))))
+        return Opaque(reason=_TOO_LARGE if size > LARGEST else _TOO_DEEP)
     if isinstance(value, Lanes):
         return Lanes(tuple(bound_size(lane) for lane in value.lanes))
     if isinstance(value, Pointer):
