@@ -30,8 +30,8 @@ from machine import describe_machine
 
 from kernelcast.expressions.kernel_facts import ONCE
 from kernelcast.features.analysis import infer_accesses, read_facts
-from kernelcast.features.builtins import find_parts, is_atomic
 from kernelcast.features.counting_copy import write_counting_copy
+from kernelcast.features.ir.operations import find_parts, is_atomic
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.operations import (

@@ -4,13 +4,23 @@ Expressions over ids, sizes, loop iterations and scalar arguments describe which
 touches, conditions under which it does; see `Expr` and `Condition`.
 """
 
-from kernelcast.expressions.choices import (
+from kernelcast.expressions.composites import (
+    FloorDiv,
+    FloorMod,
+    Geometric,
     Maximum,
     Minimum,
     Select,
+    TruncDiv,
+    TruncMod,
+    floor_div,
+    floor_mod,
+    geometric,
     maximum,
     minimum,
     select,
+    trunc_div,
+    trunc_mod,
 )
 from kernelcast.expressions.conditions import (
     FALSE,
@@ -32,22 +42,11 @@ from kernelcast.expressions.conditions import (
     negation,
     not_equal,
 )
-from kernelcast.expressions.divisions import (
-    FloorDiv,
-    FloorMod,
-    TruncDiv,
-    TruncMod,
-    floor_div,
-    floor_mod,
-    trunc_div,
-    trunc_mod,
-)
 from kernelcast.expressions.evaluation import (
     Bindings,
     EvaluationError,
     Value,
 )
-from kernelcast.expressions.geometric import Geometric, geometric
 from kernelcast.expressions.polynomials import Atom, Composite, Expr, Monomial, Operand
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 

@@ -9,10 +9,8 @@ from collections.abc import Callable, Mapping
 from itertools import product
 from typing import TypeAlias
 
-from kernelcast.expressions.choices import Maximum, Minimum, Select
-from kernelcast.expressions.divisions import Division
+from kernelcast.expressions.composites import Division, Geometric, Maximum, Minimum, Select
 from kernelcast.expressions.evaluation import EvaluationError
-from kernelcast.expressions.geometric import Geometric
 from kernelcast.expressions.polynomials import Composite, Expr
 from kernelcast.expressions.symbols import Symbol
 

@@ -11,7 +11,17 @@ from operator import and_, or_
 
 import islpy
 
-from kernelcast.expressions.choices import Maximum, Minimum, Select, select
+from kernelcast.expressions.composites import (
+    FloorDiv,
+    FloorMod,
+    Maximum,
+    Minimum,
+    Select,
+    TruncDiv,
+    TruncMod,
+    floor_div,
+    select,
+)
 from kernelcast.expressions.conditions import (
     Always,
     And,
@@ -22,13 +32,6 @@ from kernelcast.expressions.conditions import (
     compare,
     conjunction,
     disjunction,
-)
-from kernelcast.expressions.divisions import (
-    FloorDiv,
-    FloorMod,
-    TruncDiv,
-    TruncMod,
-    floor_div,
 )
 from kernelcast.expressions.polynomials import Atom, Expr
 from kernelcast.expressions.symbols import Symbol

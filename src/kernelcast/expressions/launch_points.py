@@ -8,7 +8,7 @@ import islpy
 
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.axes import bind_names, list_axes
-from kernelcast.expressions.choices import minimum
+from kernelcast.expressions.composites import minimum
 from kernelcast.expressions.conditions import TRUE, Condition, less, less_equal
 from kernelcast.expressions.evaluation import IntArray
 from kernelcast.expressions.isl import NotKnownError

@@ -16,10 +16,10 @@ import numpy as np
 from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features import builtins
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.ir.control import Loop
 from kernelcast.features.ir.module import Instruction
+from kernelcast.features.ir.operations import find_vector_access, is_atomic
 from kernelcast.features.ir.reading import open_code
 from kernelcast.features.ir.scalars import name_called
 from kernelcast.features.ir.slices import Code
@@ -155,7 +155,7 @@ def _touches(one: Instruction) -> bool:
     if one.opcode in ("load", "store", "atomicrmw", "cmpxchg"):
         return True
     name = name_called(one) if one.opcode == "call" else ""
-    return builtins.is_atomic(name) or builtins.find_vector_access(name) is not None
+    return is_atomic(name) or find_vector_access(name) is not None
 
 
 def _changes_nothing(one: Instruction) -> bool:
@@ -163,7 +163,7 @@ def _changes_nothing(one: Instruction) -> bool:
     if one.opcode != "call":
         return one.opcode == "load"
     name = name_called(one)
-    access = builtins.find_vector_access(name)
+    access = find_vector_access(name)
     if access is not None:
         return not access[0]
     if name.startswith(("atomic_store", "atomic_init")):

@@ -30,8 +30,7 @@ from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.kernel_facts import CounterReach, KernelFacts
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.bindings import bind_ids, bind_scalars, choose_work_groups
-from kernelcast.features.counting.static import BUDGET, count_statically
-from kernelcast.features.counting.trips import ASSUMED_TRIPS
+from kernelcast.features.counting.static import ASSUMED_TRIPS, BUDGET, count_statically
 from kernelcast.records.arguments import ElementType, LocalArgument, ScalarArgument
 from kernelcast.records.errors import NDRangeError
 from kernelcast.records.kernel import Kernel

@@ -1,12 +1,28 @@
 """Counts what work-items execute without running them, as far as the source tells."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.expressions import Condition, Symbol, Value
+from kernelcast.expressions import (
+    TRUE,
+    UNKNOWN,
+    And,
+    Comparison,
+    Condition,
+    EvaluationError,
+    Or,
+    Relation,
+    Symbol,
+    SymbolKind,
+    Value,
+    conjunction,
+)
+from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.counting.bindings import (
@@ -14,17 +30,324 @@ from kernelcast.features.counting.bindings import (
     bind_contents,
     bind_ids,
 )
-from kernelcast.features.counting.trips import (
-    Loop,
-    Points,
-    count_solutions,
-    count_trips,
-    estimate_share,
-    find_loops,
-    run_loops,
-)
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.software_counters import CounterSample
+
+LARGEST = 2**62
+"""Beyond every address and count; two of them still add up within 64 bits."""
+
+
+def widen(value: Value | npt.NDArray[np.bool_], shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Give a value the shape of others, integers beyond 64 bits cut to `LARGEST`."""
+    if isinstance(value, int):
+        value = np.asarray(max(-LARGEST, min(value, LARGEST)), dtype=np.int64)
+    return np.broadcast_to(value.astype(np.int64, copy=False), shape)
+
+
+UNKNOWN_SHARE = 0.5
+"""How often a condition on data is taken to hold."""
+
+
+def estimate_share(
+    guard: Condition, bindings: Mapping[Symbol, Value], shape: tuple[int, ...]
+) -> npt.NDArray[np.float64]:
+    """Tell where a condition holds: 0, 1, or in between for parts that are not known."""
+    if guard.is_exact and guard.symbols() <= bindings.keys():
+        try:
+            truth = guard.evaluate(bindings)
+        except EvaluationError:
+            return np.full(shape, UNKNOWN_SHARE)
+        return np.broadcast_to(np.asarray(truth, dtype=np.float64), shape)
+    if isinstance(guard, And | Or):
+        result = np.ones(shape)
+        for part in guard.parts:
+            share = estimate_share(part, bindings, shape)
+            result = result * (share if isinstance(guard, And) else 1 - share)
+        return result if isinstance(guard, And) else 1 - result
+    return np.full(shape, UNKNOWN_SHARE)
+
+
+def count_solutions(
+    guard: Condition,
+    symbol: Symbol,
+    bindings: Mapping[Symbol, Value],
+    trips: npt.NDArray[np.int64],
+) -> tuple[npt.NDArray[np.float64], bool] | None:
+    """Count iterations that meet a condition, and tell if exactly; None if not linear."""
+    edges = [np.zeros_like(trips), trips]
+    for comparison in _find_comparisons(guard, symbol):
+        if comparison is None:
+            return None
+        try:
+            turns = _find_turns(comparison, symbol, bindings, trips.shape)
+        except EvaluationError:
+            return None
+        if turns is None:
+            return None
+        edges += [np.clip(turn, 0, trips) for turn in turns]
+    ordered = np.sort(np.concatenate(edges, axis=1), axis=1)
+    first, length = ordered[:, :-1], np.diff(ordered, axis=1)
+    share = estimate_share(guard, {**bindings, symbol: first}, first.shape)
+    is_exact = not np.any((share > 0) & (share < 1) & (length > 0))
+    return (share * length).sum(axis=1), is_exact
+
+
+def _find_comparisons(guard: Condition, symbol: Symbol) -> Iterator[Comparison | None]:
+    """Give the comparisons of a symbol in a guard; None for what is something else."""
+    if symbol not in guard.symbols():
+        return
+    if isinstance(guard, And | Or):
+        for part in guard.parts:
+            yield from _find_comparisons(part, symbol)
+    else:
+        yield guard if isinstance(guard, Comparison) else None
+
+
+def _find_turns(
+    comparison: Comparison,
+    symbol: Symbol,
+    bindings: Mapping[Symbol, Value],
+    shape: tuple[int, ...],
+) -> tuple[npt.NDArray[np.int64], ...] | None:
+    """Solve `start + slope * k` against zero: the first k at which the answer is another one."""
+    split = comparison.expr.split(symbol)
+    if split is None:
+        return None
+    start, slope = (widen(part.evaluate(bindings), shape) for part in split)
+    step = np.where(slope == 0, 1, np.abs(slope))
+    falling = start // step + 1
+    rising = -(start // step)
+    if comparison.relation is Relation.NOT_NEGATIVE:
+        return (np.where(slope > 0, rising, falling),)
+    place = np.where(slope > 0, rising, falling - 1)
+    return place, place + 1
+
+
+ASSUMED_TRIPS = 16
+"""Iterations of a loop of which nothing is known: the usual order of inner loops on data."""
+
+_FIRST_STRIDE, _GROWTH = 32, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop around a place."""
+
+    facts: LoopFacts
+    extra: int = 0
+    """1 for what stands in the loop's test, which runs once more than its body."""
+
+    @property
+    def symbol(self) -> Symbol:
+        """The number of its iteration."""
+        return Symbol(SymbolKind.LOOP, self.facts.name)
+
+    @property
+    def symbols(self) -> frozenset[Symbol]:
+        """What its trip count depends on."""
+        count = self.facts.trip_count
+        if count is not None:
+            return count.symbols()
+        return self.facts.condition.symbols() - {self.symbol}
+
+
+def find_loops(facts: KernelFacts, loops: tuple[LoopFacts, ...]) -> tuple[Loop, ...]:
+    """Find the loops around a place: one whose test it stands in is named without its condition."""
+    found = []
+    for loop in loops:
+        real = loop
+        if loop.trip_count is None and loop.condition == UNKNOWN:
+            real = next((one for one in facts.loops if one.name == loop.name), loop)
+        found.append(Loop(real, int(real != loop)))
+    return tuple(found)
+
+
+def count_trips(
+    loop: Loop, bindings: Mapping[Symbol, Value], shape: tuple[int, ...], budget: int
+) -> tuple[npt.NDArray[np.int64], bool]:
+    """Count iterations of shape (points, lanes), and tell if exactly; else they are a bound."""
+    facts = loop.facts
+    if facts.trip_count is not None:
+        try:
+            value = facts.trip_count.evaluate(bindings)
+        except EvaluationError:
+            return np.full(shape, ASSUMED_TRIPS + loop.extra, dtype=np.int64), False
+        trips = np.clip(widen(value, shape), 0, LARGEST)
+        return trips + loop.extra, facts.is_exact
+    known = known_part(facts.condition)
+    if known == TRUE or not known.symbols() - {loop.symbol} <= bindings.keys():
+        return np.full(shape, ASSUMED_TRIPS + loop.extra, dtype=np.int64), False
+    values: dict[Symbol, Value] = {
+        one: widen(value, shape).reshape(-1, 1) if isinstance(value, np.ndarray) else value
+        for one, value in bindings.items()
+        if one in known.symbols() and one != loop.symbol
+    }
+    is_same = not any(isinstance(value, np.ndarray) for value in values.values())
+    lanes = 1 if is_same else math.prod(shape)
+    trips, is_finished = _try_all(known, loop.symbol, values, (lanes, budget))
+    trips = np.broadcast_to(trips, shape) if is_same else trips.reshape(shape)
+    return trips + loop.extra, is_finished and facts.is_exact
+
+
+def has_bound(loop: LoopFacts) -> bool:
+    """Tell whether something else than data ends a loop at last."""
+    return loop.trip_count is not None or known_part(loop.condition) != TRUE
+
+
+def known_part(condition: Condition) -> Condition:
+    """Give what of a condition does not depend on data."""
+    if condition.is_exact:
+        return condition
+    if isinstance(condition, And):
+        return conjunction(*(part for part in condition.parts if part.is_exact))
+    return TRUE
+
+
+def _try_all(
+    condition: Condition,
+    symbol: Symbol,
+    bindings: Mapping[Symbol, Value],
+    limits: tuple[int, int],
+) -> tuple[npt.NDArray[np.int64], bool]:
+    """Count the iterations of each lane; values are ints or of shape (lanes, 1)."""
+    lanes, budget = limits
+    trips = np.zeros(lanes, dtype=np.int64)
+    still, first, length, growth = np.arange(lanes), 0, _FIRST_STRIDE, _GROWTH
+    while still.size:
+        length = min(length, budget // still.size)
+        if length < 1:
+            return trips, False
+        own = {one: value[still] if isinstance(value, np.ndarray) else value
+               for one, value in bindings.items()}  # fmt: skip
+        try:
+            truth = condition.evaluate({**own, symbol: np.arange(first, first + length)[None, :]})
+        except EvaluationError:
+            # Perhaps only beyond the last iteration: 2**k leaves 64 bits some time.
+            length, growth = length // 2, 1
+            continue
+        holds = np.broadcast_to(np.asarray(truth), (still.size, length))
+        is_over = ~holds.all(axis=1)
+        trips[still] += np.where(is_over, holds.argmin(axis=1), length)
+        budget -= still.size * length
+        still, first, length = still[~is_over], first + length, length * growth
+    return trips, True
+
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+# Multiples of these, modulo 1, fill a line and a square evenly without any period.
+_GOLDEN, _PLASTIC = 0.6180339887498949, 0.7548776662466927
+
+
+class OverBudgetError(Exception):
+    """More iterations than may be enumerated; never leaves this package."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Points:
+    """Weighted iterations of lanes in step, arrays of shape (points, lanes) or (points,)."""
+
+    bindings: Mapping[Symbol, Value]
+    owners: IntArray
+    weights: FloatArray
+    is_active: BoolArray
+    is_exact: bool = True
+
+    @classmethod
+    def start(cls, bindings: Mapping[Symbol, Value], is_active: BoolArray) -> "Points":
+        """Give one point per owner: the entry of the kernel."""
+        count = is_active.shape[0]
+        return cls(
+            bindings=bindings,
+            owners=np.arange(count),
+            weights=np.ones(count),
+            is_active=is_active,
+        )
+
+    def take(self, index: IntArray) -> "Points":
+        """Give some of the points, or some of them several times."""
+        return replace(
+            self,
+            bindings={
+                symbol: value[index] if isinstance(value, np.ndarray) else value
+                for symbol, value in self.bindings.items()
+            },
+            owners=self.owners[index],
+            weights=self.weights[index],
+            is_active=self.is_active[index],
+        )
+
+    def keep(self, symbols: frozenset[Symbol]) -> "Points":
+        """Give the points with the values of some symbols only: arrays are costly to copy."""
+        kept = {one: value for one, value in self.bindings.items() if one in symbols}
+        return replace(self, bindings=kept)
+
+
+def run_loops(
+    points: Points, loops: Sequence[Loop], wanted: frozenset[Symbol], budget: int
+) -> Points:
+    """Enumerate iterations that what is wanted depends on; others become weights."""
+    try:
+        return _run(points, loops, wanted, budget, is_sampled=False)
+    except OverBudgetError:
+        return _run(points, loops, wanted, budget, is_sampled=True)
+
+
+def _run(
+    points: Points, loops: Sequence[Loop], wanted: frozenset[Symbol], budget: int, *,
+    is_sampled: bool,
+) -> Points:  # fmt: skip
+    for place, loop in enumerate(loops):
+        inner = loops[place + 1 :]
+        needed = wanted.union(*(one.symbols for one in inner))
+        trips, is_exact = count_trips(loop, points.bindings, points.is_active.shape, budget)
+        trips = np.where(points.is_active, trips, 0)
+        points = replace(points, is_exact=points.is_exact and (is_exact or not trips.size))
+        points = points.keep(needed)
+        # Lanes of a point that make equally many iterations stay in step.
+        is_uniform = ((trips == trips.max(axis=1, keepdims=True)) | ~points.is_active).all()
+        if loop.symbol in needed or not is_uniform:
+            ahead = sum(one.symbol in needed for one in inner) + 1
+            points = _enumerate(points, loop, trips, (budget, ahead if is_sampled else 0))
+        else:
+            times = trips.max(axis=1)
+            some = np.flatnonzero(times)
+            kept = points if some.size == times.size else points.take(some)
+            points = replace(kept, weights=kept.weights * times[some])
+    return points
+
+
+def _enumerate(points: Points, loop: Loop, trips: IntArray, limit: tuple[int, int]) -> Points:
+    most = trips.max(axis=1)
+    budget, loops_ahead = limit
+    count, lanes = trips.shape
+    if loops_ahead:
+        room = max(1.0, budget / max(1, count * lanes)) ** (1 / loops_ahead)
+        chosen: IntArray = np.minimum(most, max(1, int(room)))
+    elif float(most.astype(np.float64).sum()) * lanes > budget:
+        raise OverBudgetError
+    else:
+        chosen = most
+    index = np.repeat(np.arange(most.size), chosen)
+    within = np.arange(index.size) - np.repeat(np.cumsum(chosen) - chosen, chosen)
+    iteration = within
+    if not np.array_equal(most, chosen):
+        # Sampled ones are placed one to a stratum, without a period that loops could have too.
+        shift = (within * _GOLDEN + index * _PLASTIC) % 1.0
+        placed = ((within + shift) * (most[index] / chosen[index])).astype(np.int64)
+        is_whole = (chosen == most)[index]
+        iteration = np.where(is_whole, within, np.minimum(placed, most[index] - 1))
+    inner = points.take(index)
+    return replace(
+        inner,
+        bindings={**inner.bindings, loop.symbol: iteration[:, None]},
+        weights=inner.weights * (most[index] / chosen[index]),
+        is_active=inner.is_active & (iteration[:, None] < trips[index]),
+        is_exact=points.is_exact and bool(np.all(chosen == most)),
+    )
+
 
 BUDGET = 400_000
 """Iterations enumerated per way on which a counter is reached, at most: about 20 ms."""

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.expressions.kernel_facts import ONCE, BlockKind, KernelFacts
-from kernelcast.features.counting.trips import ASSUMED_TRIPS, has_bound
+from kernelcast.features.counting.static import ASSUMED_TRIPS, has_bound
 from kernelcast.records.operations import (
     MemorySpace,
     NumberClass,

@@ -17,9 +17,8 @@ import numpy.typing as npt
 from kernelcast.expressions import SymbolKind
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.counting.bindings import Numbers
-from kernelcast.features.counting.static import NOTHING_KNOWN, count_statically
+from kernelcast.features.counting.static import NOTHING_KNOWN, count_statically, find_loops
 from kernelcast.features.counting.summary import count_instructions, count_sums, split_lanes
-from kernelcast.features.counting.trips import find_loops
 from kernelcast.records.ndrange import GroupBox, NDRange
 
 # Work-items counted at most: about 20 ms.

@@ -19,7 +19,6 @@ from kernelcast.expressions.kernel_facts import (
     LocalArray,
     ParameterFacts,
 )
-from kernelcast.features import builtins
 from kernelcast.features.ir.control import LEFT, Loop
 from kernelcast.features.ir.debug import Place, read_expression, read_operand_before
 from kernelcast.features.ir.loops import describe_test
@@ -28,6 +27,7 @@ from kernelcast.features.ir.narrowing import Form, Forms, find_narrowed
 from kernelcast.features.ir.operations import (
     atomic_number,
     count_instruction,
+    is_atomic,
     make_operation,
     read_vector_access,
 )
@@ -417,7 +417,7 @@ class FactsReader:
                 self._form_of[self._accesses[-1].site] = form
             return
         pointers = [each for each in one.operands if each[0].startswith("ptr")]
-        if builtins.is_atomic(name) and pointers:
+        if is_atomic(name) and pointers:
             place = self._evaluator.operand(pointers[0], one.block)
             size = atomic_number(one)[1] // 8
             self._record(one, pointers[0], place, size, 1, AccessKind.ATOMIC, block)

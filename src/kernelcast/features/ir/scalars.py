@@ -32,7 +32,7 @@ from kernelcast.expressions.kernel_facts import ContentRead
 from kernelcast.features.ir.arithmetic import Arithmetic
 from kernelcast.features.ir.control import LEFT, ControlFlow, Loop, Term
 from kernelcast.features.ir.debug import DebugNotes, TypeNote
-from kernelcast.features.ir.loops import describe_bottom, describe_top
+from kernelcast.features.ir.loops import REASON, Slot, describe_bottom, describe_top, solve_slots
 from kernelcast.features.ir.module import (
     Function,
     Instruction,
@@ -43,7 +43,6 @@ from kernelcast.features.ir.module import (
     split_list,
     split_sequence,
 )
-from kernelcast.features.ir.recurrences import REASON, Slot, solve_slots
 from kernelcast.features.ir.values import (
     ONE,
     PLACES,

@@ -31,7 +31,7 @@ from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.evaluation import evaluate_where
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.counting.bindings import bind_ids, choose_work_groups
-from kernelcast.features.counting.trips import Loop, Points, estimate_share, run_loops, widen
+from kernelcast.features.counting.static import Loop, Points, estimate_share, run_loops, widen
 from kernelcast.launches.machine_file import MachineEntry, read_described, read_record
 from kernelcast.launches.modelling.launches import model_kernel
 from kernelcast.launches.problem_file.located import (

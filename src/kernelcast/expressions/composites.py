@@ -1,15 +1,20 @@
-"""Division and remainder: rounding down, as on a grid, and towards zero, as in C."""
+"""Factors that are no symbols: quotients and remainders, extremes, choices, powers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import gcd
-from typing import ClassVar
+from typing import ClassVar, cast
 
+import numpy as np
+
+from kernelcast.expressions.conditions import FALSE, TRUE, Comparison, Condition, Relation
 from kernelcast.expressions.evaluation import (
     Bindings,
+    EvaluationError,
     Value,
     divide_floor,
     divide_trunc,
+    evaluate_where,
 )
 from kernelcast.expressions.polynomials import (
     Composite,
@@ -210,3 +215,195 @@ def _take_out(monomial: Monomial, product: Monomial) -> Monomial | None:
             return None
         kept.remove(atom)
     return tuple(kept)
+
+
+@dataclass(frozen=True, slots=True)
+class _Extremum(Composite):
+    """One of two expressions, by their size."""
+
+    left: Expr
+    right: Expr
+
+    def list_parts(self) -> tuple[Expr, Expr]:
+        return self.left, self.right
+
+    def rebuild(self, left: Expr, right: Expr) -> Expr:
+        return _choose(type(self), left, right)
+
+    def evaluate(self, bindings: Bindings) -> Value:
+        left, right = self.left.evaluate(bindings), self.right.evaluate(bindings)
+        is_least = isinstance(self, Minimum)
+        if isinstance(left, int) and isinstance(right, int):
+            return min(left, right) if is_least else max(left, right)
+        return np.minimum(left, right) if is_least else np.maximum(left, right)
+
+    def __str__(self) -> str:
+        return f"{'min' if isinstance(self, Minimum) else 'max'}({self.left}, {self.right})"
+
+
+class Minimum(_Extremum):
+    """The lesser of two expressions."""
+
+    __slots__ = ()
+
+
+class Maximum(_Extremum):
+    """The greater of two expressions."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Composite):
+    """One of two expressions, by a condition: C's ``condition ? then : otherwise``."""
+
+    condition: Condition
+    """What decides. Where it depends on data, the value cannot be evaluated."""
+    then: Expr
+    otherwise: Expr
+    """The value where it holds, and where not."""
+
+    def list_parts(self) -> tuple[Condition, Expr, Expr]:
+        return self.condition, self.then, self.otherwise
+
+    def rebuild(self, condition: Condition, then: Expr, otherwise: Expr) -> Expr:
+        return select(condition, then, otherwise)
+
+    @property
+    def is_parameter(self) -> bool:
+        return self.condition.is_exact and all(one.is_parameter for one in self.symbols())
+
+    def is_quasi_affine(self) -> bool:
+        return self.condition.is_exact and all(one.is_quasi_affine() for one in self.list_parts())
+
+    def evaluate(self, bindings: Bindings) -> Value:
+        if not self.condition.is_exact:
+            msg = f"{self} depends on data; no values of symbols decide it"
+            raise EvaluationError(msg)
+        chosen = self.condition.evaluate(bindings)
+        if not isinstance(chosen, np.ndarray):
+            return (self.then if chosen else self.otherwise).evaluate(bindings)
+        return np.where(
+            chosen,
+            evaluate_where(self.then, chosen, bindings),
+            evaluate_where(self.otherwise, ~chosen, bindings),
+        )
+
+    def __str__(self) -> str:
+        return f"({self.then} if {self.condition} else {self.otherwise})"
+
+
+def minimum(left: Operand, right: Operand) -> Expr:
+    """Give the lesser of two expressions."""
+    return _choose(Minimum, left, right)
+
+
+def maximum(left: Operand, right: Operand) -> Expr:
+    """Give the greater of two expressions."""
+    return _choose(Maximum, left, right)
+
+
+def select(condition: Condition, then: Operand, otherwise: Operand) -> Expr:
+    """Give one expression where a condition holds, another one where not."""
+    one, other = Expr.of(then), Expr.of(otherwise)
+    if condition == TRUE or one == other:
+        return one
+    if isinstance(condition, Comparison) and condition.relation is Relation.NOT_NEGATIVE:
+        # ``a < b ? a : b`` and its like; which of two equal ones is taken does not matter.
+        if (condition.expr - (other - one)).constant_value in (0, -1):
+            return minimum(one, other)
+        if (condition.expr - (one - other)).constant_value in (0, -1):
+            return maximum(one, other)
+    return other if condition == FALSE else Expr.atom(Select(condition, one, other))
+
+
+def _choose(kind: type[_Extremum], left: Operand, right: Operand) -> Expr:
+    # One order, numbers last, so that min(a, b) is min(b, a).
+    one, other = sorted(
+        (Expr.of(left), Expr.of(right)),
+        key=lambda each: (each.constant_value is not None, str(each)),
+    )
+    gap = (one - other).constant_value
+    if gap is None:
+        return Expr.atom(kind(one, other))
+    return one if gap == 0 or (gap < 0) == (kind is Minimum) else other
+
+
+@dataclass(frozen=True, slots=True)
+class Geometric(Composite):
+    """A value multiplied, or divided towards zero, by a number at each iteration of a loop."""
+
+    start: Expr
+    """The value at iteration 0."""
+    factor: int
+    """By what it is multiplied or divided each time."""
+    is_division: bool
+    """Whether it is divided."""
+    iteration: Expr
+    """How often: usually a loop's symbol."""
+
+    @property
+    def text_needs_parentheses(self) -> bool:  # type: ignore[override] # a class's constant above
+        return not self.is_division and self.start != Expr.constant(1)
+
+    def list_parts(self) -> tuple[Expr, Expr]:
+        return self.start, self.iteration
+
+    def rebuild(self, start: Expr, iteration: Expr) -> Expr:
+        return geometric(start, self.factor, iteration, is_division=self.is_division)
+
+    def is_quasi_affine(self) -> bool:
+        return self.start.is_parameter and all(one.is_quasi_affine() for one in self.list_parts())
+
+    def evaluate(self, bindings: Bindings) -> Value:
+        start, iteration = self.start.evaluate(bindings), self.iteration.evaluate(bindings)
+        if np.any(np.less(iteration, 0)):
+            msg = f"{self}: an iteration is below 0; iterations count from 0"
+            raise EvaluationError(msg)
+        longest = _count_powers(self.factor)
+        if self.is_division:
+            # One more division than a power of 64 bits allows leaves nothing.
+            times = min(iteration, longest) if isinstance(iteration, int) else (
+                np.minimum(iteration, longest))  # fmt: skip
+            quotient = divide_trunc(start, self.factor**times)
+            return cast("Value", quotient * (iteration <= longest))
+        if np.any(np.greater(iteration, longest)):
+            msg = f"{self}: a power exceeds 64 bits; give at most {longest} as iteration"
+            raise EvaluationError(msg)
+        return cast("Value", start * self.factor**iteration)
+
+    def __str__(self) -> str:
+        base = str(self.factor) if self.factor >= 0 else f"({self.factor})"
+        power = f"{base}^{self.iteration.operand_text(as_factor=True)}"
+        start = self.start.operand_text()
+        if self.is_division:
+            return f"trunc({start} / {power})"
+        return power if start == "1" else f"{start}*{power}"
+
+
+def geometric(start: Operand, factor: int, iteration: Operand, *, is_division: bool) -> Expr:
+    """Multiply a start by a factor at each iteration of a loop, or divide it as C does."""
+    value, times = Expr.of(start), Expr.of(iteration)
+    count = times.constant_value
+    if is_division and not factor:
+        msg = f"({value}) is divided by zero each iteration; give another factor"
+        raise InputError(msg)
+    if count is not None and count < 0:
+        msg = f"iteration {count} of ({value}) is asked for; iterations count from 0"
+        raise InputError(msg)
+    if factor == 1 or value.is_zero:
+        return value
+    if count is not None and count <= _count_powers(factor):
+        power = factor**count
+        return trunc_div(value, power) if is_division else value * power
+    return Expr.atom(Geometric(value, factor, is_division, times))
+
+
+def _count_powers(factor: int) -> int:
+    """Give the largest exponent whose power fits 64 bits."""
+    if abs(factor) < 2:
+        return 2**32
+    exponent, power = 0, abs(factor)
+    while power <= 2**63 - 1:
+        exponent, power = exponent + 1, power * abs(factor)
+    return exponent
