@@ -1,6 +1,8 @@
 """What address expressions are made of: ids, sizes, loop iterations and scalar arguments."""
 
+from collections.abc import Mapping
 from enum import StrEnum
+from typing import Final
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import MAX_DIMENSIONS
@@ -24,6 +26,16 @@ class SymbolKind(StrEnum):
     """Number that a buffer holds at a place, by a name that says which; see `ContentRead`."""
 
 
+ID_FUNCTIONS: Final[Mapping[str, SymbolKind]] = {
+    "get_global_id": SymbolKind.GLOBAL_ID,
+    "get_local_id": SymbolKind.LOCAL_ID,
+    "get_group_id": SymbolKind.GROUP_ID,
+    "get_local_size": SymbolKind.LOCAL_SIZE,
+    "get_global_size": SymbolKind.GLOBAL_SIZE,
+    "get_num_groups": SymbolKind.GROUP_COUNT,
+    "get_global_offset": SymbolKind.GLOBAL_OFFSET,
+}
+"""OpenCL C's functions of a dimension, and what they give."""
 _RANKS = {kind: rank for rank, kind in enumerate(SymbolKind)}
 _NAMED = frozenset({SymbolKind.LOOP, SymbolKind.SCALAR, SymbolKind.CONTENT})
 _VARIABLES = frozenset(

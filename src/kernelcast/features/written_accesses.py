@@ -40,6 +40,7 @@ from kernelcast.expressions.kernel_facts import (
     LocalArray,
     ParameterFacts,
 )
+from kernelcast.expressions.symbols import ID_FUNCTIONS
 from kernelcast.records.arguments import ElementType
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import MAX_DIMENSIONS
@@ -55,15 +56,6 @@ from kernelcast.records.operations import (
 _EXTENTS: Final = re.compile(r"\d+(?:x\d+)*")
 _SPACES: Final = (MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.LOCAL)
 _SIGNS: Final = {"&&": " and ", "||": " or ", "!": " not "}
-_FUNCTIONS: Final = {
-    "get_global_id": SymbolKind.GLOBAL_ID,
-    "get_local_id": SymbolKind.LOCAL_ID,
-    "get_group_id": SymbolKind.GROUP_ID,
-    "get_local_size": SymbolKind.LOCAL_SIZE,
-    "get_global_size": SymbolKind.GLOBAL_SIZE,
-    "get_num_groups": SymbolKind.GROUP_COUNT,
-    "get_global_offset": SymbolKind.GLOBAL_OFFSET,
-}
 _COORDINATES: Final = {
     f"{prefix}{letter}": Symbol(kind, axis=axis)
     for prefix, kind in (
@@ -71,7 +63,7 @@ _COORDINATES: Final = {
     )
     for axis, letter in enumerate("xyz")
 }  # fmt: skip
-_RESERVED: Final = frozenset({"range", "min", "max", *_FUNCTIONS, *keyword.kwlist})
+_RESERVED: Final = frozenset({"range", "min", "max", *ID_FUNCTIONS, *keyword.kwlist})
 _EXTREMA: Final = {"min": minimum, "max": maximum}
 _COMPARISONS: Final[Mapping[type[ast.cmpop], Callable[[Expr, Expr], Condition]]] = {
     ast.Lt: less,
@@ -155,11 +147,11 @@ class _Text:
                 return self._combine(node)
             case ast.Call(func=ast.Name(id="min" | "max" as name), args=[_, *_], keywords=[]):
                 return functools.reduce(_EXTREMA[name], map(self.number, node.args))
-            case ast.Call(func=ast.Name(id=name), args=[part], keywords=[]) if name in _FUNCTIONS:
+            case ast.Call(func=ast.Name(id=name), args=[part], keywords=[]) if name in ID_FUNCTIONS:
                 axis = self.number(part).constant_value
                 if axis is None or not 0 <= axis < MAX_DIMENSIONS:
                     raise self.error(f"expected a dimension, 0 to {MAX_DIMENSIONS - 1}", part)
-                return Expr.symbol(Symbol(_FUNCTIONS[name], axis=axis))
+                return Expr.symbol(Symbol(ID_FUNCTIONS[name], axis=axis))
         raise self.error(f"{ast.unparse(node)} has no meaning here", node)
 
     def _combine(self, node: ast.BinOp) -> Expr:
@@ -195,7 +187,7 @@ class _Text:
                 "kernel from its source, with `--device` to record the addresses",
                 node,
             )
-        known = [*self.loops, *self._scalars, *_COORDINATES, *_FUNCTIONS]
+        known = [*self.loops, *self._scalars, *_COORDINATES, *ID_FUNCTIONS]
         close = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
         hint = f", did you mean {close[0]!r}?" if close else ""
         raise self.error(

@@ -357,103 +357,103 @@ def read_module(text: str) -> Module:
     return Module(functions, variables, types, noted)
 
 
-def _read_instruction(name: str, opcode: str, rest: str) -> Instruction:
+def _read_instruction(name: str, opcode: str, rest: str) -> Instruction:  # noqa: C901 - forms differ
     note = loop_note = -1
     attached = _ATTACHED.search(rest)
     if attached is not None:
-        for kind, number in _NOTE_REFERENCE.findall(attached[0]):
-            if kind == "dbg":
+        for key, number in _NOTE_REFERENCE.findall(attached[0]):
+            if key == "dbg":
                 note = int(number)
             else:
                 loop_note = int(number)
         rest = rest[: attached.start()]
-    flags = _FLAGS.match(rest)
-    start = flags.end() if flags else 0
-    made = _READERS.get(opcode, _read_plain)(name, opcode, rest[start:])
-    made.note, made.loop_note, made.flags = note, loop_note, rest[:start]
-    return made
-
-
-def _read_plain(name: str, opcode: str, rest: str) -> Instruction:
-    """Read ``add i32 %a, %b`` and all that looks so."""
-    if not rest:
-        return Instruction(opcode, name, "void", ())
-    end = read_type(rest)
-    kind = rest[:end]
-    operands = tuple((kind, one) for one in split_list(rest[end:].strip()))
-    return Instruction(opcode, name, kind, operands)
-
-
-def _read_list(name: str, opcode: str, rest: str) -> Instruction:
-    """Read operands that each name their type."""
-    operands = tuple(read_operand(one) for one in split_list(rest))
-    kind = operands[opcode in ("select", "shufflevector")][0]
-    if opcode == "extractelement":
-        sequence = split_sequence(kind)
-        kind = sequence[1] if sequence else "i32"
-    elif opcode == "shufflevector":
-        lanes, masks = split_sequence(operands[0][0]), split_sequence(operands[2][0])
-        kind = f"<{masks[0]} x {lanes[1]}>" if lanes and masks else kind
-    return Instruction(opcode, name, kind, operands)
-
-
-def _read_cast(name: str, opcode: str, rest: str) -> Instruction:
-    value, _, kind = rest.rpartition(" to ")
-    return Instruction(opcode, name, kind, (read_operand(value),))
-
-
-def _read_compare(name: str, opcode: str, rest: str) -> Instruction:
-    predicate, _, operands = rest.partition(" ")
-    made = _read_plain(name, opcode, operands)
-    made.detail = predicate
-    return made
-
-
-def _read_load(name: str, opcode: str, rest: str) -> Instruction:
-    first, second, *_ = split_list(rest)
-    address = read_operand(_ORDER.sub("", second))
-    if opcode == "load":
-        return Instruction(opcode, name, first, (address,))
-    value = read_operand(first)
-    return Instruction(opcode, name, value[0], (value, address))
-
-
-def _read_address(name: str, opcode: str, rest: str) -> Instruction:
-    kind, *operands = split_list(rest)
-    values = tuple(read_operand(one) for one in operands)
-    return Instruction(opcode, name, values[0][0], values, detail=kind)
-
-
-def _read_phi(name: str, opcode: str, rest: str) -> Instruction:
-    end = read_type(rest)
-    kind, edges = rest[:end], _PHI_EDGE.findall(rest[end:])
+    found = _FLAGS.match(rest)
+    flags = found[0] if found else ""
+    rest = rest[len(flags) :]
+    kind, detail = "void", ""
+    operands: tuple[Operand, ...] = ()
+    labels: tuple[str, ...] = ()
+    match opcode:
+        case "call":
+            kind, operands, detail = _read_call(rest)
+        case "br":
+            labels = tuple(_LABEL_OPERAND.findall(rest))
+            if len(labels) > 1:
+                operands = (("i1", rest.partition(",")[0][3:]),)
+        case "switch":
+            head, *cases = rest.split("|")
+            read = [match for case in cases if (match := _CASE.match(case))]
+            asked = read_operand(head.partition(", label")[0])
+            kind, operands = asked[0], (asked, *((one[1], one[2]) for one in read))
+            labels = (_LABEL_OPERAND.findall(head)[0], *(one[3].rstrip("]") for one in read))
+        case "phi":
+            end = read_type(rest)
+            kind, edges = rest[:end], _PHI_EDGE.findall(rest[end:])
+            operands = tuple((kind, value) for value, _ in edges)
+            labels = tuple(label for _, label in edges)
+        case "load":
+            kind, address, *_ = split_list(rest)
+            operands = (read_operand(_ORDER.sub("", address)),)
+        case "store":
+            value, address, *_ = split_list(rest)
+            operands = (read_operand(value), read_operand(_ORDER.sub("", address)))
+            kind = operands[0][0]
+        case "atomicrmw" | "cmpxchg":
+            rest = rest.removeprefix("weak ").removeprefix("volatile ")
+            detail = "cmpxchg"
+            if opcode == "atomicrmw":
+                detail, _, rest = rest.partition(" ")
+            address, value, *_ = split_list(rest)
+            operands = (read_operand(address), read_operand(_ORDER.sub("", value)))
+            kind = operands[1][0]
+        case "getelementptr":
+            detail, *parts = split_list(rest)
+            operands = tuple(read_operand(one) for one in parts)
+            kind = operands[0][0]
+        case "alloca":
+            kind, detail = "ptr", split_list(rest)[0]
+        case "ret":
+            if rest and not rest.startswith("void"):
+                operands = (read_operand(rest),)
+        case _ if opcode in _CASTS:
+            value, _, kind = rest.rpartition(" to ")
+            operands = (read_operand(value),)
+        case _ if opcode in _TYPED:
+            operands = tuple(read_operand(one) for one in split_list(rest))
+            kind = operands[opcode in ("select", "shufflevector")][0]
+            sequence = split_sequence(operands[0][0])
+            if opcode == "extractelement":
+                kind = sequence[1] if sequence else "i32"
+            elif opcode == "shufflevector" and sequence:
+                mask = split_sequence(operands[2][0])
+                kind = f"<{mask[0]} x {sequence[1]}>" if mask else kind
+        case _ if rest:  # ``add i32 %a, %b`` and all that looks so
+            if opcode in ("icmp", "fcmp"):
+                detail, _, rest = rest.partition(" ")
+            end = read_type(rest)
+            kind = rest[:end]
+            operands = tuple((kind, one) for one in split_list(rest[end:].strip()))
     return Instruction(
-        opcode, name, kind, tuple((kind, value) for value, _ in edges),
-        labels=tuple(label for _, label in edges),
+        opcode, name, kind, operands, note=note, loop_note=loop_note, detail=detail, labels=labels,
+        flags=flags,
     )  # fmt: skip
 
 
-def _read_branch(name: str, opcode: str, rest: str) -> Instruction:
-    labels = tuple(_LABEL_OPERAND.findall(rest))
-    condition = (("i1", rest.partition(",")[0][3:]),) if len(labels) > 1 else ()
-    return Instruction(opcode, name, "void", condition, labels=labels)
+_CASTS: Final = frozenset((
+    "sext", "zext", "trunc", "fptosi", "fptoui", "sitofp", "uitofp", "fpext", "fptrunc", "bitcast",
+    "addrspacecast", "ptrtoint", "inttoptr", "ptrtoaddr",
+))  # fmt: skip
+_TYPED: Final = frozenset((
+    "select", "extractelement", "insertelement", "shufflevector", "insertvalue", "extractvalue",
+))  # fmt: skip
+"""Instructions whose operands each name their type."""
 
 
-def _read_switch(name: str, opcode: str, rest: str) -> Instruction:
-    head, *cases = rest.split("|")
-    labels = [_LABEL_OPERAND.findall(head)[0]]
-    operands = [read_operand(head.partition(", label")[0])]
-    for case in cases:
-        if match := _CASE.match(case):
-            operands.append((match[1], match[2]))
-            labels.append(match[3].rstrip("]"))
-    return Instruction(opcode, name, operands[0][0], tuple(operands), labels=tuple(labels))
-
-
-def _read_call(name: str, opcode: str, rest: str) -> Instruction:
+def _read_call(rest: str) -> tuple[str, tuple[Operand, ...], str]:
+    """Read what a call returns, its arguments, and what is called."""
     match = _CALL.search(rest)
     if match is None:
-        return Instruction(opcode, name, "void", (), detail="")
+        return "void", (), ""
     before = rest[: match.start()].strip()
     while found := re.match(
         r"(?:spir_func|spir_kernel|fastcc|ccc|nnan|ninf|nsz|arcp|contract|afn|reassoc|fast"
@@ -461,42 +461,7 @@ def _read_call(name: str, opcode: str, rest: str) -> Instruction:
         r"|align \d+|dereferenceable\(\d+\)) ", before,
     ):  # fmt: skip
         before = before[found.end() :]
-    kind = before[: read_type(before)] if before else "void"
     start = match.end() - 1
     end = read_type(rest, start)
-    operands = tuple(read_operand(one) for one in split_list(rest[start + 1 : end - 1]))
-    return Instruction(opcode, name, kind, operands, detail=match[1].strip('"'))
-
-
-def _read_atomic(name: str, opcode: str, rest: str) -> Instruction:
-    rest = rest.removeprefix("weak ").removeprefix("volatile ")
-    operation = "cmpxchg"
-    if opcode == "atomicrmw":
-        operation, _, rest = rest.partition(" ")
-    first, second, *_ = split_list(rest)
-    value = read_operand(_ORDER.sub("", second))
-    return Instruction(opcode, name, value[0], (read_operand(first), value), detail=operation)
-
-
-def _read_alloca(name: str, opcode: str, rest: str) -> Instruction:
-    return Instruction(opcode, name, "ptr", (), detail=split_list(rest)[0])
-
-
-def _read_return(name: str, opcode: str, rest: str) -> Instruction:
-    operands = () if rest.startswith("void") or not rest else (read_operand(rest),)
-    return Instruction(opcode, name, "void", operands)
-
-
-_READERS: Final = {
-    **dict.fromkeys(
-        ("sext", "zext", "trunc", "fptosi", "fptoui", "sitofp", "uitofp", "fpext", "fptrunc",
-         "bitcast", "addrspacecast", "ptrtoint", "inttoptr", "ptrtoaddr"), _read_cast,
-    ),
-    **dict.fromkeys(
-        ("select", "extractelement", "insertelement", "shufflevector", "insertvalue"), _read_list
-    ),
-    "extractvalue": _read_list, "icmp": _read_compare, "fcmp": _read_compare,
-    "load": _read_load, "store": _read_load, "getelementptr": _read_address, "phi": _read_phi,
-    "br": _read_branch, "switch": _read_switch, "call": _read_call, "atomicrmw": _read_atomic,
-    "cmpxchg": _read_atomic, "alloca": _read_alloca, "ret": _read_return,
-}  # fmt: skip
+    arguments = tuple(read_operand(one) for one in split_list(rest[start + 1 : end - 1]))
+    return before[: read_type(before)] if before else "void", arguments, match[1].strip('"')

@@ -29,6 +29,7 @@ from kernelcast.expressions import (
 )
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.kernel_facts import ContentRead
+from kernelcast.expressions.symbols import ID_FUNCTIONS
 from kernelcast.features.ir.arithmetic import Arithmetic
 from kernelcast.features.ir.control import LEFT, ControlFlow, Loop, Term
 from kernelcast.features.ir.debug import DebugNotes, TypeNote
@@ -93,14 +94,8 @@ _BINARY: Final = frozenset(
 _LANE_WISE: Final = _BINARY | {"icmp", "sext", "zext", "trunc"}
 _KEEPING: Final = frozenset(("freeze", "bitcast", "addrspacecast", "inttoptr", "ptrtoint",
                              "ptrtoaddr"))  # fmt: skip
-_IDS: Final = {
-    "get_global_id": (SymbolKind.GLOBAL_ID, 0), "get_local_id": (SymbolKind.LOCAL_ID, 0),
-    "get_group_id": (SymbolKind.GROUP_ID, 0), "get_global_size": (SymbolKind.GLOBAL_SIZE, 1),
-    "get_local_size": (SymbolKind.LOCAL_SIZE, 1),
-    "get_enqueued_local_size": (SymbolKind.LOCAL_SIZE, 1),
-    "get_num_groups": (SymbolKind.GROUP_COUNT, 1),
-    "get_global_offset": (SymbolKind.GLOBAL_OFFSET, 0),
-}  # fmt: skip
+_IDS: Final = {**ID_FUNCTIONS, "get_enqueued_local_size": SymbolKind.LOCAL_SIZE}
+_SIZES: Final = (SymbolKind.GLOBAL_SIZE, SymbolKind.LOCAL_SIZE, SymbolKind.GROUP_COUNT)
 _CONVERSION: Final = re.compile(r"convert_(u?)(char|short|int|long)\d*(_sat)?(_rt\w)?")
 _CONVERTED_BITS: Final = {"char": 8, "short": 16, "int": 32, "long": 64}
 _PRODUCTS: Final = frozenset(("mul24", "mad24", "mad", "fma"))
@@ -588,10 +583,10 @@ class Evaluator:
     def guard(self, block: str) -> Condition:
         """Give the condition on which a block is executed, loops aside."""
         loop, own = self.flow.loop_of[block], self.flow.terms(block)
-        return self._remember(("guard", block), lambda: conjunction(
+        return self._remember(("guard", block), lambda: bound_size(conjunction(
             TRUE if loop is None else self._guard_of_loop(loop),
             UNKNOWN if own is None else self._meet(own, {}),
-        ))  # type: ignore[return-value] # fmt: skip # the key says so
+        )))  # type: ignore[return-value] # fmt: skip # the key says so
 
     def _guard_of_loop(self, loop: Loop) -> Condition:
         return self._remember(("enters", loop.header), lambda: conjunction(
@@ -864,13 +859,13 @@ class Evaluator:
     def _call(self, one: Instruction) -> Value:
         name = name_called(one)
         if name in _IDS:
-            kind, beyond = _IDS[name]
+            kind = _IDS[name]
             asked = self.operand(one.operands[0], one.block)
             axis = asked.constant_value if isinstance(asked, Expr) else None
             if axis is None:
                 return Opaque(reason=f"{name} of a dimension that is not constant")
             if not 0 <= axis < MAX_DIMENSIONS:
-                return Expr.constant(beyond)
+                return Expr.constant(int(kind in _SIZES))
             return Expr.symbol(Symbol(kind, axis=axis))
         if name in ("get_local_linear_id", "get_global_linear_id"):
             is_local = name == "get_local_linear_id"
