@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.analytic.gpu.machine import DramRoof, GpuMachine, read_machine
+from kernelcast.analytic.gpu.machine import GpuMachine, read_machine, time_stream
 from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.features.counting.bindings import choose_work_groups
 from kernelcast.features.counting.work_profile import profile_work
@@ -355,8 +355,8 @@ def sample_typical(case: Case) -> Sample:
     )  # fmt: skip
 
 
-def find_roof(case: Case, cases: Sequence[Case]) -> DramRoof:
-    """Find the bandwidths that two microbenchmarks measure: none of them is the kernel itself."""
+def find_rates(case: Case, cases: Sequence[Case]) -> tuple[float, float]:
+    """Find the rates of loads and copies by two microbenchmarks: none of them the kernel itself."""
 
     def measure(*names: str) -> float:
         name = next(one for one in names if one != case.kernel.name)
@@ -364,9 +364,9 @@ def find_roof(case: Case, cases: Sequence[Case]) -> DramRoof:
         sectors = whole.counters["dram_read_sectors"] + whole.counters["dram_written_sectors"]
         return SECTOR_BYTES * sectors / whole.cycles
 
-    return DramRoof(
-        load_bytes_per_s=measure("small/hist_l", "reductions/extremes_atomic"),
-        copy_bytes_per_s=measure("small/triad", "small/vecadd"),
+    return (
+        measure("small/hist_l", "reductions/extremes_atomic"),
+        measure("small/triad", "small/vecadd"),
     )
 
 
@@ -375,7 +375,7 @@ def correct(case: Case, sample: Sample, cases: Sequence[Case]) -> VolumeCorrecti
     volumes, left = case.volumes, case.total - sample.work
     late = volumes.count_written_bytes(case.total) - volumes.count_written_bytes(sample.work)
     written = late / left if left > 0 else 0.0
-    least_s = find_roof(case, cases).least_s(volumes.loaded_bytes, written)
+    least_s = time_stream(volumes.loaded_bytes, written, *find_rates(case, cases))
     chosen_s = max(sample.rate, least_s) if volumes.stored_bytes > 0 else sample.rate
     return VolumeCorrection(
         seconds=sample.cycles + chosen_s * left, rate_s=chosen_s, dram_s=least_s,

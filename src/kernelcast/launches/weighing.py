@@ -281,7 +281,7 @@ def find_active_groups(
 
 def find_least_rate(launch: ModelledLaunch, machine: MachineDescription) -> float:
     """Find the least seconds per work-group by what the whole launch moves through DRAM, else 0."""
-    from kernelcast.analytic.gpu.machine import read_machine
+    from kernelcast.analytic.gpu.machine import read_machine, time_stream
     from kernelcast.analytic.gpu.volumes import compute_volumes
 
     gpu = read_machine(machine)
@@ -290,12 +290,9 @@ def find_least_rate(launch: ModelledLaunch, machine: MachineDescription) -> floa
         return 0.0
     volumes = compute_volumes(launch, gpu)
     loaded, stored = volumes.dram_load_bytes, volumes.dram_store_bytes
-    moved = loaded + stored
-    if not stored > 0 or moved < max(gpu.l2_total_bytes, gpu.l3_bytes):
+    if not stored > 0 or loaded + stored < max(gpu.l2_total_bytes, gpu.l3_bytes):
         return 0.0
-    # Streams reach the copy's bandwidth from a third of writes on, the triad's share.
-    mixed = min(3 * stored / moved, 1.0)
-    return moved * ((1 - mixed) / load + mixed / copy) / volumes.work_groups
+    return time_stream(loaded, stored, load, copy) / volumes.work_groups
 
 
 def read_least_rate(launch: Sampled, kernel: Kernel, arguments: Sequence[Argument]) -> float:

@@ -90,6 +90,16 @@ _FULL_SHARE = 0.6
 """Measured over the banks' bandwidth: 0.98 and more on V100, A100 and H100, 0.5 on A40 and L40."""
 
 
+def time_stream(loaded: float, stored: float, load_rate: float, copy_rate: float) -> float:
+    """Compute the least time of bytes that DRAM moves, by its measured rates.
+
+    Streams reach the copy's rate from a third of stores on, the triad's share.
+    """
+    moved = loaded + stored
+    mixed = min(3 * stored / moved, 1.0) if moved > 0 else 0.0
+    return moved * ((1 - mixed) / load_rate + mixed / copy_rate)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuMachine:
     """A GPU in the numbers of the volume model."""
