@@ -100,20 +100,12 @@ class Entry:
     samples: int = LEAST_SAMPLES
 
     def __post_init__(self) -> None:
-        if not 0 <= self.footprint <= _LARGEST_FOOTPRINT:
-            msg = f"footprint {self.footprint}: expected 0 to {_LARGEST_FOOTPRINT} (32 bits)"
-            raise InputError(msg)
-        if self.size_bytes < 1 or self.samples < 1:
+        is_there = min(self.size_bytes, self.samples) >= 1 and 0 < self.seconds < math.inf
+        is_right = all(0 <= one < math.inf for one in (self.deviation_s, self.flops))
+        if not (is_there and is_right and 0 <= self.footprint <= _LARGEST_FOOTPRINT):
             msg = (
-                f"entry {self.footprint:08x}: size {self.size_bytes}, {self.samples} samples; "
-                "expected at least 1 of both"
-            )
-            raise InputError(msg)
-        others = (self.deviation_s, self.flops)
-        if not 0 < self.seconds < math.inf or not all(0 <= one < math.inf for one in others):
-            msg = (
-                f"entry {self.footprint:08x}: {self.seconds} s, deviation {self.deviation_s} s, "
-                f"{self.flops} flops; expected a positive time, and no negative number"
+                f"{self}: expected a footprint of 32 bits, size, samples and time above 0, and no "
+                "negative number"
             )
             raise InputError(msg)
 
