@@ -143,7 +143,8 @@ def read_application(folder: Path) -> Application:
     """Read an application's folder; every complaint names the file and the key."""
     path = folder / DESCRIPTION
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        content = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         msg = f"{path}: cannot be read: {error}"
         raise InputError(msg) from error
