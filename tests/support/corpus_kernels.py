@@ -1,12 +1,11 @@
 """The kernels of the corpus and of the examples as text, without the data that they are run on."""
 
+from dataclasses import replace
 from pathlib import Path
 
-from kernelcast.launches.problem_file.located import Located
 from kernelcast.launches.problem_file.reader import (
     KEYS,
     REQUIRED,
-    name_values,
     read_kernel,
     read_template,
 )
@@ -26,6 +25,6 @@ def list_kernels() -> dict[str, Kernel]:
 
 
 def _read(path: Path) -> Kernel:
-    root = read_template(path).root
-    named = Located(root.node, path, "problem", name_values(root, {}))
+    template = read_template(path)
+    named = replace(template.root, names=template.first)
     return read_kernel(named, named.mapping(KEYS, required=REQUIRED), path)
