@@ -8,7 +8,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pandas as pd
@@ -16,13 +16,22 @@ import pandas as pd
 from kernelcast.models.validation.comparison import ExplainedError, MethodComparison
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, chart_errors, make_series
 from kernelcast.reports.numbers import format_error
-from kernelcast.reports.presenter import Part, Section, Table
+from kernelcast.reports.presenter import Field, Part, Section, Table
 
 _LEAST_ERROR = 1e-3
-_PAIR_COLUMNS = {
-    "families": "whole", "error of\nfirst": "error", "error of\nsecond": "error",
-    "first\nnearer": "whole", "second\nnearer": "whole", "within\nnoise": "whole",
-    "second over\nfirst": "number", "95 % interval": "number",
+
+
+def _write_interval(one: Mapping[str, Any]) -> str:
+    low, high = one["ratio_low"], one["ratio_high"]
+    return "-" if np.isnan(low) else f"{low:.3g} to {high:.3g}"
+
+
+_PAIR_COLUMNS: Final[Mapping[str, str | tuple[str, Field]]] = {
+    "first": "text", "second": "text", "families": "whole",
+    "error of\nfirst": ("error", "first_error"), "error of\nsecond": ("error", "second_error"),
+    "first\nnearer": ("whole", "first_wins"), "second\nnearer": ("whole", "second_wins"),
+    "within\nnoise": ("whole", "ties"), "second over\nfirst": (".3g", "ratio"),
+    "95 % interval": ("number", _write_interval),
 }  # fmt: skip
 
 
@@ -40,17 +49,13 @@ def present_comparison(comparison: MethodComparison, *, is_brief: bool = False) 
         breaks=_find_changes(scores["device"]),
     )  # fmt: skip
     pairs = comparison.pairs
-    yield Table(
-        title="Pairs of methods, by family of kernels",
-        columns={
-            "device": "text", "first": "text", "second": "text", **_PAIR_COLUMNS, "p": "number",
-            "corrected p": "number", "nearer": "text",
+    yield Table.of(
+        pairs.to_dict("records"),
+        {
+            "device": "text", **_PAIR_COLUMNS, "p": ".2g", "corrected p": (".2g", "p_holm"),
+            "nearer": ("text", lambda one: one["nearer"] or "not told"),
         },
-        rows=[
-            (one["device"], one["first"], one["second"], *_list_pair(one),
-             _write_p(one["p"]), _write_p(one["p_holm"]), one["nearer"] or "not told")
-            for one in pairs.to_dict("records")
-        ],
+        title="Pairs of methods, by family of kernels",
         breaks=_find_changes(pairs["device"]),
         note="Nearer: differing by more than the noise of the measured times. p: Wilcoxon's "
         "signed-rank test over families, corrected by Holm's method for the number of pairs.",
@@ -60,13 +65,10 @@ def present_comparison(comparison: MethodComparison, *, is_brief: bool = False) 
     if is_brief and len(classes):
         classes = classes[(classes["first"] == first) & (classes["second"] == second)]
     for kind, own in classes.groupby("class", sort=False):
-        yield Table(
+        yield Table.of(
+            own.to_dict("records"),
+            {str(kind): ("text", "value"), **_PAIR_COLUMNS},
             title=f"By {kind}" + (f": {first} and {second}" if is_brief else ""),
-            columns={str(kind): "text", "first": "text", "second": "text", **_PAIR_COLUMNS},
-            rows=[
-                (one["value"], one["first"], one["second"], *_list_pair(one))
-                for one in own.to_dict("records")
-            ],
             breaks=() if is_brief else _find_changes(own["value"]),
         )
     # Each pair's decision tree, with what it is worth on families left out of it.
@@ -159,19 +161,6 @@ def chart_errors_over_size(rows: pd.DataFrame, first: str, second: str) -> Chart
             for name, column in ((first, "first"), (second, "second"))
         ),
     )  # fmt: skip
-
-
-def _list_pair(one: Mapping[Any, Any]) -> tuple[float | str, ...]:
-    low, high = one["ratio_low"], one["ratio_high"]
-    interval = "-" if np.isnan(low) else f"{low:.3g} to {high:.3g}"
-    return (
-        one["families"], one["first_error"], one["second_error"], one["first_wins"],
-        one["second_wins"], one["ties"], f"{one['ratio']:.3g}", interval,
-    )  # fmt: skip
-
-
-def _write_p(value: float) -> str:
-    return "-" if np.isnan(value) else f"{value:.2g}"
 
 
 def _find_changes(values: "pd.Series[str]") -> Sequence[int]:
