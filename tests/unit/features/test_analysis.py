@@ -70,12 +70,6 @@ def test_a_source_with_errors_has_no_facts() -> None:
         read_facts(Kernel(name="k", source=source, source_name="one.cl"))
 
 
-def test_sums_of_many_terms_are_analysed() -> None:
-    """Gets through what is deeper than Python's usual stack."""
-    source = f"kernel void k(global int *a) {{ a[0] = {'a[1] + ' * 600} 1; }}"
-    assert len(read_facts(Kernel(name="k", source=source)).accesses) == 601
-
-
 @pytest.mark.parametrize("steps", [60, 200])
 @pytest.mark.parametrize(
     "step",

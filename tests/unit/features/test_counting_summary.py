@@ -120,21 +120,18 @@ def test_divergent_branches_are_a_lower_bound_where_loops_are_entered_often() ->
     assert found.warps[0].divergent_branches == 2
 
 
-def test_the_last_warp_of_a_work_group_may_lack_lanes() -> None:
-    """48 work-items fill one and a half warps of 32: three quarters of the lanes work."""
+@pytest.mark.parametrize(
+    ("size", "local", "efficiencies"),
+    [(96, 48, [1, 0.75, 0.75]), (40, 32, [40 / 48, 40 / 64, 40 / 128])],
+)
+def test_lanes_without_work_items_do_nothing(
+    size: int, local: int, efficiencies: list[float]
+) -> None:
+    """48 work-items fill one and a half warps of 32; a work-group of a remainder has fewer."""
     source = "kernel void k(global float *x) { x[get_global_id(0)] += 1; }"
-    found = summarise_source(source, NDRange(global_size=(96,), local_size=(48,)))
-    assert found.work_items == 96
-    assert [warp.lane_efficiency for warp in found.warps] == [1, 0.75, 0.75]
-
-
-def test_work_items_that_are_missing_do_not_count() -> None:
-    """A remainder work-group of a kernel without counters has the mean of those there are."""
-    source = "kernel void k(global float *x) { x[get_global_id(0)] += 1; }"
-    found = summarise_source(source, NDRange(global_size=(40,), local_size=(32,)))
-    assert found.work_items == 40
-    assert found.block_counts[0] == 1
-    assert found.warps[1].lane_efficiency == 40 / 64
+    found = summarise_source(source, NDRange(global_size=(size,), local_size=(local,)))
+    assert (found.work_items, found.block_counts[0]) == (size, 1)
+    assert [warp.lane_efficiency for warp in found.warps] == efficiencies
 
 
 def test_nan_marks_missing_work_items_where_sizes_are_not_given() -> None:

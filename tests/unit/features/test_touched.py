@@ -262,16 +262,33 @@ def find_outside(
     return [(one.offset_bytes, one.work_item) for one in found]
 
 
-def test_a_guard_that_is_too_wide_is_found() -> None:
-    """Work-item 40 is the first beyond 40 elements."""
-    assert find_outside(GUARDED, SHORT, 40 * 4, 64) == [(160, (40,))]
-    assert find_outside(GUARDED, SHORT, 40 * 4, 40) == []
-    assert find_outside(GUARDED, SHORT, 64 * 4, 64) == []
+SHIFTED = NDRange(global_size=(64,), local_size=(16,), global_offset=(100,))
+PACKED_BYTES = 4 * 64 * 65 // 2
 
 
-def test_an_element_that_sticks_out_is_found() -> None:
-    """The last element begins inside and ends outside."""
-    assert find_outside(GUARDED, SHORT, 64 * 4 - 1, 64) == [(252, (63,))]
+@pytest.mark.parametrize(
+    ("source", "ndrange", "size", "n", "expected"),
+    [
+        (GUARDED, SHORT, 40 * 4, 64, [(160, (40,))]),
+        (GUARDED, SHORT, 40 * 4, 40, []),
+        (GUARDED, SHORT, 64 * 4, 64, []),
+        (GUARDED, SHORT, 64 * 4 - 1, 64, [(252, (63,))]),
+        (EARLIER, SHORT, 64 * 4, 1, [(-4, (0,))]),
+        (GUARDED, SHIFTED, 164 * 4, 200, []),
+        (GUARDED, SHIFTED, 150 * 4, 200, [(600, (150,))]),
+        (PACKED, SHORT, PACKED_BYTES, 64, []),
+        (PACKED, SHORT, PACKED_BYTES - 8, 64, [(PACKED_BYTES - 8, (63,))]),
+        (GUARDED_SQUARE, SHORT, 4 * 64 * 64, 64, [(-4, (0,))]),
+        (GUARDED_SQUARE, SHORT, 4 * 64 * 64, 0, []),
+        (DATA, SHORT, 64 * 4, 64, []),
+        (LEFT, SHORT, 64 * 4, 64, []),
+    ],
+)
+def test_the_first_element_outside_is_found(
+    source: str, ndrange: NDRange, size: int, n: int, expected: list[tuple[int, tuple[int, ...]]]
+) -> None:
+    """By too wide a guard, a part of an element, a negative index; data decide of nothing."""
+    assert find_outside(source, ndrange, size, n) == expected
 
 
 def test_last_iterations_and_the_last_row_count() -> None:
@@ -281,35 +298,6 @@ def test_last_iterations_and_the_last_row_count() -> None:
     found = find_outside(REPEATED_ROWS, ndrange, 64 * 8 * 5 * 4 - 4, 5)
     assert found
     assert all(one == (64 * 8 * 5 * 4 - 4, (63, 7)) for one in found)
-
-
-def test_addresses_before_the_buffer_are_found() -> None:
-    """A negative index."""
-    assert find_outside(EARLIER, SHORT, 64 * 4, 1) == [(-4, (0,))]
-
-
-def test_global_offsets_count() -> None:
-    """The launch begins at work-item 100."""
-    ndrange = NDRange(global_size=(64,), local_size=(16,), global_offset=(100,))
-    assert find_outside(GUARDED, ndrange, 164 * 4, 200) == []
-    assert find_outside(GUARDED, ndrange, 150 * 4, 200) == [(600, (150,))]
-
-
-@pytest.mark.parametrize("source", [DATA, LEFT])
-def test_what_data_decide_is_not_judged(source: str) -> None:
-    """Conditions, indices and loop ends that nobody knows."""
-    found = find_outside(source, SHORT, 64 * 4, 64)
-    assert all(offset < 64 * 4 for offset, _ in found)
-    assert found == []
-
-
-def test_products_of_ids_are_followed() -> None:
-    """The last row of a packed triangle, and the first element of squares that begin below 0."""
-    elements = 64 * 65 // 2
-    assert find_outside(PACKED, SHORT, 4 * elements, 64) == []
-    assert find_outside(PACKED, SHORT, 4 * elements - 8, 64) == [(4 * elements - 8, (63,))]
-    assert find_outside(GUARDED_SQUARE, SHORT, 4 * 64 * 64, 64) == [(-4, (0,))]
-    assert find_outside(GUARDED_SQUARE, SHORT, 4 * 64 * 64, 0) == []
 
 
 def test_scalars_without_a_value_prove_nothing() -> None:

@@ -108,20 +108,14 @@ def count_turns(source: str, contents: Contents, items: int, **scalars: int) -> 
 lengths_of_rows = st.lists(st.integers(0, 9), min_size=1, max_size=40)
 
 
-@given(lengths_of_rows)
-def test_rows_run_as_often_as_the_buffer_says(lengths: list[int]) -> None:
-    """Each work-item has its row's length; those behind the last row have none."""
-    begin = np.cumsum([0, *lengths], dtype=np.int32)
-    items = -(-len(lengths) // LOCAL) * LOCAL
-    turns = count_turns(ROWS, {"begin": begin}, items, rows=len(lengths))
-    assert turns == [*lengths, *[0] * (items - len(lengths))]
-
-
-@pytest.mark.parametrize("source", [ROWS.replace("int", "uint"), LENGTHS])
+@pytest.mark.parametrize(
+    ("source", "kind"), [(ROWS, "int32"), (ROWS.replace("int", "uint"), "uint32"),
+                         (LENGTHS, "uint32")],
+)  # fmt: skip
 @given(lengths=lengths_of_rows)
-def test_row_pointers_may_be_unsigned(source: str, lengths: list[int]) -> None:
-    """Without sign too, and where a row's length is taken first: row pointers ascend."""
-    begin = np.cumsum([0, *lengths], dtype=np.uint32)
+def test_rows_run_as_often_as_the_buffer_says(source: str, kind: str, lengths: list[int]) -> None:
+    """Each work-item has its row's length, with and without sign; those behind have none."""
+    begin = np.cumsum([0, *lengths]).astype(kind)
     items = -(-len(lengths) // LOCAL) * LOCAL
     turns = count_turns(source, {"begin": begin}, items, rows=len(lengths))
     assert turns == [*lengths, *[0] * (items - len(lengths))]
