@@ -33,7 +33,7 @@ import csv
 import io
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -138,12 +138,12 @@ class Table:
     def without(self, *titles: str) -> "Table":
         """Leave columns out."""
         kept = [place for place, title in enumerate(self.columns) if title not in titles]
-        return Table(
+        return replace(
+            self,
             columns={one: unit for one, unit in self.columns.items() if one not in titles},
             rows=[[row[place] for place in kept] for row in self.rows],
-            title=self.title, note=self.note, chosen=self.chosen, breaks=self.breaks,
             stacks=[[one for one in stack if one not in titles] for stack in self.stacks],
-        )  # fmt: skip
+        )
 
     def without_empty(self, *titles: str) -> "Table":
         """Leave those of these columns out that have nothing to show."""
@@ -194,7 +194,7 @@ def make_renderable(
     part: Part, *, width: int = _UNLIMITED, is_first: bool = False
 ) -> "RenderableType | None":
     """Make what rich prints of a part."""
-    from rich.console import Group
+    from rich.console import Console, Group
     from rich.text import Text
 
     if isinstance(part, str):
@@ -203,7 +203,7 @@ def make_renderable(
         return None
     if isinstance(part, Table):
         wide = _make_rich_table(part, [(column,) for column in part.columns])
-        is_wide = not part.stacks or _measure(wide) <= width
+        is_wide = not part.stacks or Console(width=_UNLIMITED).measure(wide).maximum <= width
         return wide if is_wide else _make_rich_table(part, part.stacks, is_stacked=True)
     if isinstance(part, Section):
         made = [make_renderable(one, width=width) for one in part.parts]
@@ -244,13 +244,6 @@ def _make_rich_table(
     for column in made.columns:
         column.vertical = "top"
     return made
-
-
-def _measure(made: "RenderableType") -> int:
-    from rich.console import Console
-
-    console = Console(width=_UNLIMITED)
-    return console.measure(made).maximum
 
 
 def write_csv(table: Table) -> str:
