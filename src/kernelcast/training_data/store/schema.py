@@ -67,6 +67,30 @@ def load_flags(text: str) -> frozenset[ObservationFlag]:
     return frozenset(ObservationFlag(one) for one in text.split(",") if one)
 
 
+def _make_writer(path: str, hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - a type
+    """Decide once how a column is written: batches have thousands of rows."""
+    take, unstructure = attrgetter(path), _CONVERTER.unstructure
+    put: Callable[[Any], Any] = unstructure
+    if hint in {str, int, float}:
+        return take
+    if hint in {NDRange, MachineState}:
+        put = _write_once
+    elif hint == _FLAGS:
+        put = _write_flags
+    elif get_origin(hint) is not None:
+        put = lambda value: dump(unstructure(value))  # noqa: E731 - one of four
+
+    def write(record: Any) -> Any:  # noqa: ANN401 - one of two records
+        value = take(record)
+        return None if value is None else put(value)
+
+    return write
+
+
+def _write_flags(flags: frozenset[ObservationFlag]) -> str:
+    return f",{','.join(sorted(flags))}," if flags else ""
+
+
 @lru_cache(maxsize=4096)  # programs repeat their launches
 def dump_ndrange(ndrange: NDRange | None) -> str | None:
     """Write global size, local size and offset."""
@@ -162,6 +186,8 @@ class Column:
     hint: Any
     """Type of the value, without None."""
     is_nullable: bool
+    write: Callable[[Any], Any]
+    """Gives a record's value as the database holds it."""
     label: str = ""
     """Its name in plain tables of people's own; empty where they have no such column."""
     is_derived: bool = False
@@ -179,17 +205,6 @@ class Column:
     def is_structured(self) -> bool:
         """Whether the database holds a text of what consists of several values."""
         return get_origin(self.hint) is not None or self.hint in {NDRange, MachineState}
-
-    def write(self, record: Any) -> Any:  # noqa: ANN401 - one of two records
-        value = attrgetter(self.path)(record)
-        if value is None or self.hint in {str, int, float}:
-            return value
-        if self.hint in {NDRange, MachineState}:
-            return _write_once(value)
-        plain = _CONVERTER.unstructure(value)
-        if self.hint == _FLAGS:
-            return f",{','.join(plain)}," if plain else ""
-        return dump(plain) if self.is_structured else plain
 
     def load(self, text: str) -> Any:  # noqa: ANN401 - as files hold it
         return text.split(",")[1:-1] if self.hint == _FLAGS else json.loads(text)
@@ -223,10 +238,12 @@ def find_hint(record: Any, path: str) -> Any:  # noqa: ANN401 - a type
 def _column(record: Any, name: str, path: str = "", hint: Any = None, **more: Any) -> Column:  # noqa: ANN401
     """Describe a column; one whose type is given is derived, the others' are of the record."""
     is_derived = hint is not None
-    hint = hint if is_derived else find_hint(record, path or name)
+    path = path or name
+    hint = hint if is_derived else find_hint(record, path)
+    kind = strip_none(hint)
     return Column(
-        name=name, path=path or name, hint=strip_none(hint), is_nullable=NoneType in get_args(hint),
-        is_derived=is_derived, **more,
+        name=name, path=path, hint=kind, is_nullable=NoneType in get_args(hint),
+        write=_make_writer(path, kind), is_derived=is_derived, **more,
     )  # fmt: skip
 
 
