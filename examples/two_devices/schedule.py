@@ -68,8 +68,7 @@ def choose_two(wanted: Sequence[str] | None) -> list[Any]:
     if wanted:
         return [choose_device(one, found)[1] for one in wanted]
     if len(found) < 2:
-        msg = "two OpenCL devices are needed; `kernelcast devices` lists those here"
-        raise SystemExit(msg)
+        raise SystemExit("two OpenCL devices are needed; `kernelcast devices` lists those here")
     return [device for _, device in found[:2]]
 
 

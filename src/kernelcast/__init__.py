@@ -122,8 +122,7 @@ def __getattr__(name: str) -> object:
         return version("kernelcast")
     home = _HOMES.get(name)
     if home is None:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(home), name)
     globals()[name] = found
     return found

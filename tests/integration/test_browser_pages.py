@@ -57,8 +57,7 @@ def _wait(until: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever there is 
             if found := until():
                 return found
         time.sleep(0.05)
-    msg = "it did not come"
-    raise AssertionError(msg)
+    raise AssertionError("it did not come")
 
 
 def _text(browser: webdriver.Chrome) -> str:

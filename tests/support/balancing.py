@@ -79,8 +79,7 @@ class FakeDevice:
         for box in boxes:
             groups = set(range(box.start[0], box.start[0] + box.shape[0]))
             if groups & self.ran:
-                msg = f"work-groups {sorted(groups & self.ran)[:3]} ran before"
-                raise RanTwiceError(msg)
+                raise RanTwiceError(f"work-groups {sorted(groups & self.ran)[:3]} ran before")
             self.ran |= groups
             first, stop = min(groups) * self.local_size, (max(groups) + 1) * self.local_size
             items = np.arange(first, stop)

@@ -26,8 +26,7 @@ def open_browser(width: int = 1400, height: int = 900) -> "Chrome":
 
     found = find_browser()
     if found is None:
-        msg = "there is no browser; on Debian: apt install chromium chromium-driver"
-        raise RuntimeError(msg)
+        raise RuntimeError("there is no browser; on Debian: apt install chromium chromium-driver")
     options = ChromeOptions()
     options.binary_location = found[0]
     for one in (*_OPTIONS, f"--window-size={width},{height}"):

@@ -99,8 +99,7 @@ def _compile_marked(
 
 def _hide_platforms() -> list[cl.Platform]:
     if _setting("ALONE") == "1":
-        msg = "clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR"
-        raise cl.Error(msg)
+        raise cl.Error("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
     return _get_platforms()
 
 

@@ -79,8 +79,7 @@ class FakeExecutor:
         if self.error is not None:
             raise self.error
         if not self.busy.acquire(blocking=False):
-            msg = "two launches are sampled at once"
-            raise AssertionError(msg)
+            raise AssertionError("two launches are sampled at once")
         try:
             self.tasks.append(task)
             return self._sample(task)

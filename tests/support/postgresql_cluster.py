@@ -64,8 +64,7 @@ class PostgresqlCluster:
     def _run(self, program: str, *words: str) -> None:
         binaries = find_binaries()
         if binaries is None:
-            msg = "PostgreSQL is not installed"
-            raise AssertionError(msg)
+            raise AssertionError("PostgreSQL is not installed")
         owner = ["runuser", "-u", _OWNER, "--"] if os.geteuid() == 0 else []
         done = subprocess.run(
             [*owner, str(binaries / program), "-D", str(self._folder / "data"), *words],

@@ -43,8 +43,7 @@ class ServiceProcess:
     def pid(self) -> int:
         """Of the process that was started."""
         if self._process is None:
-            msg = "the service was not started"
-            raise AssertionError(msg)
+            raise AssertionError("the service was not started")
         return self._process.pid
 
     def start(self) -> None:
@@ -72,8 +71,7 @@ class ServiceProcess:
                     return
             time.sleep(0.05)
         text = self.log.read_text(encoding="utf-8")
-        msg = f"the service does not answer; it wrote:\n{text[-3000:]}"
-        raise AssertionError(msg)
+        raise AssertionError(f"the service does not answer; it wrote:\n{text[-3000:]}")
 
     def kill(self) -> None:
         """Kill it with everything that it has started in its own session."""

@@ -238,12 +238,11 @@ class Balancer:
         widths = {index: array.dtype.itemsize for index, array in arguments.buffers.items()}
         for index, conflicts in buffers.merge(memory, handed, widths).items():
             if conflicts:
-                msg = (
+                raise InputError(
                     f"argument {index}: {conflicts} elements were written by work-groups on "
                     "different devices, with different values: the result depends on their order. "
                     "The arrays are as they were; run the kernel on one device"
                 )
-                raise InputError(msg)
         buffers.take(memory, arrays, handed)
         for number in range(len(self._places)):
             if number not in self._errors:  # they drop their buffers; nothing waits for that
@@ -278,11 +277,10 @@ _ENOUGH_LAYERS = 16
 def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) -> SplitSafety:
     facts = read_facts(problem.kernel)
     if len(facts.parameters) != len(problem.arguments):
-        msg = (
+        raise SignatureError(
             f"kernel {problem.kernel.name}: {len(problem.arguments)} arguments given, "
             f"{len(facts.parameters)} expected"
         )
-        raise SignatureError(msg)
     refuse_overruns(problem.kernel, problem.ndrange, problem.arguments)
     sizes = {
         parameter.name: argument.bytes
@@ -307,11 +305,10 @@ def choose_split(problem: Problem, settings: BalanceSettings, *, unit: int = 1) 
     allowed = [one for one in found if not one.refusals]
     if not allowed:
         reasons = "; ".join(found[0].refusals[:3])
-        msg = (
+        raise InputError(
             f"kernel {problem.kernel.name} is not split over devices: {reasons}. Run it on one "
             "device, or vouch that no work-group reads what another one writes (--independent)"
         )
-        raise InputError(msg)
     return allowed[0]
 
 

@@ -213,8 +213,7 @@ class DeviceWorker:
             self._drop()
             return Reply(start_s=start_s, end_s=time.monotonic())
         if self._launch is None:
-            msg = "nothing is prepared"
-            raise KernelcastError(msg)
+            raise KernelcastError("nothing is prepared")
         match command:
             case Run():
                 self._launch.run([command.space.box(span) for span in command.spans])
@@ -269,6 +268,5 @@ def open_device(order: OpenDevice, _: Reporter) -> Opened:
 
 def answer(command: Command, _: Reporter) -> Reply:
     if not _opened:
-        msg = "the device is not open"
-        raise KernelcastError(msg)
+        raise KernelcastError("the device is not open")
     return _opened[0].answer(command)

@@ -63,11 +63,10 @@ def read_host_arguments(
     for place, (index, array) in enumerate(buffers):
         for other, earlier in buffers[:place]:
             if np.may_share_memory(array, earlier):
-                msg = (
+                raise InputError(
                     f"arguments {other} and {index} share memory; each device works on copies of "
                     "its own, so give arrays that lie apart"
                 )
-                raise InputError(msg)
     return found
 
 
@@ -97,11 +96,10 @@ def _describe(index: int, value: object, wanted: ElementType | None) -> Argument
     if isinstance(value, np.generic):
         return ScalarArgument(element=_element(index, value.dtype), values=(value.item(),))
     if not isinstance(value, np.ndarray):
-        msg = (
+        raise InputError(
             f"argument {index}: {type(value).__name__} given; give a NumPy array for a buffer, a "
             "NumPy scalar such as numpy.int32(7), or kernelcast's LocalArgument for local memory"
         )
-        raise InputError(msg)
     if not value.flags.c_contiguous:
         msg = f"argument {index}: the array is not contiguous; give numpy.ascontiguousarray(...)"
         raise InputError(msg)
@@ -110,8 +108,7 @@ def _describe(index: int, value: object, wanted: ElementType | None) -> Argument
         element = ElementType(element.base, value.size)
         return ScalarArgument(element=element, values=tuple(value.tolist()))
     if not value.size:
-        msg = f"argument {index}: the array is empty; give at least one element"
-        raise InputError(msg)
+        raise InputError(f"argument {index}: the array is empty; give at least one element")
     return BufferArgument(element=element, count=value.size)
 
 
@@ -119,8 +116,7 @@ def _element(index: int, dtype: np.dtype[Any]) -> ElementType:
     try:
         return ElementType.parse(dtype.name)
     except InputError as error:
-        msg = f"argument {index}: {error}"
-        raise InputError(msg) from error
+        raise InputError(f"argument {index}: {error}") from error
 
 
 def copy_launch(

@@ -47,8 +47,7 @@ class SharedMemory:
 
     def view(self, place: MemoryRange) -> Bytes:
         if self._bytes is None:
-            msg = "the shared memory is closed"
-            raise ValueError(msg)
+            raise ValueError("the shared memory is closed")
         return self._bytes[place.start : place.start + place.size]
 
     def close(self) -> None:

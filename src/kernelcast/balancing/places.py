@@ -61,7 +61,6 @@ def place_by_text(device_ids: Sequence[str], cores: str | None) -> list[DevicePl
         )
         if not equals or number is None:
             names = ", ".join(device_ids) or "none"
-            msg = f"cores {part!r}: give DEVICE=CORES with a device as named: {names}"
-            raise InputError(msg)
+            raise InputError(f"cores {part!r}: give DEVICE=CORES with a device as named: {names}")
         places[number] = replace(places[number], cores=read_cores(text))
     return places

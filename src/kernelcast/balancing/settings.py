@@ -61,15 +61,12 @@ class BalanceSettings:
     def __post_init__(self) -> None:
         for name, value in (("first share", self.first_share), ("budget", self.budget)):
             if not 0 < value <= 1:
-                msg = f"{name} {value}: give a share above 0, at most 1"
-                raise InputError(msg)
+                raise InputError(f"{name} {value}: give a share above 0, at most 1")
         if self.most_slabs < 1:
-            msg = f"{self.most_slabs} parts of the index space: give at least 1"
-            raise InputError(msg)
+            raise InputError(f"{self.most_slabs} parts of the index space: give at least 1")
         shares = self.fixed_shares
         if shares and (min(shares) < 0 or not math.isclose(sum(shares), 1.0, abs_tol=1e-9)):
             msg = f"shares {list(shares)}: give one per device, at least 0, that add up to 1"
             raise InputError(msg)
         if not self.timeout_s > 0:
-            msg = f"timeout {self.timeout_s} s: give a number above 0"
-            raise InputError(msg)
+            raise InputError(f"timeout {self.timeout_s} s: give a number above 0")

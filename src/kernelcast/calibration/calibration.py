@@ -186,11 +186,10 @@ class _Kept:
         try:
             write_private(path, json.dumps(state, indent=1).encode())
         except OSError as error:
-            msg = (
+            raise InputError(
                 f"{path}: the calibration cannot be kept: {error.strerror or error}; "
                 "name another folder by KERNELCAST_DATA"
-            )
-            raise InputError(msg) from error
+            ) from error
 
     def expect(self, waiting: Sequence[str]) -> float | None:
         """Expect as long as last time; for those that never ran, as long as the others."""
@@ -337,8 +336,7 @@ def calibrate_device(
     if failed.keys() == set(settings.names):
         kept.clear(settings.names)
         reason = next(iter(failed.values()))
-        msg = f"{device.id}: no microbenchmark succeeded; the first said: {reason}"
-        raise KernelRunError(msg)
+        raise KernelRunError(f"{device.id}: no microbenchmark succeeded; the first said: {reason}")
     machine = replace(machine, calibrated_on=datetime.now(UTC).date().isoformat())
     write_machine(path, machine)
     kept.clear(settings.names)

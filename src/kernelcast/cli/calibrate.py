@@ -165,8 +165,7 @@ def _calibrate(
         present([])
         raise
     if settings.output is not None and len(devices) > 1:
-        msg = f"--output takes one device, found {len(devices)}; choose one by --device"
-        raise InputError(msg)
+        raise InputError(f"--output takes one device, found {len(devices)}; choose one by --device")
     outcomes = Collected[tuple[DeviceDescription, Calibration | KernelcastError]](
         when_interrupted="what was measured is kept, the same command goes on from there"
     )

@@ -33,8 +33,7 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
         return None
     match = _DURATION.fullmatch(text.strip())
     if match is None or float(match["number"]) == 0:
-        msg = f"{text!r}: give a time such as 90s, 30m or 1.5h"
-        raise click.BadParameter(msg)
+        raise click.BadParameter(f"{text!r}: give a time such as 90s, 30m or 1.5h")
     return float(match["number"]) * _UNITS_S[match["unit"]]
 
 
@@ -186,8 +185,7 @@ def collect_command(options: CollectOptions) -> ExitStatus:
         own, left_out = find_problems(options.problems, options.own_sizes)
         kernels = choose_kernels(own, options.patterns, str(options.problems))
     elif options.own_sizes:
-        msg = "--size is for --problems; the corpus has its own sizes"
-        raise click.UsageError(msg)
+        raise click.UsageError("--size is for --problems; the corpus has its own sizes")
     else:
         kernels = find_kernels(*options.patterns)
     for path, why in left_out.items():

@@ -139,11 +139,10 @@ def write(
     kernels = find_kernels(pattern)
     names = {name for kernel in kernels for name in read_parameters(kernel.problem_path)}
     if unknown := parameters.keys() - names:
-        msg = (
+        raise InputError(
             f"{pattern}: no parameter is called {', '.join(sorted(unknown))}; there are: "
             f"{', '.join(sorted(names))}"
         )
-        raise InputError(msg)
     for kernel in kernels:
         show(str(write_runnable_copy(kernel, folder, parameters=parameters)))
 

@@ -62,11 +62,9 @@ def parse_parameters(
         try:
             parameters[name.strip()] = evaluate(value)
         except ArithmeticProblem as problem:
-            msg = f"{text!r}: expected NAME=NUMBER ({problem})"
-            raise click.BadParameter(msg) from problem
+            raise click.BadParameter(f"{text!r}: expected NAME=NUMBER ({problem})") from problem
         if not (name.strip() and equals):
-            msg = f"{text!r}: expected NAME=NUMBER"
-            raise click.BadParameter(msg)
+            raise click.BadParameter(f"{text!r}: expected NAME=NUMBER")
     return parameters
 
 
@@ -78,14 +76,12 @@ def read_range(text: str, *, given_as: str, example: str) -> tuple[int, ...]:
     try:
         numbers = [evaluate(one) for one in text.split(":")]
     except ArithmeticProblem as problem:
-        msg = f"{expected} ({problem})"
-        raise InputError(msg) from problem
+        raise InputError(f"{expected} ({problem})") from problem
     if len(numbers) not in {2, 3} or any(int(number) != number for number in numbers):
         raise InputError(expected)
     first, last, step = (int(one) for one in (*numbers, 1)[:3])
     if step < 1 or not 0 < first <= last or (last - first) // step >= _MOST_SIZES:
-        msg = f"{expected}, with 0 < FIRST <= LAST and at most {_MOST_SIZES} sizes"
-        raise InputError(msg)
+        raise InputError(f"{expected}, with 0 < FIRST <= LAST and at most {_MOST_SIZES} sizes")
     return tuple(range(first, last + 1, step))
 
 

@@ -52,8 +52,7 @@ def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
     for text in texts:
         worker, equals, device_id = text.partition("=")
         if not (worker and equals and device_id):
-            msg = f"{text!r}: expected WORKER=ID, for example opencl0=cpu-pocl"
-            raise click.BadParameter(msg)
+            raise click.BadParameter(f"{text!r}: expected WORKER=ID, for example opencl0=cpu-pocl")
         devices[worker] = device_id
     return devices
 
@@ -116,8 +115,7 @@ class ExportOptions:
         for path in self.codelet_files:
             for symbol, asked in read_codelets(path).items():
                 if symbol in codelets:
-                    msg = f"{path}: codelet {symbol} is in another file too; keep one"
-                    raise InputError(msg)
+                    raise InputError(f"{path}: codelet {symbol} is in another file too; keep one")
                 codelets[symbol] = tuple(
                     replace(one, device_id=devices.get(one.worker, one.device_id)) for one in asked
                 )

@@ -91,11 +91,10 @@ def train(
     registry = open_registry(registry_url) if out is None else None
     count = training.count_models(table, name)
     if registry is None and count > 1:
-        msg = (
+        raise InputError(
             f"--out takes one model, the data are of {count} devices; choose one by --device, "
             "give --pooled, or leave --out out: a registry holds one model per device"
         )
-        raise InputError(msg)
     kept = Collected[tuple["StoredModel", str]](when_interrupted="models that were ready are kept")
 
     def keep(one: "StoredModel") -> None:

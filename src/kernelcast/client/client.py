@@ -405,8 +405,7 @@ def _run(coroutine: Coroutine[Any, Any, T]) -> T:
     except StopIteration as ended:
         return cast("T", ended.value)
     coroutine.close()
-    msg = "a request that blocks has waited"
-    raise AssertionError(msg)
+    raise AssertionError("a request that blocks has waited")
 
 
 def _blocking(
@@ -508,8 +507,7 @@ def read_problem_file(path: str | Path) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         if not isinstance(content, dict):
-            msg = f"{path}: expected `key: value` pairs"
-            raise ProblemFileError(msg)
+            raise ProblemFileError(f"{path}: expected `key: value` pairs")
         source = content.pop("source", None)
         names = source if isinstance(source, list) else [] if source is None else [source]
         if names:
@@ -521,6 +519,5 @@ def read_problem_file(path: str | Path) -> dict[str, Any]:
                 values = np.load(path.parent / init, allow_pickle=False).tobytes()
                 argument["init"] = {"base64": base64.b64encode(values).decode()}
     except (OSError, ValueError, EOFError, yaml.YAMLError) as error:
-        msg = f"{path}: cannot be read: {error}"
-        raise ProblemFileError(msg) from error
+        raise ProblemFileError(f"{path}: cannot be read: {error}") from error
     return {"name": path.stem, **content}

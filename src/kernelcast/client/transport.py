@@ -65,17 +65,15 @@ class ServiceIdentity:
         except (KeyError, TypeError, ValueError):
             found = None
         if found is None or told.get("service") != "kernelcast":
-            msg = (
+            raise WrongServiceError(
                 f"service {url}: what answers at /health is no kernelcast service, or an older one "
                 "that does not say so; give the address of `kernelcast serve`"
             )
-            raise WrongServiceError(msg)
         if found.api.partition(".")[0] != _API:
-            msg = (
+            raise WrongServiceError(
                 f"service {url}: kernelcast {found.version} speaks version {found.api} of the API, "
                 f"this client {_API}.x; install the same version of both"
             )
-            raise WrongServiceError(msg)
         return found
 
 
@@ -94,11 +92,10 @@ class Patience:
 
     def __post_init__(self) -> None:
         if min(self.timeout_s, self.connect_s) <= 0 or self.retries < 0:
-            msg = (
+            raise InputError(
                 f"timeouts {self.timeout_s} and {self.connect_s} s, {self.retries} retries: give "
                 "times above 0 and at least 0 retries"
             )
-            raise InputError(msg)
 
 
 class Transport:
@@ -222,8 +219,7 @@ class Transport:
             if is_last or answer.status_code not in _AGAIN:
                 return answer
             await self._wait(attempt, answer.headers.get("retry-after"))
-        msg = "no attempt was made"
-        raise AssertionError(msg)
+        raise AssertionError("no attempt was made")
 
     async def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
         if isinstance(self._http, httpx.AsyncClient):

@@ -59,11 +59,10 @@ def prepare_launch(
     chosen |= made
     problem = read_problem(kernel.problem_path, parameters=chosen, inputs_folder=folder)
     if problem.ndrange.local_size != tuple(local_size):
-        msg = (
+        raise InputError(
             f"{kernel.name}: local size {local_size} was asked for, the problem file makes it "
             f'{problem.ndrange.local_size}; it must say `local_size: ["{{LOCAL0}}", ...]`'
         )
-        raise InputError(msg)
     complete = _read_whole_numbers(kernel, chosen)
     return PreparedProblem(
         problem=problem, parameters=complete, replaced=chosen, inputs_folder=folder
@@ -170,5 +169,4 @@ def write_runnable_copy(
         path.write_text(_HEADER.format(name=kernel.name) + text, encoding="utf-8")
         return path
     except OSError as error:
-        msg = f"{target}: cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
+        raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error

@@ -117,8 +117,7 @@ def import_file(
 ) -> ImportOutcome:
     """Add what a file holds to a store; an error leaves the store as it was."""
     if not path.is_file():
-        msg = f"{path}: there is no such file"
-        raise InputError(msg)
+        raise InputError(f"{path}: there is no such file")
     found = read_file(path, tuning)
     rows = store.add_many(_count(found.observations, report), replace=replace)
     store.add_failures(found.failures)
@@ -137,8 +136,7 @@ def merge_stores(
     """Add the observations and failures of other stores, each store in one transaction."""
     for one in sources:
         if one.is_same_as(target):
-            msg = f"{one.where}: is the store to merge into; name another"
-            raise InputError(msg)
+            raise InputError(f"{one.where}: is the store to merge into; name another")
     added = []
     for one in sources:
         added.append(target.add_many(_count(one.find(), report), replace=replace))

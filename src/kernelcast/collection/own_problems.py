@@ -23,8 +23,7 @@ def find_problems(
 ) -> tuple[tuple[CorpusKernel, ...], dict[str, str]]:
     """Find the kernels to collect in a folder and the folders in it."""
     if not folder.is_dir():
-        msg = f"{folder}: is no folder; name one that holds problem files"
-        raise InputError(msg)
+        raise InputError(f"{folder}: is no folder; name one that holds problem files")
     found: dict[Path, CorpusKernel] = {}
     for path in sorted(folder.rglob(DESCRIPTION)):
         found |= {one.problem_path: one for one in read_application(path.parent).kernels}
@@ -37,8 +36,7 @@ def find_problems(
                 left_out[str(path)] = str(error)
     if not found:
         reasons = "".join(f"\n  {one}" for one in left_out.values())
-        msg = f"{folder}: no problem files that can be collected are here{reasons}"
-        raise InputError(msg)
+        raise InputError(f"{folder}: no problem files that can be collected are here{reasons}")
     return tuple(sorted(found.values(), key=lambda one: one.name)), left_out
 
 
@@ -95,12 +93,11 @@ def guess_size(path: Path, name: str | None = None) -> SizeRange:
             multiple_of=step,
             exponent=max(math.log2(grown / groups), 1.0),
         )
-    msg = (
+    raise InputError(
         f"{path}: no whole number among its parameters adds work-groups when it grows"
         f"{'' if name is None else f' ({name} does not)'}; make the global size depend on one, "
         "such as `parameters: {N: 65536}`"
     )
-    raise InputError(msg)
 
 
 def _has_whole_groups(path: Path, name: str, value: int) -> bool:

@@ -64,19 +64,17 @@ def _remodel(
     device_id = launch.device.id
     path = next((known.path for known in list_machines() if known.name == device_id), None)
     if path is None:
-        msg = (
+        raise InputError(
             f"{device_id}: there is no description of this device; `kernelcast calibrate --device "
             f"{device_id}` makes one"
         )
-        raise InputError(msg)
     machine = _read_machine(path)
     size = {kernel.size.parameter: int(launch.parameters[kernel.size.parameter])}
     problem = prepare_launch(
         kernel, size, local_size=ndrange.local_size, cache_folder=cache_folder
     ).problem
     if problem.kernel.digest != launch.kernel.digest:
-        msg = "the kernel's source is another one today"
-        raise InputError(msg)
+        raise InputError("the kernel's source is another one today")
     analytic = combine(estimate_analytically(problem, machine)).as_dict()
     return replace(
         one,

@@ -70,5 +70,4 @@ class CollectionSettings:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 what = name.removesuffix("_s").replace("_", " ")
-                msg = f"{what} {value}: give a number above 0"
-                raise InputError(msg)
+                raise InputError(f"{what} {value}: give a number above 0")

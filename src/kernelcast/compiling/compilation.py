@@ -276,11 +276,10 @@ class _Job:
                 continue  # the header and the source themselves
             real = path.resolve()
             if not any(real.is_relative_to(one.resolve()) for one in self.folders):
-                msg = (
+                raise CompileError(
                     f"{self.source_name}: the included file {path} is a link out of the include "
                     "folders; copy what it needs into one of them"
                 )
-                raise CompileError(msg)
         if status != 0:
             raise CompileError(_shorten(output) or f"the compiler ended with status {status}")
         return output.strip()
@@ -358,11 +357,10 @@ def _resolve_folders(
             if any(path.resolve().is_relative_to(folder.resolve()) for folder in given)
         ]  # fmt: skip
         if not within:
-            msg = (
+            raise InputError(
                 f"build option -I{name}: it leads out of the include folders "
                 f"({', '.join(map(str, given)) or 'none were given'}); give one that holds it"
             )
-            raise InputError(msg)
         chosen += [path for path in within if path.is_dir()]
     for folder in given:
         if not folder.is_dir() or folder.parent == folder:

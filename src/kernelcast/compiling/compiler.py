@@ -41,11 +41,10 @@ def find_compiler() -> Compiler:
         path = shutil.which(chosen)
         compiler = _ask_version(_with_arguments(path)) if path else None
         if compiler is None or compiler.version[0] < LEAST_VERSION:
-            msg = (
+            raise InputError(
                 f"{VARIABLE} is {chosen!r}, which is no clang of version {LEAST_VERSION} or later; "
                 "give the path of one, or of zig, or leave the variable out"
             )
-            raise InputError(msg)
         return compiler
     # clang-40 is a name to look for in some nine years.
     named = (shutil.which(f"clang-{number}") for number in range(40, 14, -1))
@@ -105,11 +104,10 @@ def run_limited(command: Sequence[str], folder: Path, limit_s: float) -> tuple[i
             output, _ = process.communicate(timeout=limit_s)
         except subprocess.TimeoutExpired:
             process.kill()
-            msg = (
+            raise CompileError(
                 f"the compiler did not end within {limit_s:g} s; make the source smaller, "
                 "or give it more time"
-            )
-            raise CompileError(msg) from None
+            ) from None
         except BaseException:
             process.kill()
             raise

@@ -101,6 +101,5 @@ def read_types(mangled: str) -> list[str]:
         while place < len(mangled):
             types.append(read())
     except (KeyError, IndexError) as error:
-        msg = f"no types of parameters: {mangled}"
-        raise ValueError(msg) from error
+        raise ValueError(f"no types of parameters: {mangled}") from error
     return types

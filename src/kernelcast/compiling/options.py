@@ -64,8 +64,7 @@ def _split(text: str) -> list[str]:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        msg = f"build options {text!r}: {error}; close every quotation mark"
-        raise InputError(msg) from error
+        raise InputError(f"build options {text!r}: {error}; close every quotation mark") from error
     joined: list[str] = []
     for word in words:
         follows_macro = bool(joined) and joined[-1].startswith("-D") and joined[-1] != "-D"

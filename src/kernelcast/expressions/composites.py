@@ -165,8 +165,7 @@ def _reduce(numerator: Operand, denominator: Operand) -> tuple[int, Expr, Expr]:
     """Cancel the common factor; a denominator that is a number becomes positive."""
     top, bottom = Expr.of(numerator), Expr.of(denominator)
     if bottom.is_zero:
-        msg = f"({top}) is divided by zero; give another denominator"
-        raise InputError(msg)
+        raise InputError(f"({top}) is divided by zero; give another denominator")
     factor = gcd(*(coefficient for _, coefficient in (*top.products, *bottom.products)))
     if (bottom.constant_value or 0) < 0:
         factor = -factor
@@ -278,8 +277,7 @@ class Select(Composite):
 
     def evaluate(self, bindings: Bindings) -> Value:
         if not self.condition.is_exact:
-            msg = f"{self} depends on data; no values of symbols decide it"
-            raise EvaluationError(msg)
+            raise EvaluationError(f"{self} depends on data; no values of symbols decide it")
         chosen = self.condition.evaluate(bindings)
         if not isinstance(chosen, np.ndarray):
             return (self.then if chosen else self.otherwise).evaluate(bindings)
@@ -358,8 +356,7 @@ class Geometric(Composite):
     def evaluate(self, bindings: Bindings) -> Value:
         start, iteration = self.start.evaluate(bindings), self.iteration.evaluate(bindings)
         if np.any(np.less(iteration, 0)):
-            msg = f"{self}: an iteration is below 0; iterations count from 0"
-            raise EvaluationError(msg)
+            raise EvaluationError(f"{self}: an iteration is below 0; iterations count from 0")
         longest = _count_powers(self.factor)
         if self.is_division:
             # One more division than a power of 64 bits allows leaves nothing.
@@ -386,11 +383,9 @@ def geometric(start: Operand, factor: int, iteration: Operand, *, is_division: b
     value, times = Expr.of(start), Expr.of(iteration)
     count = times.constant_value
     if is_division and not factor:
-        msg = f"({value}) is divided by zero each iteration; give another factor"
-        raise InputError(msg)
+        raise InputError(f"({value}) is divided by zero each iteration; give another factor")
     if count is not None and count < 0:
-        msg = f"iteration {count} of ({value}) is asked for; iterations count from 0"
-        raise InputError(msg)
+        raise InputError(f"iteration {count} of ({value}) is asked for; iterations count from 0")
     if factor == 1 or value.is_zero:
         return value
     if count is not None and count <= _count_powers(factor):

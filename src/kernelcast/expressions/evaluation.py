@@ -37,20 +37,17 @@ def look_up(bindings: Bindings, symbol: Symbol) -> Value:
         return value
     if value is None:
         given = ", ".join(sorted(str(one) for one in bindings)) or "none"
-        msg = f"{symbol} has no value; values were given for: {given}"
-        raise EvaluationError(msg)
+        raise EvaluationError(f"{symbol} has no value; values were given for: {given}")
     array = np.asarray(value)
     if array.dtype.kind not in "iub":
-        msg = f"{symbol} is {value!r}; give a whole number or an array of them"
-        raise EvaluationError(msg)
+        raise EvaluationError(f"{symbol} is {value!r}; give a whole number or an array of them")
     return array.astype(np.int64, copy=False) if array.ndim else int(array)
 
 
 def divide_floor(numerator: Value, denominator: Value) -> Value:
     """Divide, rounding down."""
     if np.any(denominator == 0) if isinstance(denominator, np.ndarray) else denominator == 0:
-        msg = "division by zero; give values for which no denominator is zero"
-        raise EvaluationError(msg)
+        raise EvaluationError("division by zero; give values for which no denominator is zero")
     return cast("Value", numerator // denominator)
 
 

@@ -27,8 +27,7 @@ def bound_values(expr: Expr, ranges: Mapping[Symbol, Interval]) -> Interval:
     """Bound an expression's values by those of its symbols; refuse what has no bounds."""
     low, high = find_range(expr, ranges.get)
     if math.isinf(low) or math.isinf(high):
-        msg = f"{expr}: nothing is known of its values"
-        raise EvaluationError(msg)
+        raise EvaluationError(f"{expr}: nothing is known of its values")
     return int(low), int(high)
 
 

@@ -42,8 +42,7 @@ class NestLoop:
 
     def __post_init__(self) -> None:
         if self.step == 0:
-            msg = f"loop over {self.name}: its step is 0; expected another whole number"
-            raise InputError(msg)
+            raise InputError(f"loop over {self.name}: its step is 0; expected another whole number")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,15 +137,13 @@ class LoopNest:
         wanted = sorted(self.name_constants())
         missing = [name for name in wanted if name not in merged]
         if missing:
-            msg = (
+            raise InputError(
                 f"{self.name}: no value for {', '.join(missing)}; give each one "
                 f"({' '.join(f'-D {name} 1000' for name in missing)})"
             )
-            raise InputError(msg)
         for name in wanted:
             if merged[name] < 1:
-                msg = f"{self.name}: {name} is {merged[name]}; expected at least 1"
-                raise InputError(msg)
+                raise InputError(f"{self.name}: {name} is {merged[name]}; expected at least 1")
         return bind_names(merged)
 
     def without_branches(self) -> "LoopNest":
@@ -262,11 +259,10 @@ class IterationSpace:
                 met = domain.intersect(space.to_isl_set(condition))
                 total, left = (_size(view(one)) for one in (domain, met))
         except NotKnownError as error:
-            msg = (
+            raise InputError(
                 f"the iterations in which {condition} holds cannot be counted; expected "
                 "comparisons of sums of loop variables times constants"
-            )
-            raise InputError(msg) from error
+            ) from error
         return left / total if total else 0.0
 
     def _connect(self, symbols: set[Symbol]) -> list[Symbol]:

@@ -79,8 +79,7 @@ class Symbol:
         return _INTERNED.setdefault((kind, name, axis), symbol)
 
     def __setattr__(self, name: str, value: object) -> None:
-        msg = f"a symbol cannot be changed: {name}"
-        raise AttributeError(msg)
+        raise AttributeError(f"a symbol cannot be changed: {name}")
 
     def __reduce__(self) -> tuple[type["Symbol"], tuple[SymbolKind, str, int]]:
         return Symbol, (self.kind, self.name, self.axis)
@@ -100,8 +99,7 @@ def _check(kind: SymbolKind, name: str, axis: int) -> None:
             msg = f"{kind} with name {name!r} and axis {axis} is no symbol; give a name and no axis"
             raise InputError(msg)
     elif name or not 0 <= axis < MAX_DIMENSIONS:
-        msg = (
+        raise InputError(
             f"{kind} with name {name!r} and axis {axis} is no symbol; "
             f"give no name and an axis from 0 to {MAX_DIMENSIONS - 1}"
         )
-        raise InputError(msg)

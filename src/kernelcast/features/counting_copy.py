@@ -78,8 +78,7 @@ def write_counting_copy(kernel: Kernel) -> InstrumentedKernel:
     reader, facts = read_code(kernel)
     errors = [gap.reason for gap in facts.gaps if "error in the source" in gap.reason]
     if errors:
-        msg = f"kernel {kernel.name}: cannot be counted; {errors[0]}"
-        raise InputError(msg)
+        raise InputError(f"kernel {kernel.name}: cannot be counted; {errors[0]}")
     return _Writer(kernel, reader).write()
 
 

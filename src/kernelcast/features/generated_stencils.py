@@ -68,8 +68,7 @@ def read_assignments(
             msg = f"{access}: not affine; model the generated kernel from its OpenCL source"
             raise InputError(msg)
     if not writes:
-        msg = f"{name}: no assignment writes to a field; give at least one"
-        raise InputError(msg)
+        raise InputError(f"{name}: no assignment writes to a field; give at least one")
     kinds = [(AccessKind.LOAD, one) for one in sorted(reads, key=str)]
     kinds += [(AccessKind.STORE, one) for one in sorted(writes, key=str)]
     fields = {one.field.name: one.field for _, one in kinds}
@@ -129,8 +128,7 @@ def _lay_out(field: Any, sizes: Sequence[int]) -> tuple[tuple[int, ...], tuple[i
     """Find the extents and strides of a field, its values per cell last."""
     dimensions = field.spatial_dimensions
     if not 1 <= dimensions <= MAX_DIMENSIONS:
-        msg = f"field {field.name}: {dimensions} dimensions; one to three are modelled"
-        raise InputError(msg)
+        raise InputError(f"field {field.name}: {dimensions} dimensions; one to three are modelled")
     spatial = tuple(field.spatial_shape if all(map(_is_whole, field.spatial_shape)) else sizes)
     if len(spatial) != dimensions:
         msg = f"field {field.name} has a variable size; give `sizes`, {dimensions} numbers of cells"

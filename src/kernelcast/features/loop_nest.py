@@ -100,8 +100,7 @@ class _Listing:
         text = _BLANKED.sub(_blank, source)
         first = _LOOP.search(text)
         if first is None:
-            msg = f"{name}: no loop; give declarations and one loop nest"
-            raise InputError(msg)
+            raise InputError(f"{name}: no loop; give declarations and one loop nest")
         self.arrays: dict[str, tuple[str, list[str]]] = {}
         """Type of the elements and sizes, as written."""
         self._scalars: dict[str, str] = {}
@@ -118,15 +117,13 @@ class _Listing:
         for one in found:
             pointer, name, sizes, value = one.groups() if one else ("", "", "", "")
             if pointer:
-                msg = (
+                raise InputError(
                     f"{self.name}: {name} is a pointer, and what it points to is not known; "
                     "declare it as an array"
                 )
-                raise InputError(msg)
             dimensions = re.findall(r"\[([^][]*)\]", sizes)
             if not all(each.strip() for each in dimensions):
-                msg = f"{self.name}: array {name} of unknown size; give each dimension"
-                raise InputError(msg)
+                raise InputError(f"{self.name}: array {name} of unknown size; give each dimension")
             if dimensions:
                 self.arrays[name] = (kind, dimensions)
             elif value:
@@ -284,8 +281,7 @@ class _Nest:
 
     def _refuse(self, problem: str, place: Place | None) -> NoReturn:
         where = f":{place.line}:{place.column}" if place is not None and place.line else ""
-        msg = f"{self._listing.name}{where}: {problem}"
-        raise InputError(msg)
+        raise InputError(f"{self._listing.name}{where}: {problem}")
 
     def _place(self, one: Instruction) -> Place | None:
         return self._places.place(one.note)
@@ -339,8 +335,7 @@ class _Nest:
                 break
             chosen += inside
         if not chosen:
-            msg = f"{self._listing.name}: no loop that runs more than once"
-            raise InputError(msg)
+            raise InputError(f"{self._listing.name}: no loop that runs more than once")
         return chosen
 
     def _enter(self, loop: Loop) -> None:

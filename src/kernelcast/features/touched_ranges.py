@@ -127,8 +127,7 @@ def _bind_loops(
     known = dict(ranges)
     for loop in access.loops:
         if loop.trip_count is None:
-            msg = f"line {loop.line}: nobody knows how often the loop runs"
-            raise EvaluationError(msg)
+            raise EvaluationError(f"line {loop.line}: nobody knows how often the loop runs")
         _, most = bound_values(loop.trip_count, known)
         if most <= 0:
             return None

@@ -55,11 +55,10 @@ def make_tracing_kernel(kernel: Kernel) -> Kernel:
             raise _refuse(kernel, mention.start(), f"{how}; a kernel to be traced may only be "
                           "defined")  # fmt: skip
     if found is None:
-        msg = (
+        raise InputError(
             f"kernel {name}: {kernel.source_name} does not hold its definition; write it there, "
             "without macros, to trace it"
         )
-        raise InputError(msg)
     opened, closed, begin, end = found
     for one in _RETURN.finditer(text, begin, end):
         if text[one.end()] != ";":

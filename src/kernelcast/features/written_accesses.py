@@ -257,8 +257,7 @@ class WrittenArray:
         for axis, extent in enumerate(self.extents):
             count = int(extent.evaluate(values))
             if count < 1:
-                msg = f"array {self.name!r}: extent {axis} is {count}; give at least 1"
-                raise InputError(msg)
+                raise InputError(f"array {self.name!r}: extent {axis} is {count}; give at least 1")
             size *= count
         return size
 
@@ -278,16 +277,14 @@ def make_array(
     name: str, type_text: str, extents: Collection[str], scalars: Collection[str] = ()
 ) -> WrittenArray:
     if not (name.isascii() and name.isidentifier()) or name in _RESERVED:
-        msg = f"array {name!r}: give it a name of letters and digits that is no keyword"
-        raise InputError(msg)
+        raise InputError(f"array {name!r}: give it a name of letters and digits that is no keyword")
     words = type_text.split()
     space = next((one for one in _SPACES if words and words[0] == one.value), None)
     try:
         element = ElementType.parse(" ".join(words[1:] if space else words))
         sizes = tuple(_read_extent(one, scalars) for one in extents)
     except InputError as error:
-        msg = f"array {name!r}: {error}"
-        raise InputError(msg) from error
+        raise InputError(f"array {name!r}: {error}") from error
     return WrittenArray(
         name=name, element=element, extents=sizes, space=space or MemorySpace.GLOBAL
     )
@@ -386,18 +383,15 @@ class WrittenKernel:
         names = [one.name for one in self.arrays]
         twice = next((one for one in names if names.count(one) > 1), None)
         if twice is not None:
-            msg = f"array {twice!r} is declared twice; keep one declaration"
-            raise InputError(msg)
+            raise InputError(f"array {twice!r} is declared twice; keep one declaration")
         if not self.accesses:
-            msg = "no access is given; write at least one, such as src[x-1][y]"
-            raise InputError(msg)
+            raise InputError("no access is given; write at least one, such as src[x-1][y]")
         for name, count in self.operations.items():
             if name not in OPERATIONS or count < 0:
-                msg = (
+                raise InputError(
                     f"operation {name}={count}: expected a count of at least 0 of one of "
                     f"{', '.join(OPERATIONS)}"
                 )
-                raise InputError(msg)
 
     def facts(self) -> KernelFacts:
         """Give what analysis would have found, had there been a source."""

@@ -66,8 +66,7 @@ def read_recordings(path: Path) -> list[Recording]:
         msg = f"{path}: is no recording ({reason}); make one with `kernelcast estimate --record`"
         raise RecordingError(msg) from error
     if version not in (1, FORMAT_VERSION):
-        msg = f"{path}: is of format {version}, this version reads {FORMAT_VERSION}"
-        raise RecordingError(msg)
+        raise RecordingError(f"{path}: is of format {version}, this version reads {FORMAT_VERSION}")
     try:
         told = [dict(one) for one in content["recordings"]]
         return [_read(_modernise(one) if version == 1 else one) for one in told]
@@ -79,25 +78,21 @@ def read_recordings(path: Path) -> list[Recording]:
 def _read(content: dict[str, Any]) -> Recording:
     facts, pieces = content.pop("facts", None), content.pop("pieces", [])
     if not isinstance(facts, dict | None):
-        msg = f"facts: expected a mapping, found {facts!r}"
-        raise ValueError(msg)
+        raise ValueError(f"facts: expected a mapping, found {facts!r}")
     if not (isinstance(pieces, list) and all(isinstance(one, dict) for one in pieces)):
-        msg = f"pieces: expected a list of mappings, found {pieces!r}"
-        raise ValueError(msg)
+        raise ValueError(f"pieces: expected a list of mappings, found {pieces!r}")
     saturation = dict(content["saturation"])
     saturation.pop("saturated_from", None)  # older files have it
     found: Recording = structure({**content, "saturation": saturation}, Recording)
     launches = [one for run in found.runs for one in run.launches]
     if not launches:
-        msg = "it holds no samples"
-        raise ValueError(msg)
+        raise ValueError("it holds no samples")
     for one in launches:
         found.ndrange.work_items_of(one.box)  # refuses boxes outside the index space
     times_s = (found.launch_overhead_s, *found.whole_s, found.slowdown or 0.0)
     point = found.saturation
     if min(times_s) < 0 or min(point.p_sat.value, point.concurrency) < 1:
-        msg = f"{point}: each number is at least 1; and no time is negative"
-        raise ValueError(msg)
+        raise ValueError(f"{point}: each number is at least 1; and no time is negative")
     return replace(found, facts=facts, pieces=tuple(pieces))
 
 

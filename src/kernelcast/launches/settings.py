@@ -53,30 +53,25 @@ class EstimateSettings:
     def __post_init__(self) -> None:
         check_seed(self.seed)
         if self.measure and not self.samples:
-            msg = "measured runs without running anything: leave out one of both"
-            raise InputError(msg)
+            raise InputError("measured runs without running anything: leave out one of both")
         if not 0 < self.coverage < 1:
             msg = f"coverage {self.coverage}: give a share between 0 and 1, for example 0.9"
             raise InputError(msg)
         if not self.least_gain >= 0:
-            msg = f"least gain {self.least_gain}: give seconds per second, at least 0"
-            raise InputError(msg)
+            raise InputError(f"least gain {self.least_gain}: give seconds per second, at least 0")
         if self.measured_runs < 1:
-            msg = f"measured runs {self.measured_runs}: give at least 1"
-            raise InputError(msg)
+            raise InputError(f"measured runs {self.measured_runs}: give at least 1")
         if self.within_s is not None and not 0 < self.within_s <= LONGEST_WITHIN_S:
-            msg = (
+            raise InputError(
                 f"within {self.within_s} s: give seconds above 0, at most {LONGEST_WITHIN_S:g}, "
                 "or leave them out"
             )
-            raise InputError(msg)
 
 
 def check_seed(seed: int) -> None:
     """Refuse a seed of random contents that is none."""
     if seed < 0:
-        msg = f"seed {seed}: give a whole number of at least 0"
-        raise InputError(msg)
+        raise InputError(f"seed {seed}: give a whole number of at least 0")
 
 
 def check_timeout(timeout_s: float) -> None:

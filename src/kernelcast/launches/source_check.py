@@ -106,24 +106,22 @@ def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argume
     if not found:
         return
     more = f"; {len(found) - _MOST} more places do so" if len(found) > _MOST else ""
-    msg = (
+    raise OverrunError(
         f"kernel {kernel.name}: {'; '.join(found[:_MOST])}{more}. To run it might end the "
         "process: give larger buffers or a smaller global size, or guard the access"
     )
-    raise OverrunError(msg)
 
 
 def refuse_persistent(kernel: Kernel) -> None:
     """Refuse a kernel whose work-groups fetch work from a shared queue until it is empty."""
     found = _find_queue(kernel)
     if found:
-        msg = (
+        raise PersistentKernelError(
             f"kernel {kernel.name}: {found}. Such work-groups fetch work until none is left: a few "
             "sampled ones would do everybody's, and the time would be that of any number of them. "
             "Give each work-group its share by its id instead; or time whole runs, and report what "
             "they take as observations of the launch: they answer it then"
         )
-        raise PersistentKernelError(msg)
 
 
 @remember_by_code(256)

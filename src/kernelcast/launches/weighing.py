@@ -96,8 +96,7 @@ def sample_by_source(
     sampler = SourceSampler(launch, replace(plan, moments=1), kernel, arguments)
     run = sampler.moments.take_moment()
     if run is None:  # the first moment of a launch has work-groups
-        msg = "the first moment timed nothing"
-        raise AssertionError(msg)
+        raise AssertionError("the first moment timed nothing")
     return sampler.weigh(run)
 
 

@@ -63,10 +63,9 @@ def attribute(fitted: FittedModel, table: TrainingTable) -> Attribution:
     """Take the mean correction of launches apart, such as all of a kernel."""
     learned = fitted.correction
     if not len(table) or learned is None:
-        msg = (
+        raise InputError(
             f"attribution: {len(table)} launches, by {fitted.name}; give some, and a learned model"
         )
-        raise InputError(msg)
     columns = fitted.model.make_columns(table, fitted.model.refer(table))
     distances = learned.predict(columns)[1]
     owners = {name: str(group_of(name)) for name in learned.names}

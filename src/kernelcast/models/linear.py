@@ -79,8 +79,7 @@ class LaunchArrays:
 def collect_windows(timed: Sequence[TimedLaunch]) -> LaunchArrays:
     """Gather the launches of windows; the pilot's last one where there are none."""
     if not timed:
-        msg = "the sample run holds no launches; sample at least one window"
-        raise InputError(msg)
+        raise InputError("the sample run holds no launches; sample at least one window")
     return gather_launches([one for one in timed if one.window != PILOT_WINDOW] or timed[-1:])
 
 

@@ -81,18 +81,16 @@ def read_model(
     if schema is not None and not (
         schema.version == found.version and {*found.names} <= {*schema.names}
     ):
-        msg = (
+        raise ModelFileError(
             f"{source}: the model takes features of schema {found.id}, not {schema.id}; train it "
             "anew on data of that schema"
         )
-        raise ModelFileError(msg)
     if sampler is not None and stored.samplers and stored.samplers != (sampler,):
-        msg = (
+        raise ModelFileError(
             f"{source}: the model has learned from samples of revision "
             f"{', '.join(map(str, stored.samplers))} of the sampler, not {sampler}; train it anew "
             "on rows collected with that"
         )
-        raise ModelFileError(msg)
     return stored
 
 

@@ -387,11 +387,10 @@ def number_groups(labels: Texts) -> Groups:
     """Number the group of each row, groups in the order of their labels."""
     names, numbers = np.unique(labels.astype(str), return_inverse=True)
     if len(names) < 2:
-        msg = (
+        raise InputError(
             f"model: {len(labels)} rows of {len(names)} groups to learn from; give at least two "
             "groups, so that one can be held out"
         )
-        raise InputError(msg)
     return numbers.astype(np.intp)
 
 

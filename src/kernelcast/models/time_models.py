@@ -100,11 +100,10 @@ class TimeModel:
         reference_s = self.refer(table)
         usable = order[np.isfinite(table.seconds * reference_s)[order]]
         if not usable.size:
-            msg = (
+            raise InputError(
                 f"none of {len(table)} rows has a measured time and one that {self.name} starts "
                 f"from; {_ADVICE.get(self.reference, 'sample them by `kernelcast collect`')}"
             )
-            raise InputError(msg)
         known, numbers = table.take(usable), number_groups(labels[usable])
         targets = np.log(known.seconds / reference_s[usable])
         rows, corrections = np.arange(len(known)), np.zeros(len(known))
@@ -212,23 +211,21 @@ class FittedModel:
 
     def _predict(self, table: TrainingTable) -> tuple[Numbers, Numbers, Numbers]:
         if (table.schema.version, table.schema.names) != (self.schema.version, self.schema.names):
-            msg = (
+            raise InputError(
                 f"the model was trained on features of schema {self.schema.id}, these are of "
                 f"{table.schema.id}; train anew, or take a model of that schema"
             )
-            raise InputError(msg)
         known = self._recall(table)
         reference_s = self.model.refer(table)
         missing = np.isnan(reference_s)
         missing[[*known]] = False
         if missing.any():
             first = int(np.argmax(missing))
-            msg = (
+            raise InputError(
                 f"model {self.name}: {int(missing.sum())} of {len(table)} rows have no time to "
                 f"start from, the first is row {first} ({table.kernels[first]}); sample them, or "
                 "take a model that needs no samples"
             )
-            raise InputError(msg)
         corrections, distances = self.correct(table)
         seconds = reference_s * np.exp(corrections)
         for place, (told, _) in known.items():
@@ -323,6 +320,5 @@ def list_models() -> tuple[str, ...]:
 
 def make_model(name: str) -> TimeModel:
     if name not in _MODELS:
-        msg = f"no model is called {name!r}; choose of {', '.join(_MODELS)}"
-        raise InputError(msg)
+        raise InputError(f"no model is called {name!r}; choose of {', '.join(_MODELS)}")
     return _MODELS[name]

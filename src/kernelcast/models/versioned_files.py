@@ -48,11 +48,10 @@ class ModelVersions:
             return beginning or self.used
         found = [one for one in self.versions if one.startswith(beginning)]
         if len(found) != 1:
-            msg = (
+            raise ModelFileError(
                 f"{self.name}: {'several versions begin' if found else 'no version begins'} with "
                 f"{beginning!r}; there are {', '.join(self.versions)}"
             )
-            raise ModelFileError(msg)
         return found[0]
 
 
@@ -116,11 +115,10 @@ class VersionedFiles:
         if found.versions:
             return found
         names = ", ".join(one.name for one in self.list_models()) or "none"
-        msg = (
+        raise ModelFileError(
             f"{self.url}: there is no model {name}; there are: {names}; `kernelcast train` makes "
             "models"
         )
-        raise ModelFileError(msg)
 
     def find_versions(self, name: str) -> ModelVersions:
         """Find the versions of a model; none where it was never published."""
@@ -140,8 +138,7 @@ class VersionedFiles:
             for one in versions:
                 _check(_VERSION, one, "version")
             if not {latest, pinned} - {None} <= {*versions}:
-                msg = f"{latest} or {pinned} is none of the versions"
-                raise ValueError(msg)
+                raise ValueError(f"{latest} or {pinned} is none of the versions")
         except (ValueError, KeyError, TypeError) as error:
             msg = f"{url}: the list of versions is damaged ({error!r}); restore it"
             raise ModelFileError(msg) from error
@@ -181,8 +178,7 @@ def read_bytes(url: str) -> bytes:
         with fsspec.open(url, "rb") as file:
             content: bytes = file.read()
     except (OSError, ValueError, ImportError) as error:
-        msg = f"{url}: cannot be read ({error}); is the path right?"
-        raise ModelFileError(msg) from error
+        raise ModelFileError(f"{url}: cannot be read ({error}); is the path right?") from error
     return content
 
 
@@ -272,14 +268,12 @@ def read_document(
         for name, expected in header.items():
             found = held.pop(name)
             if found != expected:
-                msg = f"{name} {found}, this program reads {expected}"
-                raise ValueError(msg)
+                raise ValueError(f"{name} {found}, this program reads {expected}")
         return from_plain(kind, held)
     except (
         InputError, KeyError, TypeError, ValueError, AttributeError, RecursionError
     ) as failure:  # fmt: skip
-        msg = f"{what}: cannot be read ({failure!r:.200}); {advice}"
-        raise error(msg) from failure
+        raise error(f"{what}: cannot be read ({failure!r:.200}); {advice}") from failure
 
 
 def list_versions() -> dict[str, str]:

@@ -134,11 +134,10 @@ class AskedLaunch:
         if best is not None:
             return best if is_last_word else explain_unsampled(best, why)
         where = f"{self.request.device.id}: " if self.request else ""
-        msg = (
+        raise NoAnswerYetError(
             f"{where}{why}, and nothing else is known of the launch; allow more time, "
             "or ask again: what was built is kept"
         )
-        raise NoAnswerYetError(msg)
 
 
 class Asker:

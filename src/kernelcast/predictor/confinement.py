@@ -53,8 +53,7 @@ def choose_protection(mode: SandboxMode, hidden: Iterable[Path] = ()) -> Protect
     if not failure:
         return Protection(confinement=confinement)
     if mode is SandboxMode.REQUIRED:
-        msg = f"--sandbox required: {failure}"
-        raise InputError(msg)
+        raise InputError(f"--sandbox required: {failure}")
     return Protection(failure=failure)
 
 

@@ -150,8 +150,7 @@ def choose_fastest(entries: Sequence[LaunchEstimate]) -> FastestLaunch:
     unanswered = tuple(one.device_id for one in entries if one.estimate is None)
     if not answered:
         reasons = "; ".join(f"{one.device_id}: {one.error}" for one in entries) or "no entries"
-        msg = f"no device has an answer to compare ({reasons})"
-        raise InputError(msg)
+        raise InputError(f"no device has an answer to compare ({reasons})")
     unknown = tuple(one.device_id for one in answered if one.total_s is None)
     compared = Compared.KERNEL_ALONE if unknown else Compared.WITH_TRANSFERS
     found = [

@@ -59,8 +59,7 @@ class Observer:
     ) -> frozenset[ObservationFlag]:
         """Judge an observation and keep it; see `kernelcast.Predictor.observe`."""
         if not 0 < measured_s < math.inf:
-            msg = f"measured time {measured_s} s: give positive seconds"
-            raise InputError(msg)
+            raise InputError(f"measured time {measured_s} s: give positive seconds")
         if slowdown is not None and not 1 <= slowdown < math.inf:
             msg = f"slowdown {slowdown}: give how many times as long as alone it took, at least 1"
             raise InputError(msg)
@@ -125,11 +124,10 @@ class ObservationWriter:
                 raise ObservationLostError(msg)
             # About 100 MB: a store that has been away for so long will not come back by waiting.
             if len(self._waiting) >= 200_000:
-                msg = (
+                raise ObservationLostError(
                     f"{len(self._waiting):,} observations wait for a store that does not take "
                     f"them; this one is not taken ({self._problem})"
                 )
-                raise ObservationLostError(msg)
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="kernelcast-observations", daemon=True
@@ -152,11 +150,10 @@ class ObservationWriter:
             while self._written < goal:
                 left_s = deadline_s - time.monotonic()
                 if left_s <= 0:
-                    msg = (
+                    raise ObservationLostError(
                         f"{goal - self._written:,} observations are not in the store yet "
                         f"({self._problem or 'it is slow'}); they go on waiting"
                     )
-                    raise ObservationLostError(msg)
                 self._changed.wait(left_s)
 
     def close(self, timeout_s: float = 30.0) -> None:

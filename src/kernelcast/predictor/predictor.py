@@ -412,8 +412,7 @@ class Predictor:
             If it cannot be kept.
         """
         if isinstance(launch, Estimate) and launch.identity is None:
-            msg = "the estimate has no identity; give a LaunchIdentity, or the launch"
-            raise InputError(msg)
+            raise InputError("the estimate has no identity; give a LaunchIdentity, or the launch")
         identity = launch.identity if isinstance(launch, Estimate) else launch
         if self._reader.is_live(identity):
             request = self._reader.read(identity, policy=self._policy)

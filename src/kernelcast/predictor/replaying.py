@@ -50,8 +50,7 @@ class RecordedSamples:
         estimate = sampled.estimate
         if settings.measure:
             if not recording.whole_s:
-                msg = f"{subject} has no whole runs; record with --measure"
-                raise RecordingError(msg)
+                raise RecordingError(f"{subject} has no whole runs; record with --measure")
             # Of older files only the samples tell what other programs did then.
             seen = combine_contention([one.contention for one in recording.runs if one.contention])
             usual = seen.slowdown if seen and seen.is_noticeable else 1.0
@@ -67,8 +66,7 @@ class RecordedSamples:
                 facts = read_facts(recording.facts)
                 estimate = put_analytic(estimate, facts.analytic)
         except (KeyError, TypeError, ValueError, InputError) as error:
-            msg = f"{subject} holds no sound facts or pieces ({error!r})"
-            raise RecordingError(msg) from error
+            raise RecordingError(f"{subject} holds no sound facts or pieces ({error!r})") from error
         return EstimateOutcome(
             estimate=estimate,
             recording=recording,
@@ -81,8 +79,7 @@ class RecordedSamples:
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
         del timeout_s, report
-        msg = f"{task.device_id}: a recording has samples alone"
-        raise DeviceError(msg)
+        raise DeviceError(f"{task.device_id}: a recording has samples alone")
 
     def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> None:
         """Count nothing: its sizes are of no other launch."""

@@ -116,10 +116,9 @@ class FeatureVector:
                 raise InputError(msg)
         have = set(self.names)
         if strange := sorted(have.difference(self.schema.names)):
-            msg = (
+            raise InputError(
                 f"vector: {strange[0]} is not in schema {self.schema.id}; take names of one schema"
             )
-            raise InputError(msg)
         if self.names != tuple(name for name in self.schema.names if name in have):
             raise InputError(f"vector: names are out of the order of schema {self.schema.id}")
 

@@ -29,14 +29,12 @@ def task_durations(seconds_by_name: Mapping[str, float]) -> dict[str, str]:
         # A key is its name, a dash and a hash.
         filed = _import_dask("dask.utils").key_split(f"{name}-0123456789")
         if filed != name:
-            msg = (
+            raise InputError(
                 f"{name!r}: Dask would file such tasks under {filed!r}; begin with a letter, and "
                 "put no number behind a dash (triad_4096, not triad-4096)"
             )
-            raise InputError(msg)
         if not 0 < seconds < math.inf:
-            msg = f"{name}: takes {seconds} s; expected a positive time"
-            raise InputError(msg)
+            raise InputError(f"{name}: takes {seconds} s; expected a positive time")
         found[name] = f"{seconds * 1e6:.3f}us"
     return found
 
@@ -103,5 +101,4 @@ def _import_dask(module: str) -> Any:  # noqa: ANN401 - the library ships no typ
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        msg = "Dask is not installed: pip install 'kernelcast[cluster]'"
-        raise InputError(msg) from error
+        raise InputError("Dask is not installed: pip install 'kernelcast[cluster]'") from error

@@ -92,8 +92,7 @@ def place_tasks(
 def _find_later(tasks: Sequence[Task], by_name: Mapping[str, Task]) -> dict[str, list[str]]:
     """List the tasks that wait for each, last tasks first."""
     if len(by_name) < len(tasks):
-        msg = f"{len(tasks)} tasks have {len(by_name)} names; give each one of its own"
-        raise InputError(msg)
+        raise InputError(f"{len(tasks)} tasks have {len(by_name)} names; give each one of its own")
     for task in tasks:
         missing = [name for name in task.after if name not in by_name]
         if missing or not task.times:
@@ -142,6 +141,5 @@ def _find_workers(
 ) -> Iterator[tuple[str, Placement, Any]]:
     for name, placement in sorted(placements.items(), key=lambda item: item[1].start_s):
         if placement.device not in workers:
-            msg = f"{name!r} is placed on {placement.device}, which no worker uses"
-            raise InputError(msg)
+            raise InputError(f"{name!r} is placed on {placement.device}, which no worker uses")
         yield name, placement, workers[placement.device]

@@ -32,8 +32,7 @@ _TOKEN = re.compile(r"kc_(?P<id>[0-9a-f]{12})_(?P<secret>[A-Za-z0-9_-]{43})")
 def make_token(name: str, scopes: frozenset[Scope]) -> tuple[str, TokenRecord]:
     """Make a new token: its text, which is shown once and kept nowhere, and what is kept."""
     if not is_text(name):
-        msg = f"token name {name!a}: holds what cannot be stored as text; give another"
-        raise InputError(msg)
+        raise InputError(f"token name {name!a}: holds what cannot be stored as text; give another")
     token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     record = TokenRecord(
         id=token_id,
@@ -160,11 +159,9 @@ def read_token_file(path: Path) -> dict[str, TokenRecord]:
         mode = path.stat().st_mode
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: the token file cannot be read: {error}"
-        raise InputError(msg) from error
+        raise InputError(f"{path}: the token file cannot be read: {error}") from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        msg = f"{path}: others can read this token file; run `chmod 600 {path}`"
-        raise InputError(msg)
+        raise InputError(f"{path}: others can read this token file; run `chmod 600 {path}`")
     found = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -173,8 +170,7 @@ def read_token_file(path: Path) -> dict[str, TokenRecord]:
         parsed = None if match is None else parse_token(match["token"])
         if match is None or parsed is None:
             wanted = "SCOPE[,SCOPE...] TOKEN, tokens as `kernelcast serve token` makes"
-            msg = f"{place}: expected {wanted}"
-            raise InputError(msg)
+            raise InputError(f"{place}: expected {wanted}")
         found[parsed[0]] = TokenRecord(
             id=parsed[0], name=place, digest=hash_secret(parsed[1]),
             scopes=read_scopes(match["scopes"]), created_at=datetime.now(UTC),
@@ -187,8 +183,7 @@ def read_scopes(text: str) -> frozenset[Scope]:
     known = {one.value: one for one in Scope}
     unknown = [one for one in names if one not in known]
     if unknown:
-        msg = f"scope {', '.join(map(repr, unknown))}: give some of {', '.join(known)}"
-        raise InputError(msg)
+        raise InputError(f"scope {', '.join(map(repr, unknown))}: give some of {', '.join(known)}")
     return frozenset(known[one] for one in names)
 
 

@@ -51,17 +51,15 @@ def check_problem(problem: Problem, limits: Limits) -> None:
         msg = f"kernel {problem.kernel.name[:80]!r}: give the name of a function of the source"
         raise InputError(msg)
     if problem.buffer_bytes > limits.buffer_bytes:
-        msg = (
+        raise InputError(
             f"problem {problem.name}: its buffers have {problem.buffer_bytes:,} bytes, this "
             f"service takes at most {limits.buffer_bytes:,}"
         )
-        raise InputError(msg)
     if problem.ndrange.work_item_count > limits.work_items:
-        msg = (
+        raise InputError(
             f"problem {problem.name}: global size {list(problem.ndrange.global_size)} has more "
             f"than {limits.work_items:,} work-items, the most that this service takes"
         )
-        raise InputError(msg)
     for one in problem.arguments:
         if isinstance(one, BufferArgument) and one.path is not None:
             msg = f"problem {problem.name}: names the file {one.path}; give a recipe of its content"
@@ -99,11 +97,10 @@ def _list_definitions(options: Sequence[str]) -> Iterator[str]:
         if len(text) <= 1000 and _DEFINITION.fullmatch(definition):
             yield definition
         elif text not in _FLAGS and not _LANGUAGE.fullmatch(text):
-            msg = (
+            raise InputError(
                 f"build option {text[:80]!r} is refused: this service takes -D NAME=VALUE without "
                 "blanks and quotes, -w, -Werror and the -cl-... options of the OpenCL standard"
             )
-            raise InputError(msg)
 
 
 def is_text(text: str) -> bool:

@@ -167,12 +167,11 @@ class Observing:
         ndrange, used = problem.ndrange, tuple(asked.local_size or ())
         if used and used != ndrange.local_size:
             if ndrange.local_size is not None:
-                msg = (
+                raise InputError(
                     f"observation {asked.key!r}: ran with local size {list(used)}, the problem "
                     f"says {list(ndrange.local_size)}; leave it out, or send the problem that was "
                     "run"
                 )
-                raise InputError(msg)
             ndrange = replace(ndrange, local_size=used)
         problem = replace(problem, ndrange=ndrange)
         is_late = time.monotonic() > ends_s

@@ -101,11 +101,9 @@ class ServiceSettings:
 
     def __post_init__(self) -> None:
         if not 0 <= self.port < 65536:
-            msg = f"port {self.port}: give a number from 0 to 65535"
-            raise InputError(msg)
+            raise InputError(f"port {self.port}: give a number from 0 to 65535")
         if self.workers < 1:
-            msg = f"workers {self.workers}: give at least 1"
-            raise InputError(msg)
+            raise InputError(f"workers {self.workers}: give at least 1")
         if not 0 <= self.refine_share <= 1:
             msg = f"share {self.refine_share} of the time to refine answers: give 0 to 1"
             raise InputError(msg)
@@ -116,11 +114,10 @@ class ServiceSettings:
             try:
                 ipaddress.ip_network(one.strip())
             except ValueError as error:
-                msg = (
+                raise InputError(
                     f"trusted proxy {one!r}: give an address such as 127.0.0.1, or a network such "
                     f"as 10.0.0.0/8 ({error})"
-                )
-                raise InputError(msg) from error
+                ) from error
 
     @property
     def is_loopback(self) -> bool:

@@ -206,11 +206,10 @@ def migrate(engine: sa.Engine, where: str) -> None:
     if found == HEAD:
         return
     if found is not None and found > HEAD:
-        msg = (
+        raise StoreError(
             f"{where}: the service's tables are of version {found}, this kernelcast knows "
             f"versions up to {HEAD}; update kernelcast (nothing was changed)"
         )
-        raise StoreError(msg)
     with engine.connect().execution_options(**WRITER) as connection, connection.begin():
         lock_versions(connection, 0x6B637373)  # "kcss": not the locks of the store
         METADATA.create_all(connection)

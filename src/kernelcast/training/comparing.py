@@ -146,11 +146,10 @@ def check_methods(methods: Sequence[str], split: Split = Split.KERNEL) -> dict[s
     for name in names.values():
         make_model(name)
     if len(methods) < 2 or len(set(names.values())) < len(methods):
-        msg = (
+        raise InputError(
             f"{', '.join(methods) or 'nothing'}: a method cannot be compared with itself; name two "
             "different models or more"
         )
-        raise InputError(msg)
     return names
 
 

@@ -41,11 +41,10 @@ def choose_newest_samples(table: TrainingTable, tell: Callable[[str], None]) -> 
 def require_rows(table: TrainingTable) -> None:
     if np.isfinite(table.seconds).any():
         return
-    msg = (
+    raise InputError(
         f"{len(table)} observations, none of them with a measured time: nothing to learn from; "
         "measure some by `kernelcast collect`, or name other data by --data"
     )
-    raise InputError(msg)
 
 
 def describe_shortage(

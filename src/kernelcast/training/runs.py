@@ -132,11 +132,10 @@ def list_runs() -> list[Run]:
 def find_run(beginning: str) -> Run:
     found = [one for one in list_runs() if one.id.startswith(beginning)]
     if len(found) != 1 or len(beginning) < _SHORTEST_ID:
-        msg = (
+        raise InputError(
             f"{beginning!r} is the beginning of {len(found)} runs; give at least {_SHORTEST_ID} "
             "letters of one that `kernelcast train --list` names"
         )
-        raise InputError(msg)
     return found[0]
 
 

@@ -34,11 +34,10 @@ class RowFilter:
 
     def __post_init__(self) -> None:
         if not (0 <= self.shortest_s < math.inf and self.least_work_groups >= 0):
-            msg = (
+            raise InputError(
                 f"rows of at least {self.shortest_s} s and {self.least_work_groups} work-groups: "
                 "give numbers of at least 0"
             )
-            raise InputError(msg)
 
     def takes(self, seconds: float, work_groups: float) -> bool:
         """Tell whether a launch counts; NaN stands for what is not known."""
@@ -84,5 +83,4 @@ class TrainingSettings:
 
 def check_jobs(jobs: int) -> None:
     if jobs < 1 and jobs != -1:
-        msg = f"{jobs} processes: give at least 1, or -1 for one per processor"
-        raise InputError(msg)
+        raise InputError(f"{jobs} processes: give at least 1, or -1 for one per processor")

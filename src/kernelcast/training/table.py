@@ -183,19 +183,17 @@ def _choose_schema(rows: Sequence[Observation], left_out: Mapping[str, int]) -> 
     found = Counter(one.features.schema for one in rows if one.features is not None)
     if not found:
         reasons = "; ".join(f"{count} {reason}" for reason, count in left_out.items())
-        msg = (
+        raise InputError(
             "there are no sampled observations with features to learn from"
             + (f" (left out: {reasons})" if reasons else "")
             + "; `kernelcast collect` measures some, `--data` names others"
         )
-        raise InputError(msg)
     versions = sorted({one.version for one in found})
     if len(versions) > 1:
-        msg = (
+        raise InputError(
             f"observations have features of versions {', '.join(map(str, versions))}: the same "
             "names mean something else; collect the older ones anew, or leave them out"
         )
-        raise InputError(msg)
     return max(found, key=lambda one: (len(one.names), found[one], one.id))
 
 

@@ -87,11 +87,10 @@ def label_rows(table: TrainingTable, split: Split) -> Texts:
         return np.where(table.applications == "", table.kernels, table.applications)
     unnamed = int(np.count_nonzero(table.applications == ""))
     if unnamed:
-        msg = (
+        raise InputError(
             f"{unnamed} of {len(table)} rows name no application; split by kernel, or name other "
             "data by --data"
         )
-        raise InputError(msg)
     return table.applications
 
 
@@ -117,11 +116,10 @@ def _cluster(scheduler: str | None) -> Iterator[None]:
             msg = f"{scheduler}: the cluster has no workers; start one by `dask worker {scheduler}`"
             raise InputError(msg) from error
         except Exception as error:  # a killed worker, another version there, whatever it was
-            msg = (
+            raise KernelcastError(
                 f"{scheduler}: the cluster failed ({error!r}); do all workers run and have this "
                 "version of kernelcast?"
-            )
-            raise KernelcastError(msg) from error
+            ) from error
 
 
 @dataclass(slots=True)

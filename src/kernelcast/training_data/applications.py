@@ -67,11 +67,10 @@ class SizeRange:
             msg = f"size: least {self.least} and most {self.most}; give 1 <= least < most"
             raise InputError(msg)
         if self.multiple_of < 1 or not (math.isfinite(self.exponent) and self.exponent > 0):
-            msg = (
+            raise InputError(
                 f"size: multiple_of {self.multiple_of} and exponent {self.exponent}; give a "
                 "whole number of at least 1 and a number above 0"
             )
-            raise InputError(msg)
         for value in (self.least, self.most):
             if not self.can_be(value):
                 kind = "power of two and " if self.is_power_of_two else ""
@@ -114,11 +113,10 @@ class CorpusKernel:
         dimensions = {len(one) for one in self.local_sizes}
         is_sound = all(extent >= 1 for one in self.local_sizes for extent in one)
         if len(dimensions) != 1 or not (is_sound and 1 <= min(dimensions) <= MAX_DIMENSIONS):
-            msg = (
+            raise InputError(
                 f"local_sizes: found {[list(one) for one in self.local_sizes]}, expected lists of "
                 "one to three whole numbers, all of the same length, for example [[64], [256]]"
             )
-            raise InputError(msg)
 
     @property
     def stem(self) -> str:
@@ -146,20 +144,16 @@ def read_application(folder: Path) -> Application:
         text = path.read_text(encoding="utf-8")
         content = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        msg = f"{path}: cannot be read: {error}"
-        raise InputError(msg) from error
+        raise InputError(f"{path}: cannot be read: {error}") from error
     try:
         held = _take(content, _KEYS)
         if held["suite"] not in set(Suite):
-            msg = f"suite: expected one of {', '.join(Suite)}; found {held['suite']!r}"
-            raise InputError(msg)
+            raise InputError(f"suite: expected one of {', '.join(Suite)}; found {held['suite']!r}")
         if not held["kernels"]:
-            msg = "kernels: expected at least one, found none"
-            raise InputError(msg)
+            raise InputError("kernels: expected at least one, found none")
         kernels = tuple(_read_kernel(one, folder, held["suite"]) for one in held["kernels"])
     except InputError as error:
-        msg = f"{path}: {error}"
-        raise InputError(msg) from error
+        raise InputError(f"{path}: {error}") from error
     suite = Suite(held["suite"])
     return Application(
         folder=folder, name=held["name"], suite=suite, title=held["title"], kernels=kernels
@@ -169,23 +163,19 @@ def read_application(folder: Path) -> Application:
 def _take(content: Any, keys: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:  # noqa: ANN401 - YAML
     """Check a mapping, and fill in what was left out; truth values are no numbers."""
     if not isinstance(content, Mapping):
-        msg = f"expected the keys {', '.join(keys)}, found {content!r}"
-        raise InputError(msg)
+        raise InputError(f"expected the keys {', '.join(keys)}, found {content!r}")
     unknown = [str(key) for key in content if key not in keys]
     if unknown:
-        msg = f"unknown key {', '.join(unknown)}; the keys here are {', '.join(keys)}"
-        raise InputError(msg)
+        raise InputError(f"unknown key {', '.join(unknown)}; the keys here are {', '.join(keys)}")
     found = {}
     for key, (kind, *default) in keys.items():
         if key not in content and not default:
-            msg = f"the key `{key}` is missing"
-            raise InputError(msg)
+            raise InputError(f"the key `{key}` is missing")
         value = content.get(key, *default)
         if kind is float and type(value) is int:
             value = float(value)
         if key in content and type(value) is not kind:
-            msg = f"{key}: expected {kind.__name__}, found {value!r}"
-            raise InputError(msg)
+            raise InputError(f"{key}: expected {kind.__name__}, found {value!r}")
         found[key] = value
     return found
 
@@ -194,12 +184,10 @@ def _read_kernel(content: Any, folder: Path, suite: str) -> CorpusKernel:  # noq
     held = _take(content, _KERNEL_KEYS)
     problem_path = folder / held["problem"]
     if not problem_path.is_file():
-        msg = f"problem: there is no file {problem_path}"
-        raise InputError(msg)
+        raise InputError(f"problem: there is no file {problem_path}")
     for one in held["local_sizes"]:
         if not isinstance(one, list) or not all(type(extent) is int for extent in one):
-            msg = f"local_sizes: expected lists such as [64] or [16, 16], found {one!r}"
-            raise InputError(msg)
+            raise InputError(f"local_sizes: expected lists such as [64] or [16, 16], found {one!r}")
     try:
         size = _take(held["size"], _SIZE_KEYS)
         return CorpusKernel(
@@ -213,8 +201,7 @@ def _read_kernel(content: Any, folder: Path, suite: str) -> CorpusKernel:  # noq
             note=held["note"],
         )
     except InputError as error:
-        msg = f"{problem_path.name}: {error}"
-        raise InputError(msg) from error
+        raise InputError(f"{problem_path.name}: {error}") from error
 
 
 def find_applications() -> tuple[Application, ...]:
@@ -243,8 +230,7 @@ def choose_kernels(
             if any(fnmatch.fnmatchcase(name, pattern) for name in names):
                 matching[one.name] = one
         if not matching:
-            msg = f"no kernel of {where} matches {pattern!r}{advice}"
-            raise InputError(msg)
+            raise InputError(f"no kernel of {where} matches {pattern!r}{advice}")
         found |= matching
     return tuple(found.values())
 

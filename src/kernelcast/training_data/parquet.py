@@ -92,8 +92,7 @@ def export_parquet(
 ) -> int:
     """Write observations into a file; an older one stays until the new one is whole."""
     if is_database(path) and path.stat().st_size:
-        msg = f"{path}: is a database, which would be lost; name another file"
-        raise ObservationFileError(msg)
+        raise ObservationFileError(f"{path}: is a database, which would be lost; name another file")
     try:
         with written_whole(path) as partial:
             return _write(store, partial, wanted, report)
@@ -176,11 +175,10 @@ def read_parquet(path: Path) -> Iterator[Observation]:
                 kind = arrow.field(place).type if place >= 0 else None
                 # Structs of older versions may lack fields.
                 if kind is None or kind.id != one.type.id:
-                    msg = (
+                    raise ObservationFileError(
                         f"{where}: column {one.name} is {kind or 'not there'}, expected "
                         f"{one.type}; export it again"
                     )
-                    raise ObservationFileError(msg)
             found = [one.name for one in wanted]
             first = 1
             for batch in file.iter_batches(batch_size=_BATCH_ROWS):
@@ -195,10 +193,9 @@ def read_parquet(path: Path) -> Iterator[Observation]:
                     except (
                         KernelcastError, ValueError, TypeError, KeyError, RecursionError
                     ) as error:  # fmt: skip
-                        msg = (
+                        raise ObservationFileError(
                             f"{where}: row {number}: {error}; export it again, or leave the row out"
-                        )
-                        raise ObservationFileError(msg) from error
+                        ) from error
                 first += batch.num_rows
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         said = " ".join(str(error).split())
@@ -222,11 +219,10 @@ def _read_metadata(
     """Read the version of the format and the schemas of features out of a file's metadata."""
     raw = (metadata or {}).get(METADATA_KEY)
     if raw is None:
-        msg = (
+        raise ObservationFileError(
             f"{where}: is a Parquet file, but none of observations; `kernelcast data export` "
             "writes such, other data sets have importers of their own"
         )
-        raise ObservationFileError(msg)
     try:
         content: dict[str, Any] = json.loads(raw)
         version = int(content["format"])
@@ -234,18 +230,16 @@ def _read_metadata(
         msg = f"{where}: its metadata are damaged ({error!r}); export it again"
         raise ObservationFileError(msg) from error
     if version > FORMAT_VERSION:
-        msg = (
+        raise ObservationFileError(
             f"{where}: is of format {version}, this kernelcast reads up to {FORMAT_VERSION}; "
             "update kernelcast"
         )
-        raise ObservationFileError(msg)
     found = {}
     try:
         for key, one in content["feature_schemas"].items():
             schema = FeatureSchema(names=tuple(one["names"]), version=int(one["version"]))
             if schema.id != key:
-                msg = f"schema {key} expected, its names make {schema.id}"
-                raise ValueError(msg)
+                raise ValueError(f"schema {key} expected, its names make {schema.id}")
             found[key] = schema
     except (AttributeError, KeyError, TypeError, ValueError, InputError) as error:
         msg = f"{where}: its feature schemas are damaged ({error}); export it again"
@@ -256,8 +250,7 @@ def _read_metadata(
 def _read_row(row: dict[str, Any], schemas: Mapping[str, FeatureSchema]) -> Observation:
     schema = schemas.get(row["schema_id"])
     if schema is None and row["schema_id"] is not None:
-        msg = f"its feature schema {row['schema_id']} is not in the file"
-        raise ValueError(msg)
+        raise ValueError(f"its feature schema {row['schema_id']} is not in the file")
     values = None if schema is None else np.array([row[one] for one in schema.names], FEATURE_TYPE)
     found = {one.name: one.default for one in _COLUMNS if one.default is not None} | row
     found["features"] = None if values is None else values.tobytes()
@@ -268,6 +261,5 @@ def _read_row(row: dict[str, Any], schemas: Mapping[str, FeatureSchema]) -> Obse
         found["versions"] = dict(row["versions"])
     made = row_to_observation(found, schemas)
     if made.key != row["key"]:
-        msg = f"its key is {row['key']}, its content makes {made.key}"
-        raise ValueError(msg)
+        raise ValueError(f"its key is {row['key']}, its content makes {made.key}")
     return made

@@ -85,10 +85,9 @@ def list_files(source: str | Path) -> list[Path]:
     if kind is SourceKind.FOLDER:
         files = sorted(path.rglob(f"*{PARQUET_ENDING}"))
         if not files:
-            msg = (
+            raise InputError(
                 f"{path}: no Parquet files are in this folder; `kernelcast data export` writes them"
             )
-            raise InputError(msg)
         return files
     # Any other file is opened as a store too, which says what is wrong with it.
     is_file = kind in {SourceKind.OBSERVATIONS, SourceKind.PARQUET} or (

@@ -53,12 +53,10 @@ class MeasurementFile:
         except FileNotFoundError:
             return
         except (OSError, UnicodeDecodeError) as error:
-            msg = f"{path}: cannot be read: {error}"
-            raise InputError(msg) from error
+            raise InputError(f"{path}: cannot be read: {error}") from error
         lines = text.splitlines()
         if not lines or _parse(lines[0]).get("schema") != _SCHEMA:
-            msg = f"{path}: is no file of tuning measurements; name another file"
-            raise InputError(msg)
+            raise InputError(f"{path}: is no file of tuning measurements; name another file")
         if not text.endswith("\n"):
             path.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
         for line in map(_parse, lines[1:]):
@@ -195,11 +193,10 @@ def tune_on_device(
     )
     known = machine or find_own_machine(device.id)
     if known is None:
-        msg = (
+        raise InputError(
             f"{device.id}: the device was not calibrated, so no model can rank configurations; "
             f"run `kernelcast calibrate --device {device.id}` first"
         )
-        raise InputError(msg)
     if executor is None:
         with several_processes(space) as own:
             work.rank(known, own)

@@ -308,8 +308,7 @@ def list_strided_accesses(
             found = np.asarray(access.offset_bytes.evaluate(ids | loops))
         except InputError as error:
             where = f"{nest.facts.kernel}, line {access.line}"
-            msg = f"{where}: address of {access.text}: {error}"
-            raise InputError(msg) from error
+            raise InputError(f"{where}: address of {access.text}: {error}") from error
         first, *others = np.broadcast_to(found, (1 + len(marks),)).tolist()
         moves = [other - first for other in others]
         lane = moves[0]

@@ -56,8 +56,7 @@ class TuneSettings:
         least = {"top": self.top, "runs": self.runs, "sampled": self.sampled}
         for name, value in least.items():
             if value < 1:
-                msg = f"{name} {value}: give at least 1"
-                raise InputError(msg)
+                raise InputError(f"{name} {value}: give at least 1")
         if not 0 < self.timeout_s <= 1e6:
             msg = f"timeout {self.timeout_s} s: give a number above 0, at most 1,000,000"
             raise InputError(msg)

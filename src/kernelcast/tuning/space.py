@@ -54,27 +54,24 @@ def read_space(path: Path | str, *, parameters: Mapping[str, Number] | None = No
         return collect_space(template.path.stem, template.swept, combined, template.make)
     names = next(template.list_parameters(), None)
     if names is None:
-        msg = f"{template.path}: the restrictions leave no configuration; loosen them"
-        raise InputError(msg)
+        raise InputError(f"{template.path}: the restrictions leave no configuration; loosen them")
     return vary_local_size(template.make(names))
 
 
 def vary_local_size(problem: Problem) -> SearchSpace:
     """Give the same problem with other local sizes: powers of two that divide the global size."""
     if _OF_GROUPS.search(problem.kernel.source) or model_kernel(problem).is_for_one_local_size:
-        msg = (
+        raise InputError(
             f"{problem.name}: the kernel requires its local size, shares local memory or has a "
             "place for each work-group, so that it is right for one local size; give lists of "
             "values among the `parameters`, from which macros, local memory and sizes follow"
         )
-        raise InputError(msg)
     sizes = list(_list_local_sizes(problem.ndrange))
     if not sizes:
-        msg = (
+        raise InputError(
             f"{problem.name}: no local size but the given one divides the global size "
             f"{problem.ndrange.global_size}; give lists of values among the `parameters`"
         )
-        raise InputError(msg)
     names = _LOCAL_NAMES[: problem.ndrange.dimensions]
     return SearchSpace(
         name=problem.name,
@@ -114,8 +111,7 @@ def collect_space(
             Configuration(number=number, parameters=parameters, problem=problem, obstacle=obstacle)
         )
     if not found:
-        msg = f"{name}: the restrictions leave no configuration; loosen them"
-        raise InputError(msg)
+        raise InputError(f"{name}: the restrictions leave no configuration; loosen them")
     kernels = [one.problem.kernel.name for one in found if one.problem is not None]
     if first_error is not None and not kernels:
         raise first_error

@@ -44,8 +44,7 @@ def read_t1(path: Path | str) -> SearchSpace:
     try:
         return _T1(path, content).read()
     except InputError as error:
-        msg = f"{path}: {error}"
-        raise InputError(msg) from error
+        raise InputError(f"{path}: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         msg = f"{path}: is no T1 file that can be used ({error!r}); see the schema of TuningSchema"
         raise InputError(msg) from error
@@ -63,14 +62,12 @@ class _T1:
     def read(self) -> SearchSpace:
         language = self._kernel.get("Language", _LANGUAGE)
         if language != _LANGUAGE:
-            msg = f"Language is {language}; kernels in {_LANGUAGE} C can be tuned"
-            raise InputError(msg)
+            raise InputError(f"Language is {language}; kernels in {_LANGUAGE} C can be tuned")
         values = {
             str(one["Name"]): _read_values(one["Values"]) for one in self._space["TuningParameters"]
         }
         if math.prod(map(len, values.values())) > MOST_CONFIGURATIONS:
-            msg = f"more than {MOST_CONFIGURATIONS:,} configurations; restrict them"
-            raise InputError(msg)
+            raise InputError(f"more than {MOST_CONFIGURATIONS:,} configurations; restrict them")
         conditions = [str(one["Expression"]) for one in self._space.get("Conditions", ())]
         every = (dict(zip(values, chosen, strict=True)) for chosen in product(*values.values()))
         met = (names for names in every if all(_meets(one, names) for one in conditions))
@@ -130,8 +127,7 @@ class _T1:
             places = (self._path.parent / name, self._path.parent.parent / name, Path(name))
             file = next((one for one in places if one.is_file()), None)
             if file is None:
-                msg = f"there is no file {places[0]}"
-                raise InputError(msg)
+                raise InputError(f"there is no file {places[0]}")
             self._source = file.read_text(encoding="utf-8")
         return self._source
 
@@ -140,8 +136,7 @@ def _load(path: Path) -> Mapping[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        msg = f"{path}: cannot be read as JSON ({error})"
-        raise InputError(msg) from error
+        raise InputError(f"{path}: cannot be read as JSON ({error})") from error
     needed = ("ConfigurationSpace", "KernelSpecification")
     if not isinstance(content, dict) or not all(
         isinstance(content.get(one), dict) for one in needed
@@ -164,11 +159,9 @@ def _read_values(text: object) -> list[Number]:
             else:
                 values = list(ast.literal_eval(str(text)))
         except (ValueError, SyntaxError, TypeError, MemoryError) as error:
-            msg = f"Values {text!r}: expected a list of numbers"
-            raise InputError(msg) from error
+            raise InputError(f"Values {text!r}: expected a list of numbers") from error
     if not values or not all(isinstance(one, int | float) for one in values):
-        msg = f"Values {text!r}: expected a list of numbers"
-        raise InputError(msg)
+        raise InputError(f"Values {text!r}: expected a list of numbers")
     return [int(one) if isinstance(one, bool) else one for one in values]
 
 
@@ -176,8 +169,7 @@ def _meets(expression: str, names: Mapping[str, Number]) -> bool:
     try:
         return holds(expression.replace("&&", " and ").replace("||", " or "), names)
     except ArithmeticProblem as problem:
-        msg = f"condition {expression!r} cannot be evaluated ({problem})"
-        raise InputError(msg) from problem
+        raise InputError(f"condition {expression!r} cannot be evaluated ({problem})") from problem
 
 
 def _read_argument(one: Mapping[str, Any], known: Mapping[str, Any]) -> Argument:
@@ -189,8 +181,7 @@ def _read_argument(one: Mapping[str, Any], known: Mapping[str, Any]) -> Argument
         value = one.get("FillValue", 0)
         return ScalarArgument(element=element, values=(value,) * element.lanes)
     if kind != "Vector":
-        msg = f"argument {one.get('Name', '')}: memory of type {kind} is not supported"
-        raise InputError(msg)
+        raise InputError(f"argument {one.get('Name', '')}: memory of type {kind} is not supported")
     return BufferArgument(
         element=element,
         count=evaluate_size(one["Size"], known),

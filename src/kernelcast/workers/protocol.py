@@ -111,8 +111,7 @@ def read_message(frame: bytes, *, returns: Any, gives: Any) -> Message:  # noqa:
     """Read what a child sent: a result or an item is of the type that its task says."""
     kind, content = decode(frame, tuple[str, Any])
     if kind not in set(MessageKind):
-        msg = f"a message of kind {kind!r:.50}"
-        raise NotDecodableError(msg)
+        raise NotDecodableError(f"a message of kind {kind!r:.50}")
     match MessageKind(kind):
         case MessageKind.RESULT:
             return Message(MessageKind.RESULT, structure(content, returns))
@@ -121,8 +120,7 @@ def read_message(frame: bytes, *, returns: Any, gives: Any) -> Message:  # noqa:
         case MessageKind.ERROR:
             name, text = structure(content, tuple[str, str])
             if name not in ERRORS:
-                msg = f"an error of class {name!r:.50}"
-                raise NotDecodableError(msg)
+                raise NotDecodableError(f"an error of class {name!r:.50}")
             return Message(MessageKind.ERROR, ERRORS[name](text[:_LONGEST_TEXT]))
         case MessageKind.PROGRESS:
             return Message(MessageKind.PROGRESS, structure(content, str)[:500])

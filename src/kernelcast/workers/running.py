@@ -105,24 +105,21 @@ def converse(
                     msg = f"{subject}: kernelcast failed at {stage!r}; please report:\n"
                     raise KernelcastError(msg + message.content)
             if stages > MOST_STAGES or items > task.most_items:
-                msg = "more messages than its task can have"
-                raise NotDecodableError(msg)
+                raise NotDecodableError("more messages than its task can have")
             yield message
             if message.kind is MessageKind.RESULT:
                 return
     except TimeoutError:
         suspect = "device's compiler" if stage == BUILDING else "kernel"
-        msg = (
+        raise EstimateTimeoutError(
             f"{subject}: no answer within {timeout_s:g} s (stage: {stage}); the {suspect} "
             "may never end. Its process was stopped; allow more time if it is only slow"
-        )
-        raise EstimateTimeoutError(msg) from None
+        ) from None
     except NotDecodableError as error:
-        msg = (
+        raise KernelRunError(
             f"{subject}: the process that ran the kernel sent what is no answer (stage: "
             f"{stage}): {error}. A kernel that writes outside its buffers may do that"
-        )
-        raise KernelRunError(msg) from None
+        ) from None
     except ClosedError:
         died = child.explain_death(subject, stage)
         raise (KernelRunError if is_any else UnheardError)(died) from None

@@ -49,8 +49,7 @@ def _make_plain(value: object) -> Any:  # noqa: ANN401 - what JSON holds
         return value.item()
     if is_dataclass(value):
         return {one.name: _make_plain(getattr(value, one.name)) for one in fields(value)}
-    msg = f"{type(value).__name__} cannot be sent: {value!r:.100}"
-    raise TypeError(msg)
+    raise TypeError(f"{type(value).__name__} cannot be sent: {value!r:.100}")
 
 
 def decode(text: bytes | str, expected: Any) -> Any:  # noqa: ANN401 - any type
@@ -82,8 +81,7 @@ def _cut(text: str) -> str:
 
 
 def _refuse(wanted: str, value: object) -> NoReturn:
-    msg = f"{wanted} was expected, not {value!r:.100}"
-    raise NotDecodableError(msg)
+    raise NotDecodableError(f"{wanted} was expected, not {value!r:.100}")
 
 
 @cache

@@ -143,8 +143,7 @@ def load_simulated_kernels() -> tuple[SimulatedKernel, ...]:
     path = files("support.simulated_gpu") / "runs.json"
     held = json.loads(path.read_text(encoding="utf-8"))
     if held["format"] != FORMAT:
-        msg = f"simulated runs of format {held['format']!r}; expected {FORMAT!r}"
-        raise RecordingError(msg)
+        raise RecordingError(f"simulated runs of format {held['format']!r}; expected {FORMAT!r}")
     gpus = {
         name: SimulatedGpu(id=name, simulator=held["simulator"], **facts)
         for name, facts in held["devices"].items()

@@ -14,15 +14,13 @@ def breaks_while_it_ends() -> None:
     try:
         raise KeyboardInterrupt
     finally:
-        msg = "cannot join thread before it is started"
-        raise RuntimeError(msg)
+        raise RuntimeError("cannot join thread before it is started")
 
 
 @click.command()
 def breaks() -> None:
     """Fail."""
-    msg = "of its own accord"
-    raise RuntimeError(msg)
+    raise RuntimeError("of its own accord")
 
 
 @pytest.mark.parametrize(

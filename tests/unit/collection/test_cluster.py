@@ -57,13 +57,11 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Client:
 
     def collect_rows(job: KernelJob, _: object, outcome: DeviceOutcome, __: object) -> None:
         if job.kernel is KERNELS[1]:
-            msg = "it died"
-            raise KernelRunError(msg)
+            raise KernelRunError("it died")
         outcome.measured += 2
         outcome.kernels += 1
         if job.kernel is KERNELS[2]:
-            msg = "spent"
-            raise OutOfTimeError(msg)
+            raise OutOfTimeError("spent")
 
     monkeypatch.setattr(collection, "collect_rows", collect_rows)
     monkeypatch.setattr(cluster, "list_descriptions", lambda: [DEVICE])

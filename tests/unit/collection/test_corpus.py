@@ -162,8 +162,7 @@ def test_crash_costs_only_the_kernel_that_crashed(monkeypatch: pytest.MonkeyPatc
         names = [one.name for one in task.kernels]
         asked.append(names)
         if "mat_vec_mul/coal1" in names:
-            msg = "the process died"
-            raise KernelRunError(msg)
+            raise KernelRunError("the process died")
         return tuple(
             CheckOutcome(kernel=name, device_id=task.device_id, status=CheckStatus.PASSED)
             for name in names

@@ -75,8 +75,7 @@ def test_shrinks_where_the_device_is_full() -> None:
 
     def predict(value: int) -> float:
         if value > 5000:
-            msg = "too large"
-            raise DeviceLimitError(msg)
+            raise DeviceLimitError("too large")
         return value * 1e-6
 
     value, seconds = find_anchor(size, 2**20, 0.2, predict)
@@ -88,8 +87,7 @@ def test_refuses_where_nothing_fits() -> None:
     """A device that refuses the smallest size refuses the kernel."""
 
     def predict(value: int) -> float:
-        msg = f"{value} is too large"
-        raise DeviceLimitError(msg)
+        raise DeviceLimitError(f"{value} is too large")
 
     with pytest.raises(DeviceLimitError, match="too large"):
         find_anchor(SizeRange(parameter="N", least=16, most=64), 64, 0.2, predict)

@@ -60,8 +60,7 @@ def test_without_a_compiler_the_source_counts(monkeypatch: pytest.MonkeyPatch) -
     """The launch stays as it is, and says why."""
 
     def refuse(*_: object) -> None:
-        message = "no compiler was found"
-        raise MissingExtraError(message)
+        raise MissingExtraError("no compiler was found")
 
     monkeypatch.setattr(estimating, "_compile", refuse)
     problem = make_problem(1000)

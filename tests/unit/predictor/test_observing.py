@@ -41,8 +41,7 @@ def test_a_store_that_comes_back_gets_all(tmp_path: Path) -> None:
 
         def find() -> Store:
             if is_away.is_set():
-                msg = "the server is away"
-                raise KernelcastError(msg)
+                raise KernelcastError("the server is away")
             return store
 
         writer = ObservationWriter(find)

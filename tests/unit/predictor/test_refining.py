@@ -70,8 +70,7 @@ def test_what_fails_is_left_alone(
     ) -> EstimateOutcome:
         if self.tasks:
             failed.append(task)
-            msg = "the driver crashed"
-            raise KernelRunError(msg)
+            raise KernelRunError("the driver crashed")
         return sample(self, task, timeout_s=timeout_s, report=report)
 
     monkeypatch.setattr(FakeExecutor, "sample", fail_later)

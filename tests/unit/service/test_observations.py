@@ -68,8 +68,7 @@ def test_a_store_that_is_away_is_told(
     """503 and Retry-After, nothing acknowledged; kept answers still come."""
 
     def fail(*_: object, **__: object) -> NoReturn:
-        msg = "the server does not answer"
-        raise StoreError(msg)
+        raise StoreError("the server does not answer")
 
     asked = {"problem": problem, "devices": [FIRST]}
     assert client.post("/v1/estimates", json=asked).status_code == 200

@@ -109,8 +109,7 @@ def _hang(client: TestClient, backend: FakeBackend, problem: Plain) -> Iterator[
     def hold(_: Ask) -> None:
         begun.set()
         ends.wait(60)
-        msg = "no answer within 60 s"
-        raise EstimateTimeoutError(msg)
+        raise EstimateTimeoutError("no answer within 60 s")
 
     backend.before = hold
     with ThreadPoolExecutor(1) as pool:

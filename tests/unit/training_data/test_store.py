@@ -176,8 +176,7 @@ def test_a_failing_source_leaves_the_store_as_it_was(store: Store) -> None:
 
     def rows() -> object:
         yield from map(make_observation, range(1, 1500))
-        msg = "the file ends here"
-        raise InputError(msg)
+        raise InputError("the file ends here")
 
     with pytest.raises(InputError, match="ends here"):
         store.add_many(rows())  # type: ignore[arg-type]  # a generator of observations

@@ -24,8 +24,7 @@ class Child:
         assert asked.name == "run_tuning"
         self.starts.append(list(task.problems))
         if self.dies_at_once:
-            msg = "gone"
-            raise KernelRunError(msg)
+            raise KernelRunError("gone")
         for number in task.problems:
             yield item(TuningEvent(number=number, kind=EventKind.STARTED))
             if number in self.deadly:

@@ -291,9 +291,8 @@ def predict_roofline(
             )
         )  # fmt: skip
     if len(ceilings) == 1:
-        msg = (
+        raise InputError(
             f"{machine.name}: no bandwidth is known; measure them with `kernelcast calibrate "
             "--only caches --only bandwidth`"
         )
-        raise InputError(msg)
     return RooflinePrediction(ceilings=tuple(ceilings), notes=tuple(dict.fromkeys(notes)))

@@ -49,14 +49,12 @@ class InCoreTerms:
 
     def __post_init__(self) -> None:
         if min(self.overlapping, self.non_overlapping, self.latency) < 0:
-            msg = (
+            raise InputError(
                 f"in-core terms {self.overlapping} || {self.non_overlapping}, latency "
                 f"{self.latency}; expected cycles, none below 0"
             )
-            raise InputError(msg)
         if not 0 <= self.coverage <= 1:
-            msg = f"coverage {self.coverage}; expected a share from 0 to 1"
-            raise InputError(msg)
+            raise InputError(f"coverage {self.coverage}; expected a share from 0 to 1")
 
     @property
     def hidden(self) -> float:
@@ -237,16 +235,14 @@ def _analyse(assembly: str, architecture: str) -> tuple[Any, list[Any], float]:
     semantics = importlib.import_module("osaca.semantics")
     if architecture not in tool.SUPPORTED_ARCHS:
         known = ", ".join(sorted(tool.SUPPORTED_ARCHS))
-        msg = f"OSACA does not know architecture {architecture}; it knows {known}"
-        raise InputError(msg)
+        raise InputError(f"OSACA does not know architecture {architecture}; it knows {known}")
     syntax = tool.BaseParser.detect_ISA(assembly)[1]
     is_x86 = semantics.MachineModel.get_isa_for_arch(architecture) == "x86"
     parser = tool.get_asm_parser(architecture, syntax or "ATT" if is_x86 else None)
     try:
         lines = parser.parse_file(assembly)
     except Exception as error:  # its parsers raise whatever they meet
-        msg = f"OSACA cannot read the loop body for {architecture}: {error}"
-        raise InputError(msg) from error
+        raise InputError(f"OSACA cannot read the loop body for {architecture}: {error}") from error
     instructions = [one for one in lines if one.mnemonic is not None]
     if not instructions:
         msg = "the loop body holds no instructions; give the assembly of the innermost loop"

@@ -155,26 +155,23 @@ class CpuMachine:
         if not self.caches:
             refuse_missing(self.name, "the size of its caches", "caches")
         if self.caches[0].is_victim:
-            msg = (
+            raise InputError(
                 f"{self.name}: {self.caches[0].name} is a victim cache; expected a plain one first"
             )
-            raise InputError(msg)
         for nearer, farther in pairwise(self.caches):
             if nearer.line_bytes != farther.line_bytes:
-                msg = (
+                raise InputError(
                     f"{self.name}: lines of {nearer.line_bytes} bytes in {nearer.name} and of "
                     f"{farther.line_bytes} in {farther.name}; the models count lines of one size"
                 )
-                raise InputError(msg)
             if farther.is_victim and nearer.is_victim:
                 msg = f"{self.name}: {farther.name} and {nearer.name} are both victim caches"
                 raise InputError(f"{msg}; expected a plain cache between them")
             if nearer.size_bytes > farther.size_bytes * farther.shared_by:
-                msg = (
+                raise InputError(
                     f"{self.name}: {farther.name} ({farther.size_bytes} bytes) is smaller than "
                     f"{nearer.name} ({nearer.size_bytes}); correct the machine description"
                 )
-                raise InputError(msg)
 
     @property
     def line_bytes(self) -> int:
@@ -189,8 +186,7 @@ class CpuMachine:
     def shares(self, cores: int) -> tuple[int, ...]:
         """List the bytes of each cache that one of so many busy cores has."""
         if not 1 <= cores <= self.cores:
-            msg = f"{cores} cores; {self.name} has 1 to {self.cores}"
-            raise InputError(msg)
+            raise InputError(f"{cores} cores; {self.name} has 1 to {self.cores}")
         return tuple(one.share_bytes(cores) for one in self.caches)
 
 
@@ -317,11 +313,10 @@ def read_stream_rates(description: MachineDescription) -> StreamRates:
         for level, by_loop in rates.items():
             for loop, rate in by_loop.items():
                 if rate <= 0:
-                    msg = (
+                    raise InputError(
                         f"{description.name}: the {loop} bandwidth of {level} is {rate} bytes/s; "
                         "expected more than 0. Correct the machine description"
                     )
-                    raise InputError(msg)
     return StreamRates(
         one_core={level: rates for level, rates in one.items() if rates},
         all_cores={level: rates for level, rates in every.items() if rates},

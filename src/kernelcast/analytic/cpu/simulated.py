@@ -326,8 +326,7 @@ class NestAddresses:
                 ranges[own] = min(ends), max(ends)
             return bound_values(access.offset_bytes, ranges)
         except EvaluationError as error:
-            msg = (
+            raise InputError(
                 f"{access.text or access.array}: how far the pointer reaches is not known "
                 f"({error}); declare the array with its dimensions"
-            )
-            raise InputError(msg) from error
+            ) from error

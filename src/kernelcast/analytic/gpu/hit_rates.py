@@ -113,14 +113,12 @@ def fit_hit_rate(
     """Fit the constants of a hit rate to measurements."""
     x, hits = np.asarray(oversubscriptions, float), np.asarray(hit_rates, float)
     if form not in {MISS, HIT}:
-        msg = f"form {form!r} is not known; give {MISS!r} or {HIT!r}"
-        raise InputError(msg)
+        raise InputError(f"form {form!r} is not known; give {MISS!r} or {HIT!r}")
     if x.size != hits.size or x.size < _LEAST_POINTS or not np.isfinite([x, hits]).all():
-        msg = (
+        raise InputError(
             f"{x.size} oversubscriptions and {hits.size} hit rates; a fit needs as many of one "
             f"as of the other, finite, at least {_LEAST_POINTS}"
         )
-        raise InputError(msg)
     # Takes a quarter of a second to load; estimates need none of it.
     from scipy.optimize import curve_fit
 

@@ -28,8 +28,7 @@ class MwpCwpMachine:
         for one in fields(self):
             value = getattr(self, one.name)
             if not (math.isfinite(value) and value > 0):
-                msg = f"MWP-CWP: {one.name} is {value}; expected a number above 0"
-                raise InputError(msg)
+                raise InputError(f"MWP-CWP: {one.name} is {value}; expected a number above 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +53,11 @@ class MwpCwpLaunch:
     def __post_init__(self) -> None:
         counts = (self.comp_insts, self.coal_mem_insts, self.uncoal_mem_insts, self.synch_insts)
         if min(counts) < 0 or not any(counts[:3]):
-            msg = (
+            raise InputError(
                 f"MWP-CWP: {self.comp_insts} computation, {self.coal_mem_insts} coalesced and "
                 f"{self.uncoal_mem_insts} uncoalesced memory instructions; expected none below 0 "
                 "and some instructions"
             )
-            raise InputError(msg)
         for name in ("active_warps_per_sm", "active_blocks_per_sm", "active_sms", "blocks",
                      "uncoal_per_mw", "load_bytes_per_warp"):  # fmt: skip
             if getattr(self, name) <= 0:

@@ -39,11 +39,9 @@ class ScratchpadMachine:
         numbers = {one.name: getattr(self, one.name) for one in fields(self)}
         for name, value in numbers.items():
             if isinstance(value, int | float) and not (math.isfinite(value) and value > 0):
-                msg = f"machine {self.id}: {name} is {value}; expected a number above 0"
-                raise InputError(msg)
+                raise InputError(f"machine {self.id}: {name} is {value}; expected a number above 0")
         if not self.latencies_cycles:
-            msg = f"machine {self.id}: no latency of a compute instruction is given"
-            raise InputError(msg)
+            raise InputError(f"machine {self.id}: no latency of a compute instruction is given")
 
     @property
     def most_cpes(self) -> int:
@@ -56,12 +54,11 @@ class ScratchpadMachine:
         It grows with the core groups that the active elements fill (Section V-C3).
         """
         if not 1 <= active_cpes <= self.most_cpes:
-            msg = (
+            raise InputError(
                 f"{active_cpes} active CPEs: {self.name} has {self.most_cpes} "
                 f"({self.core_groups} core groups of {self.cpes_per_group}); give 1 to "
                 f"{self.most_cpes}"
             )
-            raise InputError(msg)
         return -(-active_cpes // self.cpes_per_group) * self.bandwidth_bytes_per_s
 
 
@@ -87,11 +84,10 @@ class Copy:
     def __post_init__(self) -> None:
         chunk = self.bytes if self.chunk_bytes is None else self.chunk_bytes
         if not 0 < chunk <= self.bytes:
-            msg = (
+            raise InputError(
                 f"a copy of {self.bytes} bytes in chunks of {chunk}; expected both above 0, and "
                 "chunks no larger than the copy"
             )
-            raise InputError(msg)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,14 +170,12 @@ class ScratchpadKernel:
 
     def __post_init__(self) -> None:
         if self.average_ilp < 1 or self.active_cpes < 1:
-            msg = (
+            raise InputError(
                 f"{self.name}: average ILP {self.average_ilp}, {self.active_cpes} active CPEs; "
                 "expected both at least 1"
             )
-            raise InputError(msg)
         if any(count < 0 for count in self.compute.values()):
-            msg = f"{self.name}: a number of compute instructions is negative"
-            raise InputError(msg)
+            raise InputError(f"{self.name}: a number of compute instructions is negative")
         if not self.dma and not self.gloads and not any(self.compute.values()):
             msg = f"{self.name}: no DMA or Gload request and no compute instruction is given"
             raise InputError(msg)

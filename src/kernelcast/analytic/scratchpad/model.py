@@ -140,25 +140,22 @@ def model_kernel(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> Scratc
     """Compute every term of a kernel; refuses what the processor cannot do."""
     for one in kernel.dma:
         if one.bytes > machine.spm_bytes:
-            msg = (
+            raise InputError(
                 f"{kernel.name}: a DMA request {one.name} copies {one.bytes:,.0f} bytes; a "
                 f"scratchpad of {machine.name} holds {machine.spm_bytes:,}: divide the request"
             )
-            raise InputError(msg)
     for each in kernel.gloads:
         if each.bytes > machine.gload_bytes:
-            msg = (
+            raise InputError(
                 f"{kernel.name}: a Gload request {each.name} moves {each.bytes:g} bytes; "
                 f"{machine.name} moves at most {machine.gload_bytes}: count more requests"
             )
-            raise InputError(msg)
     unknown = sorted(set(kernel.compute) - set(machine.latencies_cycles))
     if unknown:
-        msg = (
+        raise InputError(
             f"compute instructions {', '.join(unknown)}: {machine.name} has no such type; it has "
             f"{', '.join(machine.latencies_cycles)}"
         )
-        raise InputError(msg)
     size, cpes = machine.transaction_bytes, kernel.active_cpes
     dma = _collect(
         [(count_transactions(one, size), one.count) for one in kernel.dma], cpes, machine
@@ -231,8 +228,7 @@ def vary_granularity(
 ) -> tuple[GranularityStep, ...]:
     """Divide DMA requests by 1, 2, 4 and so on, as long as none gets below a transaction."""
     if not kernel.dma:
-        msg = f"{kernel.name}: no DMA request is given, so none can be made smaller"
-        raise InputError(msg)
+        raise InputError(f"{kernel.name}: no DMA request is given, so none can be made smaller")
     given = model_kernel(kernel, machine)
     steps: list[GranularityStep] = []
     parts = 1
@@ -349,8 +345,7 @@ def vary_cpes(
         found.append(CpePoint(count, terms, base.t_total_s - terms.t_total_s, saved))
     if not found:
         reason = refused[0][1] if refused else "none is asked for"
-        msg = f"no number of active CPEs is possible: {reason}"
-        raise InputError(msg)
+        raise InputError(f"no number of active CPEs is possible: {reason}")
     return CpeSweep(
         points=tuple(found), refused=tuple(refused), cpes_per_group=machine.cpes_per_group
     )

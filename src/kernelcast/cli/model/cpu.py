@@ -64,8 +64,7 @@ def _parse_sizes(
             msg = f"{given_as}: expected a whole number or FIRST:LAST:STEP ({problem})"
             raise InputError(msg) from problem
         if int(value) != value or value < 1:
-            msg = f"{given_as}: expected a whole number of at least 1"
-            raise InputError(msg)
+            raise InputError(f"{given_as}: expected a whole number of at least 1")
         sizes[name] = int(value)
     swept = [name for name, value in sizes.items() if isinstance(value, tuple)]
     if len(swept) > 1:
@@ -209,8 +208,7 @@ class CpuOptions:
         if len(own) == 1:
             return find_machine(own[0].path)
         names = ", ".join(one.name for one in own) or "none; `kernelcast calibrate` makes one"
-        msg = f"which machine? Give one with --machine; calibrated here: {names}"
-        raise InputError(msg)
+        raise InputError(f"which machine? Give one with --machine; calibrated here: {names}")
 
     def read_model(self) -> tuple[str, LoopModel]:
         """Read the loop and the machine."""
@@ -241,11 +239,10 @@ class CpuOptions:
             try:
                 overlapping, loads = (float(part) for part in parts if part.strip())
             except ValueError as error:
-                msg = (
+                raise InputError(
                     f"--in-core {self.given_terms!r}: expected two numbers of cycles per cache "
                     "line, T_OL,T_nOL, such as 52,54"
-                )
-                raise InputError(msg) from error
+                ) from error
             terms = InCoreTerms(overlapping=overlapping, non_overlapping=loads, provider="given")
             return GivenTerms(terms=terms), ()
         if self.core == "table":
@@ -519,8 +516,7 @@ def _model_problem(options: CpuOptions) -> tuple[object, list[Part], Figure]:
     """Estimate an OpenCL launch, or one for each value of a parameter."""
     machine, swept = options.find_description(), options.swept
     if machine.kind is not DeviceKind.CPU:
-        msg = f"{machine.id} is a {machine.kind}; `kernelcast model gpu` models GPUs"
-        raise InputError(msg)
+        raise InputError(f"{machine.id} is a {machine.kind}; `kernelcast model gpu` models GPUs")
     estimates: list[AnalyticEstimate] = []
     name = options.file.stem
     with progress() as report:

@@ -181,15 +181,13 @@ class GpuOptions:
         """Read the arrays and accesses that are given as text."""
         for name, value in self.scalars.items():
             if isinstance(value, float) and not value.is_integer():
-                msg = f"{name} is {value}; expected a whole number"
-                raise InputError(msg)
+                raise InputError(f"{name} is {value}; expected a whole number")
         scalars = {name: int(value) for name, value in self.scalars.items()}
         arrays = {}
         for text in self.arrays:
             array = read_array(text, tuple(scalars))
             if array.name in arrays:
-                msg = f"array {array.name!r} is declared twice; keep one declaration"
-                raise InputError(msg)
+                raise InputError(f"array {array.name!r} is declared twice; keep one declaration")
             arrays[array.name] = array
         kinds = {AccessKind.LOAD: self.loads, AccessKind.STORE: self.stores,
                  AccessKind.ATOMIC: self.atomics}  # fmt: skip
@@ -498,6 +496,5 @@ def _read_sizes(text: str, name: str) -> tuple[int, ...]:
     """Read one to three whole numbers, joined by commas or by ``x``."""
     parts = text.replace("x", ",").split(",")
     if not 1 <= len(parts) <= 3 or not all(part.strip().isdecimal() for part in parts):
-        msg = f"{name} {text!r}: expected one to three whole numbers, such as 32,4,8"
-        raise InputError(msg)
+        raise InputError(f"{name} {text!r}: expected one to three whole numbers, such as 32,4,8")
     return tuple(map(int, parts))

@@ -190,8 +190,7 @@ class Module:
                 offset, _ = self.member_offset(kind, number)
                 content = content.ljust(offset, b"\0") + self.encode(*read_operand(one))
         else:
-            msg = f"the constant {value[:40]}"
-            raise ValueError(msg)
+            raise ValueError(f"the constant {value[:40]}")
         return content.ljust(size, b"\0")
 
 
@@ -320,8 +319,7 @@ def read_module(text: str) -> Module:
         if line.startswith("define "):
             defined = _DEFINE.match(line)
             if defined is None:
-                msg = f"no definition of a function: {line}"
-                raise ValueError(msg)
+                raise ValueError(f"no definition of a function: {line}")
             begin = defined.end() - 1
             end = read_type(line, begin)
             parts = split_list(line[begin + 1 : end - 1])

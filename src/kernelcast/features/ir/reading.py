@@ -103,11 +103,10 @@ def read_code(
             return attempt()
         except RecursionError:
             continue
-    msg = (
+    raise InputError(
         f"{kernel.source_name}: kernel {kernel.name!r} nests too deeply to be analysed; "
         "nest less deeply"
     )
-    raise InputError(msg)
 
 
 def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Code:

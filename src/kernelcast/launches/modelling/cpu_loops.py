@@ -392,19 +392,17 @@ def choose_architecture(machine: CpuMachine, wanted: str = "") -> tuple[MicroArc
         found = next((one for one in KNOWN if one.name == wanted.upper()), None)
         if found is None:
             known = ", ".join(dict.fromkeys(one.name for one in KNOWN))
-            msg = f"loops cannot be compiled for {wanted}; expected one of {known}"
-            raise InputError(msg)
+            raise InputError(f"loops cannot be compiled for {wanted}; expected one of {known}")
         return found, _NATIVE if own and found.name == own.name else f"-march={found.target}"
     if is_here and own:
         return own, _NATIVE
     told = f"{machine.id} {machine.name}".lower().replace("ivy-bridge", "ivy bridge")
     found = next((one for one in KNOWN if any(word in told for word in one.words)), None)
     if is_here or found is None:
-        msg = (
+        raise InputError(
             f"the micro-architecture of {machine.name} is not known, for neither its name nor "
             f"/proc/cpuinfo tells it; give OSACA's name of it (--architecture ICX), {_OTHERWISE}"
         )
-        raise InputError(msg)
     return found, f"-march={found.target}"
 
 
@@ -433,13 +431,12 @@ def find_loop(
             ", ".join(map(str, sorted(one.advances))) or "none" for one in loops
         )  # fmt: skip
         what = f"its inner loops move addresses by {moves} bytes" if loops else "it has no loop"
-        msg = (
+        raise InputError(
             f"{name}: the innermost loop, which moves addresses by "
             f"{', '.join(map(str, sorted(set(strides))))} bytes, is not found in the compiled "
             f"code: {what} (the compiler may have interchanged or unrolled loops, or called "
             f"memcpy); give its assembly (--assembly), other flags (--flags), {_OTHERWISE}"
         )
-        raise InputError(msg)
     loop, iterations = max(found, key=lambda pair: pair[1])
     joined = round(loop.flops / (flops * iterations)) if flops else 1
     return loop, iterations * max(1, joined)

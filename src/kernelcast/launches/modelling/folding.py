@@ -36,8 +36,7 @@ def parse_fold(text: str) -> tuple[int, int]:
     """Read a folding such as ``2z``: axis and number of updates."""
     times, axis = text[:-1], text[-1:]
     if not times.isascii() or not times.isdigit() or axis not in AXES or not axis:
-        msg = f"folding {text!r}: expected updates and axis, such as 2z"
-        raise InputError(msg)
+        raise InputError(f"folding {text!r}: expected updates and axis, such as 2z")
     return AXES.index(axis), int(times)
 
 
@@ -91,28 +90,25 @@ def _check(launch: ModelledLaunch, axis: int, times: int) -> None:
         raise InputError(msg)
     most = min(64, ndrange.global_size[axis])
     if not 1 <= times <= most:
-        msg = f"folding {times}{AXES[axis]}: give 1 to {most} updates per work-item"
-        raise InputError(msg)
+        raise InputError(f"folding {times}{AXES[axis]}: give 1 to {most} updates per work-item")
     if times == 1:
         return
     for access in launch.accesses:
         if access.space is MemorySpace.LOCAL:
-            msg = (
+            raise InputError(
                 f"{access.text}: work-items that share local memory cannot be folded; model the "
                 "folded kernel's own source"
             )
-            raise InputError(msg)
         used = access.guard.symbols().union(
             *(loop.condition.symbols() for loop in access.loops),
             () if access.offset_bytes is None else access.offset_bytes.symbols(),
         )
         named = next((s for s in used if s.kind in OF_WORK_GROUPS and s.axis == axis), None)
         if named is not None:
-            msg = (
+            raise InputError(
                 f"{access.text}: names {named}, so that work-items cannot be folded along "
                 f"{AXES[axis]}; write it with get_global_id only, or fold along another axis"
             )
-            raise InputError(msg)
 
 
 def _move(

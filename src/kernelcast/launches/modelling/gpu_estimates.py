@@ -62,11 +62,10 @@ def model_volumes(
     limit = machine.max_work_group_size
     size = launch.ndrange.work_group_size
     if limit is not None and size > limit.value:
-        msg = (
+        raise NDRangeError(
             f"local size {launch.ndrange.known_local_size} has {size} work-items; {machine.id} "
             f"takes at most {limit.value} per work-group"
         )
-        raise NDRangeError(msg)
     unknown = find_unknown(launch.accesses, launch.recorded)
     if unknown:
         raise unknown[0].refuse_unknown(launch.kernel)
@@ -99,11 +98,10 @@ def configure(
 def list_local_sizes(ndrange: NDRange, machine: MachineDescription) -> list[tuple[int, ...]]:
     """List local sizes worth trying: powers of two per dimension, at least a warp of work-items."""
     if machine.max_work_group_size is None:
-        msg = (
+        raise InputError(
             f"machine {machine.id}: max_work_group_size is missing; `kernelcast calibrate` finds "
             "it on the device itself, or add it to the description"
         )
-        raise InputError(msg)
     most = machine.max_work_group_size.value
     warp = machine.warp_width.value if machine.warp_width else 32
     least = min(warp, ndrange.work_item_count)
@@ -146,8 +144,7 @@ def sweep_local_sizes(
     report(total, total)
     if not found:
         reason = refused[0][1] if refused else "no local size fits"
-        msg = f"{source.name}: no local size can be modelled on {machine.id}: {reason}"
-        raise InputError(msg)
+        raise InputError(f"{source.name}: no local size can be modelled on {machine.id}: {reason}")
     return sorted(found, key=lambda one: one.estimate.seconds), refused
 
 

@@ -131,11 +131,10 @@ def model_kernel(problem: Problem, facts: KernelFacts | None = None) -> Modelled
     facts = read_facts(problem.kernel) if facts is None else facts
     if len(facts.parameters) != len(problem.arguments):
         names = ", ".join(one.name for one in facts.parameters) or "none"
-        msg = (
+        raise SignatureError(
             f"kernel {facts.kernel}: {len(problem.arguments)} arguments given, "
             f"{len(facts.parameters)} expected: {names}"
         )
-        raise SignatureError(msg)
     given = {
         parameter.name: argument
         for parameter, argument in zip(facts.parameters, problem.arguments, strict=True)

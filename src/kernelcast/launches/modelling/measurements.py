@@ -69,8 +69,7 @@ def read_measurements(path: Path) -> tuple[list[HitRatePoint], list[MeasuredLaun
             if row.get("hit_rate") not in {None, ""}:
                 function = str(row["function"])
                 if function not in FUNCTIONS:
-                    msg = f"function {function!r} is none of {', '.join(FUNCTIONS)}"
-                    raise InputError(msg)
+                    raise InputError(f"function {function!r} is none of {', '.join(FUNCTIONS)}")
                 over, rate = float(row["oversubscription"]), float(row["hit_rate"])
                 if not (over >= 0 and 0 <= rate <= 1):
                     msg = f"oversubscription {over} and hit rate {rate} are out of range"
@@ -80,14 +79,12 @@ def read_measurements(path: Path) -> tuple[list[HitRatePoint], list[MeasuredLaun
                 launches.append(_read_launch(row))
         except (InputError, KeyError, TypeError, ValueError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else error
-            msg = (
+            raise InputError(
                 f"{path}: row {number}: {reason}; expected function, oversubscription and "
                 f"hit_rate, or local_size and some of {', '.join((*VOLUMES, RATE))}"
-            )
-            raise InputError(msg) from error
+            ) from error
     if not points and not launches:
-        msg = f"{path}: holds no measurement"
-        raise InputError(msg)
+        raise InputError(f"{path}: holds no measurement")
     return points, launches
 
 
@@ -155,11 +152,9 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
     try:
         rows = json.loads(text)
     except ValueError as error:
-        msg = f"{path}: no valid JSON: {error}"
-        raise InputError(msg) from error
+        raise InputError(f"{path}: no valid JSON: {error}") from error
     if not isinstance(rows, list) or not all(isinstance(one, dict) for one in rows):
-        msg = f"{path}: expected a list of objects"
-        raise InputError(msg)
+        raise InputError(f"{path}: expected a list of objects")
     return rows
 
 
@@ -168,8 +163,7 @@ def _read_launch(row: Mapping[str, Any]) -> MeasuredLaunch:
     parts = size if isinstance(size, list) else str(size).replace("x", ",").split(",")
     volumes = {key: float(row[key]) for key in (*VOLUMES, RATE) if row.get(key) not in {None, ""}}
     if not volumes or not all(value > 0 for value in volumes.values()):
-        msg = "no positive number is given"
-        raise InputError(msg)
+        raise InputError("no positive number is given")
     fold = str(row.get("fold") or "")
     return MeasuredLaunch(
         local_size=tuple(int(one) for one in parts),
@@ -199,11 +193,10 @@ def fit_all(points: Sequence[HitRatePoint]) -> dict[str, HitRateFit]:
     if not found:
         counts = {name: sum(one.function == name for one in points) for name in FUNCTIONS}
         given = ", ".join(f"{name}: {count}" for name, count in counts.items())
-        msg = (
+        raise InputError(
             f"no hit rate can be fitted: each needs {_LEAST_POINTS} points that follow a sigmoid "
             f"({given}); measure more local sizes"
         )
-        raise InputError(msg)
     return found
 
 
@@ -237,14 +230,12 @@ def read_hit_rates_file(wanted: str) -> HitRates:
     try:
         content = yaml.safe_load(read_text(path, "hit rates", InputError))
         if content["schema"] != SCHEMA:
-            msg = f"{path}: schema {content['schema']!r}; expected {SCHEMA}"
-            raise InputError(msg)
+            raise InputError(f"{path}: schema {content['schema']!r}; expected {SCHEMA}")
         told = {key: content[key] for key in ("name", "provenance")}
         for function in FUNCTIONS:
             told[function] = {key: content[function][key] for key in known}
             if told[function]["form"] not in {MISS, HIT}:
-                msg = f"form {told[function]['form']!r} is neither {MISS} nor {HIT}"
-                raise ValueError(msg)
+                raise ValueError(f"form {told[function]['form']!r} is neither {MISS} nor {HIT}")
         rates: HitRates = structure(told, HitRates)
     except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
         msg = f"{path}: no hit rates: {error!r}; `kernelcast model fit` writes such files"
@@ -303,8 +294,7 @@ def compare_with_measured(
 ) -> list[Comparison]:
     """Predict launches that were measured."""
     if not launches:
-        msg = "no launch was measured; expected rows with local_size"
-        raise InputError(msg)
+        raise InputError("no launch was measured; expected rows with local_size")
     found = [configure(source, machine, one.local_size, one.folds or None) for one in launches]
     comparisons = []
     for quantity, predict in _PREDICTED.items():

@@ -85,8 +85,7 @@ def read_units(launch: ModelledLaunch, machine: MachineDescription) -> Units:
             refuse_missing(machine.id, "the bandwidth of global memory", "bandwidth")
         transaction_bytes, notes, lanes = _SECTOR_BYTES, [*occupancy.notes], {}
     else:
-        msg = f"{machine.id} is of kind {machine.kind}; MWP-CWP is for GPUs and CPUs"
-        raise InputError(msg)
+        raise InputError(f"{machine.id} is of kind {machine.kind}; MWP-CWP is for GPUs and CPUs")
     memory = machine.memory("global")
     if memory is None or memory.latency_s is None:
         refuse_missing(machine.id, "the latency of global memory", "caches")

@@ -165,11 +165,10 @@ def find_scratchpad(wanted: str | Path) -> ScratchpadMachine:
         return read_scratchpad(shipped[text.lower()])
     if isinstance(wanted, Path) or Path(text).suffix.lower() in {".yaml", ".yml"}:
         return read_scratchpad(Path(text))
-    msg = (
+    raise UnknownMachineError(
         f"there is no scratchpad machine {text!r}; shipped: {', '.join(shipped)}. A file (.yaml) "
         "will do as well: examples/scratchpad/machines/template.yaml has its keys"
     )
-    raise UnknownMachineError(msg)
 
 
 def read_scratchpad(path: Path) -> ScratchpadMachine:
@@ -280,11 +279,10 @@ def derive_scratchpad_kernel(
     model = model_kernel(problem)
     launch = model.launch(problem.ndrange)
     if launch.local_bytes > machine.spm_bytes:
-        msg = (
+        raise InputError(
             f"{launch.kernel}: a work-group has {launch.local_bytes:,} bytes of local memory; a "
             f"scratchpad of {machine.name} holds {machine.spm_bytes:,}; give smaller tiles"
         )
-        raise InputError(msg)
     groups = launch.ndrange.work_group_count
     cpes = min(groups, machine.cpes_per_group if active_cpes is None else active_cpes)
     share = math.ceil(groups / cpes)

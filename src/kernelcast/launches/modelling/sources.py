@@ -111,11 +111,10 @@ class LaunchSource:
         if local_size is not None:
             own, sizes = ndrange.local_size, ndrange.global_size
             if self.kernel.is_cooperative and own is not None and local_size != own:
-                msg = (
+                raise InputError(
                     f"{self.name}: the kernel shares local memory that is laid out for local size "
                     f"{own}, not for {local_size}; change the problem's parameters instead"
                 )
-                raise InputError(msg)
             fitting = local_size
             if self.problem is None and len(local_size) == len(sizes):
                 # A written kernel may take a larger one than the index space has.

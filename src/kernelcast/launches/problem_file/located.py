@@ -194,17 +194,13 @@ def load(path: Path, text: str, kind: type[Entry]) -> Entry:
         problem = error.problem or str(error)
         if "another document" in problem:
             problem = "found a second document; give each a file of its own"
-        msg = f"{path}:{place}: not valid YAML: {problem}"
-        raise kind.error(msg) from error
+        raise kind.error(f"{path}:{place}: not valid YAML: {problem}") from error
     except yaml.YAMLError as error:  # for instance characters that YAML does not allow
-        msg = f"{path}: not valid YAML: {error}"
-        raise kind.error(msg) from error
+        raise kind.error(f"{path}: not valid YAML: {error}") from error
     except RecursionError as error:
-        msg = f"{path}:1: nested too deeply; {kind.deepest}"
-        raise kind.error(msg) from error
+        raise kind.error(f"{path}:1: nested too deeply; {kind.deepest}") from error
     if node is None:
-        msg = f"{path}:1: the file is empty; {kind.whole}"
-        raise kind.error(msg)
+        raise kind.error(f"{path}:1: the file is empty; {kind.whole}")
     return kind(node, path)
 
 
@@ -227,8 +223,7 @@ def read_text(path: Path, what: str, error: type[InputError] = ProblemFileError)
     try:
         return path.read_text(encoding="utf-8")
     except OSError as found:
-        msg = f"{path}: the {what} cannot be read: {found.strerror or found}"
-        raise error(msg) from found
+        raise error(f"{path}: the {what} cannot be read: {found.strerror or found}") from found
     except UnicodeDecodeError as found:
         msg = f"{path}: the {what} is no UTF-8 text ({found.reason} at byte {found.start})"
         raise error(msg) from found

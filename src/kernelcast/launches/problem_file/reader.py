@@ -255,8 +255,7 @@ def _count_values(value: Any, depth: int) -> int:  # noqa: ANN401 - any plain va
             return 1
         case float() if math.isfinite(value):
             return 1
-    msg = f"problem: {value!r} is no text, finite number, list or mapping"
-    raise ProblemFileError(msg)
+    raise ProblemFileError(f"problem: {value!r} is no text, finite number, list or mapping")
 
 
 _CONTENT: Final = ("init", "access", "low", "high")

@@ -58,12 +58,11 @@ class Piece:
         shared = self.moment_variance + self.basis_variance
         # One comparison each: NaN and infinity fail it too.
         if not (-math.inf < self.log_seconds < math.inf and 0 <= shared < self.variance < math.inf):
-            msg = (
+            raise InputError(
                 f"evidence {self.kind}: ln seconds {self.log_seconds}, variance {self.variance}, "
                 f"of which {shared} shared; expected finite numbers, and a variance above what "
                 "is shared"
             )
-            raise InputError(msg)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,8 +171,7 @@ class _Part:
 
 def fuse(pieces: Sequence[Piece]) -> FusedEstimate:
     if not pieces:
-        msg = "evidence: no pieces to put together; give at least one"
-        raise InputError(msg)
+        raise InputError("evidence: no pieces to put together; give at least one")
     if len(pieces) == 1:
         alone = pieces[0]
         return FusedEstimate(

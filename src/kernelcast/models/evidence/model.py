@@ -58,11 +58,10 @@ class SampledMoment:
     def __post_init__(self) -> None:
         numbers = (self.log_seconds, *self.signs)
         if len(self.signs) != len(SIGNS) or not all(map(math.isfinite, numbers)):
-            msg = (
+            raise InputError(
                 f"moment {self.moment}: ln seconds {self.log_seconds}, signs {self.signs}; "
                 f"expected {len(SIGNS)} signs, and finite numbers"
             )
-            raise InputError(msg)
 
 
 def read_moment(
@@ -352,8 +351,7 @@ class EvidenceModel:
     def _find(self, form: str) -> FormVariance:
         found = self.forms.get(form) or self.forms.get(ANY_FORM)
         if found is None:
-            msg = f"samples of form {form!r}: the model was calibrated without samples"
-            raise InputError(msg)
+            raise InputError(f"samples of form {form!r}: the model was calibrated without samples")
         return found
 
 

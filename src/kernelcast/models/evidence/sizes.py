@@ -69,11 +69,10 @@ class KnownSize:
         if len(self.log_work) != len(MEASURES) or not math.isfinite(
             self.log_seconds + self.log_work[0]
         ):
-            msg = (
+            raise InputError(
                 f"known size: ln work {self.log_work}, ln seconds {self.log_seconds}; expected "
                 f"{len(MEASURES)} measures, and finite numbers for the first and the time"
             )
-            raise InputError(msg)
 
     @property
     def mix(self) -> float:
@@ -151,8 +150,7 @@ def tabulate_sizes(
 ) -> SizeTable:
     """Get sizes of one kernel (same source, options and device) ready."""
     if not known:
-        msg = "other sizes: none are known; give at least one"
-        raise InputError(msg)
+        raise InputError("other sizes: none are known; give at least one")
     # Of more known sizes the latest count: more bring no accuracy, and cost time.
     latest = tuple(sorted(known, key=lambda one: one.at_s)[-16:])
 

@@ -69,11 +69,10 @@ def load_evidence(
     found = model_from_json(content, url, ModelFileError)
     if sampler is not None and sampler not in found.samplers:
         known = ", ".join(map(str, found.samplers)) or "none"
-        msg = (
+        raise ModelFileError(
             f"{url}: was calibrated with samples of revision {known} of the sampler, not "
             f"{sampler}; `kernelcast train` calibrates anew on rows collected with that"
         )
-        raise ModelFileError(msg)
     return found
 
 

@@ -51,11 +51,10 @@ class Bootstrap:
 
     def __post_init__(self) -> None:
         if self.resamples < 1 or not 0 < self.confidence < 1:
-            msg = (
+            raise InputError(
                 f"bootstrap: {self.resamples} resamples and confidence {self.confidence}; give at "
                 "least 1, and a share between 0 and 1 such as 0.95"
             )
-            raise InputError(msg)
 
 
 def find_interval(
@@ -187,12 +186,10 @@ def compare_validated(
     """Compare two models of a validation on the rows that both answered."""
     plan = bootstrap or Bootstrap()
     if first == second:
-        msg = f"comparison: {first} twice; name two different models"
-        raise InputError(msg)
+        raise InputError(f"comparison: {first} twice; name two different models")
     for name in (first, second):
         if name not in report.models:
-            msg = f"report: no model {name}; there are {', '.join(report.models)}"
-            raise InputError(msg)
+            raise InputError(f"report: no model {name}; there are {', '.join(report.models)}")
     every = report.to_frame()
     paired = every[every["model"] == first].reset_index(drop=True)
     rows = paired.assign(
@@ -353,12 +350,11 @@ def compare_errors(
         one for one in (*_REQUIRED, *(f"{name}_s" for name in methods)) if one not in launches
     ]
     if missing or len(set(methods)) < 2 or len(set(methods)) < len(methods):
-        msg = (
+        raise InputError(
             f"comparison of {', '.join(methods) or 'nothing'}: give at least two methods, each "
             f"once, and columns {', '.join(_REQUIRED)} and <method>_s"
             + (f"; {', '.join(missing)} is not there" if missing else "")
         )
-        raise InputError(msg)
     measured = launches["measured_s"]
     added: dict[str, Any] = {
         f"{one}_error": (launches[f"{one}_s"] - measured).abs() / measured for one in methods

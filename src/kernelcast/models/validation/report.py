@@ -174,8 +174,7 @@ class ValidationReport:
             if (one.model, one.device) == (model, device):
                 return one
         known = ", ".join(sorted({f"{one.model} on {one.device}" for one in self.scores}))
-        msg = f"report: no score of {model} on {device}; there are {known}"
-        raise InputError(msg)
+        raise InputError(f"report: no score of {model} on {device}; there are {known}")
 
 
 def summarise_report(report: ValidationReport) -> list[dict[str, Any]]:

@@ -88,12 +88,11 @@ def validate(
     known, groups = table.take(rows), labels[rows]
     folds = [*_list_folds(known, groups, plan)]
     if not folds or len({one.name for one in models}) < len(models):
-        msg = (
+        raise InputError(
             f"validation: {len(known)} measured rows of {len(set(groups.tolist()))} groups and "
             f"models {', '.join(one.name for one in models)}; give at least three groups per "
             "device, and each model once"
         )
-        raise InputError(msg)
     answers, refused = _run_folds(_SharedRows(known, groups), folds, models, plan, progress)
     validated = list_rows(known, groups, answers)
     scores, rankings = score_rows(known, validated)

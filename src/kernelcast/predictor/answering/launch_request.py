@@ -159,8 +159,7 @@ def refuse(name: str, given: object, wanted: str) -> NoReturn:
     if isinstance(given, DeviceDescription):
         given = given.id
     what = repr(str(given)) if isinstance(given, str | Path) else type(given).__name__
-    msg = f"{name}: {what} given; give {wanted}"
-    raise InputError(msg)
+    raise InputError(f"{name}: {what} given; give {wanted}")
 
 
 def check_device_ids(given: object) -> None:
@@ -289,5 +288,4 @@ class RequestReader:
 def _check_named(device: str | DeviceDescription | None, own: DeviceDescription) -> None:
     named = device.id if isinstance(device, DeviceDescription) else device
     if named is not None and not own.id.startswith(named):
-        msg = f"device {named}: the launch's queue is on {own.id}; leave the device out"
-        raise InputError(msg)
+        raise InputError(f"device {named}: the launch's queue is on {own.id}; leave the device out")

@@ -85,8 +85,7 @@ def sketch_live(launch: Launch) -> tuple[Problem, DeviceDescription]:
     parameters = list_parameters(kernel)
     given = list_arguments(launch.args)
     if parameters is None or len(parameters) != len(given):
-        msg = f"kernel {kernel.name}: its parameters are not known by its source"
-        raise InputError(msg)
+        raise InputError(f"kernel {kernel.name}: its parameters are not known by its source")
     session = DeviceSession(describe_device(device), launch.queue.context, device)
     arguments = [
         find_place(parameter, is_decisive=False).describe(session, take_argument(parameter, value))

@@ -182,8 +182,7 @@ def run_estimate(
     def look_at_the_clock() -> None:
         check()
         if task.ends_s is not None and time.monotonic() > task.ends_s and not is_sampled:
-            msg = f"{task.device_id}: no time is left for samples"
-            raise NoAnswerYetError(msg)
+            raise NoAnswerYetError(f"{task.device_id}: no time is left for samples")
 
     def begin(stage: str) -> None:
         look_at_the_clock()

@@ -42,11 +42,10 @@ class Policy:
 
     def __post_init__(self) -> None:
         if self.methods is not None and not any(one.value in self.methods for one in Tier):
-            msg = (
+            raise InputError(
                 f"methods {', '.join(sorted(self.methods)) or 'none'}: give at least one of "
                 f"{', '.join(Tier)}, which the answer comes from"
             )
-            raise InputError(msg)
 
     def uses(self, method: str) -> bool:
         return self.methods is None or method in self.methods

@@ -102,8 +102,7 @@ def take_outcome(
             return replace(sampled, estimate=estimate, awaits_runs=False)
         sampled = replace(sampled, row_failure=str(error))
     if sampled is None:
-        msg = f"{device_id}: the sampling ended without a result; please report it"
-        raise KernelcastError(msg)
+        raise KernelcastError(f"{device_id}: the sampling ended without a result; please report it")
     if sampled.estimate.measurement is not None:  # whole runs are no part of what an answer costs
         return sampled
     return sampled.with_total(time.perf_counter() - started_s)

@@ -55,8 +55,7 @@ class TaskData:
     def __post_init__(self) -> None:
         wanted, _ = _INTERFACES[self.kind]
         if len(self.counts) != wanted:
-            msg = f"a {self.kind} of {len(self.counts)} sizes: expected {wanted}"
-            raise InputError(msg)
+            raise InputError(f"a {self.kind} of {len(self.counts)} sizes: expected {wanted}")
         numbers = (*self.counts, self.element_bytes)
         if min(numbers) < 1 or max(numbers) > _LARGEST_COUNT:
             msg = f"a {self.kind} of sizes {numbers}: expected 1 to {_LARGEST_COUNT} (32 bits)"

@@ -71,8 +71,7 @@ def parse_worker(text: str) -> Worker:
         implementation=int(match["implementation"] or 0),
     )
     if worker.kind is WorkerKind.CPU and worker.device:
-        msg = f"worker {text!r}: StarPU has one model for all CPU cores; write cpu"
-        raise InputError(msg)
+        raise InputError(f"worker {text!r}: StarPU has one model for all CPU cores; write cpu")
     if worker.implementation >= _MOST_IMPLEMENTATIONS:
         msg = f"worker {text!r}: StarPU numbers implementations 0 to {_MOST_IMPLEMENTATIONS - 1}"
         raise InputError(msg)
@@ -81,8 +80,7 @@ def parse_worker(text: str) -> Worker:
 
 def check_symbol(symbol: str) -> None:
     if not _SYMBOL.fullmatch(symbol):
-        msg = f"codelet {symbol!r}: expected letters, digits and underscores"
-        raise InputError(msg)
+        raise InputError(f"codelet {symbol!r}: expected letters, digits and underscores")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +101,10 @@ class Entry:
         is_there = min(self.size_bytes, self.samples) >= 1 and 0 < self.seconds < math.inf
         is_right = all(0 <= one < math.inf for one in (self.deviation_s, self.flops))
         if not (is_there and is_right and 0 <= self.footprint <= _LARGEST_FOOTPRINT):
-            msg = (
+            raise InputError(
                 f"{self}: expected a footprint of 32 bits, size, samples and time above 0, and no "
                 "negative number"
             )
-            raise InputError(msg)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,11 +123,10 @@ class CodeletModel:
         for worker, entries in self.entries.items():
             found = [one.footprint for one in entries]
             if len(found) != len({*found}):
-                msg = (
+                raise InputError(
                     f"codelet {self.symbol} on {worker}: two sizes have one footprint; StarPU "
                     "cannot tell them apart either, give the codelet a size_base or footprint"
                 )
-                raise InputError(msg)
 
 
 def _sum_logarithms(entries: Sequence[Entry]) -> tuple[float, float, float, float]:

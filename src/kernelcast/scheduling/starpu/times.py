@@ -76,11 +76,10 @@ def read_estimates(paths: Sequence[Path]) -> TimeSource:
         answer = found[-1]
         other = used.setdefault(id(answer), wanted.size.label)
         if other != wanted.size.label:
-            msg = (
+            raise InputError(
                 f"{wanted.label}: the estimate for {other} has the same index space, so files of "
                 "estimates cannot tell the two apart; let the export estimate, without --estimates"
             )
-            raise InputError(msg)
         low, high, coverage = (float(answer[key]) for key in ("low", "high", "coverage"))
         return ExpectedTime(
             seconds=float(answer["seconds"]),
@@ -166,11 +165,10 @@ def read_times(paths: Sequence[Path]) -> TimeSource:
                         origin="given",
                     )
             except (KeyError, TypeError, ValueError, AttributeError) as error:
-                msg = (
+                raise InputError(
                     f"{path}: object {number} cannot be used ({error!r}); expected codelet, "
                     "worker, parameters, and seconds or units with samples"
-                )
-                raise InputError(msg) from error
+                ) from error
     return lambda wanted: times.get((wanted.symbol, wanted.worker, _freeze(wanted.size.parameters)))
 
 
@@ -187,11 +185,10 @@ def estimate_now(settings: EstimateSettings, *, timeout_s: float) -> TimeSource:
         devices = choose(wanted.device_id)
         if len(devices) != 1:
             names = ", ".join(one.id for one in devices)
-            msg = (
+            raise InputError(
                 f"{wanted.label}: several devices could be meant ({names}); name one by "
                 "`device` in the codelet file or by --device"
             )
-            raise InputError(msg)
         (found,) = estimate_on_devices(
             wanted.problem, devices, settings=settings, timeout_s=timeout_s
         )
@@ -228,8 +225,7 @@ def make_model(
                 if wanted.problem is None
                 else "give --estimates with this size, --store with observations of it, or neither"
             )
-            msg = f"{wanted.label}: no time is known; {hint}"
-            raise InputError(msg)
+            raise InputError(f"{wanted.label}: no time is known; {hint}")
         found.append(time)
         entry = Entry(
             footprint=wanted.size.footprint,
@@ -246,12 +242,10 @@ def make_model(
 def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Interval:
     """Predict the time of a loop from first pass, passes and seconds of stretches of it."""
     if not samples or units < 1:
-        msg = f"{len(samples)} samples of {units} passes: expected at least one of each"
-        raise InputError(msg)
+        raise InputError(f"{len(samples)} samples of {units} passes: expected at least one of each")
     for first, count, _ in samples:
         if first < 0 or count < 1 or first + count > units:
-            msg = f"sample of passes {first} to {first + count}: the loop has {units}"
-            raise InputError(msg)
+            raise InputError(f"sample of passes {first} to {first + count}: the loop has {units}")
     try:
         run = SampleRun(
             kernel_digest="",
@@ -269,8 +263,7 @@ def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Int
             is_even=True,
         )
     except KernelcastError as error:
-        msg = f"samples of a loop: {error}"
-        raise InputError(msg) from error
+        raise InputError(f"samples of a loop: {error}") from error
     return make_interval(fit_linear(run), coverage=DEFAULT_COVERAGE)
 
 
@@ -283,11 +276,9 @@ def read_list(path: Path, what: str) -> list[Mapping[str, Any]]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        msg = f"{path}: the {what} cannot be read: {error}"
-        raise InputError(msg) from error
+        raise InputError(f"{path}: the {what} cannot be read: {error}") from error
     if not isinstance(content, list) or not all(isinstance(one, dict) for one in content):
-        msg = f"{path}: holds no {what}; expected a JSON list of objects"
-        raise InputError(msg)
+        raise InputError(f"{path}: holds no {what}; expected a JSON list of objects")
     return content
 
 

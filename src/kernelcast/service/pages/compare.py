@@ -93,11 +93,10 @@ def make_view(job: JobRecord, chosen: Choice) -> ComparingView:
         report = read_report(job.result)
         models = tuple(one.model for one in report.rows.models)
         if len(models) < 2:
-            msg = (
+            raise InputError(
                 f"this validation, leaving one {report.split} out, has the model {models[0]} "
                 "alone; start one of several models, or a comparison"
             )
-            raise InputError(msg)
         silent = {one.model for one in report.rows.models if not any(one.seconds)}
 
         def choose(usual: Sequence[str], other: str) -> str:

@@ -196,8 +196,7 @@ def read_job(form: Form) -> tuple[JobKind, dict[str, Any]]:
     """Read what somebody wants to be done: fields of a form are options of the kind of job."""
     kind = form.get("kind")
     if kind not in _OPTIONS:
-        msg = f"kind: {kind[:40]!r} is no kind of job; choose of {', '.join(_OPTIONS)}"
-        raise InputError(msg)
+        raise InputError(f"kind: {kind[:40]!r} is no kind of job; choose of {', '.join(_OPTIONS)}")
     options: dict[str, Any] = {}
     for field, described in _OPTIONS[kind].model_fields.items():
         name = described.alias or field
@@ -217,8 +216,7 @@ def read_job(form: Form) -> tuple[JobKind, dict[str, Any]]:
     except ValidationError as error:
         first = error.errors()[0]
         where = " ".join(map(str, first["loc"])).replace("_", " ")
-        msg = f"{where or 'kind'}: {first['msg']}"
-        raise InputError(msg) from error
+        raise InputError(f"{where or 'kind'}: {first['msg']}") from error
     return JobKind(kind), asked.model_dump(mode="json", exclude_unset=True, by_alias=True)
 
 

@@ -83,8 +83,7 @@ class Filters:
         """The global size that is meant; empty for any."""
         parts = self.size.replace("x", ",").replace(" ", "").split(",") if self.size else []
         if len(parts) > 3 or not all(one.isdecimal() and len(one) < 19 for one in parts):
-            msg = f"size: {self.size!r}: give a global size such as 1024, 512"
-            raise InputError(msg)
+            raise InputError(f"size: {self.size!r}: give a global size such as 1024, 512")
         return tuple(map(int, parts))
 
     def select_observations(self) -> Selection | None:
@@ -92,8 +91,7 @@ class Filters:
         if self.show == "estimates":
             return None
         if self.show not in SHOWN:
-            msg = f"show: {self.show!r}: give one of {', '.join(filter(None, SHOWN))}"
-            raise InputError(msg)
+            raise InputError(f"show: {self.show!r}: give one of {', '.join(filter(None, SHOWN))}")
         return Selection(
             kernels=(self.kernel.rpartition("/")[2],) if self.kernel else (),
             devices=(self.device,) if self.device else (),
@@ -125,8 +123,7 @@ def _read_day(name: str, text: str, at: time) -> datetime | None:
     try:
         return datetime.combine(date.fromisoformat(text), at, UTC)
     except ValueError as error:
-        msg = f"{name}: {text!r}: give a day such as 2026-11-27"
-        raise InputError(msg) from error
+        raise InputError(f"{name}: {text!r}: give a day such as 2026-11-27") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,8 +297,7 @@ def _render_observation(request: Request, one: Mapping[str, object], error: str 
 
 def _read_reason(text: str) -> str:
     if not 0 < len(text) <= 500:
-        msg = "say why: the audit log keeps the reason, of at most 500 characters"
-        raise InputError(msg)
+        raise InputError("say why: the audit log keeps the reason, of at most 500 characters")
     return text
 
 

@@ -100,8 +100,7 @@ async def remove_observations(
 ) -> RemovedObservations:
     """Remove observations; say at least one thing of them. Answers that rested on them go, too."""
     if not describe_selection(wanted):
-        msg = "every observation would be removed; say which are meant, as by `kernel`"
-        raise InputError(msg)
+        raise InputError("every observation would be removed; say which are meant, as by `kernel`")
     count = await service.observing.count(wanted)
     rows, _ = await service.observing.list(wanted, most=most)
     removed = 0

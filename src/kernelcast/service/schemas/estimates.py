@@ -59,8 +59,7 @@ class EstimateRequest(ProblemRef):
         """Refuse a request for nothing, and one that says it twice."""
         given = [self.problem is not None, self.problem_digest is not None, bool(self.problems)]
         if sum(given) != 1:
-            msg = "give one of `problem`, `problem_digest` and `problems`"
-            raise ValueError(msg)
+            raise ValueError("give one of `problem`, `problem_digest` and `problems`")
         return self
 
     def list_problems(self) -> list[ProblemRef]:

@@ -73,8 +73,7 @@ class ObservationIn(ProblemRef, Times):
     def check_times(self) -> Self:
         """Refuse two times and none."""
         if (self.seconds is None) == (not self.durations_seconds):
-            msg = "give either `seconds` or `durations_seconds`"
-            raise ValueError(msg)
+            raise ValueError("give either `seconds` or `durations_seconds`")
         return self
 
 
@@ -171,9 +170,7 @@ class CorrectionIn(Times):
     def check_choices(self) -> Self:
         """Refuse what changes nothing, and two times."""
         if not self.model_fields_set - {"reason"}:
-            msg = "say what shall be different"
-            raise ValueError(msg)
+            raise ValueError("say what shall be different")
         if self.seconds is not None and self.durations_seconds:
-            msg = "give either `seconds` or `durations_seconds`"
-            raise ValueError(msg)
+            raise ValueError("give either `seconds` or `durations_seconds`")
         return self

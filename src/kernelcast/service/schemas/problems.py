@@ -88,8 +88,7 @@ class ProblemRef(Strict):
     def check_choices(self) -> Self:
         """Refuse both and neither."""
         if (self.problem is None) == (self.problem_digest is None):
-            msg = "give either `problem` or `problem_digest`"
-            raise ValueError(msg)
+            raise ValueError("give either `problem` or `problem_digest`")
         return self
 
 

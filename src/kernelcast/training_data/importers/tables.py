@@ -154,18 +154,16 @@ class _OwnTable(DataSet):
                 with path.open(encoding="utf-8", newline="") as file:
                     rows: list[Row] = list(csv.DictReader(file))
             except (OSError, UnicodeDecodeError, csv.Error) as error:
-                msg = f"{path}: cannot be read as CSV ({error})"
-                raise ImportFileError(msg) from error
+                raise ImportFileError(f"{path}: cannot be read as CSV ({error})") from error
         else:
             rows = list(read_rows(path))
         columns = [*rows[0]] if rows else []
         missing = [one for one in REQUIRED if one not in columns]
         if missing:
-            msg = (
+            raise ImportFileError(
                 f"{path}: a table of measurements needs the columns {', '.join(REQUIRED)}; "
                 f"{', '.join(missing) if columns else 'all'} is missing"
             )
-            raise ImportFileError(msg)
         features, others = {}, []
         for name in (one for one in columns if one not in {*_COLUMNS, *_SIZES}):
             try:
@@ -184,8 +182,7 @@ class _OwnTable(DataSet):
                 try:
                     yield _make_row(row, features, others, schema, str(path))
                 except (InputError, ValueError, TypeError) as error:
-                    msg = f"{path}: row {number}: {error}"
-                    raise ImportFileError(msg) from error
+                    raise ImportFileError(f"{path}: row {number}: {error}") from error
 
         return number_repeats(make())
 
@@ -200,12 +197,11 @@ def find_data_set(path: Path) -> DataSet:
         return _OwnTable(name="table", licence="")
     known = ", ".join(one.name for one in list_data_sets())
     kind = "a Parquet file of another kind" if columns else "no Parquet file"
-    msg = (
+    raise ImportFileError(
         f"{path}: is {kind}; expected a file of `kernelcast data export`, a data set with an "
         f"importer ({known}), a table with the columns {', '.join(REQUIRED)}, or JSON of an "
         "auto-tuner in the T4 format"
     )
-    raise ImportFileError(msg)
 
 
 @cache

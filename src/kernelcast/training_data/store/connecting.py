@@ -51,8 +51,7 @@ def speak_plainly(where: str) -> Iterator[None]:
     except sa.exc.DBAPIError as error:
         raise StoreError(describe(where, error.orig or error)) from error
     except sa.exc.SQLAlchemyError as error:
-        msg = f"{where}: the store cannot be used: {error}"
-        raise StoreError(msg) from error
+        raise StoreError(f"{where}: the store cannot be used: {error}") from error
     except sqlite3.Error as error:
         raise StoreError(describe(where, error)) from error
 

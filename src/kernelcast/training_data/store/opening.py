@@ -51,16 +51,14 @@ def open_store(place: str | Path, *, must_exist: bool = False) -> Store:
 
 def _prepare_file(path: Path, *, must_exist: bool) -> None:
     if must_exist and not path.is_file():
-        msg = (
+        raise InputError(
             f"{path}: there is no store of observations; `kernelcast collect` or `kernelcast data "
             "import` makes one, or name another"
         )
-        raise InputError(msg)
     try:
         make_private_folder(path.parent)
     except OSError as error:
-        msg = f"{path}: the folder cannot be made: {error.strerror or error}"
-        raise StoreError(msg) from error
+        raise StoreError(f"{path}: the folder cannot be made: {error.strerror or error}") from error
     if not path.exists():
         with contextlib.suppress(OSError):  # SQLite says what is wrong
             make_private_file(path)
@@ -99,11 +97,10 @@ def migrate(engine: sa.Engine, where: str) -> Path | None:
     if found == HEAD:
         return None
     if found is not None and found > HEAD:
-        msg = (
+        raise StoreError(
             f"{where}: is of version {found}, this kernelcast knows versions up to {HEAD}; update "
             "kernelcast, or name another store (nothing was changed)"
         )
-        raise StoreError(msg)
     if found is None:
         _make_concurrent(engine)
     with engine.connect().execution_options(**WRITER) as connection, connection.begin():
@@ -135,11 +132,10 @@ def _read_version(connection: sa.Connection, where: str) -> str | None:
     if VERSION_TABLE in tables:
         return read_version(connection, VERSION_TABLE)
     if "observations" in tables or (tables and connection.dialect.name == "sqlite"):
-        msg = (
+        raise StoreError(
             f"{where}: is a database, but no store of observations; name another "
             f"{'file' if connection.dialect.name == 'sqlite' else 'database'}"
         )
-        raise StoreError(msg)
     return None
 
 

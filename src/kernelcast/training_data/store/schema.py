@@ -135,8 +135,7 @@ def _read_launch(content: Any, _: object) -> TimedLaunch:  # noqa: ANN401 - a li
 
 def _check_mapping(content: Any) -> Mapping[str, Any]:  # noqa: ANN401 - of JSON
     if not isinstance(content, dict):
-        msg = f"expected a JSON object, found {str(content)[:40]}"
-        raise ValueError(msg)
+        raise ValueError(f"expected a JSON object, found {str(content)[:40]}")
     return content
 
 

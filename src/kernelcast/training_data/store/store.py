@@ -189,11 +189,10 @@ class Store:
                 sa.select(OBSERVATIONS).where(begins).limit(2)
             ).mappings().all()  # fmt: skip
         if len(found) != 1:
-            msg = (
+            raise InputError(
                 f"{self.where}: {'several keys begin' if found else 'no key begins'} with {key!r}; "
                 "`kernelcast data ls` shows the keys"
             )
-            raise InputError(msg)
         return row_to_observation(dict(found[0]), self.schemas())
 
     def find(self, wanted: Selection = EVERYTHING) -> Iterator[Observation]:

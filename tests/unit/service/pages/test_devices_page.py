@@ -34,8 +34,7 @@ def test_no_device_at_all(
     """The page says so, and how to get one."""
 
     def refuse() -> Sequence[DeviceDescription]:
-        msg = "no OpenCL platform; install 'kernelcast[cpu]'"
-        raise NoDeviceError(msg)
+        raise NoDeviceError("no OpenCL platform; install 'kernelcast[cpu]'")
 
     monkeypatch.setattr(backend, "list_devices", refuse)
     with open_client(settings, backend) as client:

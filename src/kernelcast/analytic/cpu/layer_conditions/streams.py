@@ -106,11 +106,10 @@ def _read_access(nest: LoopNest, access: NestAccess) -> AffineAccess:
             return AffineAccess(access=access, strides=tuple(reversed(strides)), offset=address)
         reason = f"moves with {moving[0]}, which is no loop around it"
     where = f"line {access.line}: " if access.line else ""
-    msg = (
+    raise InputError(
         f"{where}the index of {access.text or access.array} {reason}; expected a sum of loop "
         "variables times constants (the cache simulator takes any address)"
     )
-    raise InputError(msg)
 
 
 def bind(
@@ -125,11 +124,10 @@ def bind(
         trip = len(range(start, stop, loop.step))
         if trip < 1:
             where = f"line {loop.line}: " if loop.line else ""
-            msg = (
+            raise InputError(
                 f"{where}the loop over {loop.name} goes from {start} to {stop} in steps of "
                 f"{loop.step}: it never runs; give larger sizes"
             )
-            raise InputError(msg)
         counts.append(trip)
         known[Symbol(SymbolKind.LOOP, loop.name)] = start + loop.step * (trip // 2)
     trips = tuple(counts)
@@ -152,8 +150,7 @@ def bind(
             array = declared[name]
             size = array.element_bytes * prod(_evaluate(one, values) for one in array.dimensions)
             if size < 1:
-                msg = f"array {name} has {size} bytes; give sizes of at least 1"
-                raise InputError(msg)
+                raise InputError(f"array {name} has {size} bytes; give sizes of at least 1")
         else:
             lows, highs = [], []
             for one in bound:

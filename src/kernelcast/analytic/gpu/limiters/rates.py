@@ -210,11 +210,10 @@ def _find_clock(machine: GpuMachine, notes: list[str]) -> float:
             f"{_BYTES_PER_CYCLE} bytes a cycle"
         )
         return machine.l1_bytes_per_s / machine.compute_units / _BYTES_PER_CYCLE
-    msg = (
+    raise InputError(
         f"machine {machine.id}: neither clock_hz nor the bandwidth of L1 is known; `kernelcast "
         "calibrate --only clock` or `--only caches` measures it, or write it into the machine file"
     )
-    raise InputError(msg)
 
 
 def _find_translation(

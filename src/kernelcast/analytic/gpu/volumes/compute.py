@@ -253,11 +253,10 @@ def _sort_accesses(launch: ModelledLaunch, machine: GpuMachine) -> tuple[_Access
         if not access.guard.is_exact:
             notes.append(f"{_name(access)}: its guard depends on data and counts as met")
     if not boxes and not listed:
-        msg = (
+        raise InputError(
             f"{launch.kernel}: no access to global memory, so there are no volumes to compute; "
             "give its accesses"
         )
-        raise InputError(msg)
     return _Accesses(boxes=tuple(boxes), listed=tuple(listed)), notes
 
 
