@@ -67,18 +67,17 @@ def _prepare_file(path: Path, *, must_exist: bool) -> None:
         close_to_others(path.with_name(path.name + suffix))
 
 
-# What was observed 100,000 times is asked for by its newest rows: an index has them in this order,
-# the second with all that sums a launch up, the third without rows that have no samples. SQLite
-# takes rows without a time as the oldest by itself, PostgreSQL as the newest.
+# What was observed 100,000 times is asked for by its newest rows: an index has them in this order.
+# SQLite takes rows without a time as the oldest by itself, PostgreSQL as the newest.
 _INDEXES = """
 DROP INDEX IF EXISTS ix_observations_kernel_digest;
 DROP INDEX IF EXISTS ix_observations_launch_key;
+DROP INDEX IF EXISTS ix_observations_launch_times;
+DROP INDEX IF EXISTS ix_observations_launch_samples;
 CREATE INDEX IF NOT EXISTS ix_observations_newest
     ON observations (kernel_digest, device_id, {moment});
-CREATE INDEX IF NOT EXISTS ix_observations_launch_times
-    ON observations (launch_key, {moment}, seconds, noise, run_count, origin, flags);
-CREATE INDEX IF NOT EXISTS ix_observations_launch_samples
-    ON observations (launch_key, {moment}) WHERE linear_s IS NOT NULL
+CREATE INDEX IF NOT EXISTS ix_observations_newest_of_launch
+    ON observations (launch_key, {moment})
 """
 # Until version 0004 triggers kept a table of launches.
 _OBSOLETE = {
