@@ -303,3 +303,9 @@ def test_dimensions_beyond_the_third(session: DeviceSession) -> None:
         out = np.empty((64, 8), dtype=np.uint64)
         cl.enqueue_copy(session.queue, out, launch._scratch.arguments[0])
     assert (out[20:32] == [0, 1, 1, 0] * 2).all()
+
+
+def test_a_trial_tells_who_gets_which_work_groups(session: DeviceSession) -> None:
+    """Each thread of llvmpipe gets its part beforehand; others take what is next."""
+    trial = session.trial
+    assert trial.is_dealt == (trial.cores is not None and session.description.id[:7] == "rusticl")

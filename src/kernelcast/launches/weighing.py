@@ -80,7 +80,10 @@ class SourceSampler:
     def weigh(self, run: SampleRun) -> SampleRun:
         if not self._is_gpu:
             # What is the same everywhere would be counted once more to weigh nothing.
-            return run if self._is_even else weigh_run(run, self._kernel, self._arguments)
+            if self._is_even:
+                return run
+            parts = self._launch.saturation.parts
+            return weigh_run(run, self._kernel, self._arguments, parts)
         # Where borders are idle, the others have their weights by now.
         is_weighed = any(one.weight != 1 for one in run.launches)
         weighed = run if is_weighed else weigh_run(run, self._kernel, self._arguments)
@@ -149,8 +152,11 @@ def _profile_launch(kernel: Kernel, ndrange: NDRange, scalars: _Scalars) -> Work
     return profile_work(read_facts(kernel), ndrange, dict(scalars), ())
 
 
-def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> SampleRun:
-    """Weigh the launches of a sample run, unless the samples contradict the source."""
+def weigh_run(
+    run: SampleRun, kernel: Kernel, arguments: Sequence[Argument], parts: int = 1
+) -> SampleRun:
+    """Weigh the launches of a sample run, unless the samples contradict the source, and the parts
+    that cores of a device get beforehand."""
     try:
         source = _read_source(kernel, arguments)
         if not may_differ(source.facts):
@@ -162,10 +168,10 @@ def weigh_run(run: SampleRun, kernel: Kernel, arguments: Sequence[Argument]) -> 
         profile = source.profile(run.ndrange, tuple(one.box for one in run.launches))
     except Exception:  # noqa: BLE001 - weights are a help: nothing about them may cost the answer
         return run
-    return run if profile is None else apply_profile(run, profile)
+    return run if profile is None else apply_profile(run, profile, parts)
 
 
-def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
+def apply_profile(run: SampleRun, profile: WorkProfile, parts: int = 1) -> SampleRun:
     """Put weights on launches, unless the samples contradict them."""
     if profile.spread < _LEAST_SPREAD:
         return run
@@ -193,7 +199,10 @@ def apply_profile(run: SampleRun, profile: WorkProfile) -> SampleRun:
     if not agrees:
         return run
     # Parts of one window of even work differ by what caches hold, not by their work.
-    return replace(run, launches=weighed, is_even=run.is_even or is_even(after))
+    imbalance = profile.find_imbalance(parts) if profile.is_exact and parts > 1 else 1.0
+    return replace(
+        run, launches=weighed, is_even=run.is_even or is_even(after), imbalance=imbalance
+    )
 
 
 def _rescale(launches: tuple[TimedLaunch, ...]) -> tuple[TimedLaunch, ...]:

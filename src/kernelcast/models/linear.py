@@ -235,8 +235,8 @@ def _draw_line(
     # The whole launch wakes threads that samples, one behind the other, find awake.
     paid_once_s = max(intercept_s, run.launch_overhead_s)
     return LinearFit(
-        seconds=paid_once_s + rate_s * total + lifted_s,
-        standard_error_s=total * math.hypot(rate_error, shift),
+        seconds=paid_once_s + run.imbalance * rate_s * total + lifted_s,
+        standard_error_s=run.imbalance * total * math.hypot(rate_error, shift),
         degrees_of_freedom=degrees,
         intercept_s=intercept_s,
         rate_s=rate_s,

@@ -104,6 +104,9 @@ class SaturationPoint:
     """By counting concurrent work-groups on the device."""
     limiter: str | None = None
     """What limits the computed value."""
+    parts: int = 1
+    """Equal contiguous parts of a launch that its cores get beforehand, one each (llvmpipe); 1
+    where the next work-groups go to whichever core is free."""
 
     @property
     def disagreement(self) -> str | None:

@@ -79,6 +79,9 @@ class SampleRun:
     least_rate_s: float = 0.0
     """Least time per work-group by what the launch moves through DRAM, in seconds: samples find
     room in the caches for what they store. 0 where it is not known."""
+    imbalance: float = 1.0
+    """Work of the core that gets most of it over that of the mean core, where cores get parts of
+    the launch beforehand."""
 
     @property
     def sampling_s(self) -> float:

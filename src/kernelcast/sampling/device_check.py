@@ -39,7 +39,7 @@ SETTLING = 16
 _SETTLED, _SETTLED_IN_A_ROW, _MOST_PROBES = 1.25, 2, 20
 # So long a CPU takes to run at it again; a GPU raises its clock in steps of at most the third.
 _LONGEST_SETTLING_S, _LONGEST_WAKING_S, _WAKING_STEP_S = 0.03, 0.5, 0.06
-_FORMAT = "kernelcast device trial 1"
+_FORMAT = "kernelcast device trial 2"
 _STANDS_S = 3600.0
 # Of a kernel that tells how much local memory a driver reports; places that a work-item reads.
 _DECLARED_BYTES, _PLACES_EACH = 1024, 64
@@ -51,7 +51,8 @@ and reads memory: PoCL takes 50 ms to make one ready."""
 def set_trial(
     kernel: cl.Kernel, out: cl.Buffer, steps: int, *, apart: int = 0, places: int = 0, each: int = 0
 ) -> None:
-    """Set arguments: work-items write, or read bytes of `out` at `places` some `apart`."""
+    """Set arguments: work-items write, the first `places` of them after so many steps (0: all of
+    them), or read bytes of `out` at `places` some `apart`."""
     numbers = [np.uint64(one) for one in (apart, places, each)]
     kernel.set_args(out, np.int32(steps), out, *numbers)
 
@@ -73,6 +74,8 @@ class DeviceTrial:
     """How much of it is no processor time of this process."""
     cores: int | None = None
     """Processors of the host that share the work; None where processor time does not tell."""
+    is_dealt: bool = False
+    """Whether each of them gets a contiguous part of a launch beforehand."""
 
     @property
     def timer(self) -> TimerCheck:
@@ -238,7 +241,29 @@ def _try(
         launch_overhead_s=min(believed),
         asleep_s=max(min(asleep), 0.0),
         cores=cores,
+        is_dealt=cores is not None and cores > 1 and _is_dealt(queue, program, context, steps),
     )
+
+
+def _is_dealt(queue: cl.CommandQueue, program: cl.Program, context: cl.Context, steps: int) -> bool:
+    """Tell whether half of the work takes as long as all of it, if all of it is in the first half
+    of the work-groups: then others had nothing to do."""
+    # PoCL deals out 32 work-groups at once, and builds anew for launches of 65,536 work-items.
+    items = 1022 * TRIAL_LOCAL_SIZE
+    kernel = cl.Kernel(program, "kc_trial")
+    buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size=4 * items)
+    times_s: dict[int, list[float]] = {items: [], items // 2: []}
+    for number in range(6):  # others, or what is done at a first launch, make either longer
+        for working in times_s:
+            set_trial(kernel, buffer, max(steps // 32, 16), places=working)
+            queue.finish()
+            start_s = time.perf_counter()
+            cl.enqueue_nd_range_kernel(queue, kernel, (items,), (TRIAL_LOCAL_SIZE,))
+            queue.finish()
+            times_s[working].append(time.perf_counter() - start_s)
+        if number > 1 and min(times_s[items // 2]) < 0.75 * min(times_s[items]):
+            return False
+    return True
 
 
 class Probe:

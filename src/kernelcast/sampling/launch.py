@@ -76,7 +76,8 @@ def _find_saturation(
         # A thread of the processor runs one work-group, whatever that needs.
         threads = min(units, os.cpu_count() or 1)
         p_sat = Trait(value=1, source=TraitSource.COMPUTED)
-        return SaturationPoint(p_sat=p_sat, concurrency=threads, computed=1)
+        parts = threads if session.trial.is_dealt else 1
+        return SaturationPoint(p_sat=p_sat, concurrency=threads, computed=1, parts=parts)
     # Count a probe's work-groups that are active together; registers count for none.
     info: Any = cl.kernel_work_group_info.LOCAL_MEM_SIZE  # pyopencl types answers as object
     local_bytes = compiled.get_work_group_info(info, session.device)

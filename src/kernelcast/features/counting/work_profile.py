@@ -62,6 +62,18 @@ class WorkProfile:
     the index space holds most of the work, most of them lie there."""
     by_work_weight: float = 1.0
     """Their median work, over that of the mean work-group."""
+    everywhere: tuple[tuple[float, float], ...] = ()
+    """Of some work-groups all over the launch, their place as a share of it, and their work over
+    that of the mean work-group."""
+
+    def find_imbalance(self, parts: int) -> float:
+        """Find the work of the heaviest of equal contiguous parts, over that of the mean part."""
+        places, weights = np.array(self.everywhere or [(0.0, 1.0)]).T
+        own = (places * parts).astype(np.intp)
+        counts = np.bincount(own, minlength=parts)
+        if not counts.all():
+            return 1.0
+        return float((np.bincount(own, weights, parts) / counts).max())
 
 
 def may_differ(facts: KernelFacts) -> bool:
@@ -136,6 +148,9 @@ def profile_work(
         typical_weight=float(found[typical].mean()) / mean,
         by_work=tuple(everywhere[index] for index in sorted({*by_work.tolist()})),
         by_work_weight=float(np.median(found[by_work])) / mean,
+        everywhere=tuple(
+            (place / total, float(one)) for place, one in zip(everywhere, weights, strict=True)
+        ),
     )
 
 

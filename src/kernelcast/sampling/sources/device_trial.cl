@@ -4,7 +4,8 @@ kernel void kc_trial(global float *out, int steps, global const uchar *memory, u
     ulong item = get_global_id(0);
     if (each == 0) {
         float x = (float)item;
-        for (int i = 0; i < steps; ++i)
+        int own = places == 0 || item < places ? steps : 0;
+        for (int i = 0; i < own; ++i)
             x = x * 0.5f + 1.0f;
         out[item] = x;
     } else {
