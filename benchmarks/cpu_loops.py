@@ -22,12 +22,7 @@ from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.cpu_loops import LoopModel, compile_loop
-from kernelcast.sampling.loop_benchmark import (
-    FLAGS,
-    LoopToRun,
-    compile_to_assembly,
-    measure_loop,
-)
+from kernelcast.sampling.loop_benchmark import FLAGS, LoopToRun, compile_to_assembly, measure_loop
 from support.loop_counting import count_passes
 
 FOLDER = RESULTS / "cpu_loops"

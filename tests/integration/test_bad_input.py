@@ -2,16 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from kernelcast.records.arguments import (
-    BufferArgument,
-    ElementType,
-    LocalArgument,
-    ScalarArgument,
-)
-from kernelcast.records.errors import (
-    CompileError,
-    DeviceLimitError,
-)
+from kernelcast.records.arguments import BufferArgument, ElementType, LocalArgument, ScalarArgument
+from kernelcast.records.errors import CompileError, DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem

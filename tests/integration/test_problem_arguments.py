@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.records.arguments import (
-    Access,
-    Argument,
-    BufferArgument,
-    ElementType,
-    Init,
-)
+from kernelcast.records.arguments import Access, Argument, BufferArgument, ElementType, Init
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem

@@ -3,12 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from kernelcast.launches.problem_file.reader import (
-    KEYS,
-    REQUIRED,
-    read_kernel,
-    read_template,
-)
+from kernelcast.launches.problem_file.reader import KEYS, REQUIRED, read_kernel, read_template
 from kernelcast.records.kernel import Kernel
 from kernelcast.training_data.applications import find_kernels
 

@@ -37,12 +37,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from cuda.bindings.driver import (
-    CUdevice_attribute,
-    CUfunction_attribute,
-    CUjit_option,
-    CUresult,
-)
+from cuda.bindings.driver import CUdevice_attribute, CUfunction_attribute, CUjit_option, CUresult
 
 from kernelcast import compiling
 from kernelcast.records.errors import CompileError

@@ -18,12 +18,7 @@ from kernelcast.records.launch_identity import (
 )
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.observation import FailureRecord, Observation, ObservationFlag, Origin
-from kernelcast.records.observed_times import (
-    MachineState,
-    RunTimes,
-    SampleSet,
-    summarise_runs,
-)
+from kernelcast.records.observed_times import MachineState, RunTimes, SampleSet, summarise_runs
 from kernelcast.records.samples import TimedLaunch
 from kernelcast.training_data.store.schema import observation_to_row
 from kernelcast.training_data.store.store import _add_schemas

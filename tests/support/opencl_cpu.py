@@ -7,12 +7,7 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.modelling.launches import model_written
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
-from kernelcast.records.machine import (
-    CacheFacts,
-    InstructionFacts,
-    MachineDescription,
-    MemoryFacts,
-)
+from kernelcast.records.machine import CacheFacts, InstructionFacts, MachineDescription, MemoryFacts
 from kernelcast.records.ndrange import NDRange
 
 

@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from kernelcast.balancing.device_processes import DeviceProcesses, Devices
-from kernelcast.balancing.host_arguments import (
-    HostArguments,
-    copy_launch,
-    read_host_arguments,
-)
+from kernelcast.balancing.host_arguments import HostArguments, copy_launch, read_host_arguments
 from kernelcast.balancing.launch_buffers import LaunchBuffers, as_bytes
 from kernelcast.balancing.messages import Failed, Finish, Opened, Prepare
 from kernelcast.balancing.places import choose_places

@@ -12,12 +12,7 @@ from rich.text import Text
 from kernelcast.expressions.accesses import AddressPattern
 from kernelcast.launches.features import KernelFeatures
 from kernelcast.reports.numbers import format_count
-from kernelcast.reports.source import (
-    AnnotatedLine,
-    annotate,
-    expand_source,
-    explain,
-)
+from kernelcast.reports.source import AnnotatedLine, annotate, expand_source, explain
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 # From cold to hot; a line is as hot as its share of all operations.

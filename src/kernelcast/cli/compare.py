@@ -7,12 +7,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar, show
-from kernelcast.cli.training_options import (
-    DATA,
-    JOBS,
-    ROW_FILTER,
-    ROWS_DEVICE,
-)
+from kernelcast.cli.training_options import DATA, JOBS, ROW_FILTER, ROWS_DEVICE
 from kernelcast.training.settings import Split, ValidationSettings
 
 COMPARISON_FILE = "comparison.json"

@@ -21,10 +21,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.plain import to_plain
 from kernelcast.reports.numbers import format_seconds
 from kernelcast.reports.presenter import Table
-from kernelcast.training_data.applications import (
-    find_applications,
-    find_kernels,
-)
+from kernelcast.training_data.applications import find_applications, find_kernels
 
 
 @click.group()

@@ -23,12 +23,7 @@ from kernelcast.launches.features import (
     read_on_devices,
     read_source_features,
 )
-from kernelcast.records.arguments import (
-    Argument,
-    BufferArgument,
-    LocalArgument,
-    SamplerArgument,
-)
+from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument, SamplerArgument
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError, NoDeviceError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of

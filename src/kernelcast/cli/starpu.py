@@ -12,10 +12,7 @@ from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present, progress_bar
 from kernelcast.cli.training_options import STORE
 from kernelcast.launches.data_store import open_data_store
-from kernelcast.launches.settings import (
-    DEFAULT_TIMEOUT_S,
-    EstimateSettings,
-)
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.records.errors import InputError
 from kernelcast.reports.presenter import Table
 from kernelcast.sampling.plan import SamplingPlan

@@ -12,12 +12,7 @@ import click
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar
 from kernelcast.cli.training_options import DATA, JOBS, REGISTRY, ROWS_DEVICE
-from kernelcast.training.settings import (
-    DEFAULT_MODEL,
-    POOLED_MODEL,
-    STATIC_MODEL,
-    TrainingSettings,
-)
+from kernelcast.training.settings import DEFAULT_MODEL, POOLED_MODEL, STATIC_MODEL, TrainingSettings
 
 if TYPE_CHECKING:  # takes longer to import than all other commands do
     from kernelcast.models.persistence import StoredModel

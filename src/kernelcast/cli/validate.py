@@ -10,12 +10,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar, show, wants_json
-from kernelcast.cli.training_options import (
-    DATA,
-    JOBS,
-    ROW_FILTER,
-    ROWS_DEVICE,
-)
+from kernelcast.cli.training_options import DATA, JOBS, ROW_FILTER, ROWS_DEVICE
 from kernelcast.records.errors import InputError
 from kernelcast.training.settings import ValidationSettings
 

@@ -26,12 +26,7 @@ from kernelcast.client.answers import (
     StoredObservation,
     StoredRows,
 )
-from kernelcast.client.transport import (
-    ConnectionFailedError,
-    Patience,
-    ServiceIdentity,
-    Transport,
-)
+from kernelcast.client.transport import ConnectionFailedError, Patience, ServiceIdentity, Transport
 from kernelcast.records.errors import ProblemFileError
 from kernelcast.records.frames import Frame, make_frame
 

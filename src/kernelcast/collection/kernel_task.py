@@ -44,10 +44,7 @@ from kernelcast.records.launch_identity import (
     digest_arguments,
 )
 from kernelcast.records.observation import FailureRecord, Observation, ObservationFlag
-from kernelcast.records.observed_times import (
-    SampleSet,
-    summarise_runs,
-)
+from kernelcast.records.observed_times import SampleSet, summarise_runs
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun, join_moments
 from kernelcast.sampling.compiler_facts import read_compiler_facts

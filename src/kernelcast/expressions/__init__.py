@@ -42,11 +42,7 @@ from kernelcast.expressions.conditions import (
     negation,
     not_equal,
 )
-from kernelcast.expressions.evaluation import (
-    Bindings,
-    EvaluationError,
-    Value,
-)
+from kernelcast.expressions.evaluation import Bindings, EvaluationError, Value
 from kernelcast.expressions.polynomials import Atom, Composite, Expr, Monomial, Operand
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 

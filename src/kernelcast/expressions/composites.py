@@ -16,12 +16,7 @@ from kernelcast.expressions.evaluation import (
     divide_trunc,
     evaluate_where,
 )
-from kernelcast.expressions.polynomials import (
-    Composite,
-    Expr,
-    Monomial,
-    Operand,
-)
+from kernelcast.expressions.polynomials import Composite, Expr, Monomial, Operand
 from kernelcast.records.errors import InputError
 
 

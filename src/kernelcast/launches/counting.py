@@ -16,11 +16,7 @@ from kernelcast.features.counting_copy import write_counting_copy
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.records.software_counters import (
-    CounterSample,
-    RecordedAddresses,
-    SoftwareCounters,
-)
+from kernelcast.records.software_counters import CounterSample, RecordedAddresses, SoftwareCounters
 from kernelcast.sampling.counting import CountingLaunch, make_sample, read_log
 from kernelcast.workers.task import COUNTING
 

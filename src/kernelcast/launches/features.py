@@ -19,21 +19,13 @@ from kernelcast.features.vector import (
     combine,
     find_longest,
 )
-from kernelcast.launches.counting import (
-    count_from_source,
-    count_launch,
-    summarise_run,
-)
+from kernelcast.launches.counting import count_from_source, count_launch, summarise_run
 from kernelcast.launches.devices import ask_each
 from kernelcast.launches.estimation import ReportProgress
 from kernelcast.launches.machines import model_own_launch
 from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.launches.preparing import prepared_launch
-from kernelcast.launches.settings import (
-    DEFAULT_TIMEOUT_S,
-    check_seed,
-    check_timeout,
-)
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, check_seed, check_timeout
 from kernelcast.launches.weighing import sample_by_source
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.device import CompilerFacts, DeviceDescription, SaturationPoint

@@ -190,11 +190,7 @@ def model_on(
     # The models take longer to import than a file to read.
     from kernelcast.features.counting.summary import doubt_counts
     from kernelcast.launches.modelling.estimating import estimate_analytically
-    from kernelcast.launches.modelling.launches import (
-        choose_local_size,
-        model_kernel,
-        model_launch,
-    )
+    from kernelcast.launches.modelling.launches import choose_local_size, model_kernel, model_launch
 
     doubt, counted = 0.0, counters
     if counters is None and machine.kind is DeviceKind.CPU:

@@ -8,11 +8,7 @@ import numpy as np
 from kernelcast.features.tracing import make_tracing_kernel
 from kernelcast.launches.devices import ask_each
 from kernelcast.launches.preparing import prepared_launch
-from kernelcast.launches.settings import (
-    DEFAULT_TIMEOUT_S,
-    check_seed,
-    check_timeout,
-)
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, check_seed, check_timeout
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.kernel import Kernel

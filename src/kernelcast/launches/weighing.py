@@ -27,12 +27,7 @@ from kernelcast.features.counting.work_profile import WorkProfile, may_differ, p
 from kernelcast.features.touched_ranges import find_active_box
 from kernelcast.launches.machines import find_own_machine, find_stand_in
 from kernelcast.launches.source_check import refuse_persistent
-from kernelcast.records.arguments import (
-    Argument,
-    BufferArgument,
-    HeldBuffer,
-    Init,
-)
+from kernelcast.records.arguments import Argument, BufferArgument, HeldBuffer, Init
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel

@@ -8,14 +8,8 @@ from typing import Any
 
 from kernelcast.launches.live import Launch
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.launches.settings import (
-    DEFAULT_TIMEOUT_S,
-    EstimateSettings,
-)
-from kernelcast.predictor.answering.launch_request import (
-    check_device_ids,
-    refuse,
-)
+from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
+from kernelcast.predictor.answering.launch_request import check_device_ids, refuse
 from kernelcast.predictor.estimates import estimate_on_devices, find_devices
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.contention import DEFAULT_COVERAGE

@@ -17,15 +17,7 @@ import numpy as np
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.private_files import check_target, writing
-from kernelcast.reports.charts import (
-    LONGEST_NAME,
-    Axis,
-    Chart,
-    Figure,
-    Series,
-    elide,
-    make_plain,
-)
+from kernelcast.reports.charts import LONGEST_NAME, Axis, Chart, Figure, Series, elide, make_plain
 from kernelcast.reports.numbers import (
     format_bytes,
     format_count,

@@ -8,12 +8,7 @@ from kernelcast.expressions import TRUE, Expr
 from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.launches.features import KernelFeatures
-from kernelcast.records.operations import (
-    MemorySpace,
-    NumberClass,
-    OperationCounts,
-    OperationKind,
-)
+from kernelcast.records.operations import MemorySpace, NumberClass, OperationCounts, OperationKind
 from kernelcast.records.software_counters import RequestPattern
 from kernelcast.reports.numbers import format_count
 

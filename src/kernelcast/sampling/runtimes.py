@@ -18,11 +18,7 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
-from kernelcast.records.private_files import (
-    make_private_folder,
-    user_cache_folder,
-    written_whole,
-)
+from kernelcast.records.private_files import make_private_folder, user_cache_folder, written_whole
 
 _log = logging.getLogger(__name__)
 

@@ -14,12 +14,7 @@ from typing import Any, TypeAlias, cast
 from cachetools import LRUCache, cachedmethod
 
 from kernelcast.records.contention import Contention
-from kernelcast.records.device import (
-    CompilerFacts,
-    DeviceDescription,
-    DeviceKind,
-    SaturationPoint,
-)
+from kernelcast.records.device import CompilerFacts, DeviceDescription, DeviceKind, SaturationPoint
 from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -46,12 +41,7 @@ from kernelcast.sampling.device_check import (
     try_device,
 )
 from kernelcast.sampling.opencl import OtherDriver, cl
-from kernelcast.sampling.prelude import (
-    HIDDEN_ARGUMENTS,
-    add_prelude,
-    needs_prelude,
-    pass_sizes,
-)
+from kernelcast.sampling.prelude import HIDDEN_ARGUMENTS, add_prelude, needs_prelude, pass_sizes
 from kernelcast.sampling.signature import Parameter
 
 Enqueue: TypeAlias = Callable[[], cl.Event]

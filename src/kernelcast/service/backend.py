@@ -13,11 +13,7 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.launch_history import LaunchHistory, update_doubts
 from kernelcast.predictor.answering.memory import Answer
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.processes import (
-    CallerProcesses,
-    Executor,
-    asked_by,
-)
+from kernelcast.predictor.answering.processes import CallerProcesses, Executor, asked_by
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import (

@@ -13,11 +13,7 @@ from typing import Final
 
 from cachetools import FIFOCache
 
-from kernelcast.collection.data_rows import (
-    Correction,
-    correct_observation,
-    find_observations,
-)
+from kernelcast.collection.data_rows import Correction, correct_observation, find_observations
 from kernelcast.launches.data_store import Selection, open_data_store
 from kernelcast.predictor.answering.launch_history import Judge
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, identify_launch

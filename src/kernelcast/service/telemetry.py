@@ -21,10 +21,7 @@ from typing import Any, Final, Self
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
-from prometheus_client.multiprocess import (
-    MultiProcessCollector,
-    mark_process_dead,
-)
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 LOGGER = logging.getLogger("kernelcast.service")
 INSTANCE_HEADER: Final = "x-kernelcast-instance"

@@ -14,12 +14,7 @@ from kernelcast.models.validation.running import ValidationPlan, validate
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.training_table import Texts, TrainingTable
 from kernelcast.training.registry import name_model
-from kernelcast.training.rows import (
-    choose_rows,
-    describe_shortage,
-    list_names,
-    require_rows,
-)
+from kernelcast.training.rows import choose_rows, describe_shortage, list_names, require_rows
 from kernelcast.training.settings import (
     ALL_ROWS,
     DEFAULT_MODEL,

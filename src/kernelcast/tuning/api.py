@@ -20,19 +20,9 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.problem import Problem
-from kernelcast.tuning.device_runs import (
-    EventKind,
-    TuningEvent,
-    TuningTask,
-    run_on_device,
-)
+from kernelcast.tuning.device_runs import EventKind, TuningEvent, TuningTask, run_on_device
 from kernelcast.tuning.ranking import rank, several_processes
-from kernelcast.tuning.report import (
-    UNKNOWN,
-    TunedConfiguration,
-    TuneReport,
-    sort_configurations,
-)
+from kernelcast.tuning.report import UNKNOWN, TunedConfiguration, TuneReport, sort_configurations
 from kernelcast.tuning.settings import TuneModels, TuneSettings
 from kernelcast.tuning.space import SearchSpace, read_space
 

@@ -13,11 +13,7 @@ from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import TimedLaunch, prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.tuning.device_runs import (
-    EventKind,
-    TuningEvent,
-    TuningTask,
-)
+from kernelcast.tuning.device_runs import EventKind, TuningEvent, TuningTask
 from kernelcast.workers.task import Reporter
 
 _Outcome = tuple[EventKind, float, float]

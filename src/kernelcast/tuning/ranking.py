@@ -15,10 +15,7 @@ from functools import partial
 from kernelcast.analytic.cpu.opencl.device import read_device
 from kernelcast.features.analysis import read_facts
 from kernelcast.launches.modelling.estimating import estimate_analytically
-from kernelcast.launches.modelling.launches import (
-    choose_local_size,
-    model_kernel,
-)
+from kernelcast.launches.modelling.launches import choose_local_size, model_kernel
 from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import KernelcastError

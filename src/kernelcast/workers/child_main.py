@@ -29,12 +29,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelcast.records.errors import KernelcastError
-from kernelcast.workers.protocol import (
-    Channel,
-    ClosedError,
-    MessageKind,
-    name_error,
-)
+from kernelcast.workers.protocol import Channel, ClosedError, MessageKind, name_error
 from kernelcast.workers.task import BESIDE, MOST_BYTES, find_function
 from kernelcast.workers.wire import encode
 

@@ -9,12 +9,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from kernelcast.cli import app
-from kernelcast.cli.estimate import (
-    chart_answers,
-    list_answers,
-    list_explanations,
-    list_warnings,
-)
+from kernelcast.cli.estimate import chart_answers, list_answers, list_explanations, list_warnings
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor import estimates
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
@@ -26,11 +21,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.reports.drawing import save_figure
 from kernelcast.reports.presenter import make_renderable
 from support.builders import make_estimate
-from support.fake_executor import (
-    FakeExecutor,
-    make_analytic,
-    make_device,
-)
+from support.fake_executor import FakeExecutor, make_analytic, make_device
 
 PROBLEM = Path(__file__).parents[3] / "examples" / "nbody" / "nbody.yaml"
 DEVICE = make_device()

@@ -483,22 +483,6 @@ def test_a_gpu_of_a_shipped_chip_is_bounded_without_calibration() -> None:
 @pytest.mark.parametrize(("parts", "expected"), [(1, 1.0), (2, 1.5), (4, 1.75)])
 def test_the_core_with_most_work_decides(parts: int, expected: float) -> None:
     """Where cores get parts of a triangle beforehand, the last one's is the largest."""
-    source = (
-        "kernel void triangle(global float *a, int n) { size_t g = get_group_id(0); float s = 0;"
-        " for (size_t i = 0; i < g; ++i) s += a[i]; a[n + get_global_id(0)] = s; }"
-    )
-    ndrange = NDRange(global_size=(64 * 512,), local_size=(64,))
-    launches = tuple(
-        TimedLaunch(
-            box=GroupBox(start=(start,), shape=(8,)), window=window, duration_s=start * 1e-5
-        )
-        for window, start in enumerate((100, 250, 400))
-    )
-    run = SampleRun(
-        kernel_digest="k", device_id="fake", ndrange=ndrange, launches=launches,
-        launch_overhead_s=0.0, is_even=False,
-    )  # fmt: skip
-    weighed = weigh_run(run, Kernel(name="triangle", source=source), (), parts)
+    weighed = weigh_run(make_run([100, 450, 800]), KERNEL, ARGUMENTS, parts)
     assert weighed.imbalance == pytest.approx(expected, rel=0.02)
-    alone_s = fit_linear(replace(weighed, imbalance=1.0)).seconds
-    assert fit_linear(weighed).seconds == pytest.approx(expected * alone_s, rel=0.02)
+    assert fit_linear(weighed).seconds == pytest.approx(expected * TOTAL_S, rel=0.05)

@@ -7,11 +7,7 @@ from hypothesis import strategies as st
 
 from kernelcast.models import regression
 from kernelcast.models.conformal import calibrate
-from kernelcast.models.regression import (
-    LEARNERS,
-    FittedRegression,
-    fit_regression,
-)
+from kernelcast.models.regression import LEARNERS, FittedRegression, fit_regression
 from kernelcast.models.versioned_files import from_plain, to_plain
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers

@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelcast.models.persistence import (
-    ModelRegistry,
-    StoredModel,
-    read_model,
-    write_model,
-)
+from kernelcast.models.persistence import ModelRegistry, StoredModel, read_model, write_model
 from kernelcast.models.time_models import RIVALS, FittedModel, TimeModel, list_models, make_model
 from kernelcast.models.validation.running import ValidationPlan, validate
 from kernelcast.models.versioned_files import ModelFileError

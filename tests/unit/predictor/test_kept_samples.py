@@ -19,14 +19,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate, Tier
 from kernelcast.records.problem import Problem
 from kernelcast.training_data.store import Store
-from support.fake_executor import (
-    DEVICE,
-    PROBLEM,
-    FakeExecutor,
-    answer,
-    make_device,
-    make_predictor,
-)
+from support.fake_executor import DEVICE, PROBLEM, FakeExecutor, answer, make_device, make_predictor
 
 # Seconds of a work-group: a launch of 1 ms, one that models know, and one of an hour.
 SHORT_S, USUAL_S, LONG_S = 1e-8, 5e-6, 3.6e-2

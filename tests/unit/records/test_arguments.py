@@ -2,11 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from kernelcast.records.arguments import (
-    ElementType,
-    ScalarArgument,
-    make_scalar,
-)
+from kernelcast.records.arguments import ElementType, ScalarArgument, make_scalar
 from support import strategies
 
 

@@ -7,11 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.launches.data_store import open_data_store
-from kernelcast.records.private_files import (
-    close_to_others,
-    make_private_file,
-    make_private_folder,
-)
+from kernelcast.records.private_files import close_to_others, make_private_file, make_private_folder
 from kernelcast.service_state import open_state
 
 

@@ -13,13 +13,7 @@ from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import Sampler, is_even
 from kernelcast.sampling.windows import position_of
 from support import strategies
-from support.fakes import (
-    Coordinates,
-    Cost,
-    Disturbance,
-    SyntheticLaunch,
-    sample,
-)
+from support.fakes import Coordinates, Cost, Disturbance, SyntheticLaunch, sample
 
 LINE = NDRange(global_size=(64 * 200_000,), local_size=(64,))
 SQUARE = NDRange(global_size=(8 * 600, 8 * 400), local_size=(8, 8))

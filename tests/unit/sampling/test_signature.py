@@ -1,11 +1,6 @@
 import pytest
 
-from kernelcast.records.arguments import (
-    Access,
-    BufferArgument,
-    ElementType,
-    ScalarArgument,
-)
+from kernelcast.records.arguments import Access, BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.errors import SignatureError
 from kernelcast.sampling.signature import Parameter, check_arguments, infer_access
 

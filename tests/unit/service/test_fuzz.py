@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 
 from kernelcast.records.service_state import JobKind
 from kernelcast.service import ServiceSettings, create_app
-from support.page_examples import (
-    add_job,
-    fill_store,
-    make_comparison,
-    make_validation,
-    state_of,
-)
+from support.page_examples import add_job, fill_store, make_comparison, make_validation, state_of
 from support.service_backend import FakeBackend
 
 _NUMBERS = (

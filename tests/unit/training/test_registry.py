@@ -9,12 +9,7 @@ from kernelcast.models.persistence import StoredModel
 from kernelcast.models.time_models import make_model
 from kernelcast.models.versioned_files import ModelFileError
 from kernelcast.records.errors import InputError
-from kernelcast.training.registry import (
-    MODELS_VARIABLE,
-    choose_registry,
-    name_model,
-    open_registry,
-)
+from kernelcast.training.registry import MODELS_VARIABLE, choose_registry, name_model, open_registry
 from support.synthetic_rows import make_rows
 
 FITTED = make_model("linear").fit(make_rows(kernels=4, sizes=2))

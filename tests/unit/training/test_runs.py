@@ -7,14 +7,7 @@ import pytest
 from kernelcast.models.time_models import make_model
 from kernelcast.models.validation.running import validate
 from kernelcast.records.errors import InputError
-from kernelcast.training.runs import (
-    VARIABLE,
-    compare_runs,
-    find_run,
-    is_run,
-    list_runs,
-    record_run,
-)
+from kernelcast.training.runs import VARIABLE, compare_runs, find_run, is_run, list_runs, record_run
 from support.synthetic_rows import make_rows
 
 TABLE = make_rows(kernels=4, sizes=2)

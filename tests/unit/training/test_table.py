@@ -21,11 +21,7 @@ from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.observation import Observation, ObservationFlag
 from kernelcast.records.observed_times import SampleSet, summarise_runs
 from kernelcast.records.samples import TimedLaunch
-from kernelcast.training.table import (
-    identify_problem,
-    load_training_table,
-    tabulate,
-)
+from kernelcast.training.table import identify_problem, load_training_table, tabulate
 from kernelcast.training_data.store import open_store
 
 SCHEMA = FeatureSchema(

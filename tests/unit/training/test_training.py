@@ -8,9 +8,7 @@ from kernelcast.models.time_models import make_model
 from kernelcast.records.errors import InputError
 from kernelcast.training.registry import open_registry
 from kernelcast.training.settings import TrainingSettings
-from kernelcast.training.training import (
-    train,
-)
+from kernelcast.training.training import train
 from support.synthetic_rows import make_rows
 
 TABLE = make_rows(kernels=4, sizes=2, devices=3)

@@ -10,12 +10,7 @@ import sqlalchemy as sa
 from kernelcast.training_data.check import Finding, FindingKind, check_store
 from kernelcast.training_data.store import Store, open_store
 from kernelcast.training_data.store.schema import OBSERVATIONS
-from support.observations import (
-    SCHEMA,
-    lose_index_entries,
-    make_launch,
-    make_observation,
-)
+from support.observations import SCHEMA, lose_index_entries, make_launch, make_observation
 
 BAD = make_observation(7)
 

@@ -16,21 +16,10 @@ from sqlalchemy.dialects import sqlite
 from kernelcast.records.errors import InputError
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import summarise_runs
-from kernelcast.training_data.store import (
-    AddedRows,
-    Selection,
-    Store,
-    StoreError,
-    open_store,
-)
+from kernelcast.training_data.store import AddedRows, Selection, Store, StoreError, open_store
 from kernelcast.training_data.store.connecting import parse_url
 from kernelcast.training_data.store.store import query_newest
-from support.observations import (
-    SCHEMA,
-    make_failure,
-    make_observation,
-    observations,
-)
+from support.observations import SCHEMA, make_failure, make_observation, observations
 
 
 @pytest.fixture

@@ -10,11 +10,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.tuning import api
 from kernelcast.tuning.api import MeasurementFile, TuneProgress, tune_on_device
-from kernelcast.tuning.device_runs import (
-    EventKind,
-    TuningEvent,
-    TuningTask,
-)
+from kernelcast.tuning.device_runs import EventKind, TuningEvent, TuningTask
 from kernelcast.tuning.settings import TuneModels, TuneSettings
 from kernelcast.tuning.space import SearchSpace, read_space
 from support.builders import make_description

@@ -38,12 +38,7 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.numbers import format_seconds, format_share
 from kernelcast.reports.presenter import Part, Section, Table
-from kernelcast.sampling.loop_benchmark import (
-    FLAGS,
-    LoopMeasurement,
-    LoopToRun,
-    measure_loop,
-)
+from kernelcast.sampling.loop_benchmark import FLAGS, LoopMeasurement, LoopToRun, measure_loop
 
 _PREFIXES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 

@@ -25,11 +25,7 @@ from kernelcast.expressions import (
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.counting.bindings import (
-    Numbers,
-    bind_contents,
-    bind_ids,
-)
+from kernelcast.features.counting.bindings import Numbers, bind_contents, bind_ids
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.software_counters import CounterSample
 

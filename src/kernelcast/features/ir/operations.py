@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
-from kernelcast.features.ir.module import (
-    Instruction,
-    Module,
-    Operand,
-    is_vector,
-    split_sequence,
-)
+from kernelcast.features.ir.module import Instruction, Module, Operand, is_vector, split_sequence
 from kernelcast.features.ir.scalars import bits_of, is_float, lanes_of, mangled_types, name_called
 from kernelcast.records.operations import NumberClass, Operation
 from kernelcast.records.operations import OperationKind as Kind

@@ -7,12 +7,7 @@ from math import ceil
 from kernelcast.analytic.cpu.opencl.core import find_execution
 from kernelcast.analytic.cpu.opencl.device import read_device
 from kernelcast.analytic.gpu.machine import compute_occupancy, read_machine
-from kernelcast.analytic.mwp_cwp.model import (
-    CaseRule,
-    MwpCwpLaunch,
-    MwpCwpMachine,
-    model_mwp_cwp,
-)
+from kernelcast.analytic.mwp_cwp.model import CaseRule, MwpCwpLaunch, MwpCwpMachine, model_mwp_cwp
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.counting.requests import compute_requests, measure_requests

@@ -29,11 +29,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from kernelcast.models.attribution import Attribution
-from kernelcast.models.validation.report import (
-    ErrorSummary,
-    ValidationReport,
-    summarise_errors,
-)
+from kernelcast.models.validation.report import ErrorSummary, ValidationReport, summarise_errors
 from kernelcast.models.validation.running import mean_of, split_classes
 from kernelcast.models.versioned_files import read_document, write_document
 from kernelcast.records.errors import InputError

@@ -23,11 +23,7 @@ from kernelcast.models.evidence.model import (
 )
 from kernelcast.models.evidence.sizes import measure_work
 from kernelcast.predictor.answering.composing import NOTHING, Basis, Remembered
-from kernelcast.predictor.answering.kernel_sizes import (
-    Work,
-    count_items,
-    name_size,
-)
+from kernelcast.predictor.answering.kernel_sizes import Work, count_items, name_size
 from kernelcast.predictor.answering.launch_history import NOT_BELIEVED, LaunchHistory
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
 from kernelcast.predictor.answering.memory import Memory

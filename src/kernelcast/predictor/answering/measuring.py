@@ -14,12 +14,7 @@ from kernelcast.features.analysis import read_facts, remember_by_code
 from kernelcast.features.vector import SampledSource, combine
 from kernelcast.features.work_queues import find_wait_loop
 from kernelcast.launches.data_folder import kept_folder
-from kernelcast.launches.estimation import (
-    LaunchSampling,
-    ReportProgress,
-    SampledEstimate,
-    measure,
-)
+from kernelcast.launches.estimation import LaunchSampling, ReportProgress, SampledEstimate, measure
 from kernelcast.launches.live import find_reach
 from kernelcast.launches.machines import model_own_launch
 from kernelcast.launches.recordings import Recording

@@ -25,11 +25,7 @@ from kernelcast.sampling.microbenchmarks.bench import (
     make_trait,
     summarise,
 )
-from kernelcast.sampling.microbenchmarks.fits import (
-    LEAST_SPREAD,
-    find_undisturbed,
-    fit_levels,
-)
+from kernelcast.sampling.microbenchmarks.fits import LEAST_SPREAD, find_undisturbed, fit_levels
 from kernelcast.sampling.opencl import cl, map_memory, unmap_memory
 
 STRIDE_BYTES = 64

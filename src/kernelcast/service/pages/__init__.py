@@ -9,15 +9,7 @@ from starlette.responses import Response
 
 from kernelcast.service.dependencies import respond_if_changed
 from kernelcast.service.errors import refuse_unknown
-from kernelcast.service.pages import (
-    accuracy,
-    compare,
-    devices,
-    home,
-    jobs,
-    kernels,
-    sign_in,
-)
+from kernelcast.service.pages import accuracy, compare, devices, home, jobs, kernels, sign_in
 from kernelcast.service.pages.lab import routes as lab
 from kernelcast.service.pages.rendering import PageRoute
 

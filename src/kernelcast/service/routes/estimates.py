@@ -19,10 +19,7 @@ from kernelcast.service.errors import ApiError, refuse_amount
 from kernelcast.service.estimating import Outcome, Wanted, write_answers
 from kernelcast.service.observing import identity_of
 from kernelcast.service.schemas.estimates import EstimateRequest, EstimatesOut
-from kernelcast.service.schemas.observations import (
-    ObservationsOut,
-    ObservationsRequest,
-)
+from kernelcast.service.schemas.observations import ObservationsOut, ObservationsRequest
 from kernelcast.service.schemas.problems import ProblemIn, ProblemOut
 from kernelcast.service.service import Service
 

@@ -10,11 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kernelcast.records.errors import InputError
-from kernelcast.records.private_files import (
-    close_to_others,
-    make_private_file,
-    make_private_folder,
-)
+from kernelcast.records.private_files import close_to_others, make_private_file, make_private_folder
 from kernelcast.training_data.store.connecting import (
     WRITER,
     StoreError,

@@ -10,12 +10,7 @@ from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_mod, less
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.operations import (
-    NumberClass,
-    Operation,
-    OperationCounts,
-    OperationKind,
-)
+from kernelcast.records.operations import NumberClass, Operation, OperationCounts, OperationKind
 from kernelcast.records.software_counters import WarpCounters
 from support.opencl_cpu import TRIAD, make_launch, make_machine
 

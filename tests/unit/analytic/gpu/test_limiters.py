@@ -6,12 +6,7 @@ from hypothesis import strategies as st
 
 from kernelcast.analytic.gpu.limiters.assess import Limits, assess
 from kernelcast.analytic.gpu.limiters.demands import Atomics, Demands
-from kernelcast.analytic.gpu.limiters.rates import (
-    FITTED,
-    PAPER_2022,
-    GpuRates,
-    read_rates,
-)
+from kernelcast.analytic.gpu.limiters.rates import FITTED, PAPER_2022, GpuRates, read_rates
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.operations import (
     MemoryOperation,

@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelcast.analytic.gpu.volumes.affine import (
-    BoxAccess,
-    Grid,
-    GroupRange,
-    bind_sizes,
-    to_box,
-)
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange, bind_sizes, to_box
 from kernelcast.analytic.gpu.volumes.boxes import count_per_group, list_classes
 from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint
 from kernelcast.expressions import Expr, Symbol, SymbolKind, less

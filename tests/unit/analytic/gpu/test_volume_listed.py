@@ -5,15 +5,7 @@ import pytest
 
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
-from kernelcast.expressions import (
-    Expr,
-    Symbol,
-    SymbolKind,
-    floor_div,
-    floor_mod,
-    maximum,
-    minimum,
-)
+from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_div, floor_mod, maximum, minimum
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine

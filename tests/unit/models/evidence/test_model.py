@@ -10,12 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelcast.models.evidence.calibration import (
-    EvidenceRow,
-    calibrate,
-    gather,
-    list_others,
-)
+from kernelcast.models.evidence.calibration import EvidenceRow, calibrate, gather, list_others
 from kernelcast.models.evidence.fusion import Kind, Piece, fuse
 from kernelcast.models.evidence.model import EvidenceModel, name_situation, read_moment
 from kernelcast.models.evidence.sizes import tabulate_sizes

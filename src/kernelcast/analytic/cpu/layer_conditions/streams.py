@@ -11,15 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, prod
 
-from kernelcast.expressions import (
-    FALSE,
-    TRUE,
-    Condition,
-    Expr,
-    Symbol,
-    SymbolKind,
-    disjunction,
-)
+from kernelcast.expressions import FALSE, TRUE, Condition, Expr, Symbol, SymbolKind, disjunction
 from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, NestAccess
 from kernelcast.records.errors import InputError
 

@@ -7,13 +7,7 @@ from functools import partial
 
 from kernelcast.analytic.gpu.hit_rates import HitRates, find_hit_rates
 from kernelcast.analytic.gpu.machine import GpuMachine, Occupancy, compute_occupancy
-from kernelcast.analytic.gpu.volumes.affine import (
-    BoxAccess,
-    Clip,
-    Grid,
-    bind_sizes,
-    to_box,
-)
+from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, bind_sizes, to_box
 from kernelcast.analytic.gpu.volumes.boxes import group_families
 from kernelcast.analytic.gpu.volumes.dram import Traffic, compute_wave, order_loads
 from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint, Footprint, SumFootprint
