@@ -208,9 +208,9 @@ def test_row_pointers_on_the_device_tell_the_work(
     queue = cl.CommandQueue(session.context, session.device)
     profiles: list[WorkProfile] = []
 
-    def note(run: SampleRun, profile: WorkProfile) -> SampleRun:
+    def note(run: SampleRun, profile: WorkProfile, parts: int) -> SampleRun:
         profiles.append(profile)
-        return apply_profile(run, profile)
+        return apply_profile(run, profile, parts)
 
     monkeypatch.setattr(weighing, "apply_profile", note)
     found = api.estimate(program.rows, (len(lengths),), (64,), buffers, queue=queue)
