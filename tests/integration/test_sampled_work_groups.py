@@ -300,12 +300,12 @@ def test_dimensions_beyond_the_third(session: DeviceSession) -> None:
     kernel = Kernel(name="k", source=source)
     with OpenCLLaunch(session, kernel, ndrange, [user], [Access.READ_WRITE]) as launch:
         launch.time_boxes([GroupBox(start=(5,), shape=(3,))])
-        out = np.empty((64, 8), dtype=np.uint64)
-        cl.enqueue_copy(session.queue, out, launch._scratch.arguments[0])
+        out = read(session, launch._scratch.arguments[0], (64, 16)).view(np.uint64)
     assert (out[20:32] == [0, 1, 1, 0] * 2).all()
 
 
 def test_a_trial_tells_who_gets_which_work_groups(session: DeviceSession) -> None:
     """Each thread of llvmpipe gets its part beforehand; others take what is next."""
     trial = session.trial
-    assert trial.is_dealt == (trial.cores is not None and session.description.id[:7] == "rusticl")
+    expected = session.description.id.startswith("rusticl") and trial.cores is not None
+    assert trial.is_dealt in (None, expected)  # other programs may hide it

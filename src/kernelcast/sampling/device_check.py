@@ -39,7 +39,9 @@ SETTLING = 16
 _SETTLED, _SETTLED_IN_A_ROW, _MOST_PROBES = 1.25, 2, 20
 # So long a CPU takes to run at it again; a GPU raises its clock in steps of at most the third.
 _LONGEST_SETTLING_S, _LONGEST_WAKING_S, _WAKING_STEP_S = 0.03, 0.5, 0.06
-_FORMAT = "kernelcast device trial 2"
+# Work-groups that show who gets which, launches of them, and how many must agree.
+_MOST_GROUPS, _DEALT_TRIES, _DEALT_ALONE = 1022, 40, 3
+_FORMAT = "kernelcast device trial 3"
 _STANDS_S = 3600.0
 # Of a kernel that tells how much local memory a driver reports; places that a work-item reads.
 _DECLARED_BYTES, _PLACES_EACH = 1024, 64
@@ -74,8 +76,8 @@ class DeviceTrial:
     """How much of it is no processor time of this process."""
     cores: int | None = None
     """Processors of the host that share the work; None where processor time does not tell."""
-    is_dealt: bool = False
-    """Whether each of them gets a contiguous part of a launch beforehand."""
+    is_dealt: bool | None = False
+    """Whether each gets a contiguous part of a launch beforehand; None where others hid it."""
 
     @property
     def timer(self) -> TimerCheck:
@@ -96,7 +98,7 @@ def recall_trial(
                 return DeviceTrial(**held["trial"])
     found = find()
     # Other programs can only make a timer disagree, and hide who works.
-    is_sure = found.agrees and found.cores is not None
+    is_sure = found.agrees and found.cores is not None and found.is_dealt is not None
     if path is not None and not is_sure:
         time.sleep(2e-3)  # our own threads wait by spinning for a while
     if path is not None and (is_sure or not count_others()):
@@ -170,15 +172,13 @@ def find_settled(run: Callable[[], float], kind: DeviceKind) -> float:
     best_s = min(run() for _ in range(_EMPTY_LAUNCHES))
     if kind is not DeviceKind.GPU:
         return best_s
-    begin_s = last_s = time.perf_counter()
+    begin_s = last_s = now_s = time.perf_counter()
     wait_s = max(_WAKING_STEP_S, _MOST_PROBES * best_s)
-    while (
-        now_s := time.perf_counter()
-    ) - last_s < wait_s and now_s - begin_s < wait_s + _LONGEST_WAKING_S:
+    while now_s - last_s < wait_s and now_s - begin_s < wait_s + _LONGEST_WAKING_S:
         duration_s = run()
         if duration_s < 0.97 * best_s:
             last_s = now_s
-        best_s = min(best_s, duration_s)
+        best_s, now_s = min(best_s, duration_s), time.perf_counter()
     return best_s
 
 
@@ -208,11 +208,9 @@ def _try(
     if description.kind is DeviceKind.CPU and hasattr(os, "sched_getaffinity"):  # Linux
         cores = min(description.compute_units, len(os.sched_getaffinity(0)))
     worked = busy = waited_s = 0.0
-    # It sees other programs too, which keep the waiting thread from the processor; a timer that is
-    # wrong agrees in no trial.
+    # Other programs keep the waiting thread from a processor; a wrong timer agrees in no trial.
     for _ in range(8):
-        # The host clock also sees the launch itself: up to a third of a short kernel on slow
-        # drivers.
+        # The host's clock also sees the launch itself: a third of a short kernel on slow drivers.
         agrees = abs(last.event_s - last.host_s) <= 0.35 * last.host_s
         # An event's time that is less than this share of the host's is none: llvmpipe gives 1 ns.
         is_decided = agrees or last.event_s < 0.05 * last.host_s
@@ -241,29 +239,34 @@ def _try(
         launch_overhead_s=min(believed),
         asleep_s=max(min(asleep), 0.0),
         cores=cores,
-        is_dealt=cores is not None and cores > 1 and _is_dealt(queue, program, context, steps),
+        is_dealt=_is_dealt(queue, program, steps, cores) if cores and cores > 1 else False,
     )
 
 
-def _is_dealt(queue: cl.CommandQueue, program: cl.Program, context: cl.Context, steps: int) -> bool:
-    """Tell whether half of the work takes as long as all of it, if all of it is in the first half
-    of the work-groups: then others had nothing to do."""
+def _is_dealt(queue: cl.CommandQueue, program: cl.Program, steps: int, cores: int) -> bool | None:
+    """Tell whether the first part of the work-groups, which does all the work, runs in order while
+    others have none left: one core then does it alone. None where others hide it."""
     # PoCL deals out 32 work-groups at once, and builds anew for launches of 65,536 work-items.
-    items = 1022 * TRIAL_LOCAL_SIZE
+    part = max(_MOST_GROUPS // cores, 1)
+    items = part * cores * TRIAL_LOCAL_SIZE
     kernel = cl.Kernel(program, "kc_trial")
-    buffer = cl.Buffer(context, cl.mem_flags.READ_WRITE, size=4 * items)
-    times_s: dict[int, list[float]] = {items: [], items // 2: []}
-    for number in range(6):  # others, or what is done at a first launch, make either longer
-        for working in times_s:
-            set_trial(kernel, buffer, max(steps // 32, 16), places=working)
-            queue.finish()
-            start_s = time.perf_counter()
-            cl.enqueue_nd_range_kernel(queue, kernel, (items,), (TRIAL_LOCAL_SIZE,))
-            queue.finish()
-            times_s[working].append(time.perf_counter() - start_s)
-        if number > 1 and min(times_s[items // 2]) < 0.75 * min(times_s[items]):
+    taken = np.zeros(1 + part * cores, dtype=np.int32)
+    buffer = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size=4 * items + taken.nbytes)
+    set_trial(kernel, buffer, max(steps // 8, 1), places=part * TRIAL_LOCAL_SIZE)
+    alone = 0
+    for _ in range(_DEALT_TRIES):
+        taken[0] = 0
+        cl.enqueue_copy(queue, buffer, taken, dst_offset=4 * items)
+        cl.enqueue_nd_range_kernel(queue, kernel, (items,), (TRIAL_LOCAL_SIZE,))
+        cl.enqueue_copy(queue, taken, buffer, src_offset=4 * items)
+        first, rest = taken[1 : 1 + part], taken[1 + part :]
+        if (np.diff(first) < 0).any():
             return False
-    return True
+        # Threads that wake late may get nothing of it though they are free to.
+        alone += int(rest.max() < first[part // 2])
+        if alone == _DEALT_ALONE:
+            return True
+    return None
 
 
 class Probe:

@@ -98,13 +98,11 @@ class LaunchTimer:
                 before = _read_work(self.workers)
                 clock_s = self.by_clock(enqueue)
                 after = _read_work(self.workers)
-                if after.keys() < {*self.workers}:  # one has ended
-                    self.workers = ()
-                    found.append(clock_s)
-                    continue
                 worked_s = sum(time_s - before.get(one, 0.0) for one, time_s in after.items())
-                worked_s = worked_s / self.cores + self.asleep_s
-                found.append(LaunchTime(min(clock_s, worked_s), clock_s))
+                seconds = min(clock_s, worked_s / self.cores + self.asleep_s)
+                if after.keys() < {*self.workers}:  # one has ended
+                    self.workers, seconds = (), clock_s
+                found.append(LaunchTime(seconds, clock_s))
         return found
 
 
@@ -380,10 +378,9 @@ class DeviceSession:
             self.note_built(time.perf_counter() - started_s)
 
     def _remember(self, key: tuple[str, str], build: Callable[[], BuiltKernel]) -> BuiltKernel:
-        built = self._kernels.get(key)
-        if built is None:
-            built = self._kernels[key] = build()
-        return built
+        if key not in self._kernels:
+            self._kernels[key] = build()
+        return self._kernels[key]
 
 
 def open_session(

@@ -3,6 +3,10 @@ kernel void kc_trial(global float *out, int steps, global const uchar *memory, u
 {
     ulong item = get_global_id(0);
     if (each == 0) {
+        if (places != 0 && get_local_id(0) == 0) {
+            global int *taken = (global int *)(out + get_global_size(0));
+            taken[1 + get_group_id(0)] = atomic_inc(taken);
+        }
         float x = (float)item;
         int own = places == 0 || item < places ? steps : 0;
         for (int i = 0; i < own; ++i)
