@@ -194,7 +194,9 @@ def apply_profile(run: SampleRun, profile: WorkProfile, parts: int = 1) -> Sampl
     if not agrees:
         return run
     # Parts of one window of even work differ by what caches hold, not by their work.
-    imbalance = profile.find_imbalance(parts) if profile.is_exact and parts > 1 else 1.0
+    imbalance = 1.0
+    if profile.is_exact and parts > 1:
+        imbalance = profile.find_imbalance(parts, run.ndrange.work_group_count)
     return replace(
         run, launches=weighed, is_even=run.is_even or is_even(after), imbalance=imbalance
     )

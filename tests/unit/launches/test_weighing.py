@@ -41,6 +41,10 @@ from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from support.fakes import Cost, SyntheticLaunch
 
+PROFILE = WorkProfile(
+    weights=(), weights_in_step=(), spread=1.0, typical=(), typical_weight=1.0, is_exact=True
+)
+
 
 def make_kernel(guard: str, bound: str) -> Kernel:
     """Make a kernel whose work-items add as many numbers as `bound` says, unless they return."""
@@ -222,14 +226,8 @@ def test_what_heavy_work_costs_is_learned_from_samples(
 
     starts = [50, 150, 250, 950, *heavy_starts]
     mean = (counted * len(is_heavy) + GROUPS - len(is_heavy)) / GROUPS
-    profile = WorkProfile(
-        weights=tuple((counted if start in is_heavy else 1.0) / mean for start in starts),
-        weights_in_step=(),
-        spread=1.3,
-        typical=(),
-        typical_weight=1.0,
-        is_exact=True,
-    )
+    weights = tuple((counted if start in is_heavy else 1.0) / mean for start in starts)
+    profile = replace(PROFILE, weights=weights)
     run = apply_profile(make_run(starts, cost_of), profile)
     total_s = sum(map(cost_of, range(GROUPS)))
     assert fit_linear(run).seconds == pytest.approx(total_s, rel=0.15)
@@ -244,14 +242,7 @@ def test_samples_tell_whether_work_items_run_in_step(*, is_in_step: bool) -> Non
     starts = [100, 300, 500, 700]
     true = dict(zip(starts, in_step if is_in_step else alone, strict=True))
     run = make_run(starts, lambda group: 1e-4 * true[group // 100 * 100])
-    profile = WorkProfile(
-        weights=alone,
-        weights_in_step=(in_step, in_step),
-        spread=0.1,
-        typical=(),
-        typical_weight=1.0,
-        is_exact=True,
-    )
+    profile = replace(PROFILE, weights=alone, weights_in_step=(in_step, in_step))
     weighed = apply_profile(run, profile)
     assert [one.weight for one in weighed.launches] == pytest.approx(
         in_step if is_in_step else alone, rel=0.05
@@ -486,3 +477,11 @@ def test_the_core_with_most_work_decides(parts: int, expected: float) -> None:
     weighed = weigh_run(make_run([100, 450, 800]), KERNEL, ARGUMENTS, parts)
     assert weighed.imbalance == pytest.approx(expected, rel=0.02)
     assert fit_linear(weighed).seconds == pytest.approx(expected * TOTAL_S, rel=0.05)
+
+
+def test_parts_that_differ_by_chance_are_even() -> None:
+    """Some work-groups of a launch differ in their parts' means too; all of them are the truth."""
+    weights = np.random.default_rng(0).exponential(size=200)
+    everywhere = tuple(zip(np.arange(200) / 200, weights / weights.mean(), strict=True))
+    profile = replace(PROFILE, everywhere=everywhere)
+    assert profile.find_imbalance(4, total=1 << 20) < 1.03 < profile.find_imbalance(4, total=200)

@@ -66,14 +66,19 @@ class WorkProfile:
     """Of some work-groups all over the launch, their place as a share of it, and their work over
     that of the mean work-group."""
 
-    def find_imbalance(self, parts: int) -> float:
-        """Find the work of the heaviest of equal contiguous parts, over that of the mean part."""
+    def find_imbalance(self, parts: int, total: int) -> float:
+        """Find the work of the heaviest of equal contiguous parts, over that of the mean part; how
+        far means of some of all work-groups lie apart by chance is taken off (James and Stein)."""
         places, weights = np.array(self.everywhere or [(0.0, 1.0)]).T
         own = (places * parts).astype(np.intp)
         counts = np.bincount(own, minlength=parts)
         if not counts.all():
             return 1.0
-        return float((np.bincount(own, weights, parts) / counts).max())
+        means = np.bincount(own, weights, parts) / counts
+        by_chance = (np.bincount(own, (weights - means[own]) ** 2, parts) / counts**2).mean()
+        by_chance *= 1.0 - len(weights) / total
+        apart = max(float(((means - 1.0) ** 2).mean()), np.finfo(np.float64).tiny)
+        return 1.0 + (float(means.max()) - 1.0) * max(0.0, 1.0 - float(by_chance) / apart)
 
 
 def may_differ(facts: KernelFacts) -> bool:
