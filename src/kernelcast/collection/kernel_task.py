@@ -90,7 +90,8 @@ class _Row:
         pairs = sample_pairs(self.launch, multiples, window_set=window_set, unit=unit)
         for multiple, launches in pairs.items():
             run = replace(self.moments[0], launches=launches, is_even=True, at_s=at_s)
-            run = weigh_run(run, self.problem.kernel, self.problem.arguments)
+            parts = self.launch.saturation.parts
+            run = weigh_run(run, self.problem.kernel, self.problem.arguments, parts)
             self._keep(replace(run, is_even=True), multiple, window_set)
 
     def _keep(self, run: SampleRun, multiple: int, window_set: int) -> None:
@@ -103,6 +104,7 @@ class _Row:
                 is_even=run.is_even,
                 linear_s=fit_linear(run).seconds,
                 at_s=run.at_s,
+                imbalance=run.imbalance,
             )
         )
 

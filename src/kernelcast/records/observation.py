@@ -133,6 +133,7 @@ class Observation:
             launches=one.launches,
             launch_overhead_s=one.launch_overhead_s,
             is_even=one.is_even,
+            imbalance=one.imbalance,
         )
 
 

@@ -76,6 +76,8 @@ class SampleSet:
     """Host time of everything but the launches: copies of buffers, warm-up, arithmetic."""
     at_s: float | None = None
     """When the first of them ran, in seconds since 1970; None where that is not known."""
+    imbalance: float = 1.0
+    """Of cores that get parts beforehand, see `SampleRun`."""
 
     def __post_init__(self) -> None:
         if not self.launches:
