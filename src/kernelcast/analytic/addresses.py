@@ -11,8 +11,8 @@ import numpy.typing as npt
 from kernelcast.expressions import EvaluationError, Expr, Symbol, Value
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
 from kernelcast.expressions.axes import Axis, add_iterations, bind_names, list_axes
-from kernelcast.expressions.evaluation import BoolArray, IntArray, evaluate_where
 from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.symbols import BoolArray, IntArray, evaluate_where
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
 

@@ -26,7 +26,6 @@ from kernelcast.expressions.conditions import (
     FALSE,
     TRUE,
     UNKNOWN,
-    Always,
     And,
     Comparison,
     Condition,
@@ -42,20 +41,15 @@ from kernelcast.expressions.conditions import (
     negation,
     not_equal,
 )
-from kernelcast.expressions.evaluation import Bindings, EvaluationError, Value
-from kernelcast.expressions.polynomials import Atom, Composite, Expr, Monomial, Operand
-from kernelcast.expressions.symbols import Symbol, SymbolKind
+from kernelcast.expressions.polynomials import Expr
+from kernelcast.expressions.symbols import EvaluationError, Symbol, SymbolKind, Value
 
 __all__ = [
     "FALSE",
     "TRUE",
     "UNKNOWN",
-    "Always",
     "And",
-    "Atom",
-    "Bindings",
     "Comparison",
-    "Composite",
     "Condition",
     "EvaluationError",
     "Expr",
@@ -64,8 +58,6 @@ __all__ = [
     "Geometric",
     "Maximum",
     "Minimum",
-    "Monomial",
-    "Operand",
     "Or",
     "Relation",
     "Select",

@@ -7,8 +7,7 @@ from typing import TypeVar
 import numpy as np
 
 from kernelcast.expressions.accesses import LoopFacts
-from kernelcast.expressions.evaluation import BoolArray, Value
-from kernelcast.expressions.symbols import Symbol, SymbolKind
+from kernelcast.expressions.symbols import BoolArray, Symbol, SymbolKind, Value
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 
 Number = TypeVar("Number")

@@ -8,7 +8,8 @@ from typing import ClassVar, cast
 import numpy as np
 
 from kernelcast.expressions.conditions import FALSE, TRUE, Comparison, Condition, Relation
-from kernelcast.expressions.evaluation import (
+from kernelcast.expressions.polynomials import Composite, Expr, Monomial, Operand
+from kernelcast.expressions.symbols import (
     Bindings,
     EvaluationError,
     Value,
@@ -16,7 +17,6 @@ from kernelcast.expressions.evaluation import (
     divide_trunc,
     evaluate_where,
 )
-from kernelcast.expressions.polynomials import Composite, Expr, Monomial, Operand
 from kernelcast.records.errors import InputError
 
 

@@ -13,8 +13,8 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from kernelcast.expressions.evaluation import Bindings, Truth, evaluate_where
 from kernelcast.expressions.polynomials import Compound, Expr, Operand
+from kernelcast.expressions.symbols import Bindings, Truth, evaluate_where
 
 
 class Condition(Compound["Condition"]):

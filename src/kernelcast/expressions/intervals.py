@@ -10,9 +10,8 @@ from itertools import product
 from typing import TypeAlias
 
 from kernelcast.expressions.composites import Division, Geometric, Maximum, Minimum, Select
-from kernelcast.expressions.evaluation import EvaluationError
 from kernelcast.expressions.polynomials import Composite, Expr
-from kernelcast.expressions.symbols import Symbol
+from kernelcast.expressions.symbols import EvaluationError, Symbol
 
 Interval: TypeAlias = tuple[int, int]
 """Least and greatest value, both taken."""

@@ -17,7 +17,7 @@ from kernelcast.expressions.conditions import (
     less,
     less_equal,
 )
-from kernelcast.expressions.isl import IslSpace, NotKnownError, answering, make_context
+from kernelcast.expressions.point_sets import IslSpace, NotKnownError, answering, make_context
 from kernelcast.expressions.polynomials import Expr
 from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.records.errors import InputError

@@ -1,43 +1,196 @@
-"""Points with whole-number coordinates: the first of them, bounds of a value, shared places."""
+"""Points with whole-number coordinates, in islpy's terms: those at which a launch touches memory.
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+islpy's sets and piecewise quasi-affine expressions answer what sums of products cannot: which point
+is the first, between which bounds a value lies, whether bytes are shared.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
+from operator import and_, or_
+from typing import Final, TypeAlias
 
 import islpy
 
+from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
+from kernelcast.expressions.axes import bind_names, list_axes
+from kernelcast.expressions.composites import (
+    Division,
+    FloorDiv,
+    FloorMod,
+    Maximum,
+    Minimum,
+    Select,
+    TruncDiv,
+    floor_div,
+    minimum,
+    select,
+)
 from kernelcast.expressions.conditions import (
     FALSE,
     TRUE,
+    Always,
     And,
     Comparison,
     Condition,
+    Or,
+    Relation,
+    compare,
     conjunction,
+    disjunction,
     less,
     less_equal,
 )
-from kernelcast.expressions.isl import (
-    IslSpace,
-    NotKnownError,
-    TooHardError,
-    answering,
-    make_context,
-)
-from kernelcast.expressions.polynomials import Expr
-from kernelcast.expressions.symbols import Symbol
+from kernelcast.expressions.polynomials import Atom, Expr, Operand
+from kernelcast.expressions.symbols import IntArray, Symbol, SymbolKind
+from kernelcast.records.balance import SlabSpace
+from kernelcast.records.ndrange import NDRange
 
-_IN, _SET = islpy.dim_type.in_, islpy.dim_type.set
+_IN, _SET, _DIV = islpy.dim_type.in_, islpy.dim_type.set, islpy.dim_type.div
+_LARGEST = 2**62
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bounds:
-    """Between which values an expression lies, as expressions over some symbols."""
+class NotKnownError(Exception):
+    """A question has no answer, for what it asks of is not quasi-affine.
 
-    low: Expr
-    high: Expr
-    """Least and greatest value, both taken."""
-    exists: Condition
-    """Holds where there is a value at all."""
+    It never leaves the package: who asks knows what to do without an answer.
+    """
+
+
+class TooHardError(NotKnownError):
+    """A question took too many steps: more of that kind would cost more than the answers say."""
+
+
+def make_context(most_operations: int = 10_000) -> islpy.Context:
+    """Make what sets that meet have in common, and what bounds the work for a question.
+
+    The solver's usual steps take 2 ms, or 0.15 s where numbers grow large.
+    """
+    context = islpy.Context()
+    context.set_max_operations(most_operations)
+    return context
+
+
+@contextmanager
+def answering(context: islpy.Context) -> Iterator[None]:
+    """Begin a question; say in the package's words that isl gave up."""
+    context.reset_operations()
+    try:
+        yield
+    except islpy.Error as error:
+        raise TooHardError from error
+
+
+class IslSpace:
+    """Points with a whole number for each of some symbols."""
+
+    def __init__(self, symbols: Sequence[Symbol], context: islpy.Context) -> None:
+        self.symbols = tuple(symbols)
+        space = islpy.Space.set_alloc(context, 0, len(self.symbols))
+        self._places = {symbol: place for place, symbol in enumerate(self.symbols)}
+        self._zero = islpy.Aff.zero_on_domain(islpy.LocalSpace.from_space(space))
+        self._space = space
+
+    def to_isl(self, expr: Expr) -> islpy.PwAff:
+        """Give the piecewise quasi-affine expression."""
+        affine = self._zero
+        others: list[islpy.PwAff] = []
+        for monomial, coefficient in expr.products:
+            if abs(coefficient) > _LARGEST:
+                raise NotKnownError
+            if not monomial:
+                affine = affine.add_constant_val(coefficient)
+            elif len(monomial) == 1 and isinstance(monomial[0], Symbol):
+                if monomial[0] not in self._places:
+                    raise NotKnownError
+                affine = affine.set_coefficient_val(_IN, self._places[monomial[0]], coefficient)
+            else:
+                # At most one factor may be no number.
+                factors = [self._make(atom) for atom in monomial]
+                if sum(not one.is_cst() for one in factors) > 1:
+                    raise NotKnownError
+                others.append(reduce(islpy.PwAff.mul, factors).scale_val(coefficient))
+        return reduce(islpy.PwAff.add, others, islpy.PwAff.from_aff(affine))
+
+    def to_isl_set(self, condition: Condition, *, approximates: bool = False) -> islpy.Set:
+        """Give the points for which a condition holds."""
+        if isinstance(condition, And | Or):
+            parts = (self.to_isl_set(one, approximates=approximates) for one in condition.parts)
+            return reduce(and_ if isinstance(condition, And) else or_, parts)
+        if isinstance(condition, Always):
+            make = islpy.Set.universe if condition.holds else islpy.Set.empty
+            return make(self._space)
+        try:
+            if not isinstance(condition, Comparison):
+                raise NotKnownError
+            value = self.to_isl(condition.expr)
+        except NotKnownError:
+            if not approximates:
+                raise
+            return islpy.Set.universe(self._space)
+        if condition.relation is Relation.NOT_NEGATIVE:
+            return value.nonneg_set()
+        return value.zero_set() if condition.relation is Relation.ZERO else value.non_zero_set()
+
+    def from_isl(self, value: islpy.PwAff) -> Expr:
+        """Give the expression; where it has no value, that of the first piece."""
+        result: Expr | None = None
+        for domain, piece in value.coalesce().get_pieces():
+            one = self._read(piece)
+            result = one if result is None else select(self.from_isl_set(domain), one, result)
+        return result or Expr.constant(0)
+
+    def from_isl_set(self, points: islpy.Set) -> Condition:
+        """Give the condition that holds for these points and no others."""
+        return disjunction(*(
+            conjunction(*(
+                compare(self._read(one.get_aff()),
+                        Relation.ZERO if one.is_equality() else Relation.NOT_NEGATIVE)
+                for one in part.get_constraints() if not one.is_div_constraint()
+            ))
+            for part in points.coalesce().compute_divs().get_basic_sets()
+        ))  # fmt: skip
+
+    def _make(self, atom: Atom) -> islpy.PwAff:
+        if isinstance(atom, Symbol):
+            return self.to_isl(Expr.symbol(atom))
+        if isinstance(atom, Minimum | Maximum):
+            left, right = self.to_isl(atom.left), self.to_isl(atom.right)
+            return left.min(right) if isinstance(atom, Minimum) else left.max(right)
+        if isinstance(atom, Select):
+            holds = self.to_isl_set(atom.condition).indicator_function()
+            return holds.cond(self.to_isl(atom.then), self.to_isl(atom.otherwise))
+        divisor = atom.denominator.constant_value if isinstance(atom, Division) else None
+        if not isinstance(atom, Division) or divisor is None or not 0 < divisor < _LARGEST:
+            raise NotKnownError
+        value = self.to_isl(atom.numerator)
+        if isinstance(atom, FloorDiv):
+            return value.scale_down_val(divisor).floor()
+        if isinstance(atom, FloorMod):
+            return value.mod_val(divisor)
+        number = islpy.PwAff.from_aff(self._zero.add_constant_val(divisor))
+        return value.tdiv_q(number) if isinstance(atom, TruncDiv) else value.tdiv_r(number)
+
+    def _read(self, affine: islpy.Aff) -> Expr:
+        """Give the expression that an affine one with divisions is, rounded down."""
+        divisor = affine.get_denominator_val().to_python()
+        total = Expr.constant(_number(affine.get_constant_val(), divisor))
+        for place, symbol in enumerate(self.symbols):
+            factor = _number(affine.get_coefficient_val(_IN, place), divisor)
+            if factor:
+                total = total + factor * Expr.symbol(symbol)
+        for place in range(affine.dim(_DIV)):
+            factor = _number(affine.get_coefficient_val(_DIV, place), divisor)
+            if factor:
+                total = total + factor * self._read(affine.get_div(place))
+        return floor_div(total, divisor)
+
+
+def _number(value: islpy.Val, divisor: int) -> int:
+    """Give the numerator of a number over a divisor."""
+    whole: int = value.mul(divisor).to_python()
+    return whole
 
 
 class PointSet:
@@ -85,11 +238,9 @@ class PointSet:
                 for place, symbol in enumerate(self._space.symbols)
             }
 
-    def bound(self, expr: Expr, kept: Collection[Symbol]) -> Bounds:
-        """Find between which values an expression lies.
-
-        Where more points will do, bounds are wider if points lie apart.
-        """
+    def bound(self, expr: Expr, kept: Collection[Symbol]) -> tuple[Expr, Expr, Condition]:
+        """Find an expression's least and greatest value, over some symbols, and where it has any;
+        where more points will do, bounds are wider if points lie apart."""
         with answering(self.context):
             values = self.map_to(expr, kept, self._hull)
             space = IslSpace([one for one in self._space.symbols if one in kept], self.context)
@@ -98,13 +249,13 @@ class PointSet:
                 space.from_isl(one.get_pw_aff(0))
                 for one in (values.lexmin_pw_multi_aff(), values.lexmax_pw_multi_aff())
             )
-            return Bounds(low=low, high=high, exists=space.from_isl_set(domain))
+            return low, high, space.from_isl_set(domain)
 
     def list_values(self, symbol: Symbol) -> range:
         """Give the values from the least to the greatest that a coordinate takes."""
-        found = self.bound(Expr.symbol(symbol), ())
-        low, high = found.low.constant_value, found.high.constant_value
-        if low is None or high is None or found.exists == FALSE:
+        least, greatest, exists = self.bound(Expr.symbol(symbol), ())
+        low, high = least.constant_value, greatest.constant_value
+        if low is None or high is None or exists == FALSE:
             return range(0)
         return range(low, high + 1)
 
@@ -179,3 +330,156 @@ def split_into_boxes(
         for one in found for part in (one.parts if isinstance(one, And) else (one,))
     )  # fmt: skip
     return sorted(found, key=str) if is_box else None
+
+
+SLAB: Final = Symbol(SymbolKind.LOOP, "slab of the index space")
+"""Stands for the number of a slab."""
+_PARTS: Final = {SymbolKind.GROUP_ID, SymbolKind.LOCAL_ID, SymbolKind.LOCAL_SIZE}
+_IDS: Final = (SymbolKind.GROUP_ID, SymbolKind.LOCAL_ID, SymbolKind.GLOBAL_ID)
+_Way: TypeAlias = tuple[Condition, tuple[LoopFacts, ...], frozenset[int]]
+"""On which an access is reached: its guard, its loops, and the dimensions whose ids are split."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedAccesses:
+    """Accesses that differ by a number of bytes only, and the points that do them."""
+
+    points: PointSet
+    """Work-items and iterations."""
+    symbols: tuple[Symbol, ...]
+    """The points' coordinates: `SLAB` if there are slabs, ids of the slowest dimension first, and
+    loops."""
+    offset_bytes: Expr
+    """What the accesses' offsets have in common, over these symbols: the quasi-affine part."""
+    curved_bytes: Expr
+    """The other part, to be added: products of ids, powers."""
+    members: tuple[tuple[int, MemoryAccess], ...]
+    """What is to be added for each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchPoints:
+    """The index space of a launch as conditions on ids."""
+
+    ndrange: NDRange
+    """The index space; its local size is chosen."""
+    scalars: Mapping[str, int]
+    slabs: SlabSpace | None = None
+    """Into which it is cut."""
+
+    def place(
+        self, accesses: Iterable[MemoryAccess], context: islpy.Context, *, is_exact: bool
+    ) -> Iterator[PlacedAccesses]:
+        """Place accesses: only those of known points if exact, else unknown guards count as met."""
+        reaches: dict[_Way, tuple[dict[Symbol, Operand], list[Condition]]] = {}
+        # Accesses that differ by a number only are one, with these numbers.
+        groups: dict[tuple[Expr, _Way], list[tuple[int, MemoryAccess]]] = {}
+        for access in accesses:
+            trips = [one.trip_count for one in access.loops]
+            if access.offset_bytes is None or (is_exact and None in trips):
+                if is_exact:
+                    continue
+                raise NotKnownError
+            symbols = access.offset_bytes.symbols().union(
+                access.guard.symbols(), *(one.symbols() for one in trips if one is not None)
+            )
+            split = frozenset(one.axis for one in symbols if one.kind in _PARTS)
+            way = access.guard, access.loops, split
+            if way not in reaches:
+                reaches[way] = self._find_reach(access, split)
+            offset = access.offset_bytes.substitute(reaches[way][0])
+            shift = offset.constant_term
+            groups.setdefault((offset - shift, way), []).append((shift, access))
+        for (offset, way), members in groups.items():
+            conditions = reaches[way][1]
+            used = offset.symbols().union(*(one.symbols() for one in conditions))
+            loops = {Symbol(SymbolKind.LOOP, one.name) for one in way[1]}
+            if is_exact and not all(one.kind in _IDS or one in loops for one in used):
+                continue
+            ids = {one for one in used if one.kind in _IDS}
+            others = sorted(used - ids, key=lambda one: one.sort_key)
+            for one in [one for one in ids if one.kind is not SymbolKind.GLOBAL_ID]:
+                ids |= {Symbol(kind, axis=one.axis) for kind in _IDS[:2]}
+            slabs = self.slabs
+            if slabs is not None and not any(one.axis == slabs.axis for one in ids):
+                ids.add(Symbol(SymbolKind.GLOBAL_ID, axis=slabs.axis))
+            ordered = sorted(ids, key=lambda one: (-one.axis, _IDS.index(one.kind)))
+            coordinates = (*([SLAB] if slabs is not None else []), *ordered, *others)
+            # Last: half of what "or" and "!=" leave lies outside of the limits, dropped at once.
+            limits = (*self._limit(coordinates), *conditions)
+            try:
+                points = PointSet(coordinates, limits, context, approximates=not is_exact)
+            except NotKnownError:
+                if not is_exact:
+                    raise
+                continue
+            curved = Expr({
+                monomial: factor
+                for monomial, factor in offset.products
+                if not (len(monomial) == 1 and isinstance(monomial[0], Symbol))
+                and not points.takes(Expr({monomial: factor}))
+            })  # fmt: skip
+            yield PlacedAccesses(points, coordinates, offset - curved, curved, tuple(members))
+
+    def find_global_id(self, point: Mapping[Symbol, int]) -> tuple[int, ...]:
+        """Give a work-item's global id, the least in dimensions that the point does not name."""
+        found = []
+        for axis in range(self.ndrange.dimensions):
+            offset = self.ndrange.global_offset[axis]
+            group, local, whole = (Symbol(kind, axis=axis) for kind in _IDS)
+            start = point.get(group, 0) * self.ndrange.known_local_size[axis]
+            found.append(point.get(whole, offset + start + point.get(local, 0)))
+        return tuple(found)
+
+    def find_slab(self, symbol: Symbol, value: IntArray) -> IntArray:
+        """Give the numbers of the slabs to which group ids or global ids belong."""
+        assert self.slabs is not None
+        axis = list_axes(self.ndrange)[symbol.axis]
+        if symbol.kind is SymbolKind.GROUP_ID:
+            return value // self.slabs.thickness
+        return (value - axis.offset) // (self.slabs.thickness * axis.local)
+
+    def _find_reach(
+        self, access: MemoryAccess, split: frozenset[int]
+    ) -> tuple[dict[Symbol, Operand], list[Condition]]:
+        """Say what stands for symbols, and which points reach an access."""
+        small = {name: value for name, value in self.scalars.items() if abs(value) < 2**62}
+        replaced: dict[Symbol, Operand] = {**bind_names(small)}
+        for axis in list_axes(self.ndrange):
+            group_id, local_id, global_id = (Symbol(kind, axis=axis.number) for kind in _IDS)
+            start = Expr.symbol(group_id) * axis.local
+            is_even = axis.items % axis.local == 0
+            replaced |= axis.bind_sizes(
+                axis.local if is_even else minimum(axis.local, axis.items - start)
+            )
+            if axis.number in split:
+                replaced[global_id] = start + local_id + axis.offset
+        conditions = [access.guard.substitute(replaced)]
+        for loop in access.loops:
+            symbol = Symbol(SymbolKind.LOOP, loop.name)
+            conditions.append(less_equal(0, symbol))
+            if loop.trip_count is not None:
+                conditions.append(less(symbol, loop.trip_count.substitute(replaced)))
+        return replaced, [one for one in conditions if one != TRUE]
+
+    def _limit(self, symbols: Sequence[Symbol]) -> Iterator[Condition]:
+        axes = list_axes(self.ndrange)
+        for symbol in symbols:
+            if symbol.kind not in _IDS:
+                continue
+            axis = axes[symbol.axis]
+            first, count, unit = {
+                SymbolKind.GROUP_ID: (0, axis.groups, 1),
+                SymbolKind.LOCAL_ID: (0, axis.local, 0),
+                SymbolKind.GLOBAL_ID: (axis.offset, axis.items, axis.local),
+            }[symbol.kind]
+            yield from (less_equal(first, symbol), less(symbol, first + count))
+            if symbol.kind is SymbolKind.GROUP_ID and axis.items % axis.local:
+                local_id = Symbol(SymbolKind.LOCAL_ID, axis=symbol.axis)
+                yield less(axis.local * Expr.symbol(symbol) + local_id, axis.items)
+            if unit and self.slabs is not None and self.slabs.axis == symbol.axis:
+                width = self.slabs.thickness * unit
+                start = first + width * Expr.symbol(SLAB)
+                yield from (less_equal(start, symbol), less(symbol, start + width))
+        if self.slabs is not None:
+            yield from (less_equal(0, SLAB), less(SLAB, self.slabs.count))

@@ -10,8 +10,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
-from kernelcast.expressions.evaluation import Bindings, EvaluationError, Value, look_up
-from kernelcast.expressions.symbols import Symbol
+from kernelcast.expressions.symbols import Bindings, EvaluationError, Symbol, Value, look_up
 
 Operand: TypeAlias = "Expr | Symbol | int"
 Replacements: TypeAlias = "Mapping[Symbol, Operand]"

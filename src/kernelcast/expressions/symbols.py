@@ -1,8 +1,11 @@
-"""What address expressions are made of: ids, sizes, loop iterations and scalar arguments."""
+"""What address expressions are made of: ids, sizes, loops, scalars; their values, and C's rules."""
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import MAX_DIMENSIONS
@@ -67,19 +70,18 @@ class Symbol:
         found = _INTERNED.get((kind, name, axis))
         if found is not None:
             return found
-        _check(kind, name, axis)
+        is_named = kind in _NAMED
+        if is_named != bool(name) or not 0 <= axis < (1 if is_named else MAX_DIMENSIONS):
+            wanted = "a name and no axis" if is_named else (
+                f"no name and an axis from 0 to {MAX_DIMENSIONS - 1}")  # fmt: skip
+            raise InputError(
+                f"{kind} with name {name!r} and axis {axis} is no symbol; give {wanted}"
+            )
         symbol = object.__new__(cls)
-        is_parameter = kind not in _VARIABLES
-        rank = _RANKS[kind]
-        for field, value in (
-            ("kind", kind), ("name", name), ("axis", axis), ("is_parameter", is_parameter),
-            ("sort_key", f"{0 if is_parameter else 1}{rank}{axis}{name}"),
-        ):  # fmt: skip
-            object.__setattr__(symbol, field, value)
+        symbol.kind, symbol.name, symbol.axis = kind, name, axis
+        symbol.is_parameter = kind not in _VARIABLES
+        symbol.sort_key = f"{0 if symbol.is_parameter else 1}{_RANKS[kind]}{axis}{name}"
         return _INTERNED.setdefault((kind, name, axis), symbol)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a symbol cannot be changed: {name}")
 
     def __reduce__(self) -> tuple[type["Symbol"], tuple[SymbolKind, str, int]]:
         return Symbol, (self.kind, self.name, self.axis)
@@ -93,13 +95,74 @@ class Symbol:
         return f"{self.kind}({self.name or self.axis})"
 
 
-def _check(kind: SymbolKind, name: str, axis: int) -> None:
-    if kind in _NAMED:
-        if not name or axis:
-            msg = f"{kind} with name {name!r} and axis {axis} is no symbol; give a name and no axis"
-            raise InputError(msg)
-    elif name or not 0 <= axis < MAX_DIMENSIONS:
-        raise InputError(
-            f"{kind} with name {name!r} and axis {axis} is no symbol; "
-            f"give no name and an axis from 0 to {MAX_DIMENSIONS - 1}"
+IntArray: TypeAlias = npt.NDArray[np.int64]
+BoolArray: TypeAlias = npt.NDArray[np.bool_]
+Value: TypeAlias = int | IntArray
+Truth: TypeAlias = bool | BoolArray
+Bindings: TypeAlias = Mapping[Symbol, Value]
+
+
+class EvaluationError(InputError, ValueError):
+    """Is raised when an expression has no value for the values given to its symbols."""
+
+
+class Evaluable(Protocol):
+    """What has symbols and a value."""
+
+    def symbols(self) -> frozenset[Symbol]:
+        """Give the symbols on which the value depends."""
+
+    def evaluate(self, bindings: Bindings, /) -> Value | Truth:
+        """Give the value."""
+
+
+def look_up(bindings: Bindings, symbol: Symbol) -> Value:
+    """Give a symbol's value, as int or as array of int64."""
+    value = bindings.get(symbol)
+    if type(value) is int:
+        return value
+    if value is None:
+        given = ", ".join(sorted(str(one) for one in bindings)) or "none"
+        raise EvaluationError(f"{symbol} has no value; values were given for: {given}")
+    array = np.asarray(value)
+    if array.dtype.kind not in "iub":
+        raise EvaluationError(f"{symbol} is {value!r}; give a whole number or an array of them")
+    return array.astype(np.int64, copy=False) if array.ndim else int(array)
+
+
+def divide_floor(numerator: Value, denominator: Value) -> Value:
+    """Divide, rounding down."""
+    if np.any(denominator == 0) if isinstance(denominator, np.ndarray) else denominator == 0:
+        raise EvaluationError("division by zero; give values for which no denominator is zero")
+    return cast("Value", numerator // denominator)
+
+
+def divide_trunc(numerator: Value, denominator: Value) -> Value:
+    """Divide as C does, rounding towards zero."""
+    quotient = divide_floor(numerator, denominator)
+    inexact = quotient * denominator != numerator
+    # The floor lies one too low where the exact quotient is negative and no whole number.
+    return cast("Value", quotient + (inexact & ((numerator < 0) != (denominator < 0))))
+
+
+def evaluate_where(part: Evaluable, mask: BoolArray, bindings: Bindings) -> Value | Truth:
+    """Evaluate an arm of a choice where a mask is True; elsewhere it need have no value."""
+    try:
+        return part.evaluate(bindings)
+    except EvaluationError:
+        values = {symbol: look_up(bindings, symbol) for symbol in part.symbols()}
+    shape = np.broadcast_shapes(
+        mask.shape, *(value.shape for value in values.values() if isinstance(value, np.ndarray))
+    )
+    where = np.broadcast_to(mask, shape)
+    filled = np.zeros(shape, dtype=np.int64)
+    if where.any():
+        filled[where] = part.evaluate(
+            {
+                symbol: np.broadcast_to(value, shape)[where]
+                if isinstance(value, np.ndarray)
+                else value
+                for symbol, value in values.items()
+            }
         )
+    return filled

@@ -20,11 +20,16 @@ from kernelcast.expressions import (
 )
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.axes import Axis, bind_names, list_axes
-from kernelcast.expressions.evaluation import BoolArray, evaluate_where
 from kernelcast.expressions.intervals import Interval, bound_pieces, bound_values
-from kernelcast.expressions.isl import NotKnownError, TooHardError, make_context
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.expressions.launch_points import LaunchPoints, PlacedAccesses
+from kernelcast.expressions.point_sets import (
+    LaunchPoints,
+    NotKnownError,
+    PlacedAccesses,
+    TooHardError,
+    make_context,
+)
+from kernelcast.expressions.symbols import BoolArray, evaluate_where
 from kernelcast.features.counting.bindings import bind_ids
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.operations import MemorySpace
@@ -352,12 +357,11 @@ def _find_outside(placed: PlacedAccesses, before: int, behind: int) -> dict[Symb
         if math.prod(map(len, ranges)) > 1 << 17:
             raise NotKnownError
         steps = [np.arange(one.start, one.stop, dtype=np.int64) for one in ranges]
-        bounds = placed.points.bound(offset, symbols)
+        low, high, exists = placed.points.bound(offset, symbols)
         grid = dict(zip(symbols, np.meshgrid(*steps, indexing="ij"), strict=True))
         curves = placed.curved_bytes.evaluate(grid)
-        is_outside = bounds.exists.evaluate(grid) & (
-            (bounds.low.evaluate(grid) + curves < -before)
-            | (bounds.high.evaluate(grid) + curves > behind)
+        is_outside = exists.evaluate(grid) & (
+            (low.evaluate(grid) + curves < -before) | (high.evaluate(grid) + curves > behind)
         )
         places = np.argwhere(is_outside)
         if not places.size:

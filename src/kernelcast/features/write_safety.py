@@ -16,10 +16,16 @@ import numpy.typing as npt
 
 from kernelcast.expressions import EvaluationError, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
-from kernelcast.expressions.isl import NotKnownError, make_context
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.expressions.launch_points import SLAB, LaunchPoints, PlacedAccesses
-from kernelcast.expressions.point_sets import are_apart, relate_bytes
+from kernelcast.expressions.point_sets import (
+    SLAB,
+    LaunchPoints,
+    NotKnownError,
+    PlacedAccesses,
+    are_apart,
+    make_context,
+    relate_bytes,
+)
 from kernelcast.records.balance import MergeRule, SlabSpace
 from kernelcast.records.operations import MemorySpace
 
@@ -139,18 +145,18 @@ def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterat
         followed[SLAB] = range(space.count)
     if math.prod(map(len, followed.values())) > _MOST_STEPS:
         raise NotKnownError
-    bounds = placed.points.bound(placed.offset_bytes, followed)
+    least, greatest, exists = placed.points.bound(placed.offset_bytes, followed)
     steps = (np.arange(one.start, one.stop, dtype=np.int64) for one in followed.values())
     grid = dict(zip(followed, np.meshgrid(*steps, indexing="ij"), strict=True))
     shape = next(iter(grid.values())).shape
-    is_some = np.broadcast_to(bounds.exists.evaluate(grid), shape)
+    is_some = np.broadcast_to(exists.evaluate(grid), shape)
     if np.count_nonzero(is_some) > MOST_STRETCHES:
         raise NotKnownError
     some = {symbol: values[is_some] for symbol, values in grid.items()}
     slabs = some[SLAB] if cut is None else launch.find_slab(cut, some[cut])
     low, high = (
         np.broadcast_to((one + placed.curved_bytes).evaluate(some), slabs.shape)
-        for one in (bounds.low, bounds.high)
+        for one in (least, greatest)
     )
     for shift, access in placed.members:
         yield WrittenRanges(low + shift, high + shift + access.bytes, slabs)

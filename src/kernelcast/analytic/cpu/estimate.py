@@ -15,8 +15,8 @@ from kernelcast.analytic.cpu.opencl.core import find_execution, time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns
 from kernelcast.expressions.accesses import AccessKind
-from kernelcast.expressions.evaluation import IntArray
 from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
+from kernelcast.expressions.symbols import IntArray
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.operations import OperationCounts, OperationKind

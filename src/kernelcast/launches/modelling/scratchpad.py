@@ -28,8 +28,8 @@ from kernelcast.analytic.scratchpad.model import (
 from kernelcast.expressions import EvaluationError, Symbol
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.axes import bind_names
-from kernelcast.expressions.evaluation import evaluate_where
 from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.expressions.symbols import evaluate_where
 from kernelcast.features.counting.bindings import bind_ids, choose_work_groups
 from kernelcast.features.counting.static import Loop, Points, estimate_share, run_loops, widen
 from kernelcast.launches.machine_file import MachineEntry, read_described, read_record
