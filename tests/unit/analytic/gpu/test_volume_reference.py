@@ -11,7 +11,7 @@ import pytest
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, bind_sizes, to_box
-from kernelcast.analytic.gpu.volumes.boxes import GroupClass, count_per_group, group_families
+from kernelcast.analytic.gpu.volumes.boxes import count_per_group, group_families
 from kernelcast.analytic.gpu.volumes.warps import cost_warps
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.launches.machines import find_machine
@@ -76,7 +76,7 @@ def test_lines_and_sectors_equal_the_reference(name: str) -> None:
     checked = 0
     for config in read_configs(name, array, radius):
         grid, kinds, box = star_like(config, array, radius, alignment)
-        classes, basic = [GroupClass(box=(box[0], box[1], box[2]))], config["basic"]
+        classes, basic = [(box[0], box[1], box[2])], config["basic"]
         loads = kinds[AccessKind.LOAD]
         lines = 128 * count_per_group(loads, classes, grid, 128)
         sectors = 32 * count_per_group(loads, classes, grid, 32)

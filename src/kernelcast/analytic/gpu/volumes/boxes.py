@@ -8,10 +8,10 @@ counted by phase. The cost depends on the number of boxes, never on their size.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from itertools import pairwise, product
-from math import gcd
+from math import gcd, prod
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +28,7 @@ from kernelcast.analytic.gpu.volumes.affine import (
 BoolArray = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Boxes:
+class Boxes(NamedTuple):
     """Boxes of addresses along common outer axes."""
 
     low: IntArray
@@ -55,27 +54,19 @@ def count_sectors(boxes: Boxes, granularity: int, shifts: IntArray | None = None
         return np.zeros(moved.size, dtype=np.int64)
     present, weights, phases = _find_patterns(boxes, granularity)
     order = np.argsort(boxes.low, kind="stable")
-    every = (moved[:, None] + np.array(phases, dtype=np.int64)[None, :]).ravel()
-    lengths = _measure(boxes, order, present[:, order], granularity, every)
+    # The sectors of one row for every shift and phase, and every set of boxes.
+    every = (moved[:, None] + np.array(phases, dtype=np.int64)[None, :]).reshape(-1, 1)
+    first = (boxes.low[order][None, :] + every) // granularity
+    end = (boxes.high[order][None, :] - 1 + every) // granularity + 1
+    # Absent boxes end before everything, so that they neither cover nor count.
+    lowest = first.min() - 1
+    ends = np.where(present[None, :, order], end[:, None, :], lowest)
+    covered = np.maximum.accumulate(ends, axis=2)
+    before = np.concatenate((np.full((*ends.shape[:2], 1), lowest), covered[:, :, :-1]), axis=2)
+    lengths = np.maximum(ends - np.maximum(first[:, None, :], before), 0).sum(axis=2)
     rows = np.array(weights, dtype=np.int64)
     totals: IntArray = np.einsum("spk,pk->s", lengths.reshape(moved.size, *rows.shape), rows)
     return totals
-
-
-def _measure(
-    boxes: Boxes, order: IntArray, present: BoolArray, granularity: int, shifts: IntArray
-) -> IntArray:
-    """Give the sectors of one row for every shift and every set of boxes."""
-    first = (boxes.low[order][None, :] + shifts[:, None]) // granularity
-    end = (boxes.high[order][None, :] - 1 + shifts[:, None]) // granularity + 1
-    # Absent boxes end before everything, so that they neither cover nor count.
-    lowest = first.min() - 1
-    ends = np.where(present[None, :, :], end[:, None, :], lowest)
-    covered = np.maximum.accumulate(ends, axis=2)
-    before = np.concatenate((np.full((*ends.shape[:2], 1), lowest), covered[:, :, :-1]), axis=2)
-    grown = ends - np.maximum(first[:, None, :], before)
-    lengths: IntArray = np.maximum(grown, 0).sum(axis=2)
-    return lengths
 
 
 def _find_patterns(boxes: Boxes, granularity: int) -> tuple[BoolArray, list[IntArray], list[int]]:
@@ -162,21 +153,12 @@ def find_cuts(offsets: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, 
     return tuple(cuts)
 
 
-_AXES = 3
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class Axis(NamedTuple):
     """One index that addresses depend on."""
 
     stride: int
     start: IntArray
     end: IntArray
-
-    @property
-    def shortest(self) -> int:
-        """The fewest steps in any piece."""
-        return int((self.end - self.start).min())
 
 
 Family = tuple[BoxAccess, ...]
@@ -200,14 +182,14 @@ def make_boxes(family: Family, groups: GroupRange, grid: Grid, granularity: int)
     # by dimension.
     parts = []
     for members in by_clip.values():
-        per_axis = [_ranges_of(members[0], axis, groups[axis], grid) for axis in range(_AXES)]
+        per_axis = [_ranges_of(members[0], axis, groups[axis], grid) for axis in range(3)]
         rows: list[tuple[Range, ...]] = [sum(pairs, ()) for pairs in product(*per_axis)]
         if rows:
             bases = tuple(one.base_bytes - first.base_bytes for one in members)
             parts.append((bases, rows))
     if not parts or any(trips < 1 for _, trips in first.loops):
         nothing, empty = np.zeros(0, dtype=np.int64), np.zeros((0, 0), dtype=np.int64)
-        return Boxes(low=nothing, high=nothing, starts=empty, ends=empty, strides=())
+        return Boxes(nothing, nothing, empty, empty, ())
     loops = tuple((0, trips) for _, trips in first.loops)
     table = np.array([(*row, *loops) for _, rows in parts for row in rows], dtype=np.int64)
     pairs = zip(first.local_strides, first.group_strides, strict=True)
@@ -222,7 +204,7 @@ def make_boxes(family: Family, groups: GroupRange, grid: Grid, granularity: int)
         least = start.min()
         low += stride * least
         if (end > least + 1).any():
-            moving.append(Axis(stride=stride, start=start - least, end=end - least))
+            moving.append(Axis(stride, start - least, end - least))
     high = low + first.access.bytes
     outer = merge_axes(moving)
     # No sector fits into a gap that is smaller than a sector: what lies around it is one run.
@@ -251,7 +233,7 @@ def make_boxes(family: Family, groups: GroupRange, grid: Grid, granularity: int)
             (lows[:, None] + low[own]).ravel(), (highs[:, None] + high[own]).ravel(), *moved,
         ))  # fmt: skip
     low, high, starts, ends = (np.concatenate(each, axis=-1) for each in zip(*found, strict=True))
-    return Boxes(low=low, high=high, starts=starts, ends=ends, strides=steps_of)
+    return Boxes(low, high, starts, ends, steps_of)
 
 
 def count_box(
@@ -267,26 +249,22 @@ def count_box(
     boxes = make_boxes(family, box, grid, granularity)
     if unit != 1:
         strides = tuple(max(1, round(one / unit)) * unit for one in boxes.strides)
-        boxes = replace(boxes, strides=strides)
+        boxes = boxes._replace(strides=strides)
     return count_sectors(boxes, granularity, shifts)
 
 
 def merge_axes(axes: Sequence[Axis]) -> list[Axis]:
-    """Sort axes by stride and join those that together run through one longer axis.
-
-    An axis whose stride is `k` times a nearer one's, where that has at least `k` steps, only
-    prolongs it: local and group ids of one dimension, rows and a loop over neighbouring rows.
-    """
+    """Sort axes by stride and join those that together run through one longer axis."""
+    # An axis whose stride is `k` times a nearer one's, where that has at least `k` steps, only
+    # prolongs it: local and group ids of one dimension, rows and a loop over neighbouring rows.
     merged: list[Axis] = []
     for axis in sorted(axes, key=lambda one: one.stride):
         for place, nearer in enumerate(merged):
             times = axis.stride // nearer.stride
-            if axis.stride % nearer.stride == 0 and nearer.shortest >= times:
-                merged[place] = Axis(
-                    stride=nearer.stride,
-                    start=nearer.start + times * axis.start,
-                    end=nearer.end + times * (axis.end - 1),
-                )
+            shortest = int((nearer.end - nearer.start).min())
+            if axis.stride % nearer.stride == 0 and shortest >= times:
+                start = nearer.start + times * axis.start
+                merged[place] = Axis(nearer.stride, start, nearer.end + times * (axis.end - 1))
                 break
         else:
             merged.append(axis)
@@ -296,10 +274,7 @@ def merge_axes(axes: Sequence[Axis]) -> list[Axis]:
 def _ranges_of(
     access: BoxAccess, axis: int, groups: Range, grid: Grid
 ) -> list[tuple[Range, Range]]:
-    """Give pairs of ranges of the local id and the group id: full work-groups, and the last one.
-
-    Where the group id only prolongs the local one, the pair is the global id's range and nothing.
-    """
+    """List ranges of local and group id: of full work-groups, and of the last one."""
     size = grid.local[axis]
     low = max(0, access.clip[axis][0])
     high = min(grid.items[axis], access.clip[axis][1])
@@ -307,7 +282,7 @@ def _ranges_of(
     if first >= end:
         return []
     if access.group_strides[axis] == access.local_strides[axis] * size:
-        return [((first, end), (0, 1))]
+        return [((first, end), (0, 1))]  # the global id's range, and nothing
     full = high // size
     found: list[tuple[Range, Range]] = []
     if groups[0] < min(groups[1], full):
@@ -317,58 +292,39 @@ def _ranges_of(
     return found
 
 
-_RARE = 10_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupClass:
-    """Work-groups that are cut alike: a box of the grid with one representative."""
-
-    box: GroupRange
-
-    @property
-    def work_groups(self) -> int:
-        """How many there are."""
-        count = 1
-        for first, end in self.box:
-            count *= end - first
-        return count
-
-    @property
-    def representative(self) -> GroupRange:
-        """The first of them."""
-        x, y, z = ((first, first + 1) for first, _ in self.box)
-        return x, y, z
-
-
-def list_classes(accesses: Sequence[BoxAccess], grid: Grid) -> list[GroupClass]:
-    """Split the grid where the domain or a guard cuts through work-groups."""
+def list_classes(accesses: Sequence[BoxAccess], grid: Grid) -> list[GroupRange]:
+    """Split the grid into boxes of work-groups that the domain and guards cut alike."""
     clips = {one.clip for one in accesses}
     spans: list[list[Range]] = []
-    for axis in range(_AXES):
+    for axis in range(3):
         size, count = grid.local[axis], grid.counts[axis]
         cuts = {0, count}
         for edge in {grid.items[axis], *(end for clip in clips for end in clip[axis])}:
             if 0 < edge < count * size:
                 cuts |= {edge // size, -(-edge // size)}
-        ordered = sorted(cuts)
-        spans.append(list(pairwise(ordered)))
-    return [GroupClass(box=(x, y, z)) for x, y, z in product(*spans)]
+        spans.append(list(pairwise(sorted(cuts))))
+    return [(x, y, z) for x, y, z in product(*spans)]
+
+
+def count_groups(box: GroupRange) -> int:
+    """Count the work-groups of a box."""
+    return prod(end - first for first, end in box)
 
 
 def count_per_group(
-    family: Family, classes: Sequence[GroupClass], grid: Grid, granularity: int
+    family: Family, classes: Sequence[GroupRange], grid: Grid, granularity: int
 ) -> float:
     """Count the sectors of an average work-group."""
     total, work_groups = 0, 0
-    every = sum(one.work_groups for one in classes)
-    for one in classes:
-        if one.work_groups * _RARE < every:
+    every = sum(map(count_groups, classes))
+    for box in classes:
+        own = count_groups(box)
+        if own * 10_000 < every:
             continue  # the corner of a large grid, which no mean shows
-        shifts, weights = spread_alignments(family[0].group_strides, one.box, granularity)
-        found = count_box(family, one.representative, grid, granularity, shifts)
-        total += int(found @ weights)
-        work_groups += one.work_groups
+        shifts, weights = spread_alignments(family[0].group_strides, box, granularity)
+        x, y, z = ((first, first + 1) for first, _ in box)
+        total += int(count_box(family, (x, y, z), grid, granularity, shifts) @ weights)
+        work_groups += own
     return total / work_groups
 
 
@@ -376,10 +332,8 @@ def count_per_group(
 def spread_alignments(
     strides: tuple[int, int, int], box: GroupRange, granularity: int
 ) -> tuple[IntArray, IntArray]:
-    """Give the alignments that the work-groups of a box have, and how many have each.
-
-    They are remembered; callers leave them as they are.
-    """
+    """List the alignments of the work-groups of a box, and how many have each."""
+    # Results are remembered; callers leave them as they are.
     unit = reduce(gcd, strides, granularity)
     phases = granularity // unit
     shifts, weights = np.zeros(1, dtype=np.int64), np.ones(1, dtype=np.int64)

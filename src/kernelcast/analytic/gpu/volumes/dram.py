@@ -8,9 +8,9 @@ over the whole launch, so that edges and partial work-groups count as often as t
 representative wave has to be chosen.
 """
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +19,19 @@ from kernelcast.analytic.gpu.hit_rates import HitRate, HitRates
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid
 from kernelcast.analytic.gpu.volumes.boxes import Family, group_families
-from kernelcast.analytic.gpu.volumes.footprints import BoxFootprint, Footprint, Level
+from kernelcast.analytic.gpu.volumes.footprints import (
+    Footprint,
+    count_pages,
+    count_run,
+    list_levels,
+    list_stretches,
+)
 from kernelcast.analytic.gpu.volumes.listed import Scatter
 from kernelcast.analytic.gpu.volumes.record import L1Volumes, Overlap, WaveVolumes
 
 RELOAD_DISTANCE = 1.5
 """Work-groups per compute unit between two loads of a line that a full L1 cache evicts; of 1, 1.25
 to 2 the one with which V100 counters are predicted best."""
-_STEPS = 16
-
-
 FloatArray = npt.NDArray[np.float64]
 # Folded work-items touch every second, third or eighth layer and row; neighbours in a layer that
 # are less than a sixteenth of it apart are of the same layer, those in a row less than a 32nd
@@ -55,11 +58,6 @@ class OrderedLoads:
     axis: int
     """Dimension across which layers of work-groups follow one another."""
 
-    @property
-    def layers(self) -> int:
-        """Layers of work-groups."""
-        return self.grid.counts[self.axis]
-
     def lose(
         self,
         wave: int,
@@ -68,36 +66,33 @@ class OrderedLoads:
         capacity_bytes: float,
         hit_rate: Callable[[float], float],
     ) -> float:
-        """Give what DRAM sends again, in bytes of the whole launch."""
-        life = wave * self.layers / self.grid.work_groups
+        """Estimate what DRAM sends again, in bytes of the whole launch."""
+        layers, depth = self.grid.counts[self.axis], self.grid.local[self.axis]
+        life = wave * layers / self.grid.work_groups
         families = group_families(self.loads)
         gaps = [self._list_gaps(one, life) for one in families]
-        # Layers of data beyond those of work-groups: a star's ghost layers.
-        depth = self.grid.local[self.axis]
-        beyond = [
-            (max(bases) - min(bases)) // (one[0].local_strides[self.axis] * depth)
-            for one in families
-            for bases in [[each.base_bytes for each in one]]
-        ]
-        loaded = [
-            BoxFootprint(accesses=tuple(one), grid=self.grid)
-            .list_levels(wave, granularity)[-1]
-            .bytes
-            / (self.layers + ghosts)
-            for one, ghosts in zip(families, beyond, strict=True)
-        ]
+        loaded = []
+        for family in families:
+            # Layers of data beyond those of work-groups: a star's ghost layers.
+            bases = [one.base_bytes for one in family]
+            pitch = family[0].local_strides[self.axis] * depth
+            levels = Footprint(boxes=family, grid=self.grid).list_levels(wave, granularity)
+            loaded.append(levels[-1] / (layers + (max(bases) - min(bases)) // pitch))
         lost = 0.0
         for own, own_bytes in zip(gaps, loaded, strict=True):
             finite = own[own < _NEVER]
             if not finite.size:
                 continue
             times, counts = np.unique(np.round(finite, 6), return_counts=True)
-            touched = stored_bytes / self.layers * times
+            touched = stored_bytes / layers * times
             for other, other_bytes in zip(gaps, loaded, strict=True):
-                touched = touched + other_bytes * _unite(other, times)
+                # Loads that follow one another by a gap touch the same layers but for that gap.
+                known = np.where(other < _NEVER, other, 0.0)
+                later = np.minimum(known[None], times[:, None, None]).sum(axis=2).mean(axis=1)
+                touched = touched + other_bytes * (times + later)
             missed = [1 - hit_rate(one / capacity_bytes) for one in touched.tolist()]
             lost += own_bytes * float(np.dot(missed, counts)) / len(own)
-        return lost * self.layers
+        return lost * layers
 
     def _list_gaps(self, family: Family, life: float) -> FloatArray:
         """List the times between touches of data, in layers, one row per kind of data."""
@@ -108,10 +103,16 @@ class OrderedLoads:
         layers: FloatArray = np.arange(depth, dtype=np.float64)
         kinds: dict[tuple[int, int], list[FloatArray]] = {}
         for one in family:
-            residue, shift = self._locate(one, one.base_bytes - origin)
+            # Which of the layers and rows that a work-item owns it leads to.
+            offset, pitch = one.base_bytes - origin, one.local_strides[self.axis]
+            parts = round(offset / pitch * _LAYER_PARTS)
+            shift, residue = divmod(parts, _LAYER_PARTS)
+            row = one.local_strides[1] if self.axis > 1 else 0
+            rest = offset - parts * pitch / _LAYER_PARTS
+            part = round(rest / row * _ROW_PARTS) % _ROW_PARTS if row else 0
             when = (place[id(one)] + 0.5) / instructions * life
             times: FloatArray = (layers - shift) // depth + np.float64(when)
-            kinds.setdefault(residue, []).append(times)
+            kinds.setdefault((residue, part), []).append(times)
         most = max(len(one) for one in kinds.values())
         rows = np.full((len(kinds) * depth, max(most - 1, 1)), _NEVER)
         for number, touches in enumerate(kinds.values()):
@@ -119,28 +120,6 @@ class OrderedLoads:
             own = rows[number * depth : (number + 1) * depth]
             own[:, : len(touches) - 1] = np.diff(ordered, axis=1)
         return rows
-
-    def _locate(self, access: BoxAccess, offset: int) -> tuple[tuple[int, int], int]:
-        """Tell which of the layers and rows that a work-item owns an offset leads to."""
-        pitch = access.local_strides[self.axis]
-        parts = round(offset / pitch * _LAYER_PARTS)
-        shift, residue = divmod(parts, _LAYER_PARTS)
-        row = access.local_strides[1] if self.axis > 1 else 0
-        rest = offset - parts * pitch / _LAYER_PARTS
-        part = round(rest / row * _ROW_PARTS) % _ROW_PARTS if row else 0
-        return (residue, part), shift
-
-
-def _unite(gaps: FloatArray, times: FloatArray) -> FloatArray:
-    """Give the layers that loads touch within given times, mean of all kinds of data.
-
-    Loads that follow one another by a gap touch the same layers but for that gap.
-    """
-    known = np.where(gaps < _NEVER, gaps, 0.0)
-    united: FloatArray = times + np.minimum(known[None], times[:, None, None]).sum(axis=2).mean(
-        axis=1
-    )
-    return united
 
 
 def order_loads(
@@ -159,15 +138,14 @@ def order_loads(
 class Traffic:
     """What a launch loads, what it stores, and both together."""
 
-    loads: Footprint
-    stores: Footprint
-    touched: Sequence[Footprint]
+    loads: Sequence[Footprint]
+    stores: Sequence[Footprint]
+    touched: Sequence[Sequence[Footprint]]
     """Both together: of one iteration of all loops, of the innermost loop, and so on; last, of
     all."""
     group_store_bytes: float
     """Unique written sectors of every single work-group, added up."""
-    work_groups: int
-    layer: int
+    grid: Grid
     scattered_loads: Scatter | None = None
     scattered_stores: Scatter | None = None
     """Those whose data any work-group may have touched before."""
@@ -180,10 +158,9 @@ class Traffic:
     def oversubscribe(
         self, work_groups: int, machine: GpuMachine, *, loops: int | None = None
     ) -> float:
-        """Give what consecutive work-groups touch over the capacity of all L2 caches."""
+        """Compute what consecutive work-groups touch over the capacity of all L2 caches."""
         touched = self.touched[-1 if loops is None else min(loops, len(self.touched) - 1)]
-        moved = touched.count_run(work_groups, machine.dram_fetch_bytes)
-        return moved / machine.l2_total_bytes
+        return count_run(touched, work_groups, machine.dram_fetch_bytes) / machine.l2_total_bytes
 
 
 def compute_wave(
@@ -194,38 +171,43 @@ def compute_wave(
     l1: L1Volumes,
 ) -> WaveVolumes:
     """Compute what an average wave moves between L2 cache and DRAM."""
-    count = traffic.work_groups
+    grid, touched = traffic.grid, traffic.touched[-1]
+    count, layer = grid.work_groups, grid.counts[0] * grid.counts[1]
     wave = min(count, work_groups_per_unit * machine.compute_units)
     waves = count / wave
     fetch, sector = machine.dram_fetch_bytes, machine.l1_sector_bytes
-
-    levels = traffic.loads.list_levels(wave, fetch)
-    stores = traffic.stores.list_levels(wave, sector)
-    unique = stores[-1].bytes if stores else 0.0
+    levels = list_levels(traffic.loads, wave, fetch)
+    stores = list_levels(traffic.stores, wave, sector)
+    unique = stores[-1]
     if not traffic.are_stores_listed:  # seams of short rows count twice in boxes
         unique = min(unique, traffic.group_store_bytes)
     overlaps, lost = _meet_again(levels, unique, wave, traffic, machine, rates, l1)
     skew = traffic.oversubscribe(machine.compute_units, machine)
     mixed = traffic.scattered_stores
     repeated = mixed.count_repeated(sector) if mixed else 0.0
-    partial = traffic.group_store_bytes - (stores[0].bytes if stores else 0) - repeated
+    partial = traffic.group_store_bytes - stores[0] - repeated
     scattered = _lose(traffic, traffic.scattered_stores, machine, sector) / waves
+    pages = count_pages(touched, wave)
+    if wave < layer < count:
+        # Mean of waves inside a layer and those that run into the next.
+        share = (wave - 1) / layer
+        pages = (1 - share) * pages + share * 2 * count_pages(touched, -(-wave // 2))
     return WaveVolumes(
         work_groups=wave,
         waves=waves,
-        row_load_bytes=levels[0].bytes / waves if levels else 0.0,
+        row_load_bytes=levels[0] / waves,
         unique_store_bytes=unique / waves,
         overlaps=tuple(overlaps),
         oversubscription=traffic.oversubscribe(wave, machine),
         skew_oversubscription=skew,
         capacity_load_bytes=lost + _lose(traffic, traffic.scattered_loads, machine, fetch) / waves,
         partial_store_bytes=max(0.0, partial) / waves * (1 - rates.l2_store.at(skew)) + scattered,
-        tlb_pages=_count_pages(traffic, wave),
+        tlb_pages=pages,
     )
 
 
 def _meet_again(
-    levels: Sequence[Level],
+    levels: Sequence[float],
     stored_bytes: float,
     wave: int,
     traffic: Traffic,
@@ -234,16 +216,36 @@ def _meet_again(
     l1: L1Volumes,
 ) -> tuple[list[Overlap], float]:
     """List what work-groups of a wave share with others, and add up what it loads again."""
-    waves = traffic.work_groups / wave
+    count = traffic.grid.work_groups
+    waves = count / wave
 
     def list_overlaps(lead: float) -> list[Overlap]:
-        return [
-            _overlap(nearer, level, wave, lead, traffic, machine, rates)
-            for nearer, level in itertools.pairwise(levels)
-        ]
+        stretches = list_stretches(traffic.grid, wave)
+        found = []
+        for (_, nearer), (name, _), (before, behind) in zip(
+            stretches, stretches[1:], pairwise(levels), strict=False
+        ):
+            over = traffic.oversubscribe(nearer, machine)
+            if nearer < wave:
+                # When the second of two work-groups of one wave starts, the first is on its way.
+                over = min(over, nearer / wave * traffic.oversubscribe(wave, machine))
+            # Work-groups that run at once go through their loops side by side.
+            near = min(over, traffic.oversubscribe(nearer, machine, loops=0))
+            together = max(0.0, 1 - nearer / wave)
+            rate = rates.find_overlap(name)
+            hits = together * _hit_ahead(rate, near, lead)
+            hits += (1 - together) * _hit_ahead(rate, over, lead)
+            shared = (before - behind) / waves
+            found.append(
+                Overlap(
+                    name=name, work_groups=nearer, shared_bytes=shared,
+                    oversubscription=over, hit_rate=hits,
+                )
+            )  # fmt: skip
+        return found
 
     overlaps = list_overlaps(0.0)
-    row_bytes = levels[0].bytes / waves if levels else 0.0
+    row_bytes = levels[0] / waves
     if rates.l2_reload is not None:
         reused = sum(one.shared_bytes * one.hit_rate for one in overlaps)
         redundant = max(0.0, l1.loaded_bytes * wave - (row_bytes - reused))
@@ -254,8 +256,7 @@ def _meet_again(
             wave, machine.dram_fetch_bytes, stored_bytes, machine.l2_total_bytes,
             rates.l2_overlap.at,
         )  # fmt: skip
-        most = max(l1.loaded_bytes * traffic.work_groups - levels[-1].bytes, 0.0)
-        again = min(again, most) / waves
+        again = min(again, max(l1.loaded_bytes * count - levels[-1], 0.0)) / waves
         shared = sum(one.shared_bytes for one in overlaps)
         hit = max(0.0, 1 - again / shared) if shared > 0 else 0.0
         return [replace(one, hit_rate=hit) for one in overlaps], max(0.0, again - shared)
@@ -282,75 +283,32 @@ def _hit_ahead(rate: HitRate, over: float, lead: float) -> float:
     """
     if not lead:
         return rate.at(over)
-    shares = [(2 * place + 1) / _STEPS - 1 for place in range(_STEPS)]
+    shares = [(2 * place + 1) / 16 - 1 for place in range(16)]
     hits = sum((1 - abs(one)) * rate.at(abs(over + one * lead)) for one in shares)
     return hits / sum(1 - abs(one) for one in shares)
-
-
-def _overlap(
-    nearer: Level,
-    level: Level,
-    wave: int,
-    lead: float,
-    traffic: Traffic,
-    machine: GpuMachine,
-    rates: HitRates,
-) -> Overlap:
-    """Say what work-groups of neighbouring levels share in a wave, and how much of it is hit."""
-    over = traffic.oversubscribe(nearer.work_groups, machine)
-    if nearer.work_groups < wave:
-        # When the second of two work-groups of one wave starts, the first is on its way yet.
-        lived = nearer.work_groups / wave
-        over = min(over, lived * traffic.oversubscribe(wave, machine))
-    # Work-groups that run at once go through their loops side by side.
-    near = min(over, traffic.oversubscribe(nearer.work_groups, machine, loops=0))
-    together = max(0.0, 1 - nearer.work_groups / wave)
-    rate = rates.find_overlap(level.name)
-    hits = together * _hit_ahead(rate, near, lead) + (1 - together) * _hit_ahead(rate, over, lead)
-    return Overlap(
-        name=level.name,
-        work_groups=nearer.work_groups,
-        oversubscription=over,
-        shared_bytes=(nearer.bytes - level.bytes) / (traffic.work_groups / wave),
-        hit_rate=hits,
-    )
-
-
-def _count_pages(traffic: Traffic, wave: int) -> float:
-    """Count the pages of a wave, mean of those inside a layer and those that run into the next."""
-    layer, count = traffic.layer, traffic.work_groups
-    touched = traffic.touched[-1]
-    inside = touched.count_pages(wave)
-    if wave >= layer or layer == count:
-        return inside
-    share = (wave - 1) / layer
-    return (1 - share) * inside + share * 2 * touched.count_pages(-(-wave // 2))
 
 
 def _lose(
     traffic: Traffic, scatter: Scatter | None, machine: GpuMachine, granularity: int
 ) -> float:
-    """Give the bytes of scattered accesses that L2 has lost since another work-group had them.
+    """Estimate the bytes of scattered accesses that L2 has lost since another work-group had them.
 
     Data that is met again anywhere hits as often as it is among what the cache holds: what the
     work-groups touch that together touch its capacity (Che's approximation of an LRU cache).
     """
-    if scatter is None:
+    every = traffic.grid.work_groups
+    if scatter is None or traffic.oversubscribe(every, machine) <= 1:
         return 0.0
-    few, many = 0.0, float(traffic.work_groups)
     one = traffic.oversubscribe(1, machine)
-    if traffic.oversubscribe(traffic.work_groups, machine) <= 1:
-        return 0.0
     if one >= 1:
         held = 1 / one
     else:
-        few = 1.0
-        while many - few > max(1.0, 0.01 * few):
-            middle = (few + many) / 2
+        held, many = 1.0, float(every)
+        while many - held > max(1.0, 0.01 * held):
+            middle = (held + many) / 2
             if traffic.oversubscribe(int(middle), machine) > 1:
                 many = middle
             else:
-                few = middle
-        held = few
+                held = middle
     hit = scatter.share_touched(held, granularity)
     return max(0.0, scatter.count_repeated(granularity)) * (1 - hit)

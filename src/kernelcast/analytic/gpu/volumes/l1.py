@@ -12,6 +12,7 @@ from kernelcast.analytic.gpu.machine import GpuMachine, Occupancy
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange
 from kernelcast.analytic.gpu.volumes.boxes import (
     Family,
+    count_groups,
     count_per_group,
     list_classes,
     spread_alignments,
@@ -25,8 +26,6 @@ USABLE_SHARE = 0.75
 _BETWEEN = {False: 1 / 2, True: 3 / 4}
 """Share of another work-group's loads that lies between two of a work-group: where all its loads
 are on their way at once, and where they are spread over its life. Both from V100 counters."""
-_ALIGNMENTS = 4
-_REGISTER_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,25 +50,24 @@ class FamilyCosts:
 
     @property
     def requested_sectors(self) -> float:
-        """Sectors that all instructions ask for: full warps tell of those that are cut too little.
-
-        A row of 18 work-items is more than 18/32 of a full warp's sectors.
-        """
+        """Sectors that all instructions ask for."""
+        # Full warps tell of those that are cut too little: a row of 18 work-items is more than
+        # 18/32 of a full warp's sectors.
         return max(self.costs.sectors * self.instructions, self.sectors[-1])
 
     def sectors_at(self, level: int) -> float:
-        """Give the sectors if data is shared within so many innermost loops."""
+        """Look up the sectors if data is shared within so many innermost loops."""
         return self.sectors[min(level, len(self.sectors) - 1)]
 
     def lines_at(self, level: int) -> float:
-        """Give the lines that so many innermost loops touch."""
+        """Look up the lines that so many innermost loops touch."""
         return self.lines[min(level, len(self.lines) - 1)] if self.lines else 0.0
 
 
 def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: bool) -> FamilyCosts:
     """Cost the accesses of one family."""
     classes = list_classes(family, grid)
-    full = max(classes, key=lambda one: one.work_groups)
+    full = max(classes, key=count_groups)
     warps = -(-(grid.local[0] * grid.local[1] * grid.local[2]) // machine.warp_width)
     # Of all work-items those that exist and meet the guard.
     shares = {
@@ -93,11 +91,11 @@ def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: boo
             lines.append(count_per_group(own, [full], grid, machine.l1_line_bytes))
     instructions = warps * sum(one.executions * shares[one.clip] for one in family)
     reused_share, warp_sectors = (
-        _examine_reuse(family, full.box, grid, machine) if is_kept else (0.0, 0.0)
+        _examine_reuse(family, full, grid, machine) if is_kept else (0.0, 0.0)
     )
     return FamilyCosts(
         buffer=family[0].access.buffer or "",
-        costs=cost_warps(family, full.box, grid, machine),
+        costs=cost_warps(family, full, grid, machine),
         instructions=instructions,
         sectors=tuple(sectors),
         lines=tuple(lines),
@@ -110,16 +108,13 @@ def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: boo
 def _examine_reuse(
     accesses: Sequence[BoxAccess], box: GroupRange, grid: Grid, machine: GpuMachine
 ) -> tuple[float, float]:
-    """Measure the share of a work-group's lines that several instructions need, and its sectors.
-
-    Sectors count once in each warp. Loops run once: what an iteration shares with the next is
-    looked at elsewhere.
-    """
+    """Measure the share of lines that several instructions need, and the sectors of all warps."""
+    # Loops run once: what an iteration shares with the next is looked at elsewhere.
     line, sector = machine.l1_line_bytes, machine.l1_sector_bytes
     bases = np.array([one.base_bytes for one in accesses], dtype=np.int64)
     lanes = bases[:, None, None] + list_lanes(accesses[0].local_strides, grid, machine.warp_width)
     shifts, _ = spread_alignments(accesses[0].group_strides, box, line)
-    chosen = shifts[:: max(1, -(-shifts.size // _ALIGNMENTS))]
+    chosen = shifts[:: max(1, -(-shifts.size // 4))]
     parts = np.arange(0, max(accesses[0].access.bytes, 1), sector)
     reused = lines = sectors = 0
     for shift in chosen:
@@ -137,7 +132,7 @@ def is_spread(launch: ModelledLaunch, loads: Sequence[BoxAccess]) -> bool:
     """Tell whether what a work-item loads outside loops exceeds its registers."""
     if launch.registers is None or any(one.loops for one in loads):
         return False
-    return sum(one.access.bytes for one in loads) > launch.registers * _REGISTER_BYTES
+    return sum(one.access.bytes for one in loads) > 4 * launch.registers
 
 
 def keep_common(
@@ -146,11 +141,9 @@ def keep_common(
     machine: GpuMachine,
     work_groups: int,
 ) -> list[FamilyCosts]:
-    """Load what all work-groups share once per compute unit, as far as L1 keeps it between them.
-
-    That needs room for it beside what the work-groups load again that run meanwhile. What they load
-    once streams through, while what is common is met all the time.
-    """
+    """Load what all work-groups share once per compute unit, as far as L1 keeps it between them."""
+    # That needs room for it beside what the work-groups load again that run meanwhile. What they
+    # load once streams through, while what is common is met all the time.
     lines = sum(
         (1 if one.is_common else occupancy.work_groups * one.reused_share)
         * one.lines_at(len(one.lines) - 1)
@@ -204,14 +197,7 @@ def list_reloads(
     *,
     is_spread: bool,
 ) -> tuple[Reload, ...]:
-    """List what is loaded again since L1 has not kept it, by the loop across which it is reused.
-
-    A warp finds what it has just loaded itself. What other warps load as well is found by how much
-    competes for the cache: lines that only one instruction needs stream through; the others are
-    those of the work-group, and a share of what the other work-groups of the compute unit load: see
-    `_BETWEEN`. From one iteration to the next, all lines of an iteration lie in between, and those
-    of the other work-groups.
-    """
+    """List what is loaded again since L1 has not kept it, by the loop across which it is reused."""
     line, sector = machine.l1_line_bytes, machine.l1_sector_bytes
     depth = max((len(one.sectors) for one in loads), default=1) - 1
     others = _BETWEEN[is_spread] * (occupancy.work_groups - 1)
@@ -221,8 +207,12 @@ def list_reloads(
     found = []
     for level in range(depth + 1):
         if level:
+            # From one iteration to the next, all lines of an iteration lie in between, and those of
+            # the other work-groups.
             touched = occupancy.work_groups * sum(one.lines_at(level - 1) for one in loads)
         else:
+            # Lines that only one instruction needs stream through; the others are those of the
+            # work-group, and a share of what the other work-groups of the compute unit load.
             touched = sum(
                 one.lines_at(0) * one.reused_share * (1 if one.is_common else 1 + others)
                 for one in loads

@@ -7,7 +7,7 @@ were recorded. Pairs of neighbouring work-groups tell how much a further work-gr
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, groupby
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +15,6 @@ import numpy.typing as npt
 from kernelcast.analytic.addresses import ABSENT, GroupEvaluator, read_recorded
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, IntArray, find_hull
-from kernelcast.analytic.gpu.volumes.footprints import (
-    PAGE_BYTES,
-    BoxFootprint,
-    Footprint,
-    Level,
-    list_stretches,
-)
 from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts
 from kernelcast.analytic.gpu.volumes.warps import count_different, measure_addresses
 from kernelcast.expressions import Expr, Symbol
@@ -84,25 +77,22 @@ class ListedAccess:
         if loops >= len(self.access.loops):
             return self
         hull = None if self.hull is None else self.hull.keep_inner(loops)
-        return replace(self, share=1 / max(1.0, self._iterations()), hull=hull)
+        return replace(self, share=1 / max(1.0, self._count_instructions() / self.warps), hull=hull)
 
-    def _iterations(self) -> float:
-        """Give executions of a work-item, as if all lanes had taken part in each."""
+    def _count_instructions(self) -> float:
         executed = sum(rows.shape[0] * self.repeats[group] for group, rows in self.groups.items())
-        found: float = max(1.0, executed / len(self.groups) / self.warps)
-        return found
+        return float(executed / len(self.groups))
 
     def cost(self, machine: GpuMachine) -> FamilyCosts:
         """Cost it for an average work-group."""
         rows = np.concatenate(list(self.groups.values()))
-        count = len(self.groups)
-        instructions = sum(
-            rows.shape[0] * self.repeats[group] for group, rows in self.groups.items()
-        )
+        instructions = self._count_instructions()
+        # As if all lanes had taken part in each iteration.
+        iterations = max(1.0, instructions / self.warps)
         costs = measure_addresses(rows, self.access.bytes, machine)
         unique = self.count_group(machine.l1_sector_bytes)
         lines = self.count_group(machine.l1_line_bytes)
-        warp_sectors = costs.sectors * instructions / count
+        warp_sectors = costs.sectors * instructions
         unshared = max(unique, warp_sectors)
         reused = total = 0
         for rows in self.groups.values():
@@ -115,9 +105,9 @@ class ListedAccess:
         return FamilyCosts(
             buffer=self.access.buffer or "",
             costs=costs,
-            instructions=instructions / count,
+            instructions=instructions,
             sectors=(unshared, unique) if self.access.loops else (unique,),
-            lines=(lines / self._iterations(), lines) if self.access.loops else (lines,),
+            lines=(lines / iterations, lines) if self.access.loops else (lines,),
             reused_share=(reused / total if total else 0.0),
             warp_sectors=warp_sectors,
         )
@@ -147,16 +137,14 @@ class ListedAccess:
         return float(-(-(self.buffer_bytes + shift) // granularity))
 
     def count_growth(self, granularity: int) -> float:
-        """Count the sectors that a work-group adds to those of the one before.
-
-        Neighbours often share the sector between them, at every place alike: then the bytes that
-        a work-group adds tell more than the sectors.
-        """
+        """Count the sectors that a work-group adds to those of the one before."""
         pairs = [(one, one + 1) for one in self.groups if one + 1 in self.groups]
         if not pairs:
             return self.count_group(granularity)
         size = self.access.bytes
         if granularity not in self.growth:
+            # Neighbours often share the sector between them, at every place alike: then the bytes
+            # that a work-group adds tell more than the sectors.
             whole, exact = (self._compare(pairs, one) for one in (granularity, size))
             self.growth[granularity] = max(whole, exact * size / granularity)
         return self.growth[granularity]
@@ -233,57 +221,17 @@ def _list_units(tables: Sequence[IntArray], size: int, granularity: int) -> IntA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BufferFootprint:
-    """Footprint in one buffer, of which no access is a box or not all are."""
-
-    listed: tuple[ListedAccess, ...]
-    """Those that are no boxes."""
-    boxes: BoxFootprint
-    """The others, and boxes around those that have one."""
-    work_groups: int
-
-    def count_run(self, work_groups: int, granularity: int) -> float:
-        """Estimate the unique bytes of so many consecutive work-groups, mid launch."""
-        boxes = self.boxes.count_run(work_groups, granularity)
-        return self._bound(work_groups, boxes / granularity, granularity) * granularity
-
-    def count_pages(self, work_groups: int) -> float:
-        """Estimate the pages of so many consecutive work-groups, mid launch."""
-        return self._bound(work_groups, self.boxes.count_pages(work_groups), PAGE_BYTES)
-
-    def list_levels(self, wave: int, granularity: int) -> list[Level]:
-        """Add up footprints of ever longer stretches of work-groups."""
-        levels = []
-        smallest = float("inf")
-        for name, length in list_stretches(self.boxes.grid, wave):
-            # From the middle: at the edges, clamps and guards leave less.
-            found = self.count_run(length, granularity)
-            smallest = min(smallest, found * self.work_groups / length)
-            levels.append(Level(name=name, work_groups=length, bytes=smallest))
-        if any(one.is_random for one in self.listed):
-            # Data is met again anywhere, not a row or a layer later: see `Scatter`.
-            levels = [Level(name=one.name, work_groups=one.work_groups, bytes=smallest)
-                      for one in levels]  # fmt: skip
-        return levels
-
-    def _bound(self, work_groups: int, boxes: float, granularity: int) -> float:
-        """Give sectors: no more than in boxes and estimates together, each alone, the buffer."""
-        without = [one for one in self.listed if one.hull is None]
-        found = boxes + sum(
-            one.share * one.count_stretch(work_groups, granularity) for one in without
-        )
-        if len(self.boxes.accesses) + len(without) == len(self.listed):
-            alone = sum(one.share * one.count_largest(granularity) for one in self.listed)
-            found = min(found, alone * work_groups)
-        return min(found, self.listed[0].count_buffer(granularity))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
     """Accesses to data that any work-group may have touched before."""
 
     accesses: tuple[ListedAccess, ...]
     work_groups: int
+
+    @staticmethod
+    def of(listed: Sequence[ListedAccess], grid: Grid) -> "Scatter | None":
+        """Choose those whose addresses mix, if there are any."""
+        mixed = tuple(one for one in listed if one.is_random)
+        return Scatter(accesses=mixed, work_groups=grid.work_groups) if mixed else None
 
     def count_repeated(self, granularity: int) -> float:
         """Give the bytes that a work-group touches and another one as well, whole launch."""
@@ -321,49 +269,3 @@ def cost_listed(listed: Sequence[ListedAccess], machine: GpuMachine) -> list[Fam
         for place in places:
             costs[place] = replace(costs[place], warp_sectors=costs[place].warp_sectors * share)
     return costs
-
-
-def share_windows(
-    listed: Sequence[ListedAccess],
-    costs: Sequence[FamilyCosts],
-    grid: Grid,
-    machine: GpuMachine,
-) -> list[FamilyCosts]:
-    """Let accesses that lead all work-groups to the same part of a buffer count as common."""
-    found = list(costs)
-    first = len(costs) - len(listed)
-    for name in {one.access.buffer for one in listed}:
-        places = [n for n, one in enumerate(listed) if one.access.buffer == name]
-        hulls = [listed[place].hull for place in places]
-        windows = tuple(one for one in hulls if one is not None and not any(one.group_strides))
-        if len(windows) < len(places):
-            continue
-        touched = BoxFootprint(accesses=windows, grid=grid)
-        lines, sectors = (
-            touched.count_run(1, unit) / unit / len(places)
-            for unit in (machine.l1_line_bytes, machine.l1_sector_bytes)
-        )
-        for place in places:
-            own = found[first + place]
-            found[first + place] = replace(
-                own, is_common=True, lines=(*own.lines[:-1], lines),
-                sectors=(*own.sectors[:-1], sectors),
-            )  # fmt: skip
-    return found
-
-
-def divide_by_buffer(
-    boxes: Sequence[BoxAccess], listed: Sequence[ListedAccess], grid: Grid
-) -> tuple[Footprint, ...]:
-    """Divide accesses by their buffers: what is no box may touch what boxes of it touch."""
-    names = {one.access.buffer for one in listed}
-    buffers = []
-    by_name = sorted(listed, key=lambda one: one.access.buffer or "")
-    for name, members in groupby(by_name, key=lambda one: one.access.buffer):
-        own = tuple(members)
-        around = [one.hull for one in own if one.hull is not None]
-        exact = [one for one in boxes if one.access.buffer == name]
-        footprint = BoxFootprint(accesses=(*exact, *around), grid=grid)
-        buffers.append(BufferFootprint(listed=own, boxes=footprint, work_groups=grid.work_groups))
-    rest = tuple(one for one in boxes if one.access.buffer not in names)
-    return (BoxFootprint(accesses=rest, grid=grid), *buffers)
