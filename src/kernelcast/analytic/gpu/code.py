@@ -1,5 +1,6 @@
 """What a warp does by compiled code: slots of each pipe, wavefronts of local memory, waits."""
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -54,7 +55,11 @@ def read_work(
 def weigh(executed: Executed, private_bytes: int, warp_width: int) -> WarpWork:
     """Weigh the instructions of all blocks."""
     total: dict[str, float] = {}
-    fixed = _find_fixed(executed)
+    # Registers that hold addresses in private memory that do not vary.
+    fixed = {"%SP", "%SPL"}
+    for one in itertools.chain.from_iterable(executed.blocks):
+        if one.name in {"mov", "add", "cvta"} and one.read and fixed.issuperset(one.read):
+            fixed.update(one.written)
     for visits, block in zip(executed.visits, executed.blocks, strict=True):
         if not visits:
             continue
@@ -80,16 +85,6 @@ def weigh(executed: Executed, private_bytes: int, warp_width: int) -> WarpWork:
     )
 
 
-def _find_fixed(executed: Executed) -> set[str]:
-    """Find the registers that hold addresses in private memory that do not vary."""
-    fixed = {"%SP", "%SPL"}
-    for block in executed.blocks:
-        for one in block:
-            if one.name in {"mov", "add", "cvta"} and one.read and fixed.issuperset(one.read):
-                fixed.update(one.written)
-    return fixed
-
-
 def _is_indexed(one: Instruction, fixed: set[str]) -> bool:
     """Tell whether an access to private memory has an address that varies."""
     if "local" not in one.parts or one.name not in {"ld", "st"}:
@@ -99,11 +94,9 @@ def _is_indexed(one: Instruction, fixed: set[str]) -> bool:
 
 
 def _find_folded(block: Sequence[Instruction]) -> set[int]:
-    """Find what other instructions do as well.
-
-    A product takes a sum with it (IMAD.WIDE), a comparison takes one condition that it is combined
-    with, and negated conditions are read as they are.
-    """
+    """Find what other instructions do as well."""
+    # A product takes a sum with it (IMAD.WIDE), a comparison takes one condition that it is
+    # combined with, and negated conditions are read as they are.
     wide = {one.written[0] for one in block if "wide" in one.parts}
     compared: set[str] = set()
     folded = set()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from kernelcast.analytic.gpu.limiters.assess import Assessment, assess
 from kernelcast.analytic.gpu.limiters.demands import Demands, make_demands
 from kernelcast.analytic.gpu.limiters.rates import FITTED, LimiterConstants, read_rates
-from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
+from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.explanation import AnalyticEstimate
@@ -36,6 +36,15 @@ def estimate_from_volumes(
     given = read_rates(machine, constants)
     demands = make_demands(launch, volumes, given.machine.warp_width)
     found = assess(demands, given, constants)
+    misses = {}
+    issued = sum(launch.executed.operations.values()) + sum(launch.executed.memory.values())
+    if issued:
+        # Over issued instructions, as the sampling paper's Table 1 counts them.
+        every = issued * volumes.work_groups * volumes.occupancy.warps_per_work_group
+        misses = {
+            "l1_miss_ratio": volumes.l2_load_bytes / given.machine.l1_sector_bytes / every,
+            "l2_miss_ratio": volumes.dram_load_bytes / given.machine.dram_fetch_bytes / every,
+        }
     return AnalyticEstimate(
         model=MODEL,
         machine=machine.id,
@@ -54,7 +63,7 @@ def estimate_from_volumes(
                 volumes.occupancy.work_groups * volumes.work_group_size
             ),
             "updates_per_work_item": float(launch.updates_per_work_item),
-            **_measure_misses(launch, volumes, given.machine),
+            **misses,
             **{f"without_{name.lower()}_s": seconds for name, seconds in found.without.items()},
         },
         notes=tuple(dict.fromkeys((*launch.notes, *volumes.notes, *found.notes))),
@@ -84,19 +93,4 @@ def _list_quantities(
         "waves_count": wave.waves,
         "updates_per_s": volumes.updates / found.seconds,
         "exposed_l1_s": found.exposed_l1_s,
-    }
-
-
-def _measure_misses(
-    launch: ModelledLaunch, volumes: GpuVolumes, gpu: GpuMachine
-) -> Mapping[str, float]:
-    """Give misses over issued instructions, as the sampling paper's Table 1 counts them."""
-    counts = launch.executed
-    issued = sum(counts.operations.values()) + sum(counts.memory.values())
-    if not issued:
-        return {}
-    every = issued * volumes.work_groups * volumes.occupancy.warps_per_work_group
-    return {
-        "l1_miss_ratio": volumes.l2_load_bytes / gpu.l1_sector_bytes / every,
-        "l2_miss_ratio": volumes.dram_load_bytes / gpu.dram_fetch_bytes / every,
     }

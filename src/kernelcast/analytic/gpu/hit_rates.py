@@ -23,14 +23,10 @@ _LARGEST_EXPONENT = 50.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitRate:
-    """Hit rate of redundant accesses as a function of the oversubscription O.
+    """Hit rate of redundant accesses over oversubscription, the sigmoid of the paper's section 4.5.
 
-    The sigmoid of the paper's section 4.5, in the two ways in which it fits measurements:
-
-    - ``miss``: ``1 - a * exp(-b * exp(-c * O))`` bends slowly towards a share `a` that misses, as
-      reuse at many distances does;
-    - ``hit``: ``a * exp(-b * exp(c * O))`` keeps nearly all and then loses all at once, as data
-      that is used again at one distance does.
+    ``miss`` bends slowly towards a share `a` that misses, as reuse at many distances does; ``hit``
+    keeps nearly all and then loses all at once, as data that is used again at one distance does.
     """
 
     a: float
@@ -42,7 +38,7 @@ class HitRate:
     """Standard deviation of measured hit rates around the function; 0 if not known."""
 
     def at(self, oversubscription: float) -> float:
-        """Give the hit rate, between 0 and 1."""
+        """Compute the hit rate, between 0 and 1."""
         if self.form == MISS:
             return 1.0 - self.a * math.exp(-self.b * math.exp(-self.c * oversubscription))
         # Beyond this exponent nothing hits, and a larger one would overflow.
@@ -72,7 +68,7 @@ class HitRates:
     what is touched meanwhile."""
 
     def find_overlap(self, axis: str) -> HitRate:
-        """Give the hit rate of what work-groups share along an axis."""
+        """Choose the hit rate of what work-groups share along an axis."""
         return self.l2_layer if axis == "z" and self.l2_layer else self.l2_overlap
 
 
@@ -92,7 +88,13 @@ class HitRateFit:
 def read_hit_rates() -> Mapping[str, HitRates]:
     """Read the sets that are shipped, by name."""
     text = (resources.files(__package__) / "hit_rates.json").read_text(encoding="utf-8")
-    return {name: _read_set(name, one) for name, one in json.loads(text).items()}
+    found = {}
+    for name, parts in json.loads(text).items():
+        own: dict[str, Any] = {
+            key: HitRate(**one) if isinstance(one, dict) else one for key, one in parts.items()
+        }
+        found[name] = HitRates(name=name, **own)
+    return found
 
 
 def find_hit_rates(name: str = DEFAULT) -> HitRates:
@@ -153,12 +155,4 @@ def fit_hit_rate(
         b_error=float(offset * errors[0]),
         c_error=float(errors[1]),
         points=x.size,
-    )
-
-
-def _read_set(name: str, parts: Mapping[str, Any]) -> HitRates:
-    rates = {key: HitRate(**one) for key, one in parts.items() if isinstance(one, dict)}
-    by_instruction = bool(parts.get("by_instruction"))
-    return HitRates(
-        name=name, provenance=parts["provenance"], by_instruction=by_instruction, **rates
     )

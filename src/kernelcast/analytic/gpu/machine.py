@@ -86,16 +86,12 @@ _MEASURED_BY = {
     "L1 size": "caches",
     "L2 size": "caches",
 }
-_FULL_SHARE = 0.6
-"""Measured over the banks' bandwidth: 0.98 and more on V100, A100 and H100, 0.5 on A40 and L40."""
 
 
 def time_stream(loaded: float, stored: float, load_rate: float, copy_rate: float) -> float:
-    """Compute the least time of bytes that DRAM moves, by its measured rates.
-
-    Streams reach the copy's rate from a third of stores on, the triad's share.
-    """
+    """Compute the least time of bytes that DRAM moves, by its measured rates."""
     moved = loaded + stored
+    # Streams reach the copy's rate from a third of stores on, the triad's share.
     mixed = min(3 * stored / moved, 1.0) if moved > 0 else 0.0
     return moved * ((1 - mixed) / load_rate + mixed / copy_rate)
 
@@ -132,15 +128,14 @@ class GpuMachine:
 
     @property
     def l1_cycle_bytes(self) -> int:
-        """Bytes that an L1 cache sends a cycle: all its banks', or half of that.
-
-        Turing's, and NVIDIA's for graphics since, have half as many load units: an A40 sends 64.
-        """
+        """Bytes that an L1 cache sends a cycle: all its banks', or half of that."""
         banks = self.architecture.l1_banks_bytes
         if not self.l1_bytes_per_s or not self.clock_hz:
             return banks
         measured = self.l1_bytes_per_s / (self.compute_units * self.clock_hz)
-        return banks // 2 if measured < _FULL_SHARE * banks else banks
+        # Turing's, and NVIDIA's for graphics since, have half as many load units: measured over the
+        # banks' bandwidth is 0.98 and more on V100, A100 and H100, 0.5 on A40 and L40.
+        return banks // 2 if measured < 0.6 * banks else banks
 
     @property
     def l2_total_bytes(self) -> float:
@@ -151,7 +146,7 @@ class GpuMachine:
 def read_machine(description: MachineDescription) -> GpuMachine:
     """Take what the GPU model needs from a machine description."""
     family = find_architecture(description)
-    l1, l2, l3 = (_find_cache(description, name) for name in ("L1", "L2", "L3"))
+    l1, l2, l3 = (description.cache(name) or CacheFacts(name=name) for name in ("L1", "L2", "L3"))
     units = _need(description.compute_units, "compute_units", description)
     width = _need(description.warp_width, "warp_width", description)
     granule = family.register_granularity
@@ -196,17 +191,13 @@ def read_machine(description: MachineDescription) -> GpuMachine:
     )
 
 
-def _find_cache(description: MachineDescription, level: str) -> CacheFacts:
-    return description.cache(level) or CacheFacts(name=level)
-
-
 def read_value(trait: Trait[Number] | None) -> Number | None:
-    """Give a number, None where it is not known."""
+    """Take a number, None where it is not known."""
     return trait.value if trait else None
 
 
 def _need(trait: Trait[Number] | None, what: str, description: MachineDescription) -> Number:
-    """Give a number, or say how to get it."""
+    """Take a number, or say how to get it."""
     if trait is None:
         refuse_missing(description.id, what, _MEASURED_BY[what])
     return trait.value
@@ -217,10 +208,6 @@ def _assume(trait: Trait[int] | None, default: int, what: str, notes: list[str])
         return trait.value
     notes.append(f"{what}: not in the machine description, {default} assumed")
     return default
-
-
-# OpenCL compilers give a kernel at least this many; the occupancy of smaller ones is no larger.
-_LEAST_REGISTERS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +229,8 @@ def compute_occupancy(launch: ModelledLaunch, machine: GpuMachine) -> Occupancy:
         if not (unit.max_work_groups or unit.max_warps or uses_local):
             notes.append("no limit of a compute unit is known: one work-group assumed")
             unit = replace(unit, max_work_groups=1)
-    registers = None if launch.registers is None else max(launch.registers, _LEAST_REGISTERS)
+    # OpenCL compilers give a kernel at least 32; the occupancy of smaller ones is no larger.
+    registers = None if launch.registers is None else max(launch.registers, 32)
     try:
         work_groups, limiter = compute_p_sat(
             unit,

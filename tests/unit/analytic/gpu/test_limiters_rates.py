@@ -10,7 +10,7 @@ from scipy.stats import kendalltau
 
 from kernelcast.analytic.gpu.limiters.assess import assess
 from kernelcast.analytic.gpu.limiters.demands import Demands
-from kernelcast.analytic.gpu.limiters.rates import FITTED, Saturation, read_rates
+from kernelcast.analytic.gpu.limiters.rates import FITTED, DramRate, read_rates
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import InputError
@@ -78,9 +78,10 @@ def test_what_is_assumed_is_noted() -> None:
 @given(st.floats(0.1, 5000), st.floats(0.1, 5000))
 def test_more_in_flight_is_never_slower(first: float, second: float) -> None:
     """Grows with concurrency where the measured points do."""
-    curve = Saturation(items=(16.0, 64.0, 256.0), bytes_per_s=(1e9, 3e9, 8e9))
+    points = (16.0, 64.0, 256.0), (1e9, 3e9, 8e9)
+    curve = DramRate(load=points, copy=points)
     low, high = sorted((first, second))
-    assert curve.at(low) <= curve.at(high) * (1 + 1e-12)
+    assert curve.at(low, 0.5) <= curve.at(high, 0.5) * (1 + 1e-12)
 
 
 def count_row_lines(width: int) -> float:

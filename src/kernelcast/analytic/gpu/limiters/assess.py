@@ -1,7 +1,7 @@
 """The time of each limiter, how they overlap, and what would help most."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kernelcast.analytic.gpu.limiters.demands import Demands
@@ -65,36 +65,37 @@ class Limits:
     beside_s: float = 0.0
     """Time of issuing the instructions that the longest kind of arithmetic does not execute."""
 
-    def without(self, limiter: str) -> "Limits":
-        """Give the limits of a machine on which one limiter takes no time."""
-        return replace(
-            self,
-            times={**self.times, limiter: 0.0},
-            exposed_s=0.0 if limiter == "L1" else self.exposed_s,
-            beside_s=0.0 if limiter == "issue" else self.beside_s,
-        )
-
     def list_without(self) -> dict[str, float]:
-        """Compute the time of all without each limiter."""
-        return {name: self.without(name).combine() for name in self.times}
+        """Compute the time of all on machines on which one limiter each takes no time."""
+        return {
+            name: replace(
+                self,
+                times={**self.times, name: 0.0},
+                exposed_s=0.0 if name == "L1" else self.exposed_s,
+                beside_s=0.0 if name == "issue" else self.beside_s,
+            ).combine()
+            for name in self.times
+        }
 
     def combine(self) -> float:
-        """Compute the time of all together, in seconds.
-
-        The DRAM waits for a part of L1's cycles, so the two add: on a V100 the time of a stencil
-        exceeds that of the DRAM by the same amount from 4 to 16 ms. All else overlaps, except the
-        limiters in `ADDED`, and arithmetic with memory in part: where both take equally long,
-        launches of gpu-benches' roofline last 8 % longer on an A40 and 17 % on an A100. A unit of
-        arithmetic waits in the same way while a scheduler issues other instructions: where
-        reciprocal roots limit Coulomb sums, those with more loads take longer.
-        """
+        """Compute the time of all together, in seconds."""
+        # The DRAM waits for a part of L1's cycles, so the two add: on a V100 the time of a stencil
+        # exceeds that of the DRAM by the same amount from 4 to 16 ms. All else overlaps, except
+        # the limiters in `ADDED`, and arithmetic with memory in part: where both take equally long,
+        # launches of gpu-benches' roofline last 8 % longer on an A40 and 17 % on an A100. A unit
+        # of arithmetic waits in the same way while a scheduler issues other instructions.
         dram_s = self.times.get("DRAM", 0.0)
         path_s = dram_s + self.exposed_s if dram_s else 0.0
         arithmetic_s = max((self.times.get(name, 0.0) for name in ARITHMETIC), default=0.0)
         memory_s = max(
             (s for name, s in self.times.items() if name not in (*ARITHMETIC, *ADDED)), default=0.0
         )
-        alone_s = _overlap((arithmetic_s, self.beside_s, max(memory_s, path_s)), self.power)
+        beside = arithmetic_s, self.beside_s, max(memory_s, path_s)
+        alone_s = max(beside)
+        if alone_s > 0 and not math.isinf(self.power):
+            alone_s *= float(
+                sum((one / alone_s) ** self.power for one in beside) ** (1 / self.power)
+            )
         return alone_s + sum(self.times.get(name, 0.0) for name in ADDED)
 
     def choose_largest(self, without: Mapping[str, float]) -> str:
@@ -106,25 +107,15 @@ class Limits:
         return max(self.times, key=lambda name: (saved[name], self.times[name]))
 
 
-def _overlap(times: Sequence[float], power: float) -> float:
-    longest = max(times)
-    if not longest > 0 or math.isinf(power):
-        return longest
-    return longest * float(sum((one / longest) ** power for one in times) ** (1 / power))
-
-
 _FETCH_BYTES = 64
-_USUAL_IDLENESS = 0.5
 
 
 def time_l1(
     demands: Demands, rates: GpuRates, constants: LimiterConstants, plan: Schedule
 ) -> tuple[float, float]:
-    """Compute how long the L1 caches are busy, and transfers with the DRAM wait, in seconds.
-
-    An access occupies its cache for its wavefronts; a sector from L2 occupies it for one cycle,
-    since the cache has one port (as between L1 and L2 of a CPU in the ECM model).
-    """
+    """Compute how long the L1 caches are busy, and transfers with the DRAM wait, in seconds."""
+    # An access occupies its cache for its wavefronts; a sector from L2 occupies it for one cycle,
+    # since the cache has one port (as between L1 and L2 of a CPU in the ECM model).
     per_warp = demands.half_warp_cycles if constants.is_paper else demands.l1_cycles
     cycles_per_s = rates.machine.compute_units * rates.clock_hz / plan.private_factor
     sectors = 0.0 if constants.is_paper else demands.l2_load_bytes / rates.machine.l1_sector_bytes
@@ -133,7 +124,7 @@ def time_l1(
     # Only what L1 has can wait behind what it has not; half of that where all places are taken.
     # Where all are taken, some work-group always waits for the DRAM while others use the cache: box
     # stencils with 2048 work-items a unit reach the bandwidth of a copy, those with 1024 do not.
-    idleness = _USUAL_IDLENESS
+    idleness = 0.5
     if rates.machine.unit.max_warps:
         resident = demands.resident * demands.work_group_size
         idleness = max(
@@ -144,55 +135,39 @@ def time_l1(
     return busy_s, waiting * demands.warps / cycles_per_s
 
 
-def time_l2(demands: Demands, rates: GpuRates) -> float:
-    """Compute the time of transfers between L1 and L2, in seconds; loads and stores share it."""
-    if rates.l2_bytes_per_s is None:
-        return 0.0
-    return (demands.l2_load_bytes + demands.l2_store_bytes) / rates.l2_bytes_per_s
-
-
 def time_dram(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
-    """Compute the time of transfers between L2 and DRAM, in seconds.
-
-    What L2 has kept since the launch before does not move, what a cache behind L2 has comes from
-    there. The bandwidth of the DRAM follows from what is in flight (Little's law, by the measured
-    curve): the work-items of a unit times the bytes that each of them waits for at once.
-    """
+    """Compute the time of transfers between L2 and DRAM, in seconds."""
     loaded, stored = demands.dram_load_bytes, demands.dram_store_bytes
     every = loaded + stored
     if every < 1:
         return 0.0
-    elements = count_in_flight(demands, rates) / ELEMENT_BYTES
+    # The bandwidth follows from what is in flight (Little's law, by the measured curve): the
+    # work-items of a unit times the bytes that each of them waits for at once. A round of loads has
+    # its share of all bytes, but a warp that misses at all waits for a whole fetch. Nothing waits
+    # for stores.
+    own_loaded, own_stored = loaded / demands.work_items, stored / demands.work_items
+    in_flight = max(
+        own_loaded / demands.rounds,
+        min(own_loaded, _FETCH_BYTES / rates.machine.warp_width),
+        own_stored,
+    )
+    elements = in_flight / ELEMENT_BYTES
     from_dram_s = sum(
         part * every / rates.dram.at(groups * demands.work_group_size * elements, stored / every)
         for part, groups in plan.phases
     )
     # Until the first loads are back nothing arrives; the launch's own time holds the way to L2.
     from_dram_s += max(rates.dram_latency_s - rates.l2_latency_s, 0.0)
+    # What L2 has kept since the launch before does not move, what a cache behind L2 has comes from
+    # there.
     behind_s = every / rates.l3_bytes_per_s if rates.l3_bytes_per_s else 0.0
     return (1 - demands.kept_share) * max((1 - demands.behind_share) * from_dram_s, behind_s)
 
 
-def count_in_flight(demands: Demands, rates: GpuRates) -> float:
-    """Count the bytes of DRAM that a work-item has in flight at once, mean.
-
-    A round of loads has its share of all bytes, but a warp that misses at all waits for a whole
-    fetch. Nobody waits for stores.
-    """
-    loaded, stored = (
-        each / demands.work_items for each in (demands.dram_load_bytes, demands.dram_store_bytes)
-    )
-    return max(
-        loaded / demands.rounds, min(loaded, _FETCH_BYTES / rates.machine.warp_width), stored
-    )
-
-
 def time_latency(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
-    """Compute the time of a launch whose loads meet no traffic, in seconds.
-
-    Work-groups of one place run one after the other; each waits its rounds of loads, and every
-    round waits for the farthest level that one of its loads reaches.
-    """
+    """Compute the time of a launch whose loads meet no traffic, in seconds."""
+    # Work-groups of one place run one after the other; each waits its rounds of loads, and every
+    # round waits for the farthest level that one of its loads reaches.
     rounds = demands.rounds * demands.warps
     to_l2 = min(demands.l2_load_bytes / (rates.machine.l1_sector_bytes * rounds), 1.0)
     missed_bytes = (1 - demands.kept_share) * demands.dram_load_bytes
@@ -209,12 +184,10 @@ def time_latency(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
 
 
 def time_translation(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
-    """Compute the time of translations that the compute units cannot keep, in seconds.
-
-    The next work-group finds the translations of the last one, but for those that did not fit.
-    """
+    """Compute the time of translations that the compute units cannot keep, in seconds."""
     if rates.translation is None:
         return 0.0
+    # The next work-group finds the translations of the last one, but for those that did not fit.
     missing = max(demands.pages - rates.translation.pages, 0.0)
     groups = demands.work_groups / rates.machine.compute_units * plan.private_factor
     return groups * missing * rates.translation.miss_s
@@ -279,13 +252,6 @@ def time_barriers(demands: Demands, rates: GpuRates, plan: Schedule, notes: list
     return amount * each_s * plan.waves
 
 
-def time_dispatch(demands: Demands, rates: GpuRates) -> float:
-    """Compute the time of starting work-groups, in seconds: each die starts one after another."""
-    dies = rates.machine.compute_units / rates.machine.l2_units
-    assumed_s = rates.machine.architecture.dispatch_cycles / (rates.clock_hz * dies)
-    return demands.work_groups * rates.costs.get("work_group_dispatch_s", assumed_s)
-
-
 _LANES = 64
 """fp32 lanes of a compute unit where nobody says: V100 to H100 and CDNA have 64 to 128."""
 # Cycles of a warp's fp64 instruction and compute unit on a V100, by gpu-benches' README.
@@ -308,13 +274,11 @@ _OPERATIONS_OF_INT32 = 2
 
 
 def count_slots(counts: OperationCounts) -> dict[str, float]:
-    """Count the instructions of a work-item that operations become, by limiter.
-
-    Products and sums are contracted into multiply-adds as far as both are there, which OpenCL
-    allows by default. Address arithmetic is left out, since compilers remove most of it, and so are
-    most steps and comparisons of loop counters, since loops are unrolled: no loop has more
-    iterations than there are branches, comparisons or additions.
-    """
+    """Count the instructions of a work-item that operations become, by limiter."""
+    # Products and sums are contracted into multiply-adds as far as both are there, which OpenCL
+    # allows by default. Address arithmetic is left out, since compilers remove most of it, and so
+    # are most steps and comparisons of loop counters, since loops are unrolled: no loop has more
+    # iterations than there are branches, comparisons or additions.
     floats: dict[tuple[Kind, bool], float] = {}
     integers = dict.fromkeys((*_INTEGER, Kind.DIVIDE, Kind.CONVERT), 0.0)
     steps = {Kind.ADD: 0.0, Kind.COMPARE: 0.0}
@@ -393,13 +357,11 @@ def time_instructions(
 def time_issue(
     demands: Demands, rates: GpuRates, plan: Schedule, arithmetic: Mapping[str, float]
 ) -> tuple[float, float]:
-    """Compute the time in which schedulers issue instructions, in seconds.
-
-    On NVIDIA's GPUs every instruction takes a slot, also a load, its address and a branch; AMD's
-    issue those beside arithmetic.
-    """
+    """Compute the time in which schedulers issue instructions, in seconds."""
     slots, family = _find_slots(demands), rates.machine.architecture
     every = sum(slots.values())
+    # On NVIDIA's GPUs every instruction takes a slot, also a load, its address and a branch; AMD's
+    # issue those beside arithmetic.
     if demands.work is not None and family.issues_all_in_turn:
         every = demands.work.issued
     elif family.issues_all_in_turn:
@@ -492,17 +454,22 @@ def _measure(
     l1_s, exposed_s = time_l1(demands, rates, constants, plan)
     arithmetic = time_instructions(demands, rates, plan, notes)
     issue_s, beside_s = time_issue(demands, rates, plan, arithmetic)
+    moved = demands.l2_load_bytes + demands.l2_store_bytes
+    # Each die starts its work-groups one after another.
+    dies = rates.machine.compute_units / rates.machine.l2_units
+    assumed_s = rates.machine.architecture.dispatch_cycles / (rates.clock_hz * dies)
+    dispatch_s = rates.costs.get("work_group_dispatch_s", assumed_s)
     times = {
         **arithmetic,
         "issue": issue_s,
         "L1": l1_s,
-        "L2": time_l2(demands, rates),
+        "L2": moved / rates.l2_bytes_per_s if rates.l2_bytes_per_s else 0.0,
         "DRAM": time_dram(demands, rates, plan),
         "latency": time_latency(demands, rates, plan),
         "local": time_local(demands, rates, plan),
         "atomics": time_atomics(demands, rates, notes),
         "barriers": time_barriers(demands, rates, plan, notes),
-        "dispatch": time_dispatch(demands, rates),
+        "dispatch": demands.work_groups * dispatch_s,
         "translation": time_translation(demands, rates, plan),
     }
     return Limits(times=times, exposed_s=exposed_s, power=rates.overlap_power, beside_s=beside_s)

@@ -1,5 +1,6 @@
 """What a launch asks of a GPU: volumes, instructions, waits, atomics, bank conflicts, pages."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -28,13 +29,11 @@ class Atomics:
 
 
 def count_atomics(accesses: Sequence[MemoryAccess], executed: OperationCounts) -> Atomics:
-    """Tell executed atomics apart by the places in the source that they come from.
-
-    Places that call the same function count as executed equally often; an atomic whose place is
-    not known counts as a global one on distinct addresses.
-    """
+    """Tell executed atomics apart by the places in the source that they come from."""
+    # Places that call the same function count as executed equally often; an atomic whose place is
+    # not known counts as a global one on distinct addresses.
     sites = [one for one in accesses if one.kind is AccessKind.ATOMIC]
-    found = {"same": 0.0, "distinct": 0.0, "local": 0.0}
+    found: dict[str, float] = defaultdict(float)
     for operation, times in executed.operations.items():
         if operation.kind is not OperationKind.ATOMIC:
             continue
@@ -46,7 +45,7 @@ def count_atomics(accesses: Sequence[MemoryAccess], executed: OperationCounts) -
             found["local" if site.space is MemorySpace.LOCAL else place] += times / len(own)
         if not own:
             found["distinct"] += times
-    return Atomics(same=found["same"], distinct=found["distinct"], local=found["local"])
+    return Atomics(**found)
 
 
 SECTOR_BYTES = 32
@@ -133,12 +132,10 @@ def make_demands(launch: ModelledLaunch, volumes: GpuVolumes, warp_width: int) -
 
 
 def count_rounds(accesses: Sequence[MemoryAccess], load_requests: float) -> float:
-    """Count how often a work-item waits for loads, one wait after the other.
-
-    Loads of straight-line code are in flight together, as are those of a few iterations of a
-    loop; a load whose address was loaded waits for that one first. In a loop where a load gives the
-    address of the next one, as along a linked list, every iteration waits for the one before.
-    """
+    """Count how often a work-item waits for loads, one wait after the other."""
+    # Loads of straight-line code are in flight together, as are those of a few iterations of a
+    # loop; a load whose address was loaded waits for that one first. In a loop where a load gives
+    # the address of the next one, as along a linked list, every iteration waits for the one before.
     loads = [one for one in accesses if one.kind is AccessKind.LOAD and one.space in _THROUGH_L1]
     looped = [one for one in loads if one.loops]
     straight = [one for one in loads if not one.loops]
@@ -181,15 +178,11 @@ def _measure_depth(loads: Sequence[MemoryAccess]) -> int:
     return depth
 
 
-_MOST_ACCESSES = 16
-"""Beyond these a kernel's mean hardly changes, and its time limit matters."""
-
-
 def count_local_ways(launch: ModelledLaunch, warp_width: int) -> float:
     """Count how often banks of local memory are read per access, mean over the accesses."""
     known = []
     local = [one for one in launch.accesses if one.space is MemorySpace.LOCAL and one.offset_bytes]
-    for one in local[:_MOST_ACCESSES]:
+    for one in local[:16]:  # more hardly change a kernel's mean
         first = {Symbol(SymbolKind.LOOP, loop.name): 0 for loop in one.loops}
         offset = one.offset_bytes.substitute(first) if one.offset_bytes else None
         bare = replace(one, offset_bytes=offset, loops=(), guard=TRUE)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
 
 import numpy as np
 
@@ -77,38 +76,31 @@ _MIXED = 0.05
 """Part of stores from which a stream is as slow as a copy: the bus turns around anyway."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saturation:
-    """Bandwidth over concurrent work-items of 8 bytes each."""
-
-    items: tuple[float, ...]
-    """Work-items per compute unit, ascending."""
-    bytes_per_s: tuple[float, ...]
-
-    def at(self, items: float) -> float:
-        """Give the bandwidth, proportional below the first point, flat above the last one."""
-        return float(np.interp(items, (0.0, *self.items), (0.0, *self.bytes_per_s)))
+Curve = tuple[tuple[float, ...], tuple[float, ...]]
+"""Work-items of 8 bytes each per compute unit, ascending, and the bytes per second that they reach:
+proportional below the first point, flat above the last one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DramRate:
-    """Bandwidth of the DRAM."""
+    """Bandwidth of the DRAM, of loads alone, and of as many loads as stores."""
 
-    load: Saturation
-    copy: Saturation
-    """Of loads alone, and of as many loads as stores."""
-
-    @classmethod
-    def flat(cls, bytes_per_s: float) -> Self:
-        """Make one that depends on nothing."""
-        # The first point is so low that no launch falls below it.
-        one = Saturation(items=(1e-9,), bytes_per_s=(bytes_per_s,))
-        return cls(load=one, copy=one)
+    load: Curve
+    copy: Curve
 
     def at(self, items: float, store_share: float) -> float:
-        """Give bytes per second."""
+        """Look up bytes per second."""
         mixed = min(store_share / _MIXED, 1.0)
-        return (1 - mixed) * self.load.at(items) + mixed * self.copy.at(items)
+        load, copy = (
+            float(np.interp(items, (0.0, *reached), (0.0, *rates)))
+            for reached, rates in (self.load, self.copy)
+        )
+        return (1 - mixed) * load + mixed * copy
+
+
+def _make_flat(bytes_per_s: float) -> Curve:
+    # The first point is so low that no launch falls below it.
+    return (1e-9,), (bytes_per_s,)
 
 
 def _read_dram_rate(gpu: GpuMachine, description: MachineDescription, notes: list[str]) -> DramRate:
@@ -118,16 +110,16 @@ def _read_dram_rate(gpu: GpuMachine, description: MachineDescription, notes: lis
         refuse_missing(gpu.id, "the bandwidth of global memory", "bandwidth")
     memory = description.memory("global")
 
-    def read_curve(name: str, peak: float) -> Saturation:
+    def read_curve(name: str, peak: float) -> Curve:
         curve = description.curve(f"saturation/global/{name}")
         if curve is not None:
-            return Saturation(items=curve.x, bytes_per_s=curve.y)
+            return curve.x, curve.y
         if memory is not None and memory.latency_s is not None:
             enough = peak * memory.latency_s.value / ELEMENT_BYTES / gpu.compute_units
             notes.append(f"saturation of {name}: not measured, from latency by Little's law")
-            return Saturation(items=(enough,), bytes_per_s=(peak,))
+            return (enough,), (peak,)
         notes.append(f"saturation of {name}: not measured and no latency known, taken as saturated")
-        return DramRate.flat(peak).load
+        return _make_flat(peak)
 
     return DramRate(load=read_curve("load", load), copy=read_curve("copy", copy))
 
@@ -179,13 +171,24 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
     known = [one.value for one in launches if one is not None]
     if not known:
         notes.append(f"launch_s: not in the machine description, {_LAUNCH_S:g} s assumed")
+    if dram_rate:
+        dram = DramRate(load=_make_flat(dram_rate), copy=_make_flat(dram_rate))
+    else:
+        dram = _read_dram_rate(gpu, machine, notes)
+    clock_hz = _find_clock(gpu, notes)
+    pages, miss = (machine.costs.get(f"translation_{name}") for name in ("pages_count", "miss_s"))
+    translation = constants.translation.get(machine.id)
+    if pages is not None and miss is not None:
+        translation = Translation(pages=pages.value, miss_s=miss.value)
+    elif translation is None:
+        notes.append("address translation: not known of this machine, left out")
     # The paper's constants stay the paper's.
     own = None if constants.is_paper else machine.costs.get("overlap_power")
     return GpuRates(
         machine=gpu,
-        clock_hz=_find_clock(gpu, notes),
+        clock_hz=clock_hz,
         l2_bytes_per_s=l2_rate,
-        dram=DramRate.flat(dram_rate) if dram_rate else _read_dram_rate(gpu, machine, notes),
+        dram=dram,
         l3_bytes_per_s=read_value(l3.load_bytes_per_s if l3 else None),
         l1_latency_s=read_value(l1.latency_s if l1 else None) or 0.0,
         l2_latency_s=read_value(l2.latency_s if l2 else None) or 0.0,
@@ -195,7 +198,7 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
         instructions={one.name: one for one in machine.instructions},
         costs={name: one.value for name, one in machine.costs.items()},
         launch_s=min(known, default=_LAUNCH_S),
-        translation=_find_translation(machine, constants, notes),
+        translation=translation,
         notes=tuple(notes),
         overlap_power=constants.overlap_power if own is None else own.value,
     )
@@ -214,15 +217,3 @@ def _find_clock(machine: GpuMachine, notes: list[str]) -> float:
         f"machine {machine.id}: neither clock_hz nor the bandwidth of L1 is known; `kernelcast "
         "calibrate --only clock` or `--only caches` measures it, or write it into the machine file"
     )
-
-
-def _find_translation(
-    machine: MachineDescription, constants: LimiterConstants, notes: list[str]
-) -> Translation | None:
-    pages, miss = (machine.costs.get(f"translation_{name}") for name in ("pages_count", "miss_s"))
-    if pages is not None and miss is not None:
-        return Translation(pages=pages.value, miss_s=miss.value)
-    found = constants.translation.get(machine.id)
-    if found is None:
-        notes.append("address translation: not known of this machine, left out")
-    return found
