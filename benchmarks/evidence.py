@@ -43,13 +43,8 @@ from kernelcast.models.evidence.sizes import KnownSize
 from kernelcast.models.evidence.stored import know_analytic
 from kernelcast.models.linear import fit_linear
 from kernelcast.models.regression import divide_groups, number_groups
-from kernelcast.training.evidence import (
-    SetKey,
-    StoredLaunch,
-    choose_moments,
-    make_row,
-    read_launches,
-)
+from kernelcast.records.observation import Observation
+from kernelcast.training.evidence import choose_moments, make_row, read_launches
 from kernelcast.training.registry import name_runtime
 from kernelcast.training.settings import RowFilter
 from kernelcast.training.table import machines_beside
@@ -140,6 +135,8 @@ PEERS: Mapping[str, Peer] = {
 }
 
 
+SetKey = tuple[int, int]
+"""Multiple and window set of a set of samples; the sampler's own have multiple 0."""
 LINES: Mapping[str, tuple[SetKey, ...]] = {
     "the sampler's set 0": ((0, 0),),
     "the sampler's set 1": ((0, 1),),
@@ -153,17 +150,23 @@ LINES: Mapping[str, tuple[SetKey, ...]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored(StoredLaunch):
-    """A stored launch with what each set of its samples says and costs.
+class Stored:
+    """A stored launch with what each set of its samples says and costs."""
 
-    Parameters
-    ----------
-    line_s, cost : mapping
-        Of each set of samples: seconds by today's line, and its launches' time over the whole's.
-    """
-
+    observation: Observation
     line_s: Mapping[SetKey, float]
+    """Seconds by today's line."""
     cost: Mapping[SetKey, float]
+    """Time of its launches over the whole's."""
+
+    @property
+    def kernel(self) -> str:
+        return self.observation.launch.kernel.label
+
+    @property
+    def is_even(self) -> bool:
+        """What the sampler's first set has found, by its pilot or from the source."""
+        return self.observation.samples[0].is_even
 
     @property
     def pilot_cost(self) -> float:
@@ -177,28 +180,17 @@ def read_stored(path: Path) -> list[Stored]:
     return [_read(one) for one in read_launches(read_parquet(path), RowFilter())]
 
 
-def _read(row: StoredLaunch) -> Stored:
-    one, places = row.observation, row.places.items()
+def _read(one: Observation) -> Stored:
+    sets = {
+        (sample.multiple, sample.window_set): place
+        for place, sample in enumerate(one.samples)
+        if sample.linear_s
+    }
     return Stored(
         observation=one,
-        kernel=row.kernel,
-        places=row.places,
-        features=row.features,
-        line_s={key: fit_linear(one.sample_run(place)).seconds for key, place in places},
-        cost={key: one.samples[place].sampling_s / one.seconds for key, place in places},
+        line_s={key: fit_linear(one.sample_run(place)).seconds for key, place in sets.items()},
+        cost={key: one.samples[place].sampling_s / one.seconds for key, place in sets.items()},
     )
-
-
-def choose_first(row: StoredLaunch) -> tuple[SetKey, ...]:
-    """Give the one set that was taken before the kernel had run."""
-    del row
-    return ((0, 0),)
-
-
-def choose_paper(row: StoredLaunch) -> tuple[SetKey, ...]:
-    """Give pairs of 2 and 3 units at two moments, whatever the work."""
-    pairs: tuple[SetKey, ...] = ((2, 0), (2, 1))
-    return pairs if all(one in row.places for one in pairs) else ((0, 0), (0, 1))
 
 
 def tell_raw(rows: Sequence[Stored]) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
@@ -323,9 +315,11 @@ def divide_by_age(rows: Sequence[EvidenceRow], lines: Lines) -> dict[str, Any]:
     }
 
 
-CHOICES = {"set 0": choose_first, "pairs of 2 and 3": choose_paper,
-           "two moments": choose_moments}  # fmt: skip
-"""Rows without pairs have no second line."""
+CHOICES: Mapping[str, Callable[[Observation], list[int]]] = {
+    "set 0": lambda one: choose_moments(one)[:1],
+    MAIN: choose_moments,
+}
+"""The sets that an answer rests on: the one that was taken first, and all of a first answer."""
 
 
 def main() -> None:
@@ -346,13 +340,13 @@ def main() -> None:
 
 def measure(device: str, stored: Sequence[Stored]) -> dict[str, Any]:
     """Judge every line on the rows of a device."""
-    has_pairs = any((2, 0) in one.places for one in stored)
-    choices = {name: one for name, one in CHOICES.items() if has_pairs or one is not choose_paper}
     machine = machines_beside([SHIPPED])(device)
-    rows = {name: [make_row(one, choose(one), machine=machine) for one in stored]
-            for name, choose in choices.items()}  # fmt: skip
-    costs = {name: np.array([sum(one.cost[key] for key in choose(one)) for one in stored])
-             for name, choose in choices.items()}  # fmt: skip
+    found = [one.observation for one in stored]
+    rows = {name: [make_row(one, machine, choose(one)) for one in found]
+            for name, choose in CHOICES.items()}  # fmt: skip
+    costs = {name: np.array([sum(one.samples[place].sampling_s for place in choose(one))
+                             / one.seconds for one in found])
+             for name, choose in CHOICES.items()}  # fmt: skip
     # As on a machine that is not ours: its runtime's model knows the analytic errors of the corpus.
     plain = know_analytic(BUILT_IN, name_runtime(device)).plain
     lines: Lines = defaultdict(dict)

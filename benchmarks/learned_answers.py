@@ -79,8 +79,8 @@ def read_rows() -> Rows:
     found = [one for one in read_observations([MEASURED]) if one.sampler == SAMPLER]
     rows = []
     for launch in read_launches(found, RowFilter()):
-        machine = find_machine(launch.observation.launch.device.id)
-        rows.append(make_row(launch, machine=machine))
+        machine = find_machine(launch.launch.device.id)
+        rows.append(make_row(launch, machine))
     rows.sort(key=lambda one: (one.device, one.kernel, one.size.log_work))
     families = number_groups(np.array([one.family for one in rows], dtype=np.object_))
     devices = np.array([one.device for one in rows])

@@ -23,9 +23,11 @@ their variances: the mean product of two launches of a kernel on different runti
 of what a kernel's error has in common everywhere, and so on.
 """
 
+import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -33,17 +35,17 @@ from typing import Any
 import numpy as np
 from harness import RESULTS, make_table, percent, write_result, write_text
 
-from kernelcast.models.evidence.stored import (
-    FILE,
-    calibrate_errors,
-    errors_to_json,
-    find_half_width,
-)
+from kernelcast.analytic.cpu.estimate import REVISION
+from kernelcast.models.conformal import Calibration, calibrate
+from kernelcast.models.evidence.model import SIGNS_OF_DIFFICULTY
+from kernelcast.models.evidence.stored import ANY, FILE, find_half_width
 from kernelcast.models.regression import divide_groups, number_groups
+from kernelcast.models.versioned_files import to_plain
+from kernelcast.records.observation import Observation
 from kernelcast.records.training_table import Numbers
-from kernelcast.training.analytic_errors import ModelledRun, calibrate_runtimes, choose_runs
 from kernelcast.training.reading import read_observations
-from kernelcast.training.table import identify_problem
+from kernelcast.training.registry import name_runtime
+from kernelcast.training.table import identify_problem, read_cpu_model
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src/kernelcast"
@@ -59,6 +61,32 @@ SHOWN = {
     "oracle: the kernel's own runtime elsewhere": "oracle: its runtime elsewhere",
 }
 """Lines of the page's table, with their titles."""
+BEYOND_CORPUS = 2.0
+"""How much farther off the model is on kernels that no rule of it was made for, whatever the
+runtime: the rules were chosen on the corpus."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelledRun:
+    """A launch that was measured, with its analytic time."""
+
+    observation: Observation
+    error: float
+    """Natural logarithm of the measured time over that of today's analytic model."""
+
+    @property
+    def kernel(self) -> str:
+        return self.observation.launch.kernel.label
+
+    @property
+    def device(self) -> str:
+        return self.observation.launch.device.id
+
+    @property
+    def runtime(self) -> str:
+        return name_runtime(self.device)
+
+
 LEFT_OUT: dict[str, Callable[[ModelledRun, ModelledRun], bool]] = {
     "kernels": lambda _, __: False,
     "device": lambda one, asked: one.device == asked.device,
@@ -79,13 +107,48 @@ Key = Callable[[ModelledRun], str]
 def main() -> None:
     """Calibrate, judge and write."""
     runs = choose_runs(read_observations([MODELLED]))
-    write_text(SHIPPED, errors_to_json(calibrate_runtimes(runs)))
+    shipped = {
+        name: {key: np.asarray(value).round(5).tolist() for key, value in to_plain(one).items()}
+        for name, one in calibrate_runtimes(runs).items()
+    }
+    write_text(SHIPPED, json.dumps(shipped))
     found = measure(runs)
     write_result(RESULTS / "static_estimates.json", found)
     tables = dict(list_tables(found))
     write_text(RESULTS / "static_estimates.md", *render(found, tables))
     for name, (_, lines) in tables.items():
         put_into_page(name, lines)
+
+
+def choose_runs(observations: Iterable[Observation]) -> list[ModelledRun]:
+    """Choose launches whose analytic features are of today's CPU model."""
+    found = []
+    for one in observations:
+        features = {} if one.features is None else one.features.as_dict()
+        analytic_s = features.get("analytic.estimate_s", 0.0)
+        if read_cpu_model(one) == REVISION and analytic_s > 0:
+            found.append(ModelledRun(observation=one, error=math.log(one.seconds / analytic_s)))
+    return found
+
+
+def calibrate_errors(errors: Numbers, kernels: Sequence[str]) -> Calibration:
+    """Make intervals of errors that are known; each kernel weighs the same."""
+    groups = number_groups(np.array(kernels, dtype=np.object_))
+    no_signs = np.zeros((len(errors), SIGNS_OF_DIFFICULTY))
+    return calibrate(errors, no_signs, np.ones(len(errors)), groups).thin()
+
+
+def calibrate_runtimes(runs: Sequence[ModelledRun]) -> dict[str, Calibration]:
+    """Make intervals of the analytic model's times by runtime, and those of all together."""
+    by_runtime: dict[str, list[ModelledRun]] = {ANY: [*runs]}
+    for one in runs:
+        by_runtime.setdefault(one.runtime, []).append(one)
+    return {
+        name: calibrate_errors(
+            BEYOND_CORPUS * np.array([one.error for one in some]), [one.kernel for one in some]
+        )
+        for name, some in by_runtime.items()
+    }
 
 
 def measure(runs: Sequence[ModelledRun]) -> dict[str, Any]:

@@ -25,6 +25,20 @@ def test_lists_benchmarks_and_runs_one_by_its_name() -> None:
     assert "there is no benchmark 'schedular'" in refused.stderr
 
 
+def test_intervals_that_are_shipped_were_calibrated_on_the_rows_that_are() -> None:
+    """The shipped errors of the analytic model are made anew of the shipped rows."""
+    code = """
+import numpy as np, static_estimates as made
+from kernelcast.models.evidence.stored import load_shipped
+runs = made.choose_runs(made.read_observations([made.MODELLED]))
+found, shipped = made.calibrate_runtimes(runs), load_shipped()
+assert found.keys() == shipped.keys()
+assert all(np.allclose(found[one].scores, shipped[one].scores, atol=1e-4) for one in found)
+"""
+    command = [sys.executable, "-c", code]
+    assert subprocess.run(command, cwd=ROOT / "benchmarks", check=False).returncode == 0
+
+
 def test_tables_are_markdown() -> None:
     """Aligns numbers to the right and leaves out what is missing."""
     code = "import doctest, harness; assert not doctest.testmod(harness).failed"

@@ -11,6 +11,8 @@ DEFAULT_MODEL = "hybrid"
 POOLED_MODEL = "hybrid_pooled"
 STATIC_MODEL = "static"
 """What is trained where no row has samples."""
+CPU_MODEL = "cpu_model"
+"""Names the revision of the analytic CPU model among the versions of an observation."""
 LEAST_GROUPS = 3
 """One to hold out, and two to learn from."""
 

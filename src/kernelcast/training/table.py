@@ -21,9 +21,9 @@ from kernelcast.records.machine import DevicePeaks, MachineDescription, read_pea
 from kernelcast.records.observation import Observation
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.training_table import TrainingTable, make_table
-from kernelcast.training.analytic_errors import CPU_MODEL
 from kernelcast.training.reading import read_observations
 from kernelcast.training.rows import choose_newest_samples
+from kernelcast.training.settings import CPU_MODEL
 from kernelcast.training_data.sources import name_folders
 
 FindMachine = Callable[[str], MachineDescription | None]

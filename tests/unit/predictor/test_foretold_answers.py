@@ -26,8 +26,7 @@ from kernelcast.records.estimates import Estimate, Tier
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import make_table
 from kernelcast.sampling.plan import SAMPLER
-from kernelcast.training.analytic_errors import CPU_MODEL
-from kernelcast.training.settings import TrainingSettings
+from kernelcast.training.settings import CPU_MODEL, TrainingSettings
 from kernelcast.training.training import train
 from kernelcast.training_data.store import Store
 from support.evidence import make_rows

@@ -12,9 +12,8 @@ from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.models.evidence.stored import load_evidence, model_to_json
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.records.observation import Observation
-from kernelcast.training.analytic_errors import CPU_MODEL
-from kernelcast.training.evidence import calibrate_evidence, choose_moments, make_row, read_launches
-from kernelcast.training.settings import RowFilter
+from kernelcast.training.evidence import calibrate_evidence, make_row, read_launches
+from kernelcast.training.settings import CPU_MODEL, RowFilter
 from kernelcast.training.table import machines_beside
 from kernelcast.training_data.parquet import read_parquet
 
@@ -31,18 +30,18 @@ def observations() -> list[Observation]:
 @pytest.fixture(scope="module")
 def few(observations: list[Observation]) -> list[Observation]:
     """Choose few of them that calibrate a model, of too few families for a correction."""
-    known = [one.observation for one in read_launches(observations, RowFilter())]
+    known = read_launches(observations, RowFilter())
     return sorted(known, key=lambda one: one.launch.kernel.label)[:40]
 
 
 def test_two_moments_stand_for_an_estimates(observations: list[Observation]) -> None:
     """Gives each launch the samples that a first answer has, at most two moments of them."""
     launches = read_launches(observations)
-    assert {one.observation.sampler for one in launches} == {
+    assert {one.sampler for one in launches} == {
         max(one.sampler for one in observations if one.samples)
     }
     for one in launches:
-        row = make_row(one, choose_moments(one))
+        row = make_row(one)
         assert 1 <= len({moment.moment for moment in row.moments}) <= 2
         assert np.isfinite(row.size.log_work[0])
 

@@ -6,14 +6,12 @@ that nothing was measured on have the intervals of all together.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 
-import numpy as np
-
-from kernelcast.models.conformal import Calibration, calibrate
+from kernelcast.models.conformal import Calibration
 from kernelcast.models.evidence.fusion import Kind
 from kernelcast.models.evidence.model import (
     SIGNS,
@@ -24,17 +22,14 @@ from kernelcast.models.evidence.model import (
     find_normal_quantile,
 )
 from kernelcast.models.evidence.sizes import MEASURES
-from kernelcast.models.regression import number_groups
 from kernelcast.models.versioned_files import (
     ModelFileError,
     VersionedFiles,
     from_plain,
     read_document,
-    to_plain,
     write_document,
 )
 from kernelcast.records.errors import InputError
-from kernelcast.records.training_table import Numbers
 
 VERSION = 2
 _EXPECTED: Mapping[str, object] = {
@@ -82,13 +77,6 @@ FILE = "analytic_errors.json"
 """Lies beside this module."""
 
 
-def calibrate_errors(errors: Numbers, kernels: Sequence[str]) -> Calibration:
-    """Make intervals of errors that are known; each kernel weighs the same."""
-    groups = number_groups(np.array(kernels, dtype=np.object_))
-    no_signs = np.zeros((len(errors), SIGNS_OF_DIFFICULTY))
-    return calibrate(errors, no_signs, np.ones(len(errors)), groups).thin()
-
-
 def find_half_width(errors: Calibration, coverage: float) -> float:
     """Return the logarithm of the factor between an analytic time and the ends of its interval."""
     return errors.half_width_alone((0.0,) * SIGNS_OF_DIFFICULTY, coverage, 1.0)
@@ -111,17 +99,5 @@ def know_analytic(model: EvidenceModel, runtime: str) -> EvidenceModel:
 @cache
 def load_shipped() -> Mapping[str, Calibration]:
     """Load what comes with the package, by runtime."""
-    file = files("kernelcast.models.evidence") / FILE
-    return errors_from_json(file.read_text(encoding="utf-8"))
-
-
-def errors_to_json(errors: Mapping[str, Calibration]) -> str:
-    return json.dumps({
-        name: {key: np.asarray(one).round(5).tolist() for key, one in to_plain(some).items()}
-        for name, some in errors.items()
-    })  # fmt: skip
-
-
-def errors_from_json(text: str) -> dict[str, Calibration]:
-    """Read errors; the inverse of `errors_to_json`."""
+    text = (files("kernelcast.models.evidence") / FILE).read_text(encoding="utf-8")
     return {name: from_plain(Calibration, one) for name, one in json.loads(text).items()}

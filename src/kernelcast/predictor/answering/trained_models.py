@@ -224,7 +224,7 @@ def _add_analytic(
         return model
     if is_own and Kind.ANALYTIC.value in model.intervals:
         from kernelcast.analytic.cpu.estimate import REVISION
-        from kernelcast.training.analytic_errors import CPU_MODEL
+        from kernelcast.training.settings import CPU_MODEL
 
         if model.facts.get(CPU_MODEL) == REVISION:
             return model
