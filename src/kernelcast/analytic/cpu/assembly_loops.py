@@ -99,46 +99,36 @@ def list_inner_loops(assembly: str, function: str) -> list[AssemblyLoop]:
             lines.append(_Line(text.strip(), found[1], tuple(_split(found[2]))))
     places = {name: place for place, names in labels.items() for name in names}
     after = [_follow(line, place, places, len(lines)) for place, line in enumerate(lines)]
-    graph = _Graph(lines, labels, after)
-    loops = graph.find_loops()
+    loops = _find_loops(after, set(labels))
     return [
-        _describe(graph, header, body)
+        _describe(lines, labels, after, header, body)
         for header, body in loops.items()
         if not any(other in body for other in loops if other != header)
     ]
 
 
-@dataclass(slots=True)
-class _Graph:
-    """Instructions and where each may go on."""
+def _find_loops(after: Sequence[Sequence[int]], headers: set[int]) -> dict[int, set[int]]:
+    """Find the instructions of each loop by its first one.
 
-    lines: list[_Line]
-    labels: dict[int, list[str]]
-    """By the instruction that they stand before."""
-    after: list[list[int]]
-
-    def find_loops(self) -> dict[int, set[int]]:
-        """Give the instructions of each loop by its first one.
-
-        A way leads back to a place if everything that leads there, the place itself apart, can
-        only be come to through it: not from the beginning of the function.
-        """
-        before: dict[int, list[int]] = {place: [] for place in range(len(self.lines))}
-        for place, nexts in enumerate(self.after):
-            for one in nexts:
-                before[one].append(place)
-        loops: dict[int, set[int]] = {}
-        for header in self.labels.keys() & before.keys():
-            for latch in before[header]:
-                body, open_ = {header}, [latch]
-                while open_:
-                    one = open_.pop()
-                    if one not in body:
-                        body.add(one)
-                        open_.extend(before[one])
-                if header == 0 or 0 not in body:
-                    loops.setdefault(header, set()).update(body)
-        return loops
+    A way leads back to a place if everything that leads there, the place itself apart, can only be
+    come to through it: not from the beginning of the function.
+    """
+    before: dict[int, list[int]] = {place: [] for place in range(len(after))}
+    for place, nexts in enumerate(after):
+        for one in nexts:
+            before[one].append(place)
+    loops: dict[int, set[int]] = {}
+    for header in headers & before.keys():
+        for latch in before[header]:
+            body, open_ = {header}, [latch]
+            while open_:
+                one = open_.pop()
+                if one not in body:
+                    body.add(one)
+                    open_.extend(before[one])
+            if header == 0 or 0 not in body:
+                loops.setdefault(header, set()).update(body)
+    return loops
 
 
 def _follow(line: _Line, place: int, places: Mapping[str, int], count: int) -> list[int]:
@@ -161,7 +151,13 @@ def _split(operands: str) -> Iterable[str]:
         yield operands[start:].strip()
 
 
-def _describe(graph: _Graph, header: int, body: set[int]) -> AssemblyLoop:
+def _describe(
+    lines: Sequence[_Line],
+    labels: Mapping[int, Sequence[str]],
+    after: Sequence[Sequence[int]],
+    header: int,
+    body: set[int],
+) -> AssemblyLoop:
     # Follow registers through one pass, along all ways that it may take.
     arriving: dict[int, State] = {header: {}}
     ends: list[State] = []
@@ -169,8 +165,8 @@ def _describe(graph: _Graph, header: int, body: set[int]) -> AssemblyLoop:
     while open_:
         place = min(open_)
         open_.remove(place)
-        state = _execute(graph.lines[place], arriving[place])
-        for one in graph.after[place]:
+        state = _execute(lines[place], arriving[place])
+        for one in after[place]:
             if one == header:
                 ends.append(state)
             elif one in body:
@@ -184,12 +180,12 @@ def _describe(graph: _Graph, header: int, body: set[int]) -> AssemblyLoop:
     jumps = 0
     text: list[str] = []
     for place in sorted(body):
-        line = graph.lines[place]
-        text.extend(f"{label}:" for label in graph.labels.get(place, ()))
+        line = lines[place]
+        text.extend(f"{label}:" for label in labels.get(place, ()))
         text.append(f"\t{line.text}")
         if line.name.startswith("call"):
             calls.append(line.operands[0].removesuffix("@PLT"))
-        stays = [one for one in graph.after[place] if one in body and one != header]
+        stays = [one for one in after[place] if one in body and one != header]
         jumps += len(stays) > 1 and line.target is not None
         if not line.name.startswith(("lea", "nop")):
             moved = (_find_advance(one, states[place], end) for one in line.operands)
@@ -199,8 +195,8 @@ def _describe(graph: _Graph, header: int, body: set[int]) -> AssemblyLoop:
         advances=frozenset(advances),
         jumps=jumps,
         calls=tuple(dict.fromkeys(calls)),
-        label=graph.labels[header][0],
-        flops=sum(_count_flops(graph.lines[place]) for place in body),
+        label=labels[header][0],
+        flops=sum(_count_flops(lines[place]) for place in body),
     )
 
 

@@ -46,17 +46,13 @@ option: a numba that does not know it compiles as usual."""
 
 
 def compiled(function: Function) -> Function:
-    """Compile a function of numbers and arrays when it is first called.
-
-    Machine code is kept beside the module or in numba's folder for the user; where neither can be
-    written, it is compiled anew in each process.
-    """
+    """Compile a function of numbers and arrays when it is first called."""
     options: dict[str, Any] = {"nogil": True}
     if knows_option(_WITHOUT_RUNTIME):
         options[_WITHOUT_RUNTIME] = False
     try:
         return cast("Function", numba.njit(cache=True, **options)(function))
-    except RuntimeError:  # numba found no folder for its cache
+    except RuntimeError:  # numba found no folder for its cache: each process compiles anew
         return cast("Function", numba.njit(**options)(function))
 
 
@@ -74,9 +70,8 @@ def knows_option(name: str) -> bool:
 class Simulator:
     """Caches with what they hold, nearest first; empty to begin with.
 
-    A store that brings its line in is a load (a miss) as well. Loads that miss a victim cache pass
-    it by uncounted. Lines that the nearer level evicts are stores; evictions are modified lines,
-    stores that are passed through, and all lines that go to a victim cache.
+    A store that brings its line in is a load as well; loads that miss a victim cache do not count.
+    Evictions are modified lines, stores passed through, and all lines that go to a victim cache.
     """
 
     def __init__(self, caches: Sequence[CpuCache]) -> None:
@@ -99,10 +94,7 @@ class Simulator:
         self._shift = caches[0].line_bytes.bit_length() - 1
 
     def feed(self, addresses: IntArray, kinds: IntArray) -> None:
-        """Run accesses through the caches, in order.
-
-        `kinds` says whether each one writes, and its bytes; its rows repeat where they are fewer.
-        """
+        """Run accesses through the caches; `kinds` says whether each one writes, and its bytes."""
         consume(self._table, self._lines, self._tried, self._shift, addresses, kinds)
 
     def reset_counts(self) -> None:
@@ -130,12 +122,10 @@ def consume(
     addresses: IntArray,
     kinds: IntArray,
 ) -> None:
-    """Run accesses through the caches, see `Simulator.feed`.
-
-    Most accesses hit, and most of those hit the line that the same place of the loop's body hit
-    the time before: so that way is tried first, and counts stay in registers. Nothing is called
-    for them; that makes it four times as fast.
-    """
+    """Run accesses through the caches, see `Simulator.feed`; rows of `kinds` repeat."""
+    # Most accesses hit, and most of those hit the line that the same place of the loop's body hit
+    # the time before: so that way is tried first, and counts stay in registers. Nothing is called
+    # for them; that makes it four times as fast.
     hits = stores = kind = 0
     clock = table[0, CLOCK]
     for at in range(addresses.shape[0]):

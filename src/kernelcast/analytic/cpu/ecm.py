@@ -12,7 +12,7 @@ from itertools import accumulate, count, islice
 
 from kernelcast.analytic.cpu.in_core import InCoreTerms
 from kernelcast.analytic.cpu.machine import CpuMachine
-from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, Transfer
+from kernelcast.records.cache_volumes import MEMORY, CacheVolumes
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import refuse_missing
 
@@ -132,16 +132,13 @@ class EcmPrediction:
         return next(cores for cores, time in times if time <= self.memory_cycles)
 
     def cycles_of(self, cores: int) -> float:
-        """Compute the time per cache line of work that so many cores need together.
-
-        Each waits for memory the longer the more the others use it: up to the saturated bandwidth,
-        n cores take ``(T_ECM + (n - 1) * u(n - 1) * T_L3Mem / 2) / n``, where u is the share of
-        the bandwidth that is used. They share nothing but memory; caches that they share as well
-        are the business of the volumes this was made of, see `scale_cores`.
-        """
+        """Compute the time per cache line of work that so many cores need together."""
         return next(islice(self._list_times(), cores - 1, None))
 
     def _list_times(self) -> Iterator[float]:
+        # Each core waits for memory the longer the more the others use it: up to the saturated
+        # bandwidth, n cores take ``(T_ECM + (n - 1) * u(n - 1) * T_L3Mem / 2) / n``, where u is the
+        # share of the bandwidth that is used.
         time, memory = self.cycles, self.memory_cycles
         for others in count(1):
             yield time
@@ -179,7 +176,19 @@ def predict_ecm(
     else:
         notes.extend(in_core.notes)
     *inner, last = volumes.transfers()
-    transfers = [_time_between_caches(one, machine) for one in inner]
+    transfers = []
+    for one in inner:
+        cache = next(each for each in machine.caches if each.name == one.farther)
+        lines = max(one.loaded, one.stored) if cache.is_full_duplex else one.lines
+        if cache.cycles_per_line is None and lines:
+            refuse_missing(machine.name, f"caches.{cache.name}.load_bytes_per_s", "caches")
+        transfers.append(
+            TransferTime(
+                nearer=one.nearer, farther=one.farther,
+                cycles=lines * (cache.cycles_per_line or 0.0),
+                overlaps=cache.name in machine.overlapping,
+            )
+        )  # fmt: skip
     rate = machine.streams.saturated(last.loaded, last.stored)
     if rate is None and last.lines:
         refuse_missing(machine.name, "its memory bandwidth", "bandwidth")
@@ -196,19 +205,6 @@ def predict_ecm(
         transfers=tuple(transfers),
         memory_kernel=rate.kernel if rate and last.lines else "",
         notes=tuple(dict.fromkeys(notes)),
-    )
-
-
-def _time_between_caches(transfer: Transfer, machine: CpuMachine) -> TransferTime:
-    cache = next(one for one in machine.caches if one.name == transfer.farther)
-    lines = max(transfer.loaded, transfer.stored) if cache.is_full_duplex else transfer.lines
-    if cache.cycles_per_line is None and lines:
-        refuse_missing(machine.name, f"caches.{cache.name}.load_bytes_per_s", "caches")
-    return TransferTime(
-        nearer=transfer.nearer,
-        farther=transfer.farther,
-        cycles=lines * (cache.cycles_per_line or 0.0),
-        overlaps=cache.name in machine.overlapping,
     )
 
 

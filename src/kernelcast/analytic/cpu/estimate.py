@@ -1,7 +1,7 @@
 """The CPU model's answer for an OpenCL launch: seconds, and what bounds them."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from math import ceil, prod
@@ -19,7 +19,7 @@ from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
 from kernelcast.expressions.symbols import IntArray
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.operations import OperationCounts, OperationKind
+from kernelcast.records.operations import OperationKind
 
 _NOTHING: IntArray = np.zeros(0, dtype=np.int64)
 
@@ -131,13 +131,10 @@ REVISION = 12
 
 
 def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> AnalyticEstimate:
-    """Estimate the time of an OpenCL launch on a CPU device.
-
-    Cores compute, or wait for data at addresses that depend on data, while nothing of that
-    overlaps with transfers from farther levels, nor these with each other, as in the ECM model.
-    Where lanes of a vector part, all of them go through what any of them does.
-    Barriers, atomics, the dispatch of work-groups and the launch come on top.
-    """
+    """Estimate the time of an OpenCL launch on a CPU device."""
+    # Cores compute, or wait for data at addresses that depend on data, while nothing of that
+    # overlaps with transfers from farther levels, nor these with each other, as in the ECM model.
+    # Where lanes of a vector part, all of them go through what any of them does.
     device = read_device(machine)
     if device.never_jumps and launch.unjumped != NOTHING:
         launch = replace(launch, executed=launch.unjumped)
@@ -151,9 +148,16 @@ def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Analyti
     groups, all_items = prod(ndrange.group_counts), ndrange.work_item_count
     # The core that has most work-groups is waited for.
     items = ceil(groups / device.cores) / groups * all_items
+    atomics = [one for one in patterns if one.access.kind is AccessKind.ATOMIC]
+    all_atomics, atomics_s = sum(one.executions for one in atomics), 0.0
+    for one in atomics:
+        rate = device.costs.get(f"atomic_{'local' if one.is_local else 'global'}_distinct_per_s")
+        if rate and all_atomics:
+            executed = counts.count(OperationKind.ATOMIC) * one.executions
+            atomics_s += executed / all_atomics / rate
     barrier_s = counts.count(OperationKind.BARRIER) * device.costs.get("barrier_s", 0.0)
     overheads = {
-        "atomics": _time_atomics(counts, device.costs, patterns) * all_items,
+        "atomics": atomics_s * all_items,
         "barriers": barrier_s / ndrange.work_group_size * items,
         "dispatch": groups * device.costs.get("work_group_dispatch_s", 0.0),
         "launch": device.costs.get("launch_s", 0.0),
@@ -163,12 +167,19 @@ def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Analyti
     limiters |= {one.name: one.seconds for one in traffic} | overheads
     near = max(core.seconds, waiting) * items
     seconds = near + sum(one.added_s for one in traffic) + sum(overheads.values())
-    volumes, nearer = {}, "L1"
-    for one in traffic:
-        volumes[f"{one.name}_to_{nearer}"] = one.loaded_bytes
-        volumes[f"{nearer}_to_{one.name}"] = one.stored_bytes
-        nearer = one.name
+    volumes, nearer, quantities = {}, "L1", {}
     issued = sum(counts.operations.values()) + sum(counts.memory.values())
+    for level in traffic:
+        volumes[f"{level.name}_to_{nearer}"] = level.loaded_bytes
+        volumes[f"{nearer}_to_{level.name}"] = level.stored_bytes
+        if nearer in {"L1", "L2"} and issued:
+            # Lines over instructions, as the sampling paper's Table 1 counts misses.
+            issued_bytes = issued * all_items * device.line_bytes
+            quantities[f"{nearer.lower()}_miss_ratio"] = level.loaded_bytes / issued_bytes
+        nearer = level.name
+        name = f"{nearer.lower()}_%s_bytes_per_work_group"
+        quantities[name % "load"] = level.loaded_bytes / groups
+        quantities[name % "store"] = level.stored_bytes / groups
     return AnalyticEstimate(
         model=MODEL,
         machine=device.id,
@@ -177,7 +188,7 @@ def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Analyti
         limiters=limiters,
         volumes=volumes,
         quantities={
-            **_list_quantities(traffic, groups, issued * all_items * device.line_bytes),
+            **quantities,
             "vector_work_items_count": float(execution.width),
             "core_s_per_work_item": core.seconds,
             "updates_per_work_item": float(launch.updates_per_work_item),
@@ -188,12 +199,10 @@ def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Analyti
 
 
 def _wait(launch: ModelledLaunch, device: CpuDevice, pattern: AccessPattern) -> float:
-    """Time that a core waits, per work-item, for data at addresses that depend on data.
-
-    A wait is counted for each line that a work-group has not touched before, not for each access.
-    Nothing waits for what is stored.
-    """
+    """Time that a core waits, per work-item, for data at addresses that depend on data."""
     access = pattern.access
+    # A wait is counted for each line that a work-group has not touched before, not for each access.
+    # Nothing waits for what is stored.
     if not pattern.recorded or pattern.is_local or access.kind is AccessKind.STORE:
         return 0.0
     lines = sum(np.unique(one.table[one.table != ABSENT] // device.line_bytes).size
@@ -207,34 +216,3 @@ def _wait(launch: ModelledLaunch, device: CpuDevice, pattern: AccessPattern) -> 
         held = max(held, reach)
     # Cache misses that a core waits for at once, of independent loads.
     return jumps * latency / 12.0
-
-
-def _time_atomics(
-    executed: OperationCounts, costs: Mapping[str, float], patterns: Sequence[AccessPattern]
-) -> float:
-    """Time a work-item's atomics: those of one address wait for each other."""
-    counted = executed.count(OperationKind.ATOMIC)
-    found = [one for one in patterns if one.access.kind is AccessKind.ATOMIC]
-    total = sum(one.executions for one in found)
-    seconds = 0.0
-    for one in found:
-        space = "local" if one.is_local else "global"
-        rate = costs.get(f"atomic_{space}_distinct_per_s")
-        if rate and total:
-            seconds += counted * one.executions / total / rate
-    return seconds
-
-
-def _list_quantities(
-    traffic: Sequence[LevelTraffic], groups: int, issued_line_bytes: float
-) -> dict[str, float]:
-    found = {}
-    # Lines over instructions, as the sampling paper's Table 1 counts misses.
-    for name, one in zip(("l1_miss_ratio", "l2_miss_ratio"), traffic, strict=False):
-        if issued_line_bytes:
-            found[name] = one.loaded_bytes / issued_line_bytes
-    for one in traffic:
-        name = one.name.lower()
-        found[f"{name}_load_bytes_per_work_group"] = one.loaded_bytes / groups
-        found[f"{name}_store_bytes_per_work_group"] = one.stored_bytes / groups
-    return found

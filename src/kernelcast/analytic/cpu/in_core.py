@@ -27,7 +27,6 @@ _AS_FLOAT = {
     OperationKind.DIVIDE: "native_special", OperationKind.SPECIAL: "special",
     OperationKind.SPECIAL_NATIVE: "native_special",
 }  # fmt: skip
-_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,12 +78,7 @@ class InCoreProvider(Protocol):
 
 
 class InstructionTable:
-    """In-core terms from measured throughputs and latencies per kind of instruction.
-
-    Throughputs are those of vector instructions. Floating-point instructions share their ports, so
-    their times add up; integer instructions have others. Products and sums count one by one, also
-    where a compiler makes one instruction of both.
-    """
+    """In-core terms from measured throughputs and latencies per kind of vector instruction."""
 
     name = "table"
     executes_all_sides = False
@@ -116,6 +110,7 @@ class InstructionTable:
             if operation.kind is OperationKind.DIVIDE and operation.number is NumberClass.FLOAT:
                 notes.append("divisions are taken to cost what native special functions cost")
             flops = 2 if operation.kind is OperationKind.FUSED else 1
+            # Floating-point instructions share their ports; integer instructions have others.
             per_cycle = facts.peak_per_s.value / (machine.cores * machine.clock_hz)
             ports[operation.number] += flops * lanes / per_cycle
         # What only some iterations execute only they wait for.
@@ -169,11 +164,7 @@ _CHAINED = {
 
 
 class OsacaProvider:
-    """Predicts the loop that a compiler made of a nest.
-
-    `assembly` is the body of the innermost loop, its label and its jump included; `architecture`
-    is OSACA's short name, and one pass of the body executes so many `iterations` of the source's.
-    """
+    """Predicts the innermost loop that a compiler made of a nest, its label and jump included."""
 
     name = "osaca"
     executes_all_sides = False
@@ -201,7 +192,7 @@ class OsacaProvider:
         self._note = ""
         if unknown:
             names = list(dict.fromkeys(unknown))
-            shown = "; ".join(names[:_SHOWN]) + ("; ..." if len(names) > _SHOWN else "")
+            shown = "; ".join(names[:4]) + ("; ..." if len(names) > 4 else "")
             self._note = (
                 f"OSACA's data of {self._architecture} lacks {len(unknown)} instructions of the "
                 f"loop ({shown}): the in-core terms are lower bounds, coverage "

@@ -104,12 +104,10 @@ class StreamRates:
         return _choose_loop(self.all_cores.get(MEMORY, {}), loaded, stored)
 
     def reached(self, level: str, loaded: float, stored: float, cores: int) -> StreamRate | None:
-        """Find the bandwidth from a level that so many cores reach; None if not known.
-
-        Cores add up until all together are at their limit. Where one core was not measured, each
-        has its share of a cache's whole; of memory it may have all, for a few cores saturate it.
-        """
+        """Find the bandwidth from a level that so many cores reach; None if not known."""
         one = _choose_loop(self.one_core.get(level, {}), loaded, stored)
+        # Cores add up until all together are at their limit. Where one core was not measured, each
+        # has its share of a cache's whole; of memory it may have all, for a few cores saturate it.
         if one is None:
             most = _choose_loop(self.all_cores.get(level, {}), loaded, stored)
             share = 1.0 if level == MEMORY else cores / self.cores
@@ -273,13 +271,9 @@ def _need(
 
 
 def read_stream_rates(description: MachineDescription) -> StreamRates:
-    """Collect the bandwidths of a machine description.
-
-    Memory's bandwidths are those of its global memory and of the costs ``<loop>_bytes_per_s``;
-    bandwidths of one core, and those of a cache by loop, are the costs
-    ``one_core_<level>_<loop>_bytes_per_s`` and ``all_cores_<level>_<loop>_bytes_per_s``. Caches
-    without such costs have the bandwidths of their own entries.
-    """
+    """Collect the bandwidths of a machine description."""
+    # Those of one core, and those of a cache by loop, are costs that name the level and the loop;
+    # caches without such costs have the bandwidths of their own entries.
 
     def collect(start: str) -> dict[str, float]:
         found = {

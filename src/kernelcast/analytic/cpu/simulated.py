@@ -8,8 +8,9 @@ from operator import attrgetter
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.analytic.cpu.layer_conditions import find_work_bytes, note_decisions
+from kernelcast.analytic.cpu.layer_conditions import note_decisions
 from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine
+from kernelcast.analytic.cpu.streams import find_work_bytes
 from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
 from kernelcast.expressions.intervals import bound_values
 from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestLoop, unite
@@ -26,14 +27,12 @@ more or less is 0.01 % of them. More where conditions on loop variables hold for
 _WARM_UP, _CHECKS = 2, 50
 """Iterations at most before counting, per element that the caches have room for, and how often it
 is asked meanwhile whether these are full."""
-_PIECE = 1 << 14
 
 
 class SimulatedVolumes:
     """Predicts cache traffic by running a nest's accesses through simulated caches.
 
-    Slower than `LayerConditions`, and exact where those assume: any order of loops, any step,
-    sets and ways; addresses may be any expression.
+    Exact where `LayerConditions` assume: orders of loops, steps, sets and ways, addresses.
     """
 
     name = "sim"
@@ -66,13 +65,10 @@ class SimulatedVolumes:
 def simulate_nest(
     nest: LoopNest, caches: Sequence[CpuCache], constants: Mapping[str, int]
 ) -> CacheVolumes:
-    """Count what a nest moves through caches once they are warm.
-
-    The nest runs from its beginning until all caches are full, and on; what it has yet to touch
-    then is not in them. If it ends before, or is about to, all of it has passed the caches once:
-    it begins again, at the edge of its arrays. The count starts where the lowest store, else the
-    lowest load, begins a cache line.
-    """
+    """Count what a nest moves through caches once they are warm."""
+    # The nest runs from its beginning until all caches are full, and on; what it has yet to touch
+    # then is not in them. If it ends before, or is about to, all of it has passed the caches once:
+    # it begins again, at the edge of its arrays.
     # numba takes half a second to import; layer conditions need not wait for it.
     from kernelcast.analytic.cpu.cache_engine import Simulator
 
@@ -130,10 +126,8 @@ def simulate_nest(
 class NestAddresses:
     """The addresses that a nest's iterations touch, in order.
 
-    Arrays lie one behind the other in the order of their names, whatever the order of their
-    declarations, each at the next multiple of the alignment; the first begins at address 0.
-    Scalars are in registers. An iteration reads array by array in the order of declarations, then
-    writes: which read comes first is the compiler's choice, not that of who wrote the sum.
+    Arrays lie one behind the other in the order of their names, at multiples of the alignment. An
+    iteration reads array by array in the order of declarations, then writes.
     """
 
     def __init__(
@@ -232,7 +226,16 @@ class NestAddresses:
 
     def take(self, iterations: int) -> tuple[Integers, Integers, int]:
         """List addresses and kinds of what the next iterations execute, and count these."""
-        columns, done = self._take_columns(iterations)
+        parts, done = [], 0
+        while done < iterations and self._left:
+            part = min(iterations - done, self._left)
+            parts.append({name: values[:part] for name, values in self._held.items()})
+            self._held = {name: values[part:] for name, values in self._held.items()}
+            self._left -= part
+            done += part
+            self._refill()
+        names = self._symbols if parts else ()
+        columns = {name: np.concatenate([one[name] for one in parts]) for name in names}
         addresses = self._evaluate(columns, done).ravel()
         if not self._conditions:
             return addresses, self.kinds, done
@@ -255,21 +258,6 @@ class NestAddresses:
             np.add(bases[group], shift, out=addresses[:, at])
         return addresses
 
-    def _take_columns(self, iterations: int) -> tuple[dict[Symbol, Integers], int]:
-        """Take the loops' variables in the next iterations."""
-        parts, done = [], 0
-        while done < iterations and self._left:
-            part = min(iterations - done, self._left)
-            parts.append({name: values[:part] for name, values in self._held.items()})
-            self._held = {name: values[part:] for name, values in self._held.items()}
-            self._left -= part
-            done += part
-            self._refill()
-        if len(parts) == 1:
-            return parts[0], done
-        names = self._symbols if parts else ()
-        return {name: np.concatenate([one[name] for one in parts]) for name in names}, done
-
     def _refill(self) -> None:
         if not self._left:
             self._held = next(self._points, {})
@@ -285,8 +273,9 @@ class NestAddresses:
             return
         starts, trips = self._bound(self._loops[at], outer, count)
         ends = np.cumsum(trips)
-        for begin in range(0, int(ends[-1]), _PIECE):
-            chosen = np.arange(begin, min(begin + _PIECE, int(ends[-1])))
+        piece = 1 << 14
+        for begin in range(0, int(ends[-1]), piece):
+            chosen = np.arange(begin, min(begin + piece, int(ends[-1])))
             whose = np.searchsorted(ends, chosen, side="right")
             inside = {name: values[whose] for name, values in outer.items()}
             steps = chosen - (ends - trips)[whose]

@@ -63,9 +63,18 @@ class Execution:
 
 def find_execution(launch: ModelledLaunch, device: CpuDevice) -> Execution:
     """Find how a launch is run."""
-    width = device.width
-    if width == 1 and not _is_refused(launch, device):
-        width = device.lanes
+    width, executed = device.width, launch.executed
+    if width == 1:
+        # LLVM makes vectors of a loop over work-items unless it holds another loop or a branch,
+        # vectors of the kernel's own, or calls of a function of which there is no vector version,
+        # as its remarks say. Barriers part a kernel into loops, most of which hold neither.
+        by_lane = () if device.functions is None else device.functions.by_lane
+        is_plain = executed.count(OperationKind.BARRIER) > 0 or not (
+            any(one.lanes > 1 for one in launch.accesses)
+            or any(one.lanes > 1 or one.name in by_lane for one in executed.operations)
+        )
+        if is_plain and not executed.count(OperationKind.BRANCH):
+            width = device.lanes
     if launch.ndrange.known_local_size[0] % width:
         width = 1
     efficiency = 1.0
@@ -75,24 +84,6 @@ def find_execution(launch: ModelledLaunch, device: CpuDevice) -> Execution:
         share = min(1.0, log2(width) / log2(narrowest.width))
         efficiency = max(narrowest.lane_efficiency, 1 / narrowest.width) ** share
     return Execution(width=width, efficiency=efficiency)
-
-
-def _is_refused(launch: ModelledLaunch, device: CpuDevice) -> bool:
-    """Tell whether LLVM makes no vectors of a loop over work-items, as its remarks say.
-
-    It takes no loop that holds another loop or a branch, vectors of the kernel's own, or calls of a
-    function of which there is no vector version. Barriers part a kernel into loops, most of which
-    hold neither vectors nor calls.
-    """
-    executed = launch.executed
-    if executed.count(OperationKind.BRANCH) > 0:
-        return True
-    if executed.count(OperationKind.BARRIER) > 0:
-        return False
-    by_lane = () if device.functions is None else device.functions.by_lane
-    return any(one.lanes > 1 for one in launch.accesses) or any(
-        one.lanes > 1 or one.name in by_lane for one in executed.operations
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

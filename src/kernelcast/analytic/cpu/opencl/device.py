@@ -9,8 +9,6 @@ from kernelcast.records.machine import InstructionFacts, MachineDescription, ref
 
 _USUAL_LANES = 8
 """32-bit lanes of a 256-bit register, which all x86-64 cores of the last ten years have."""
-_MASKED_WIDTH = 16
-_USUAL_LINE_BYTES = 64
 _NEARLY = 1.05
 """Tolerance of ratios that tell how many lanes and cores there are."""
 
@@ -175,7 +173,7 @@ class CpuDevice:
     @property
     def has_masks(self) -> bool:
         """Whether registers are of 512 bits, which come with masks for their lanes."""
-        return self.width >= _MASKED_WIDTH
+        return self.width >= 16
 
     def lanes_of(self, bits: int) -> int:
         """Give the lanes of a register for elements of so many bits."""
@@ -217,6 +215,13 @@ def read_device(description: MachineDescription) -> CpuDevice:
     # The largest of seven noisy figures, by the bytes of an element, would err to the high side.
     ordered = sorted(memory.load_bytes_per_s.values(), key=lambda one: one.value)
     load, store = _read_times(ordered[len(ordered) // 2], memory.copy_bytes_per_s)
+    width = 1
+    together = fp32.issue_latency_s.get(1)
+    if description.warp_width is not None:
+        width = description.warp_width.value
+    elif together is not None:
+        ratio = fp32.completion_latency_s[1].value / together.value
+        width = min(lanes, int(2 ** max(0, round(math.log2(ratio)))))
     return CpuDevice(
         id=description.id,
         name=description.name,
@@ -232,9 +237,9 @@ def read_device(description: MachineDescription) -> CpuDevice:
                 store_s_per_byte=store,
             ),
         ),
-        line_bytes=line.value if line else _USUAL_LINE_BYTES,
+        line_bytes=line.value if line else 64,
         lanes=lanes,
-        width=_find_width(description, fp32, lanes),
+        width=width,
         instructions={one.name: one for one in description.instructions},
         costs={name: cost.value for name, cost in description.costs.items()},
         functions=_MEASURED.get(description.platform),
@@ -243,11 +248,9 @@ def read_device(description: MachineDescription) -> CpuDevice:
 
 
 def _find_cores(description: MachineDescription, fp32: InstructionFacts) -> int:
-    """Give the compute units that run at once: llvmpipe reports 8 on two processors.
-
-    One core reaches at least the rate of four independent chains, so that the peak of all tells
-    how many there are at most: 1.98 were once measured on two.
-    """
+    """Count the compute units that run at once: llvmpipe reports 8 on two processors."""
+    # One core reaches at least the rate of four independent chains, so that the peak of all tells
+    # how many there are at most: 1.98 were once measured on two.
     reported = description.compute_units.value if description.compute_units else 1
     peak, issue = fp32.peak_per_s, fp32.issue_latency_s
     if peak is None or not issue:
@@ -267,15 +270,6 @@ def _find_lanes(fp32: InstructionFacts, cores: int, notes: list[str]) -> int:
     # The scalars wait for each other still: on five calibrated devices the ratio is 1.3 to 1.5
     # times the lanes where they do, and equals them where they do not.
     return int(2 ** math.floor(math.log2(_NEARLY * ratio)))
-
-
-def _find_width(description: MachineDescription, fp32: InstructionFacts, lanes: int) -> int:
-    if description.warp_width is not None:
-        return description.warp_width.value
-    alone, together = fp32.completion_latency_s.get(1), fp32.issue_latency_s.get(1)
-    if alone is None or together is None:
-        return 1
-    return min(lanes, int(2 ** max(0, round(math.log2(alone.value / together.value)))))
 
 
 def _read_times(load: Trait[float] | None, copy: Trait[float] | None) -> tuple[float, float]:

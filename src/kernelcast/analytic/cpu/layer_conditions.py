@@ -1,22 +1,193 @@
-"""Where cache traffic changes: layer conditions solved for a size (paper, Listing 5)."""
+"""Layer conditions: what caches hold of a loop nest, from reuse distances alone.
 
-from collections import defaultdict
+`LayerConditions` evaluates sizes, `list_transitions` solves for the sizes at which traffic changes
+(paper, Listing 5), `advise_blocking` says how to keep it low.
+"""
+
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cmp_to_key
 from itertools import pairwise
-from math import gcd, inf, lcm
+from math import ceil, gcd, inf, lcm
 
-from kernelcast.analytic.cpu.layer_conditions.streams import (
+from kernelcast.analytic.cpu.machine import CpuMachine
+from kernelcast.analytic.cpu.streams import (
     AffineAccess,
+    BoundNest,
     bind,
     profile_nest,
     read_accesses,
 )
-from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.expressions import Expr, Symbol, SymbolKind
-from kernelcast.expressions.loop_nest import LoopNest, NestLoop
+from kernelcast.expressions.loop_nest import LoopNest
+from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
 from kernelcast.records.errors import InputError
+
+
+class LayerConditions:
+    """Predicts cache traffic without simulating it (paper, section 2.4.2)."""
+
+    name = "lc"
+
+    def __init__(self, nest: LoopNest, machine: CpuMachine) -> None:
+        self._nest = nest
+        self._machine = machine
+        self._accesses = read_accesses(nest)
+        self._notes = tuple(self._note())
+
+    def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
+        """Predict the traffic of every level."""
+        capacities = self._machine.shares(cores)
+        bound = self.bind(constants)
+        profile = profile_nest(bound, self._machine.line_bytes)
+        levels = []
+        loads = stores = None
+        for cache, capacity in zip(self._machine.caches, capacities, strict=True):
+            horizon = profile.remembered(capacity)
+            misses, evicts = profile.missed_lines(horizon), profile.evicted_lines(horizon)
+            levels.append(
+                LevelVolume(
+                    name=cache.name, hits=profile.accessed_lines() - misses, misses=misses,
+                    evicts=evicts, loads=loads, stores=stores,
+                )
+            )  # fmt: skip
+            loads, stores = misses, evicts
+        memory = LevelVolume(
+            name=MEMORY, hits=loads or 0.0, misses=0.0, evicts=0.0, loads=loads, stores=stores
+        )
+        order = ", ".join(loop.name for loop in self._nest.loops)
+        jumping = (one.array for one in bound.accesses if one.strides[-1] and not one.is_sequential)
+        return CacheVolumes(
+            predictor=self.name,
+            levels=(*levels, memory),
+            line_bytes=self._machine.line_bytes,
+            iterations=profile.iterations,
+            notes=(
+                *(
+                    f"{array}: the loops ({order}) do not pass it in the order of its memory; "
+                    "reuse is estimated per line, the simulator sees it exactly"
+                    for array in dict.fromkeys(jumping)
+                ),
+                *self._notes,
+            ),
+        )
+
+    def bind(self, constants: Mapping[str, int]) -> BoundNest:
+        """Put numbers in the place of constants."""
+        return bind(self._nest, self._accesses, constants)
+
+    def conflicts(self, constants: Mapping[str, int]) -> tuple[str, ...]:
+        """Name arrays of which one iteration needs more lines in one set than a cache has ways."""
+        moving = [one for one in self.bind(constants).accesses if one.strides[-1]]
+        notes = []
+        for cache in self._machine.caches:
+            for array in dict.fromkeys(one.array for one in moving):
+                lines = {one.offset // cache.line_bytes for one in moving if one.array == array}
+                crowd = max(Counter(line % cache.sets for line in lines).values())
+                if crowd > cache.ways:
+                    notes.append(
+                        f"{array}: {crowd} of its lines at a time fall into one set of "
+                        f"{cache.name}, which holds {cache.ways}; pad the rows, or simulate"
+                    )
+        return tuple(notes)
+
+    def _note(self) -> Iterator[str]:
+        """Say what is assumed, whatever the sizes are."""
+        yield from self._nest.notes
+        yield from note_decisions(self._nest)
+        still = (one.access.array for one in self._accesses if one.strides[-1].is_zero)
+        for array in dict.fromkeys(still):
+            yield f"{array}: the innermost loop does not move it; its few lines are not counted"
+        for loop in self._nest.loops:
+            if not (loop.stop - loop.start).is_parameter:
+                note = "its length changes; reuse is that of a middle iteration"
+                yield f"loop over {loop.name}: {note}"
+        for cache in self._machine.caches:
+            if cache.is_victim:
+                yield (
+                    f"{cache.name} is a victim cache: it is judged by its own size, without "
+                    "lines that only the nearer cache holds"
+                )
+
+
+def note_decisions(nest: LoopNest) -> tuple[str, ...]:
+    """Say how often conditions on data are taken to hold."""
+    if not nest.decisions:
+        return ()
+    asked = "; ".join(one.name for one in nest.decisions)
+    taken = "both sides are executed, under a mask"
+    if nest.taken is not None:
+        taken = f"they are taken to hold in {100 * nest.taken:g} % of the iterations, at random"
+    return (f"conditions on data ({asked}): {taken}",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockingAdvice:
+    """Cut a loop into blocks, over which a new loop goes outside of all others."""
+
+    level: str
+    """The cache that gains."""
+    loop: str
+    block: int
+    trip: int
+    """Iterations of a block, the largest that gains as much, and of the loop as it is."""
+    misses_before: float
+    misses_after: float
+    """Lines per cache line of work, edges of blocks not counted."""
+
+    def __str__(self) -> str:
+        return (
+            f"block {self.loop} at {self.block} (now {self.trip}) to keep {self.level}: it misses "
+            f"{self.misses_after:g} lines instead of {self.misses_before:g}"
+        )
+
+
+def advise_blocking(
+    nest: LoopNest, machine: CpuMachine, constants: Mapping[str, int], cores: int = 1
+) -> tuple[BlockingAdvice, ...]:
+    """Find blocks that fit: for each cache, the loops that help, nearest cache first."""
+    conditions = LayerConditions(nest, machine)
+    rows = _widen(conditions.bind(constants))
+    # A block of less than a line of work costs more at its edges than it saves.
+    smallest = ceil(profile_nest(rows, machine.line_bytes).iterations)
+    found: list[BlockingAdvice] = []
+    levels = conditions.predict(constants, cores).levels[:-1]
+    for level, capacity in zip(levels, machine.shares(cores), strict=True):
+        for place in range(1, len(nest.loops)) if level.misses else ():
+
+            def count_misses(block: int, place: int = place, capacity: int = capacity) -> float:
+                trips = (*rows.trips[:place], block, *rows.trips[place + 1 :])
+                profile = profile_nest(replace(rows, trips=trips), machine.line_bytes)
+                return profile.missed_lines(profile.remembered(capacity))
+
+            trip = rows.trips[place]
+            low, high = min(smallest, trip), trip + 1
+            best = count_misses(low)
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if count_misses(middle) <= best else (low, middle)
+            # Advice saves at least one line in a hundred.
+            if best < 0.99 * level.misses and smallest < low < trip:
+                found.append(
+                    BlockingAdvice(
+                        level=level.name, loop=nest.loops[place].name, block=low, trip=trip,
+                        misses_before=level.misses, misses_after=best,
+                    )
+                )  # fmt: skip
+    return tuple(found)
+
+
+def _widen(nest: BoundNest) -> BoundNest:
+    """Let each loop run over whole rows, edges that a stencil leaves out included."""
+    trips = list(nest.trips)
+    for one in nest.accesses:
+        moving = [place for place, stride in enumerate(one.strides) if stride]
+        for outer, inner in pairwise(moving):
+            if inner == outer + 1 and one.strides[outer] % one.strides[inner] == 0:
+                trips[inner] = max(trips[inner], one.strides[outer] // one.strides[inner])
+    return replace(nest, trips=tuple(trips), is_blocked=True)
+
 
 ALL_ARRAYS = "oo"
 """Stands for the distance beyond all: the cache holds all arrays."""
@@ -48,10 +219,9 @@ def list_transitions(
     size: str | None = None,
     cores: int = 1,
 ) -> tuple[Transition, ...]:
-    """List the conditions of every cache, the most demanding first.
+    """List the conditions of every cache that not all sizes meet, the most demanding first.
 
-    Constants are put in, the nest's own as well, but for the `size` to solve for. Conditions that
-    hold for all sizes are left out; branches count as if all iterations took them.
+    Constants are put in but for the `size` to solve for; branches count as always taken.
     """
     nest = nest.without_branches()
     names = nest.name_constants()
@@ -125,17 +295,13 @@ class _Solver:
             if sample not in seen:
                 seen.add(sample)
                 tail = _write(distance.substitute(values))
-                needed = self._require(place).substitute(values)
+                # The paper's C_req of a distance, in bytes times the scale.
+                needed = distance * self._endless
+                for rank, (_, other, slope) in enumerate(self._distances):
+                    needed += (distance if rank < place else other) * slope
+                needed = needed.substitute(values)
                 limit = capacity * self._scale
                 yield from self._make(level, needed, "<=", limit, tail, sample / self._scale)
-
-    def _require(self, place: int) -> Expr:
-        """Compute the paper's C_req of a distance, in bytes times the scale."""
-        horizon = self._distances[place][1]
-        total = horizon * self._endless
-        for rank, (_, distance, slope) in enumerate(self._distances):
-            total += (horizon if rank < place else distance) * slope
-        return total
 
     def _make(
         self, level: str, left: Expr, relation: str, right: int, tail: str, horizon: float
@@ -175,24 +341,16 @@ def _read_chain(
             raise _refuse(nest)
     ordered = sorted(chain, key=cmp_to_key(_compare), reverse=True)
     others = [_check(nest, one.offset - behind.offset) for one, behind in pairwise(ordered)]
-    return stride, _find_return(nest, strides), others
-
-
-def _find_return(nest: LoopNest, strides: Sequence[Expr]) -> Expr | None:
-    """Find after how many iterations an outer loop passes the same lines once more."""
+    # After how many iterations an outer loop passes the same lines once more.
     for place in range(len(strides) - 2, -1, -1):
         if strides[place].is_zero:
             after = Expr.constant(1)
             for loop in nest.loops[place + 1 :]:
                 if abs(loop.step) != 1:
                     raise _refuse(nest)
-                after = after * _check(nest, _length(loop))
-            return after
-    return None
-
-
-def _length(loop: NestLoop) -> Expr:
-    return loop.stop - loop.start if loop.step > 0 else loop.start - loop.stop
+                after = after * _check(nest, (loop.stop - loop.start) * loop.step)
+            return stride, after, others
+    return stride, None, others
 
 
 def _check(nest: LoopNest, expression: Expr) -> Expr:

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, prod
+from typing import NamedTuple
 
 from kernelcast.expressions import FALSE, TRUE, Condition, Expr, Symbol, SymbolKind, disjunction
 from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, NestAccess
 from kernelcast.records.errors import InputError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AffineAccess:
+class AffineAccess(NamedTuple):
     """An access whose address is a sum of loop variables times strides."""
 
     access: NestAccess
@@ -78,30 +78,28 @@ class BoundNest:
 
 def read_accesses(nest: LoopNest) -> tuple[AffineAccess, ...]:
     """Read strides and offsets of all accesses."""
-    return tuple(_read_access(nest, access) for access in nest.accesses)
-
-
-def _read_access(nest: LoopNest, access: NestAccess) -> AffineAccess:
-    strides = []
-    address, reason = access.offset_bytes, ""
-    for loop in reversed(nest.loops):
-        variable = Symbol(SymbolKind.LOOP, loop.name)
-        parts = address.split(variable)
-        if parts is None or not parts[1].is_parameter:
-            reason = f"is not affine in {loop.name}"
-            break
-        strides.append(parts[1] * loop.step)
-        address = address.substitute({variable: loop.start})
-    else:
+    found = []
+    for access in nest.accesses:
+        strides, address, reason = [], access.offset_bytes, ""
+        for loop in reversed(nest.loops):
+            variable = Symbol(SymbolKind.LOOP, loop.name)
+            parts = address.split(variable)
+            if parts is None or not parts[1].is_parameter:
+                reason = f"is not affine in {loop.name}"
+                break
+            strides.append(parts[1] * loop.step)
+            address = address.substitute({variable: loop.start})
         moving = sorted(str(one) for one in address.symbols() if not one.is_parameter)
-        if not moving:
-            return AffineAccess(access=access, strides=tuple(reversed(strides)), offset=address)
-        reason = f"moves with {moving[0]}, which is no loop around it"
-    where = f"line {access.line}: " if access.line else ""
-    raise InputError(
-        f"{where}the index of {access.text or access.array} {reason}; expected a sum of loop "
-        "variables times constants (the cache simulator takes any address)"
-    )
+        if moving and not reason:
+            reason = f"moves with {moving[0]}, which is no loop around it"
+        if reason:
+            where = f"line {access.line}: " if access.line else ""
+            raise InputError(
+                f"{where}the index of {access.text or access.array} {reason}; expected a sum of "
+                "loop variables times constants (the cache simulator takes any address)"
+            )
+        found.append(AffineAccess(access, tuple(reversed(strides)), address))
+    return tuple(found)
 
 
 def bind(
@@ -216,26 +214,17 @@ class ReuseProfile:
     """Iterations that make one cache line of work."""
     space: IterationSpace | None = None
 
-    def horizons(self) -> list[float]:
-        """List the reuse distances, in iterations, falling; the last one is 0."""
-        found = {distance for stream in self.streams for distance, _ in stream.knees}
-        return sorted(found | {0.0}, reverse=True)
-
-    def required_bytes(self, horizon: float) -> float:
-        """Compute the cache size that remembers so many iterations: the paper's C_req.
-
-        With every stream moving by the same number of bytes per iteration this is the sum of
-        the distances up to the horizon, and the horizon once for each larger one (section 2.4.2).
-        """
-        return self.line_bytes * sum(one.footprint(horizon) for one in self.streams)
-
     def remembered(self, capacity_bytes: float) -> float:
         """Find how many iterations a cache remembers; infinite if it holds all arrays."""
         if self.total_bytes < capacity_bytes:
             return inf
-        return next(
-            (one for one in self.horizons() if self.required_bytes(one) <= capacity_bytes), 0.0
-        )
+        distances = {distance for stream in self.streams for distance, _ in stream.knees}
+        for horizon in sorted(distances, reverse=True):
+            # The paper's C_req (section 2.4.2).
+            lines = sum(one.footprint(horizon) for one in self.streams)
+            if self.line_bytes * lines <= capacity_bytes:
+                return horizon
+        return 0.0
 
     def accessed_lines(self) -> float:
         """Count the lines that all streams together reach per cache line of work."""
@@ -248,11 +237,9 @@ class ReuseProfile:
         )
 
     def evicted_lines(self, horizon: float) -> float:
-        """Count the modified lines that leave a cache per cache line of work.
-
-        A line stays from a miss until no access finds it any more; it leaves modified if one of
-        those in between was a store.
-        """
+        """Count the modified lines that leave a cache per cache line of work."""
+        # A line stays from a miss until no access finds it any more; it leaves modified if one of
+        # those in between was a store.
         return self.iterations * sum(
             lines * self._touched([one for one in stay if one.is_store])
             for lines, stay in self._stays(horizon)
@@ -279,12 +266,9 @@ class ReuseProfile:
 
 
 def profile_nest(nest: BoundNest, line_bytes: int) -> ReuseProfile:
-    """Make the profile of a nest in numbers.
-
-    Accesses that the innermost loop does not move are left out: they stay in registers or in the
-    nearest cache.
-    """
+    """Make the profile of a nest in numbers."""
     chains: dict[tuple[object, ...], list[BoundAccess]] = defaultdict(list)
+    # What the innermost loop does not move stays in registers or in the nearest cache.
     for one in nest.accesses:
         stride = abs(one.strides[-1])
         if stride and one.condition != FALSE:
@@ -318,8 +302,7 @@ def profile_nest(nest: BoundNest, line_bytes: int) -> ReuseProfile:
 def find_work_bytes(moves: Sequence[tuple[bool, int]], line_bytes: int) -> int:
     """Find the bytes of results per iteration: of what is stored, else of what is loaded.
 
-    `moves` says of each access whether it writes, and by how many bytes the innermost loop moves
-    it; more than a line make whole lines. 0 if it moves none.
+    `moves` says of each access whether it writes, and how far the innermost loop moves it.
     """
     for chosen in ([step for is_store, step in moves if is_store], [step for _, step in moves]):
         dense = [step for step in chosen if 0 < step <= line_bytes]
@@ -368,22 +351,19 @@ def _list_streams(
             if stride > line_bytes and 0 < beside < line_bytes:
                 # Neighbours within a line meet there at once, unless a line ends between them.
                 knees = ((float(round(gap / stride)), beside / line_bytes), *knees)
+        density = 1.0
+        if nest.space is not None and one.condition != TRUE:
+            rows = nest.space.share_of_rows(one.condition)
+            touched = nest.space.share_of_lines(one.condition, stride, line_bytes)
+            density = touched / rows if rows else 0.0
         yield Stream(
             line_share=min(stride, line_bytes) / line_bytes,
             knees=knees,
             is_store=one.is_store,
             is_leading=rank == 0,
             condition=one.condition,
-            density=_find_density(nest, one, line_bytes),
+            density=density,
         )
-
-
-def _find_density(nest: BoundNest, access: BoundAccess, line_bytes: int) -> float:
-    if nest.space is None or access.condition == TRUE:
-        return 1.0
-    rows = nest.space.share_of_rows(access.condition)
-    stride = abs(access.strides[-1])
-    return nest.space.share_of_lines(access.condition, stride, line_bytes) / rows if rows else 0.0
 
 
 def _find_position(
