@@ -9,8 +9,6 @@ from kernelcast.records.operations import MemorySpace
 
 
 class AccessKind(StrEnum):
-    """What a memory access does."""
-
     LOAD = "load"
     STORE = "store"
     ATOMIC = "atomic"
@@ -36,7 +34,6 @@ class LoopFacts:
     name: str
     """Name of its iteration symbol."""
     line: int
-    """Line of the statement."""
     condition: Condition
     """Holds for the iterations that run, as a condition on the iteration number."""
     trip_count: Expr | None
@@ -52,15 +49,11 @@ class MemoryAccess:
     site: int
     """Place in the source; a helper function's site has one access per path that calls it."""
     block: int
-    """The block that executes it."""
     line: int
     """Line in the source; 0 in an included file."""
     text: str
-    """The expression as written."""
     kind: AccessKind
-    """What it does."""
     space: MemorySpace
-    """Address space."""
     buffer: str | None
     """Name of the parameter or array; None if the pointer could not be followed."""
     bytes: int
@@ -68,7 +61,6 @@ class MemoryAccess:
     offset_bytes: Expr | None
     """Offset from the start of the buffer, in bytes; None if it is not known."""
     pattern: AddressPattern
-    """What is known of the address."""
     guard: Condition = TRUE
     """Holds where the access is executed, loops aside."""
     loops: tuple[LoopFacts, ...] = ()

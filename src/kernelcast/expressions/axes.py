@@ -18,17 +18,14 @@ class Axis:
     """One dimension of an index space; one work-item long where the index space has it not."""
 
     number: int
-    """Which, 0 to 2."""
     items: int = 1
     groups: int = 1
     """Work-items and work-groups along it."""
     local: int = 1
     """Work-items of a whole work-group along it; the last work-group may have fewer."""
     offset: int = 0
-    """First global id."""
 
     def bind(self, group: Value, local: Value, local_size: Value) -> dict[Symbol, Value]:
-        """Give ids and sizes their values."""
         return {
             Symbol(SymbolKind.LOCAL_ID, axis=self.number): local,
             Symbol(SymbolKind.GROUP_ID, axis=self.number): group,
@@ -39,7 +36,6 @@ class Axis:
         }
 
     def bind_sizes(self, local_size: Number) -> dict[Symbol, Number | int]:
-        """Give sizes and offset their values."""
         return {
             Symbol(SymbolKind.LOCAL_SIZE, axis=self.number): local_size,
             Symbol(SymbolKind.GLOBAL_SIZE, axis=self.number): self.items,
@@ -49,7 +45,6 @@ class Axis:
 
 
 def bind_names(scalars: Mapping[str, Number]) -> dict[Symbol, Number]:
-    """Give the symbols of scalars their values."""
     return {Symbol(SymbolKind.SCALAR, name): value for name, value in scalars.items()}
 
 

@@ -255,7 +255,6 @@ class Select(Composite):
     """What decides. Where it depends on data, the value cannot be evaluated."""
     then: Expr
     otherwise: Expr
-    """The value where it holds, and where not."""
 
     def list_parts(self) -> tuple[Condition, Expr, Expr]:
         return self.condition, self.then, self.otherwise
@@ -287,17 +286,14 @@ class Select(Composite):
 
 
 def minimum(left: Operand, right: Operand) -> Expr:
-    """Give the lesser of two expressions."""
     return _choose(Minimum, left, right)
 
 
 def maximum(left: Operand, right: Operand) -> Expr:
-    """Give the greater of two expressions."""
     return _choose(Maximum, left, right)
 
 
 def select(condition: Condition, then: Operand, otherwise: Operand) -> Expr:
-    """Give one expression where a condition holds, another one where not."""
     one, other = Expr.of(then), Expr.of(otherwise)
     if condition == TRUE or one == other:
         return one
@@ -327,11 +323,8 @@ class Geometric(Composite):
     """A value multiplied, or divided towards zero, by a number at each iteration of a loop."""
 
     start: Expr
-    """The value at iteration 0."""
     factor: int
-    """By what it is multiplied or divided each time."""
     is_division: bool
-    """Whether it is divided."""
     iteration: Expr
     """How often: usually a loop's symbol."""
 

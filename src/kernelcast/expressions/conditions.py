@@ -73,7 +73,6 @@ class Unknown(Condition):
     """A condition on data, which nobody knows before the kernel runs."""
 
     sources: tuple[str, ...] = ()
-    """Names of the buffers on which it depends."""
 
     @property
     def is_exact(self) -> bool:
@@ -107,7 +106,6 @@ class Comparison(Condition):
     expr: Expr
     """What is compared with zero; `compare` brings it into its simplest form."""
     relation: Relation
-    """At least zero, zero, or not zero."""
 
     def list_parts(self) -> tuple[Expr]:
         return (self.expr,)

@@ -14,8 +14,6 @@ ONCE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParameterFacts:
-    """A parameter of a kernel."""
-
     name: str
     type_name: str
     """As in the source."""
@@ -65,7 +63,6 @@ class BlockFacts:
     id: int
     """Index in `KernelFacts.blocks`."""
     function: str
-    """The function it belongs to."""
     kind: BlockKind
     line: int
     last_line: int
@@ -74,7 +71,6 @@ class BlockFacts:
     count: tuple[tuple[int, int], ...]
     """How often it is executed: counters and their factors, to be added up; `ONCE` counts 1."""
     operations: OperationCounts
-    """What one execution executes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +78,7 @@ class CounterReach:
     """A way on which a counter is reached: once for each iteration of the loops with the guard."""
 
     counter: int
-    """The counter."""
     guard: Condition
-    """Holds where it is reached."""
     loops: tuple[LoopFacts, ...]
     """Around it, outermost first."""
 
@@ -96,13 +90,10 @@ class ContentRead:
     name: str
     """Of its symbol, of kind `SymbolKind.CONTENT`."""
     buffer: str
-    """The parameter."""
     offset_bytes: Expr
     """Where it stands; may hold contents that were read before."""
     element_bytes: int
-    """Its size."""
     is_signed: bool
-    """Whether it may be negative."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,17 +109,12 @@ class KernelFacts:
     """What can be known about a kernel without running it."""
 
     kernel: str
-    """Its name."""
     line: int
-    """Where it begins."""
     parameters: tuple[ParameterFacts, ...]
-    """In order."""
     local_arrays: tuple[LocalArray, ...]
-    """Local memory declared in it."""
     blocks: tuple[BlockFacts, ...]
     """Of the kernel and the functions it calls."""
     counter_count: int
-    """Number of counters."""
     lines: tuple[LineFacts, ...] = ()
     """What each line with code executes."""
     reaches: tuple[CounterReach, ...]
@@ -138,7 +124,6 @@ class KernelFacts:
     loops: tuple[LoopFacts, ...]
     """Loops on every call path."""
     gaps: tuple[Gap, ...]
-    """What is missing, and why."""
     contents: tuple[ContentRead, ...] = ()
     """What conditions and loops ask of buffers whose contents are known, in the order of the reads;
     empty unless that was asked for."""
@@ -163,5 +148,4 @@ class KernelFacts:
 
     @property
     def local_bytes(self) -> int:
-        """Bytes of local memory that the kernel declares."""
         return sum(array.bytes for array in self.local_arrays)

@@ -36,7 +36,6 @@ class NestLoop:
     """First value, and the value it does not reach any more, over constants and the variables of
     the loops around it. A loop that counts down has a negative step."""
     step: int = 1
-    """Not 0."""
     line: int = 0
     """Where it stands; 0 if there is no source."""
 
@@ -47,14 +46,9 @@ class NestLoop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestArray:
-    """An array of a nest."""
-
     name: str
-    """Its name."""
     element_bytes: int
-    """Bytes of one element."""
     element_type: str = "double"
-    """C type of one element."""
     dimensions: tuple[Expr, ...] = ()
     """Elements per dimension, slowest first, over constants; empty if it is not known where it ends
     (a pointer)."""
@@ -65,16 +59,13 @@ class NestAccess:
     """A load or store of one iteration of the innermost loop."""
 
     array: str
-    """The array."""
     offset_bytes: Expr
     """From the start of the array, in bytes, over loop variables (``SymbolKind.LOOP``) and
     constants (``SymbolKind.SCALAR``)."""
     is_store: bool
     """Whether it writes. ``a[i] += x`` is a load and a store."""
     bytes: int
-    """Bytes that it moves."""
     text: str = ""
-    """The expression as written."""
     line: int = 0
     """Where it stands; 0 if there is no source."""
     condition: Condition = TRUE
@@ -86,22 +77,18 @@ class LoopNest:
     """A perfect loop nest."""
 
     name: str
-    """For messages and tables."""
     loops: tuple[NestLoop, ...]
     """Outermost first."""
     arrays: tuple[NestArray, ...]
-    """In the order of their declaration."""
     accesses: tuple[NestAccess, ...]
     """In the order in which an iteration executes them."""
     executed: OperationCounts
     """Operations of one iteration of the innermost loop, those of all branches together."""
     constants: Mapping[str, int] = field(default_factory=dict)
-    """Values of the constants that expressions name."""
     chain: tuple[str, ...] = ()
     """Operations that each iteration must wait for, one after the other (a sum's addition); empty
     if iterations are independent."""
     notes: tuple[str, ...] = ()
-    """What was assumed."""
     branches: tuple[tuple[Condition, OperationCounts], ...] = ()
     """The part of `executed` that only some iterations execute, and which."""
     decisions: tuple[Symbol, ...] = ()
@@ -117,7 +104,6 @@ class LoopNest:
 
     @property
     def has_branches(self) -> bool:
-        """Whether some iterations do less than others."""
         return bool(self.branches) or any(one.condition != TRUE for one in self.accesses)
 
     def name_constants(self) -> frozenset[str]:

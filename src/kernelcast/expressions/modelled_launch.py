@@ -35,7 +35,6 @@ class ModelledLaunch:
     """Everything an analytic model knows of a launch; no device and no source behind it."""
 
     kernel: str
-    """Its name, for messages."""
     ndrange: NDRange
     """The index space; the local size is chosen."""
     accesses: tuple[MemoryAccess, ...]
@@ -47,13 +46,11 @@ class ModelledLaunch:
     alignments: Mapping[str, int] = field(default_factory=dict)
     """Offset of a buffer's first byte from a 128-byte boundary, in bytes, 0 when left out."""
     executed: OperationCounts = NOTHING
-    """Mean per work-item."""
     work: WarpWork | None = None
     """By compiled code; None where no compiler for GPUs was asked, or data decide of loops."""
     registers: int | None = None
     """32-bit registers per work-item; None if no compiler was asked."""
     local_bytes: int = 0
-    """Local memory per work-group."""
     updates_per_work_item: int = 1
     """Results that one work-item computes (thread folding); what volumes per update refer to."""
     recorded: RecordedAddresses | None = None
@@ -61,6 +58,5 @@ class ModelledLaunch:
     warps: tuple[WarpCounters, ...] = ()
     """How work-items that run in step share instructions, by width; none if it was not counted."""
     notes: tuple[str, ...] = ()
-    """What is estimated or missing."""
     unjumped: OperationCounts = NOTHING
     """Mean per work-item of a device that goes through both sides of every condition."""

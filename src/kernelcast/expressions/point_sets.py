@@ -93,7 +93,6 @@ class IslSpace:
         self._space = space
 
     def to_isl(self, expr: Expr) -> islpy.PwAff:
-        """Give the piecewise quasi-affine expression."""
         affine = self._zero
         others: list[islpy.PwAff] = []
         for monomial, coefficient in expr.products:
@@ -188,7 +187,6 @@ class IslSpace:
 
 
 def _number(value: islpy.Val, divisor: int) -> int:
-    """Give the numerator of a number over a divisor."""
     whole: int = value.mul(divisor).to_python()
     return whole
 
@@ -345,7 +343,6 @@ class PlacedAccesses:
     """Accesses that differ by a number of bytes only, and the points that do them."""
 
     points: PointSet
-    """Work-items and iterations."""
     symbols: tuple[Symbol, ...]
     """The points' coordinates: `SLAB` if there are slabs, ids of the slowest dimension first, and
     loops."""
@@ -354,7 +351,6 @@ class PlacedAccesses:
     curved_bytes: Expr
     """The other part, to be added: products of ids, powers."""
     members: tuple[tuple[int, MemoryAccess], ...]
-    """What is to be added for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

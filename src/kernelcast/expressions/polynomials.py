@@ -33,7 +33,6 @@ class Compound(ABC, Generic[Made]):
         """Make the same of other parts, and simplify."""
 
     def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols in it, however deep."""
         return frozenset().union(*(one.symbols() for one in self.list_parts()))
 
     def is_quasi_affine(self) -> bool:
@@ -65,7 +64,6 @@ class Composite(Compound["Expr"]):
 
     @property
     def is_parameter(self) -> bool:
-        """Whether it is fixed for a launch."""
         return all(symbol.is_parameter for symbol in self.symbols())
 
     @property
@@ -106,12 +104,10 @@ class Expr:
 
     @staticmethod
     def constant(value: int) -> "Expr":
-        """Make the expression that is always `value`."""
         return Expr({(): value} if value else {})
 
     @staticmethod
     def symbol(symbol: Symbol) -> "Expr":
-        """Make the expression that is a symbol's value."""
         return Expr({(symbol,): 1})
 
     @staticmethod
@@ -147,7 +143,6 @@ class Expr:
 
     @property
     def constant_term(self) -> int:
-        """The summand without symbols."""
         return self._terms.get((), 0)
 
     @property
@@ -156,7 +151,6 @@ class Expr:
 
     @property
     def is_parameter(self) -> bool:
-        """Whether it is fixed for a launch."""
         return all(symbol.is_parameter for symbol in self.symbols())
 
     @property
@@ -225,7 +219,6 @@ class Expr:
     __rmul__ = __mul__
 
     def divide_terms(self, divisor: int) -> "Expr":
-        """Divide all coefficients, rounding down."""
         if divisor == 1:
             return self
         quotients = ((monomial, factor // divisor) for monomial, factor in self._terms.items())
@@ -289,7 +282,6 @@ class Expr:
         return self._symbols
 
     def evaluate(self, bindings: Bindings) -> Value:
-        """Give the value for these values of the symbols."""
         total: Value = 0
         try:
             for monomial, coefficient in self._terms.items():

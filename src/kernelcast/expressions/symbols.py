@@ -107,8 +107,6 @@ class EvaluationError(InputError, ValueError):
 
 
 class Evaluable(Protocol):
-    """What has symbols and a value."""
-
     def symbols(self) -> frozenset[Symbol]:
         """Give the symbols on which the value depends."""
 
@@ -131,7 +129,6 @@ def look_up(bindings: Bindings, symbol: Symbol) -> Value:
 
 
 def divide_floor(numerator: Value, denominator: Value) -> Value:
-    """Divide, rounding down."""
     if np.any(denominator == 0) if isinstance(denominator, np.ndarray) else denominator == 0:
         raise EvaluationError("division by zero; give values for which no denominator is zero")
     return cast("Value", numerator // denominator)

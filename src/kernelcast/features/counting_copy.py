@@ -83,8 +83,6 @@ def write_counting_copy(kernel: Kernel) -> InstrumentedKernel:
 
 
 class _Writer:
-    """Writes one copy."""
-
     def __init__(self, kernel: Kernel, reader: FactsReader) -> None:
         self._kernel, self._reader = kernel, reader
         self._evaluator, self._flow = reader.code.evaluator, reader.code.flow
@@ -103,10 +101,8 @@ class _Writer:
             self._touched.setdefault(id(touch.instruction), []).append((place, touch))
         self._places = tuple((touch.site,) for touch in reader.touches)
         self._bases: dict[str, str] = {}
-        """Addresses of buffers and arrays, by name."""
 
     def write(self) -> InstrumentedKernel:
-        """Write all statements."""
         parameters = [*self._write_parameters()]
         for label in self._flow.order:
             for one in self._flow.blocks[label]:
@@ -298,7 +294,6 @@ class _Writer:
         return f"-{text}" if is_condition else text
 
     def _signed(self, operand: Operand) -> str:
-        """Take a whole number as signed."""
         name, text = self._type(operand[0], is_signed=True), self._operand(operand)
         return f"as_{name}({text})" if is_vector(operand[0]) else f"(({name}){text})"
 
@@ -312,14 +307,12 @@ class _Writer:
         return found if name == plain else f"as_{plain}({found})"
 
     def _move(self, operands: Sequence[Operand], kind: str) -> str:
-        """Give the address that an index leads to."""
         terms = [self._operand(operands[0])]
         for operand, size in self._module.list_steps(kind, operands[1:]):
             terms.append(f"{self._signed(operand)} * (long){size}" if operand else f"{size}")
         return f"({' + '.join(terms)})"
 
     def _at(self, operand: Operand, kind: str) -> str:
-        """Give an address as a pointer to a type."""
         space = _SPACE.search(operand[0])
         name = _SPACES[int(space[1]) if space else 0]
         return f"({self._type(kind)} {name} *)({self._operand(operand)})"

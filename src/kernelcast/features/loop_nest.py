@@ -182,8 +182,6 @@ def _blank(match: re.Match[str]) -> str:
 
 
 class _Nest:
-    """Reads the code of a listing."""
-
     def __init__(self, listing: _Listing, constants: Mapping[str, int]) -> None:
         self._listing, self._constants = listing, constants
         self._module = module = read_module(listing.compile(constants))
@@ -320,7 +318,6 @@ class _Nest:
         return next((one for one in places if one is not None), None)
 
     def _list_loops(self) -> list[Loop]:
-        """List the loops of the nest, outermost first."""
         chosen: list[Loop] = []
         while True:
             parent = chosen[-1] if chosen else None
@@ -444,7 +441,6 @@ class _Nest:
         return ""
 
     def _touches(self, label: str) -> Iterator[Instruction]:
-        """List the loads and stores of elements in a block."""
         for one in self._flow.blocks[label]:
             if one.opcode in ("load", "store") and not one.type.startswith("ptr"):
                 yield one
@@ -643,7 +639,6 @@ class _Nest:
         return max((one for one in ends if one), key=len, default=())
 
     def _extend(self, one: Instruction, chains: Mapping[str, _Chain]) -> _Chain:
-        """Add what an instruction does to the longest chain of what it takes."""
         found = [chains.get(self._root(value)) for _, value in one.operands]
         longest = max(found, key=_length, default=None)
         own = tuple(self._executed.get(one.name, ()))

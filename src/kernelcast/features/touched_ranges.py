@@ -1,7 +1,7 @@
 """What a launch touches of its buffers: ranges and numbers of bytes, idle work-groups, overruns."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,7 +12,6 @@ from kernelcast.expressions import (
     EvaluationError,
     Symbol,
     SymbolKind,
-    Value,
     conjunction,
     disjunction,
     equal,
@@ -29,7 +28,7 @@ from kernelcast.expressions.point_sets import (
     TooHardError,
     make_context,
 )
-from kernelcast.expressions.symbols import BoolArray, evaluate_where
+from kernelcast.expressions.symbols import evaluate_where
 from kernelcast.features.counting.bindings import bind_ids
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.operations import MemorySpace
@@ -48,11 +47,10 @@ class TouchedRanges:
     places: frozenset[int]
     """Positions of the buffers of which that is known."""
     _axes: tuple[Axis, ...]
-    _fixed: Mapping[Symbol, Interval]
+    _ranges: Mapping[Symbol, Interval]
     _accesses: tuple[tuple[int, MemoryAccess], ...]
 
     def without(self, places: Collection[int]) -> "TouchedRanges":
-        """Leave out some buffers."""
         left = tuple(one for one in self._accesses if one[0] not in places)
         return replace(self, places=self.places - {*places}, _accesses=left)
 
@@ -61,7 +59,7 @@ class TouchedRanges:
 
         An access that strides over gaps, as one to rows of a matrix, has a range for each row.
         """
-        ranges = {**self._fixed, **_bind_box(self._axes, box)}
+        ranges = {**self._ranges, **_bind_box(self._axes, box)}
         found: dict[int, list[Interval]] = {place: [] for place in self.places}
         for place, access in self._accesses:
             known = _bind_loops(access, ranges)
@@ -83,7 +81,6 @@ def find_touched(
     if any(one.buffer is None for one in accesses):
         return None
     accesses = [one for one in accesses if one.buffer in numbers]  # without tables of the source
-    fixed, axes = _bind_scalars(scalars), list_axes(ndrange)
     ranges = _bind_launch(ndrange, scalars)
     unknown = {str(one.buffer) for one in accesses if not _stays_inside(one, ranges)}
     places = frozenset(place for name, place in numbers.items() if name not in unknown)
@@ -94,17 +91,13 @@ def find_touched(
         if str(one.buffer) not in unknown
     }
     known = tuple((numbers[str(one.buffer)], one) for one in different.values())
-    return TouchedRanges(places=places, _axes=axes, _fixed=fixed, _accesses=known)
+    return TouchedRanges(places=places, _axes=list_axes(ndrange), _ranges=ranges, _accesses=known)
 
 
 def _bind_launch(ndrange: NDRange, scalars: Mapping[str, int]) -> dict[Symbol, Interval]:
-    """Bind the ids, sizes and scalars of a whole launch."""
     whole = GroupBox(start=(0,) * ndrange.dimensions, shape=ndrange.group_counts)
-    return {**_bind_scalars(scalars), **_bind_box(list_axes(ndrange), whole)}
-
-
-def _bind_scalars(scalars: Mapping[str, int]) -> dict[Symbol, Interval]:
-    return {symbol: (value, value) for symbol, value in bind_names(scalars).items()}
+    fixed = {symbol: (value, value) for symbol, value in bind_names(scalars).items()}
+    return {**fixed, **_bind_box(list_axes(ndrange), whole)}
 
 
 def _stays_inside(
@@ -204,7 +197,6 @@ def find_active_box(
     return GroupBox(start=tuple(starts), shape=shape)
 
 
-_UNITS_BYTES: Final = (64, 4096)
 _SPACES: Final = frozenset({MemorySpace.GLOBAL, MemorySpace.CONSTANT})
 
 
@@ -214,17 +206,13 @@ def count_touched_bytes(
     """Estimate bytes that a launch touches by each buffer's widest access on some groups."""
     total = ndrange.work_group_count
     count = max(1, min(total, 64, (1 << 16) // ndrange.work_group_size))
-    items = bind_ids(ndrange, sorted({total * place // count for place in range(count)}))
-    known = items.bindings | bind_names(scalars)
+    groups = sorted({total * place // count for place in range(count)})
     most: dict[str, float] = {}
-    for access in facts.accesses:
+    for access, offsets in _find_offsets(facts, ndrange, scalars, groups):
         size = sizes.get(access.buffer or "")
-        if size is None or access.space not in _SPACES or not access.is_exact:
-            continue
-        offsets = _find_offsets(access, known, items.is_present)
-        elements = 0 if offsets is None else np.unique(offsets).size
-        touched = elements * access.bytes * total / count
-        most[str(access.buffer)] = max(most.get(str(access.buffer), 0.0), min(touched, size))
+        if size is not None and access.is_exact and offsets is not None:
+            touched = np.unique(offsets).size * access.bytes * total / count
+            most[str(access.buffer)] = max(most.get(str(access.buffer), 0.0), min(touched, size))
     return sum(most.values())
 
 
@@ -232,9 +220,6 @@ def compare_touched(
     facts: KernelFacts, ndrange: NDRange, scalars: Mapping[str, int], box: GroupBox
 ) -> tuple[float, float] | None:
     """Compare lines and pages per work-group of a box with the launch's; None if not known."""
-    accesses = [one for one in facts.accesses if one.space in _SPACES]
-    if not accesses or not all(one.is_exact and one.buffer for one in accesses):
-        return None
     total, counts = ndrange.work_group_count, ndrange.group_counts
     # So many work-items take a few milliseconds for each access.
     most = max(1, (1 << 17) // ndrange.work_group_size)
@@ -243,42 +228,45 @@ def compare_touched(
     own = np.sort(places @ strides)[:most]
     first = min(max(int(own[0]) - most // 2, 0), max(total - most, 0))
     per_group = []
-    for groups in (own, np.arange(first, min(first + most, total))):
-        items = bind_ids(ndrange, groups.tolist())
-        known = items.bindings | bind_names(scalars)
+    for groups in (own.tolist(), range(first, min(first + most, total))):
         touched: dict[str, npt.NDArray[np.float64]] = {}
-        for access in accesses:
-            offsets = _find_offsets(access, known, items.is_present)
-            if offsets is None:
+        for access, offsets in _find_offsets(facts, ndrange, scalars, groups):
+            if offsets is None or not access.is_exact or not access.buffer:
                 return None
-            name = str(access.buffer)
-            counted = [np.unique(offsets // unit).size / len(groups) for unit in _UNITS_BYTES]
-            touched[name] = np.maximum(touched.get(name, np.zeros(len(_UNITS_BYTES))), counted)
+            counted = [np.unique(offsets // unit).size / len(groups) for unit in (64, 4096)]
+            touched[access.buffer] = np.maximum(touched.get(access.buffer, np.zeros(2)), counted)
+        if not touched:
+            return None
         per_group.append(sum(touched.values()))
     lines, pages = np.asarray(per_group[0]) / np.asarray(per_group[1])
     return (float(lines), float(pages)) if np.isfinite([lines, pages]).all() else None
 
 
 def _find_offsets(
-    access: MemoryAccess, known: Mapping[Symbol, Value], mask: BoolArray
-) -> npt.NDArray[np.int64] | None:
-    """Find the offsets of an access in the first iterations of its loops; None if not known."""
-    assert access.offset_bytes is not None
-    bindings = dict(known)
-    runs = mask
-    try:
-        for loop in access.loops:
-            if loop.trip_count is None:
-                return None
-            trips = np.asarray(evaluate_where(loop.trip_count, runs, bindings))
-            runs = np.logical_and(runs, trips > 0)
-            bindings[Symbol(SymbolKind.LOOP, loop.name)] = 0
-        runs = np.logical_and(runs, evaluate_where(access.guard, runs, bindings))
-        offsets = np.asarray(evaluate_where(access.offset_bytes, runs, bindings))
-    except EvaluationError:
-        return None
-    found: npt.NDArray[np.int64] = np.broadcast_to(offsets, runs.shape)[runs]
-    return found
+    facts: KernelFacts, ndrange: NDRange, scalars: Mapping[str, int], groups: Sequence[int]
+) -> Iterator[tuple[MemoryAccess, npt.NDArray[np.int64] | None]]:
+    """Find the offsets of accesses in the first iterations of their loops; None if not known."""
+    items = bind_ids(ndrange, groups)
+    for access in facts.accesses:
+        if access.space not in _SPACES:
+            continue
+        bindings = items.bindings | bind_names(scalars)
+        runs = items.is_present
+        try:
+            for loop in access.loops:
+                if loop.trip_count is None:
+                    raise EvaluationError
+                trips = np.asarray(evaluate_where(loop.trip_count, runs, bindings))
+                runs = np.logical_and(runs, trips > 0)
+                bindings[Symbol(SymbolKind.LOOP, loop.name)] = 0
+            runs = np.logical_and(runs, evaluate_where(access.guard, runs, bindings))
+            if access.offset_bytes is None:
+                raise EvaluationError
+            offsets = np.asarray(evaluate_where(access.offset_bytes, runs, bindings))
+        except EvaluationError:
+            yield access, None
+        else:
+            yield access, np.broadcast_to(offsets, runs.shape)[runs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -291,7 +279,6 @@ class Overrun:
     offset_bytes: int
     """Where, from the start of the buffer."""
     size_bytes: int
-    """What the buffer has."""
 
     def __str__(self) -> str:
         one = self.access

@@ -29,14 +29,11 @@ Of = TypeVar("Of")
 
 @dataclass(frozen=True, slots=True)
 class Feature(Generic[Of]):
-    """One feature."""
-
     name: str
     """``group.what_unit``."""
     meaning: str
     """For the reference, without a full stop."""
     compute: Callable[[Of], float | None]
-    """Gives its value, or None where it is not known."""
     table_1: str = ""
     """What the sampling paper's Table 1 calls it; empty if it is not there."""
 
@@ -45,7 +42,6 @@ class Feature(Generic[Of]):
 
 
 def compute_features(features: Iterable[Feature[Of]], source: Of) -> dict[str, float]:
-    """Give the value of each feature that is known."""
     found = ((one.name, one.compute(source)) for one in features)
     return {name: float(value) for name, value in found if value is not None}
 
@@ -57,10 +53,7 @@ def divide(numerator: float, denominator: float) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticSource:
-    """What static features are made of."""
-
     facts: KernelFacts
-    """From the source."""
     problem: Problem
     """The launch; its local size may be open."""
 
@@ -168,12 +161,8 @@ _STATIC: tuple[Feature[StaticSource], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompilerSource:
-    """What compiler features are made of."""
-
     facts: CompilerFacts
-    """Resources of the compiled kernel."""
     saturation: SaturationPoint | None = None
-    """P_sat, where it was found."""
 
 
 def _fact(name: str) -> Callable[[CompilerSource], float | None]:
@@ -226,10 +215,7 @@ _COMPILER: tuple[Feature[CompilerSource], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledSource:
-    """What sampled features are made of."""
-
     run: SampleRun
-    """The timed launches."""
     linear_s: float
     """The linear model's time of the whole launch, in seconds."""
     compute_units: int
@@ -361,12 +347,8 @@ WARP_WIDTH = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterSource:
-    """What features of software counters are made of."""
-
     counters: SoftwareCounters
-    """Measured, or derived from the source."""
     facts: KernelFacts
-    """The kernel that was counted."""
 
     @property
     def warp(self) -> WarpCounters | None:

@@ -73,7 +73,6 @@ def find_work_queue(kernel: Kernel) -> str:
 
 
 def _read_counter(code: Code, one: Instruction, loop: Loop) -> _Counter | None:
-    """Read an atomic addition to one place."""
     operation = _COUNTING.fullmatch(name_called(one)) if one.opcode == "call" else None
     if operation is None:
         return None

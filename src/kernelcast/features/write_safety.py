@@ -70,13 +70,11 @@ class WrittenRanges:
         return cls(starts[begins], (reach - apart)[ends], slabs[begins])
 
     def sort(self) -> "WrittenRanges":
-        """Order stretches by where they begin."""
         order = np.lexsort((self.stops, self.starts))
         return WrittenRanges(self.starts[order], self.stops[order], self.slabs[order])
 
     @property
     def is_disjoint(self) -> bool:
-        """Whether no byte belongs to two slabs."""
         ordered = self.sort()
         # Stretches of one slab are apart, so two that overlap have neighbours that do.
         return bool((ordered.starts[1:] >= ordered.stops[:-1]).all())
@@ -167,12 +165,8 @@ _SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SplitSafety:
-    """How a launch may be split."""
-
     space: SlabSpace
-    """The slabs."""
     rules: Mapping[str, MergeRule] = field(default_factory=dict)
-    """By buffer."""
     footprints: Mapping[str, WrittenRanges] = field(default_factory=dict)
     """What each slab writes, for buffers that merge by ranges."""
     refusals: tuple[str, ...] = ()

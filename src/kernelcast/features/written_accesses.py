@@ -114,7 +114,6 @@ class _Text:
         return term
 
     def condition(self, node: ast.expr) -> Condition:
-        """Read something that holds or does not hold."""
         term = self._read(node)
         if isinstance(term, Expr):
             raise self.error("expected a condition such as `x < n`, found a number", node)
@@ -234,17 +233,12 @@ class _Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenArray:
-    """An array that accesses name."""
-
     name: str
-    """Its name."""
     element: ElementType
-    """Type of one element."""
     extents: tuple[Expr, ...] = ()
     """Elements per dimension, the first dimension contiguous in memory, over scalars; empty if
     nobody knows where the array ends."""
     space: MemorySpace = MemorySpace.GLOBAL
-    """Global, constant or local memory."""
     shift_bytes: int = 0
     """Offset of its first byte from a 128-byte boundary."""
 
@@ -369,13 +363,10 @@ class WrittenKernel:
     """A kernel as somebody wrote down what it touches."""
 
     name: str
-    """For messages and tables."""
     arrays: tuple[WrittenArray, ...]
-    """Every array that is accessed."""
     accesses: tuple[MemoryAccess, ...]
     """Of one work-item, see `read_access`; their sites are 0, 1, 2 and so on."""
     scalars: Mapping[str, int] = field(default_factory=dict)
-    """Values of the names in expressions."""
     operations: Mapping[str, float] = field(default_factory=dict)
     """How many of `OPERATIONS` a work-item executes."""
 

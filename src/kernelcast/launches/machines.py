@@ -196,7 +196,7 @@ def model_on(
     if counters is None and machine.kind is DeviceKind.CPU:
         kernel = model_kernel(problem)
         counted = kernel.count(choose_local_size(ndrange)[0])
-        doubt = doubt_counts(kernel.facts, counted).half_width
+        doubt, _ = doubt_counts(kernel.facts, counted)
     launch = model_launch(problem, ndrange, counters=counted, recorded=recorded)
     found = estimate_analytically(launch, machine, problem)
     if doubt:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +31,6 @@ class WorkItems:
 
 
 def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> WorkItems:
-    """Give ids and sizes of the work-items of some work-groups."""
     rest = np.asarray(groups, dtype=np.int64).reshape(-1, 1)
     count = ndrange.work_group_count
     wrong = rest[(rest < 0) | (rest >= count)]
@@ -126,16 +124,10 @@ def choose_work_groups(ndrange: NDRange, count: int = 8, seed: int = 0) -> tuple
     if count < 2:
         return (total // 2,)
     strata = count - 2
-    draws = iter(_draw(strata, seed))
+    draws = iter(np.random.default_rng(seed).integers(1 << 32, size=strata).tolist())
     found, low = [0], 1
     for place in range(1, strata + 1):
         high = 1 + (total - 2) * place // strata
         found.append(low if high == low + 1 else low + (next(draws) * (high - low) >> 32))
         low = high
     return (*found, total - 1)
-
-
-@lru_cache(maxsize=64)
-def _draw(count: int, seed: int) -> tuple[int, ...]:
-    """Draw numbers of 32 bits: a generator takes longer to make than all else here."""
-    return tuple(np.random.default_rng(seed).integers(1 << 32, size=count).tolist())

@@ -1,7 +1,8 @@
 """How warps touch memory, place by place: from address expressions or from recorded addresses."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +31,7 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Touches:
+class Touches(NamedTuple):
     """Distinct sectors, those that the bytes would fill, and extra local passes, by request."""
 
     sectors: IntArray
@@ -211,11 +211,9 @@ def _merge(
         access = parts[0][0]
         weights = np.concatenate([weight for _, weight, _ in parts])
         total = float(weights.sum())
-        columns = [
-            [getattr(touches, one.name) for _, _, touches in parts] for one in fields(Touches)
-        ]
         sectors, ideal_sectors, conflicts = (
-            float(weights @ np.concatenate(column)) / total if total else 0.0 for column in columns
+            float(weights @ np.concatenate(column)) / total if total else 0.0
+            for column in zip(*(touches for _, _, touches in parts), strict=True)
         )
         patterns.append(RequestPattern(
             site=access.site, line=access.line, buffer=access.buffer, space=access.space,

@@ -1,7 +1,7 @@
 """Counts what work-items execute without running them, as far as the source tells."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
@@ -71,52 +71,35 @@ def count_solutions(
 ) -> tuple[npt.NDArray[np.float64], bool] | None:
     """Count iterations that meet a condition, and tell if exactly; None if not linear."""
     edges = [np.zeros_like(trips), trips]
-    for comparison in _find_comparisons(guard, symbol):
-        if comparison is None:
+    parts = [guard]
+    while parts:
+        part = parts.pop()
+        if symbol not in part.symbols():
+            continue
+        if isinstance(part, And | Or):
+            parts += part.parts
+            continue
+        split = part.expr.split(symbol) if isinstance(part, Comparison) else None
+        if split is None or not isinstance(part, Comparison):
             return None
+        # Solve `start + slope * k` against zero: the first k at which the answer is another one.
         try:
-            turns = _find_turns(comparison, symbol, bindings, trips.shape)
+            start, slope = (widen(one.evaluate(bindings), trips.shape) for one in split)
         except EvaluationError:
             return None
-        if turns is None:
-            return None
+        step = np.where(slope == 0, 1, np.abs(slope))
+        falling, rising = start // step + 1, -(start // step)
+        if part.relation is Relation.NOT_NEGATIVE:
+            turns = [np.where(slope > 0, rising, falling)]
+        else:
+            place = np.where(slope > 0, rising, falling - 1)
+            turns = [place, place + 1]
         edges += [np.clip(turn, 0, trips) for turn in turns]
     ordered = np.sort(np.concatenate(edges, axis=1), axis=1)
     first, length = ordered[:, :-1], np.diff(ordered, axis=1)
     share = estimate_share(guard, {**bindings, symbol: first}, first.shape)
     is_exact = not np.any((share > 0) & (share < 1) & (length > 0))
     return (share * length).sum(axis=1), is_exact
-
-
-def _find_comparisons(guard: Condition, symbol: Symbol) -> Iterator[Comparison | None]:
-    """Give the comparisons of a symbol in a guard; None for what is something else."""
-    if symbol not in guard.symbols():
-        return
-    if isinstance(guard, And | Or):
-        for part in guard.parts:
-            yield from _find_comparisons(part, symbol)
-    else:
-        yield guard if isinstance(guard, Comparison) else None
-
-
-def _find_turns(
-    comparison: Comparison,
-    symbol: Symbol,
-    bindings: Mapping[Symbol, Value],
-    shape: tuple[int, ...],
-) -> tuple[npt.NDArray[np.int64], ...] | None:
-    """Solve `start + slope * k` against zero: the first k at which the answer is another one."""
-    split = comparison.expr.split(symbol)
-    if split is None:
-        return None
-    start, slope = (widen(part.evaluate(bindings), shape) for part in split)
-    step = np.where(slope == 0, 1, np.abs(slope))
-    falling = start // step + 1
-    rising = -(start // step)
-    if comparison.relation is Relation.NOT_NEGATIVE:
-        return (np.where(slope > 0, rising, falling),)
-    place = np.where(slope > 0, rising, falling - 1)
-    return place, place + 1
 
 
 ASSUMED_TRIPS = 16
@@ -135,12 +118,10 @@ class Loop:
 
     @property
     def symbol(self) -> Symbol:
-        """The number of its iteration."""
         return Symbol(SymbolKind.LOOP, self.facts.name)
 
     @property
     def symbols(self) -> frozenset[Symbol]:
-        """What its trip count depends on."""
         count = self.facts.trip_count
         if count is not None:
             return count.symbols()
@@ -180,9 +161,28 @@ def count_trips(
     }
     is_same = not any(isinstance(value, np.ndarray) for value in values.values())
     lanes = 1 if is_same else math.prod(shape)
-    trips, is_finished = _try_all(known, loop.symbol, values, (lanes, budget))
+    trips = np.zeros(lanes, dtype=np.int64)
+    still, first, length, growth = np.arange(lanes), 0, _FIRST_STRIDE, _GROWTH
+    while still.size:
+        length = min(length, budget // still.size)
+        if length < 1:
+            break
+        own = {one: value[still] if isinstance(value, np.ndarray) else value
+               for one, value in values.items()}  # fmt: skip
+        numbers = np.arange(first, first + length)[None, :]
+        try:
+            truth = known.evaluate({**own, loop.symbol: numbers})
+        except EvaluationError:
+            # Perhaps only beyond the last iteration: 2**k leaves 64 bits some time.
+            length, growth = length // 2, 1
+            continue
+        holds = np.broadcast_to(np.asarray(truth), (still.size, length))
+        is_over = ~holds.all(axis=1)
+        trips[still] += np.where(is_over, holds.argmin(axis=1), length)
+        budget -= still.size * length
+        still, first, length = still[~is_over], first + length, length * growth
     trips = np.broadcast_to(trips, shape) if is_same else trips.reshape(shape)
-    return trips + loop.extra, is_finished and facts.is_exact
+    return trips + loop.extra, not still.size and facts.is_exact
 
 
 def has_bound(loop: LoopFacts) -> bool:
@@ -199,46 +199,12 @@ def known_part(condition: Condition) -> Condition:
     return TRUE
 
 
-def _try_all(
-    condition: Condition,
-    symbol: Symbol,
-    bindings: Mapping[Symbol, Value],
-    limits: tuple[int, int],
-) -> tuple[npt.NDArray[np.int64], bool]:
-    """Count the iterations of each lane; values are ints or of shape (lanes, 1)."""
-    lanes, budget = limits
-    trips = np.zeros(lanes, dtype=np.int64)
-    still, first, length, growth = np.arange(lanes), 0, _FIRST_STRIDE, _GROWTH
-    while still.size:
-        length = min(length, budget // still.size)
-        if length < 1:
-            return trips, False
-        own = {one: value[still] if isinstance(value, np.ndarray) else value
-               for one, value in bindings.items()}  # fmt: skip
-        try:
-            truth = condition.evaluate({**own, symbol: np.arange(first, first + length)[None, :]})
-        except EvaluationError:
-            # Perhaps only beyond the last iteration: 2**k leaves 64 bits some time.
-            length, growth = length // 2, 1
-            continue
-        holds = np.broadcast_to(np.asarray(truth), (still.size, length))
-        is_over = ~holds.all(axis=1)
-        trips[still] += np.where(is_over, holds.argmin(axis=1), length)
-        budget -= still.size * length
-        still, first, length = still[~is_over], first + length, length * growth
-    return trips, True
-
-
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 # Multiples of these, modulo 1, fill a line and a square evenly without any period.
 _GOLDEN, _PLASTIC = 0.6180339887498949, 0.7548776662466927
-
-
-class OverBudgetError(Exception):
-    """More iterations than may be enumerated; never leaves this package."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -282,19 +248,12 @@ class Points:
 
 
 def run_loops(
-    points: Points, loops: Sequence[Loop], wanted: frozenset[Symbol], budget: int
-) -> Points:
-    """Enumerate iterations that what is wanted depends on; others become weights."""
-    try:
-        return _run(points, loops, wanted, budget, is_sampled=False)
-    except OverBudgetError:
-        return _run(points, loops, wanted, budget, is_sampled=True)
-
-
-def _run(
-    points: Points, loops: Sequence[Loop], wanted: frozenset[Symbol], budget: int, *,
-    is_sampled: bool,
+    start: Points, loops: Sequence[Loop], wanted: frozenset[Symbol], budget: int, *,
+    is_sampled: bool = False,
 ) -> Points:  # fmt: skip
+    """Enumerate iterations that what is wanted depends on, some where all are too many; others
+    become weights."""
+    points = start
     for place, loop in enumerate(loops):
         inner = loops[place + 1 :]
         needed = wanted.union(*(one.symbols for one in inner))
@@ -306,7 +265,10 @@ def _run(
         is_uniform = ((trips == trips.max(axis=1, keepdims=True)) | ~points.is_active).all()
         if loop.symbol in needed or not is_uniform:
             ahead = sum(one.symbol in needed for one in inner) + 1
-            points = _enumerate(points, loop, trips, (budget, ahead if is_sampled else 0))
+            found = _enumerate(points, loop, trips, budget, ahead if is_sampled else 0)
+            if found is None:
+                return run_loops(start, loops, wanted, budget, is_sampled=True)
+            points = found
         else:
             times = trips.max(axis=1)
             some = np.flatnonzero(times)
@@ -315,15 +277,16 @@ def _run(
     return points
 
 
-def _enumerate(points: Points, loop: Loop, trips: IntArray, limit: tuple[int, int]) -> Points:
+def _enumerate(
+    points: Points, loop: Loop, trips: IntArray, budget: int, loops_ahead: int
+) -> Points | None:
     most = trips.max(axis=1)
-    budget, loops_ahead = limit
     count, lanes = trips.shape
     if loops_ahead:
         room = max(1.0, budget / max(1, count * lanes)) ** (1 / loops_ahead)
         chosen: IntArray = np.minimum(most, max(1, int(room)))
     elif float(most.astype(np.float64).sum()) * lanes > budget:
-        raise OverBudgetError
+        return None
     else:
         chosen = most
     index = np.repeat(np.arange(most.size), chosen)
@@ -348,8 +311,6 @@ def _enumerate(points: Points, loop: Loop, trips: IntArray, limit: tuple[int, in
 BUDGET = 400_000
 """Iterations enumerated per way on which a counter is reached, at most: about 20 ms."""
 
-NOTHING_KNOWN: Mapping[str, Numbers] = {}
-
 Counts = tuple[npt.NDArray[np.float64], bool]
 
 
@@ -360,7 +321,7 @@ def count_statically(
     work_groups: Sequence[int],
     *,
     budget: int = BUDGET,
-    contents: Mapping[str, Numbers] = NOTHING_KNOWN,
+    contents: Mapping[str, Numbers] = {},
 ) -> CounterSample:
     """Count from the source: conditions on data hold half the time, loops run as assumed."""
     items = bind_ids(ndrange, work_groups)

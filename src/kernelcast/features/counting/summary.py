@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TypeVar
 
@@ -232,21 +231,12 @@ _ENDLESS = math.log(1000.0)
 thousands, where `ASSUMED_TRIPS` are assumed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
-    """What is not known of counts derived from the source."""
-
-    half_width: float = 0.0
-    """By how much the logarithm of the work may be off; 0 where the source tells all loops."""
-    notes: tuple[str, ...] = ()
-    """The loops, and what is assumed of them."""
-
-
-def doubt_counts(facts: KernelFacts, counters: SoftwareCounters) -> Doubt:
-    """Tell how far counts can be off, by the share of the work within loops that data end."""
+def doubt_counts(facts: KernelFacts, counters: SoftwareCounters) -> tuple[float, tuple[str, ...]]:
+    """Tell by how much the logarithm of the work may be off, by the share of the work within loops
+    that data end, and what is assumed of them."""
     unsure = {one.name: one for one in facts.loops if not one.is_exact}
     if counters.is_exact or not unsure:
-        return Doubt()
+        return 0.0, ()
     endless = {name for name, one in unsure.items() if not has_bound(one)}
     work = [
         times * count_instructions(block.operations)
@@ -275,4 +265,4 @@ def doubt_counts(facts: KernelFacts, counters: SoftwareCounters) -> Doubt:
         )
         for one in unsure.values()
     ]  # fmt: skip
-    return Doubt(half_width=half_width, notes=tuple(dict.fromkeys(notes)))
+    return half_width, tuple(dict.fromkeys(notes))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from kernelcast.expressions import SymbolKind
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.counting.bindings import Numbers
-from kernelcast.features.counting.static import NOTHING_KNOWN, count_statically, find_loops
+from kernelcast.features.counting.static import count_statically, find_loops
 from kernelcast.features.counting.summary import count_instructions, count_sums, split_lanes
 from kernelcast.records.ndrange import GroupBox, NDRange
 
@@ -102,7 +102,7 @@ def profile_work(
     ndrange: NDRange,
     scalars: Mapping[str, int],
     boxes: Sequence[GroupBox],
-    contents: Mapping[str, Numbers] = NOTHING_KNOWN,
+    contents: Mapping[str, Numbers] = {},
 ) -> WorkProfile | None:
     """Profile the work of boxes and of the launch from some work-groups of each; None if none."""
     total = ndrange.work_group_count
@@ -114,9 +114,11 @@ def profile_work(
         most_items, most_in_all = _MOST_ITEMS_FOR_PLACES, _MOST_IN_ALL_FOR_PLACES
     most = max(len(boxes) + _FEWEST_IN_ALL, most_items // ndrange.work_group_size)
     per_box = min(max(1, most // 2 // max(len(boxes), 1)), most_per_box)
-    everywhere = _choose_everywhere(
-        total, min(max(most - per_box * len(boxes), _FEWEST_IN_ALL), most_in_all)
-    )
+    count = min(max(most - per_box * len(boxes), _FEWEST_IN_ALL), most_in_all)
+    everywhere = list(range(total))
+    if total > count:
+        spread = (np.arange(count) + 0.5) * _GOLDEN % 1.0 * total
+        everywhere = sorted({int(place) for place in spread})
     inside = [_choose_inside(box, ndrange.group_counts, per_box) for box in boxes]
     numbers = sorted({*everywhere, *(one for chosen in inside for one in chosen)})
     sample = count_statically(facts, ndrange, scalars, numbers, budget=50_000, contents=contents)
@@ -170,17 +172,8 @@ def _add_up(counts: FloatArray, sizes: FloatArray, widths: Sequence[int]) -> Ite
 
 
 def _weigh(work: FloatArray, in_boxes: Sequence[list[int]], in_all: list[int]) -> tuple[float, ...]:
-    """Give the mean work in each box over that of all."""
     mean = float(work[in_all].mean())
     return tuple(float(work[chosen].mean()) / mean for chosen in in_boxes)
-
-
-def _choose_everywhere(total: int, count: int) -> list[int]:
-    """Choose work-groups of the whole launch."""
-    if total <= count:
-        return list(range(total))
-    places = (np.arange(count) + 0.5) * _GOLDEN % 1.0 * total
-    return sorted({int(place) for place in places})
 
 
 def _choose_inside(box: GroupBox, group_counts: Sequence[int], count: int) -> list[int]:

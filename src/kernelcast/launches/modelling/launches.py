@@ -101,7 +101,7 @@ class ModelledKernel:
             counters = self.count(chosen)
             executed, warps = counters.executed, counters.warps
             unjumped = count_unjumped(self.facts, counters)
-            notes = (*notes, *doubt_counts(self.facts, counters).notes)
+            notes = (*notes, *doubt_counts(self.facts, counters)[1])
         accesses = self.facts.accesses
         unknown = [] if recorded is None else find_unknown(accesses, recorded)
         unmet = [one for one in unknown if not one.guard.is_exact]
@@ -186,7 +186,7 @@ def model_launch(
         return launch
     return replace(
         launch,
-        notes=(*launch.notes, *doubt_counts(kernel.facts, counters).notes),
+        notes=(*launch.notes, *doubt_counts(kernel.facts, counters)[1]),
         unjumped=count_unjumped(kernel.facts, counters),
     )
 
