@@ -217,9 +217,7 @@ def collect_command(options: CollectOptions) -> ExitStatus:
 
 def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "CollectionOutcome":
     from kernelcast.collection.cluster import collect_on_cluster, find_cluster_devices
-    from kernelcast.collection.collection import CollectionOrder, RowStorage, collect
-    from kernelcast.collection.sizes import SizePlans
-    from kernelcast.launches.data_folder import data_folder
+    from kernelcast.collection.collection import CollectionOrder, collect
     from kernelcast.launches.data_store import open_data_store
     from kernelcast.launches.devices import choose_devices
     from kernelcast.records.device import match_device_id
@@ -247,12 +245,7 @@ def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "C
         report = stack.enter_context(_telling(order))
         if client is not None:
             return collect_on_cluster(order, store, client, report=report)
-        folder = data_folder()
-        storage = RowStorage(
-            store=store, plans=SizePlans(folder=folder / "collection"),
-            cache_folder=folder / "corpus",
-        )  # fmt: skip
-        return collect(order, storage, report=report)
+        return collect(order, store, report=report)
 
 
 @contextmanager

@@ -14,15 +14,12 @@ from kernelcast.collection.collection import (
     CollectionOutcome,
     CollectionProgress,
     DeviceOutcome,
-    KernelJob,
-    RowStorage,
     run_job,
 )
-from kernelcast.collection.sizes import SizePlans
-from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.devices import list_descriptions
 from kernelcast.records.device import DeviceDescription, match_device_id
 from kernelcast.records.errors import KernelcastError, NoDeviceError
+from kernelcast.training_data.applications import CorpusKernel
 from kernelcast.training_data.store import Store
 
 MEASUREMENT = "kernelcast-measurement"
@@ -64,20 +61,17 @@ def collect_on_cluster(
     *,
     report: Callable[[CollectionProgress], None] = lambda _: None,
 ) -> CollectionOutcome:
-    jobs = order.list_jobs()
     by_device = {one.id: DeviceOutcome(device_id=one.id) for one in order.devices}
     outcome = CollectionOutcome(devices=list(by_device.values()))
     waiting = {
         client.submit(
-            run_on_worker,
-            job,
-            store,
-            resources={job.device.id: 1, MEASUREMENT: 1},
+            run_on_worker, kernel, device, order, store,
+            resources={device.id: 1, MEASUREMENT: 1},
             pure=False,
-            key=f"kernelcast-{job.device.id}-{job.kernel.name}-{time.time_ns()}",
-        ): job
-        for job in jobs
-    }
+            key=f"kernelcast-{device.id}-{kernel.name}-{time.time_ns()}",
+        ): (kernel.name, by_device[device.id])
+        for kernel, device in order.jobs
+    }  # fmt: skip
     known = frozenset(_list_workers(client))
     try:
         while waiting:
@@ -85,13 +79,19 @@ def collect_on_cluster(
             _prepare_workers(client, known)  # one that came back, or came late, can do jobs too
             known = workers
             for future in [one for one in waiting if one.done()]:
-                job = waiting.pop(future)
-                found, is_out_of_time = _take(future, job)
-                outcome.is_out_of_time |= is_out_of_time
-                by_device[job.device.id].absorb(found)
+                name, on_device = waiting.pop(future)
+                try:
+                    found, is_out_of_time = future.result()
+                except KernelcastError as error:
+                    on_device.errors[name] = str(error)
+                except Exception as error:  # noqa: BLE001 - a killed worker, a lost connection, whatever it was
+                    on_device.errors[name] = f"the worker failed: {error!r}"
+                else:
+                    on_device.absorb(found)
+                    outcome.is_out_of_time |= is_out_of_time
                 report(CollectionProgress(
-                    device_id=job.device.id, kernel=job.kernel.name, stage="done",
-                    done=len(jobs) - len(waiting), total=len(jobs),
+                    device_id=on_device.device_id, kernel=name, stage="done",
+                    done=len(order.jobs) - len(waiting), total=len(order.jobs),
                     rows=sum(one.measured for one in outcome.devices),
                 ))  # fmt: skip
             time.sleep(0.5 if waiting else 0)
@@ -101,28 +101,12 @@ def collect_on_cluster(
     return outcome
 
 
-def run_on_worker(job: KernelJob, store: Store) -> tuple[DeviceOutcome, bool]:
+def run_on_worker(
+    kernel: CorpusKernel, device: DeviceDescription, order: CollectionOrder, store: Store
+) -> tuple[DeviceOutcome, bool]:
     """Do a job on a worker, in folders of its machine; tell whether the time budget ended it."""
-    folder = data_folder()
-    storage = RowStorage(
-        store=store, plans=SizePlans(folder=folder / "collection"), cache_folder=folder / "corpus"
-    )
-    outcome = DeviceOutcome(device_id=job.device.id)
-    return outcome, run_job(job, storage, outcome)
-
-
-def _take(future: Any, job: KernelJob) -> tuple[DeviceOutcome, bool]:  # noqa: ANN401
-    """Return a job's result; a job that failed is a kernel that could not be collected."""
-    outcome = DeviceOutcome(device_id=job.device.id)
-    try:
-        result: tuple[DeviceOutcome, bool] = future.result()
-    except KernelcastError as error:
-        outcome.errors[job.kernel.name] = str(error)
-    except Exception as error:  # noqa: BLE001 - a killed worker, a lost connection, whatever it was
-        outcome.errors[job.kernel.name] = f"the worker failed: {error!r}"
-    else:
-        return result
-    return outcome, False
+    outcome = DeviceOutcome(device_id=device.id)
+    return outcome, run_job(kernel, device, order, store, outcome)
 
 
 def _list_devices() -> list[DeviceDescription]:

@@ -12,7 +12,8 @@ from pathlib import Path
 from statistics import fmean
 
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.sizes import SizePlans
+from kernelcast.collection.sizes import read_sizes, write_sizes
+from kernelcast.launches.data_folder import data_folder
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -118,17 +119,6 @@ class KernelTask:
 _COLLECT: Task[None] = Task(entry="kernelcast.collection.kernel_task:collect_kernel", gives=Message)
 
 
-class OutOfTimeError(KernelcastError):
-    """The time budget of a collection is spent; what was measured is stored."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowStorage:
-    store: Store
-    plans: SizePlans
-    cache_folder: Path
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionOrder:
     kernels: tuple[CorpusKernel, ...]
@@ -144,116 +134,31 @@ class CollectionOrder:
     """No further row is begun after so many seconds."""
     begun_s: float = field(default_factory=time.time)
 
-    def list_jobs(self) -> list["KernelJob"]:
-        return [
-            KernelJob(kernel=kernel, device=device, order=self)
-            for device in self.devices
-            for kernel in self.kernels
-        ]
+    @property
+    def is_over(self) -> bool:
+        return self.budget_s is not None and time.time() > self.begun_s + self.budget_s
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelJob:
-    kernel: CorpusKernel
-    device: DeviceDescription
-    order: CollectionOrder
-
-    def check_time(self) -> None:
-        budget_s = self.order.budget_s
-        if budget_s is not None and time.time() > self.order.begun_s + budget_s:
-            msg = "the time budget is spent; the same command goes on where this one ended"
-            raise OutOfTimeError(msg)
-
-
-def run_job(
-    job: KernelJob,
-    storage: RowStorage,
-    outcome: DeviceOutcome,
-    report: Callable[[str], None] = lambda _: None,
-) -> bool:
-    """Collect a kernel on a device; tell whether the time budget ended it."""
-    if job.kernel.uses_fp64 and not job.device.has_fp64:
-        outcome.skipped[job.kernel.name] = "the device has no double precision"
-        return False
-    try:
-        collect_rows(job, storage, outcome, report)
-    except OutOfTimeError:
-        return True
-    return False
-
-
-def collect_rows(
-    job: KernelJob, storage: RowStorage, outcome: DeviceOutcome, report: Callable[[str], None]
-) -> None:
-    """Measure what is missing of a kernel on a device; each row is stored at once."""
-    keeper = _Keeper(job, storage, outcome, report)
-    kernel, settings, sizes_of = job.kernel, job.order.settings, job.order.sizes_of
-    of_kernel = Selection(kernels=(kernel.stem,), applications=(kernel.application,))
-    wanted = replace(of_kernel, devices=(job.device.id,), drivers=(job.device.driver,))
-    sound = replace(wanted, without_flags=frozenset({ObservationFlag.CONTAMINATED}))
-    keys = {
-        row.launch_key
-        for rows in storage.store.read_rows(sound, columns=("launch_key", "versions"))
-        for row in rows
-        if read_sampler(load_mapping(row.versions)) >= SAMPLER
-    }
-    if not job.order.retries_failures:
-        keys |= {one.launch.key for one in storage.store.failures(wanted)}
-    keeper.finished = frozenset(keys)
-    elsewhere: tuple[int, ...] = ()
-    if sizes_of is not None and not kernel.sizes:
-        rows = storage.store.find(replace(of_kernel, devices=(sizes_of,)))
-        known = {int(one.launch.parameters[kernel.size.parameter]) for one in rows}
-        elsewhere = tuple(sorted(known))
-        if not elsewhere:
-            outcome.skipped[kernel.name] = f"the store has no rows of it on {sizes_of}"
-            return
-    while True:
-        sizes = kernel.sizes or elsewhere or storage.plans.read(job.device, kernel, settings)
-        try:
-            task = KernelTask(
-                kernel=kernel, device_id=job.device.id, settings=settings,
-                cache_folder=storage.cache_folder, sizes=sizes, done=keeper.finished,
-            )  # fmt: skip
-            for message in stream_isolated(
-                _COLLECT, task, timeout_s=settings.row_timeout_s, subject=job.device.id
-            ):
-                if message.kind is MessageKind.ITEM:
-                    keeper.keep(message.content)
-                elif message.kind is MessageKind.PROGRESS:
-                    report(message.content)
-        except (OutOfTimeError, StoreError):
-            raise
-        except KernelcastError as error:
-            if keeper.current is None:
-                outcome.errors[kernel.name] = str(error)
-                return
-            # The driver died or hung at this launch; the others get a fresh process.
-            keeper.keep(make_failure(keeper.current, error))
-            continue
-        outcome.kernels += 1
-        return
+    @property
+    def jobs(self) -> list[tuple[CorpusKernel, DeviceDescription]]:
+        return [(kernel, device) for device in self.devices for kernel in self.kernels]
 
 
 @dataclass(slots=True)
 class _Keeper:
-    """Stores what a child process hands over."""
+    """Stores what a child process hands over, and counts it."""
 
-    job: KernelJob
-    storage: RowStorage
+    store: Store
+    kernel: CorpusKernel
     outcome: DeviceOutcome
     report: Callable[[str], None]
+    finished: frozenset[str]
     current: LaunchIdentity | None = None
-    finished: frozenset[str] = frozenset()
     present: set[str] = field(default_factory=set)
     measured: set[str] = field(default_factory=set)
 
-    def keep(self, message: Message) -> None:
-        """Store a message's content, and count it."""
-        job, store, outcome = self.job, self.storage.store, self.outcome
+    def keep(self, message: RowStarted | RowSkipped | Observation | FailureRecord) -> None:
+        outcome = self.outcome
         match message:
-            case SizesChosen(sizes=sizes):
-                self.storage.plans.write(job.device, job.kernel, job.order.settings, sizes)
             case RowStarted(launch=launch, number=number, total=total):
                 self.current = launch
                 self.report(f"row {number} of {total}")
@@ -262,62 +167,117 @@ class _Keeper:
                 outcome.present += key not in self.measured and key not in self.present
                 self.present.add(key)
             case RowSkipped(reason=reason):
-                outcome.skipped[job.kernel.name] = reason
+                outcome.skipped[self.kernel.name] = reason
                 self.current = None
-            case Observation() as observation:
-                store.add(observation, replace=True)  # a disturbed one may be there
-                store.clear_failures(observation.launch.key)
-                outcome.measured += 1
-                outcome.disturbed += ObservationFlag.CONTAMINATED in observation.flags
-                self._finish(observation.launch.key)
-            case FailureRecord() as failure:
-                store.add_failures([failure])
-                outcome.failures.append(failure)
-                self._finish(failure.launch.key)
-        if self.current is None:
-            job.check_time()
+            case Observation() | FailureRecord():
+                if isinstance(message, Observation):
+                    self.store.add(message, replace=True)  # a disturbed one may be there
+                    self.store.clear_failures(message.launch.key)
+                    outcome.measured += 1
+                    outcome.disturbed += ObservationFlag.CONTAMINATED in message.flags
+                else:
+                    self.store.add_failures([message])
+                    outcome.failures.append(message)
+                self.finished |= {message.launch.key}
+                self.measured.add(message.launch.key)
+                self.current = None
 
-    def _finish(self, key: str) -> None:
-        self.finished |= {key}
-        self.measured.add(key)
-        self.current = None
+
+def run_job(
+    kernel: CorpusKernel,
+    device: DeviceDescription,
+    order: CollectionOrder,
+    store: Store,
+    outcome: DeviceOutcome,
+    report: Callable[[str], None] = lambda _: None,
+) -> bool:
+    """Measure what is missing of a kernel on a device; tell whether the time budget ended it."""
+    if kernel.uses_fp64 and not device.has_fp64:
+        outcome.skipped[kernel.name] = "the device has no double precision"
+        return False
+    settings, sizes_of = order.settings, order.sizes_of
+    of_kernel = Selection(kernels=(kernel.stem,), applications=(kernel.application,))
+    wanted = replace(of_kernel, devices=(device.id,), drivers=(device.driver,))
+    sound = replace(wanted, without_flags=frozenset({ObservationFlag.CONTAMINATED}))
+    keys = {
+        row.launch_key
+        for rows in store.read_rows(sound, columns=("launch_key", "versions"))
+        for row in rows
+        if read_sampler(load_mapping(row.versions)) >= SAMPLER
+    }
+    if not order.retries_failures:
+        keys |= {one.launch.key for one in store.failures(wanted)}
+    elsewhere: tuple[int, ...] = ()
+    if sizes_of is not None and not kernel.sizes:
+        found = store.find(replace(of_kernel, devices=(sizes_of,)))
+        known = {int(one.launch.parameters[kernel.size.parameter]) for one in found}
+        elsewhere = tuple(sorted(known))
+        if not elsewhere:
+            outcome.skipped[kernel.name] = f"the store has no rows of it on {sizes_of}"
+            return False
+    keeper = _Keeper(store, kernel, outcome, report, frozenset(keys))
+    while True:
+        sizes = kernel.sizes or elsewhere or read_sizes(device, kernel, settings)
+        try:
+            task = KernelTask(
+                kernel=kernel, device_id=device.id, settings=settings,
+                cache_folder=data_folder() / "corpus", sizes=sizes, done=keeper.finished,
+            )  # fmt: skip
+            for message in stream_isolated(
+                _COLLECT, task, timeout_s=settings.row_timeout_s, subject=device.id
+            ):
+                if message.kind is MessageKind.PROGRESS:
+                    report(message.content)
+                elif isinstance(message.content, SizesChosen):
+                    write_sizes(device, kernel, settings, message.content.sizes)
+                elif message.kind is MessageKind.ITEM:
+                    keeper.keep(message.content)
+                    if keeper.current is None and order.is_over:
+                        return True
+        except StoreError:
+            raise
+        except KernelcastError as error:
+            if keeper.current is None:
+                outcome.errors[kernel.name] = str(error)
+                return False
+            # The driver died or hung at this launch; the others get a fresh process.
+            keeper.keep(make_failure(keeper.current, error))
+            if order.is_over:
+                return True
+            continue
+        outcome.kernels += 1
+        return False
 
 
 def collect(
     order: CollectionOrder,
-    storage: RowStorage,
+    store: Store,
     *,
     report: Callable[[CollectionProgress], None] = lambda _: None,
 ) -> CollectionOutcome:
     """Measure what is missing in a store."""
     outcome = CollectionOutcome()
     by_device = {one.id: DeviceOutcome(device_id=one.id) for one in order.devices}
-    jobs = order.list_jobs()
     foretold_s = order.settings.foretell_s(order.kernels) / max(len(order.kernels), 1)
     durations_s: list[float] = []  # kernels that were there already say nothing about the rest
 
-    def tell(job: KernelJob, done: int, stage: str) -> None:
+    def tell(kernel: CorpusKernel, on_device: DeviceOutcome, done: int, stage: str) -> None:
         usual_s = fmean(durations_s) if durations_s else foretold_s
-        report(
-            CollectionProgress(
-                device_id=job.device.id,
-                kernel=job.kernel.name,
-                stage=stage,
-                done=done,
-                total=len(jobs),
-                rows=by_device[job.device.id].measured,
-                remaining_s=(len(jobs) - done) * usual_s,
-            )
-        )
+        report(CollectionProgress(
+            device_id=on_device.device_id, kernel=kernel.name, stage=stage, done=done,
+            total=len(order.jobs), rows=on_device.measured,
+            remaining_s=(len(order.jobs) - done) * usual_s,
+        ))  # fmt: skip
 
     try:
-        for done, job in enumerate(jobs):
-            on_device = by_device[job.device.id]
+        for done, (kernel, device) in enumerate(order.jobs):
+            on_device = by_device[device.id]
             if on_device not in outcome.devices:
                 outcome.devices.append(on_device)
             rows_before, begin_s = on_device.measured, time.monotonic()
-            tell(job, done, "starting")
-            outcome.is_out_of_time = run_job(job, storage, on_device, partial(tell, job, done))
+            say = partial(tell, kernel, on_device, done)
+            say("starting")
+            outcome.is_out_of_time = run_job(kernel, device, order, store, on_device, say)
             if on_device.measured > rows_before:
                 durations_s.append(time.monotonic() - begin_s)
             if outcome.is_out_of_time:

@@ -4,10 +4,11 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 from kernelcast.collection.settings import CollectionSettings
+from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceLimitError
@@ -16,42 +17,35 @@ from kernelcast.training_data.applications import CorpusKernel, SizeRange
 from kernelcast.training_data.store import StoreError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizePlans:
-    """A folder with a small file per device and kernel."""
+def read_sizes(
+    device: DeviceDescription, kernel: CorpusKernel, settings: CollectionSettings
+) -> tuple[int, ...]:
+    """Return the sizes that were chosen before; none if anything they depend on has changed."""
+    with suppress(OSError, ValueError, KeyError, TypeError):  # not there or damaged: chosen anew
+        content = json.loads(_locate(device, kernel).read_text(encoding="utf-8"))
+        if content["depends_on"] == _digest(device, kernel, settings):
+            return tuple(int(size) for size in content["sizes"])
+    return ()
 
-    folder: Path
 
-    def read(
-        self, device: DeviceDescription, kernel: CorpusKernel, settings: CollectionSettings
-    ) -> tuple[int, ...]:
-        """Return the sizes that were chosen before; none if anything they depend on has changed."""
-        try:
-            content = json.loads(self._path(device, kernel).read_text(encoding="utf-8"))
-            if content["depends_on"] == _digest(device, kernel, settings):
-                return tuple(int(size) for size in content["sizes"])
-        except (OSError, ValueError, KeyError, TypeError):  # not there or damaged: chosen anew
-            pass
-        return ()
+def write_sizes(
+    device: DeviceDescription,
+    kernel: CorpusKernel,
+    settings: CollectionSettings,
+    sizes: tuple[int, ...],
+) -> None:
+    path = _locate(device, kernel)
+    content = {"depends_on": _digest(device, kernel, settings), "sizes": list(sizes)}
+    try:
+        write_private(path, json.dumps(content).encode())
+    except OSError as error:
+        msg = f"{path}: the chosen sizes cannot be kept: {error.strerror or error}"
+        raise StoreError(msg) from error
 
-    def write(
-        self,
-        device: DeviceDescription,
-        kernel: CorpusKernel,
-        settings: CollectionSettings,
-        sizes: tuple[int, ...],
-    ) -> None:
-        """Keep the sizes of a kernel on a device; `StoreError` if the folder cannot be written."""
-        path = self._path(device, kernel)
-        content = {"depends_on": _digest(device, kernel, settings), "sizes": list(sizes)}
-        try:
-            write_private(path, json.dumps(content).encode())
-        except OSError as error:
-            msg = f"{path}: the chosen sizes cannot be kept: {error.strerror or error}"
-            raise StoreError(msg) from error
 
-    def _path(self, device: DeviceDescription, kernel: CorpusKernel) -> Path:
-        return self.folder / device.id / kernel.application / f"{kernel.stem}.json"
+def _locate(device: DeviceDescription, kernel: CorpusKernel) -> Path:
+    folder = data_folder() / "collection" / device.id / kernel.application
+    return folder / f"{kernel.stem}.json"
 
 
 def _digest(device: DeviceDescription, kernel: CorpusKernel, settings: CollectionSettings) -> str:

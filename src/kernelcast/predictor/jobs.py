@@ -17,12 +17,9 @@ from kernelcast.collection.collection import (
     CollectionOrder,
     CollectionProgress,
     DeviceOutcome,
-    RowStorage,
     collect,
 )
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.sizes import SizePlans
-from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.devices import choose_devices
 from kernelcast.models.persistence import StoredModel
@@ -89,17 +86,11 @@ def check_job(kind: JobKind, options: Mapping[str, Any]) -> None:
 
 def _collect(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
     devices = choose_devices(options.get("devices", ()))
-    folder = data_folder()
     settings = _collection_settings(options)
     kernels = find_kernels(*options.get("kernels", ()))
     found: list[DeviceOutcome] = []
     is_out_of_time = False
     with open_data_store(place.database) as store:
-        rows = RowStorage(
-            store=store,
-            plans=SizePlans(folder=folder / "collection"),
-            cache_folder=folder / "corpus",
-        )
         for number, device in enumerate(devices):
             order = CollectionOrder(
                 kernels=kernels,
@@ -110,7 +101,7 @@ def _collect(options: Mapping[str, Any], place: JobPlace, report: Report) -> obj
             )
             with place.hold(device.id) as let_others_in:
                 tell = partial(_tell, report, (number, len(devices)), let_others_in)
-                outcome = collect(order, rows, report=tell)
+                outcome = collect(order, store, report=tell)
             found += outcome.devices
             is_out_of_time = is_out_of_time or outcome.is_out_of_time
     return {

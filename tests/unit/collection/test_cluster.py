@@ -6,17 +6,15 @@ from typing import Any
 
 import pytest
 
-from kernelcast.collection import cluster, collection
+from kernelcast.collection import cluster
 from kernelcast.collection.collection import (
     CollectionOrder,
     CollectionProgress,
     DeviceOutcome,
-    KernelJob,
-    OutOfTimeError,
 )
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.records.errors import KernelRunError, UnknownDeviceError
-from kernelcast.training_data.applications import find_kernels
+from kernelcast.training_data.applications import CorpusKernel, find_kernels
 from kernelcast.training_data.store import open_store
 from support.builders import make_description
 
@@ -55,15 +53,15 @@ class Client:
 def client(monkeypatch: pytest.MonkeyPatch) -> Client:
     """Give a client of a worker with one device, on which each kernel ends in its own way."""
 
-    def collect_rows(job: KernelJob, _: object, outcome: DeviceOutcome, __: object) -> None:
-        if job.kernel is KERNELS[1]:
+    def run_job(kernel: CorpusKernel, *others: Any) -> bool:  # noqa: ANN401 - device, order, store
+        if kernel is KERNELS[1]:
             raise KernelRunError("it died")
+        outcome: DeviceOutcome = others[-1]
         outcome.measured += 2
         outcome.kernels += 1
-        if job.kernel is KERNELS[2]:
-            raise OutOfTimeError("spent")
+        return kernel is KERNELS[2]
 
-    monkeypatch.setattr(collection, "collect_rows", collect_rows)
+    monkeypatch.setattr(cluster, "run_job", run_job)
     monkeypatch.setattr(cluster, "list_descriptions", lambda: [DEVICE])
     return Client()
 

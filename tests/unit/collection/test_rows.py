@@ -11,13 +11,12 @@ from kernelcast.collection.collection import (
     Message,
     RowSkipped,
     RowStarted,
-    RowStorage,
     SizesChosen,
     collect,
 )
 from kernelcast.collection.kernel_task import KernelTask, list_shapes, make_failure
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.sizes import SizePlans
+from kernelcast.collection.sizes import read_sizes, write_sizes
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.launch_identity import (
     DeviceIdentity,
@@ -30,7 +29,7 @@ from kernelcast.records.observation import Observation
 from kernelcast.records.observed_times import summarise_runs
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training_data.applications import find_kernels
-from kernelcast.training_data.store import Selection, StoreError, open_store
+from kernelcast.training_data.store import Selection, Store, StoreError, open_store
 from kernelcast.workers import Message as ChildMessage
 from kernelcast.workers import MessageKind, Task
 from support.builders import make_description
@@ -75,19 +74,16 @@ def make_row(launch: LaunchIdentity, sampler: int = SAMPLER) -> Observation:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[RowStorage]:
-    """Give an empty store."""
-    with open_store(tmp_path / "rows.sqlite") as store:
-        yield RowStorage(
-            store=store,
-            plans=SizePlans(folder=tmp_path / "plans"),
-            cache_folder=tmp_path / "inputs",
-        )
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    """Give an empty store, and a data folder beside it."""
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
+    with open_store(tmp_path / "rows.sqlite") as found:
+        yield found
 
 
 def collect_with(
     monkeypatch: pytest.MonkeyPatch,
-    place: RowStorage,
+    store: Store,
     child: Child,
     **options: bool | float | str,
 ) -> collection.DeviceOutcome:
@@ -102,33 +98,33 @@ def collect_with(
     order = CollectionOrder(
         kernels=(KERNEL,), devices=(DEVICE,), settings=CollectionSettings(), **options
     )
-    outcome = collect(order, place)
+    outcome = collect(order, store)
     (on_device,) = outcome.devices
     return on_device
 
 
 def test_stores_rows_and_passes_them_next_time(
-    monkeypatch: pytest.MonkeyPatch, place: RowStorage
+    monkeypatch: pytest.MonkeyPatch, store: Store
 ) -> None:
     """Rows that are there are not measured again, at the sizes that were chosen at first."""
-    first = collect_with(monkeypatch, place, observe)
-    assert (first.measured, first.present, place.store.count()) == (ROWS, 0, ROWS)
-    assert place.plans.read(DEVICE, KERNEL, CollectionSettings()) == (1, 2, 3, 4)
-    again = collect_with(monkeypatch, place, observe)
-    assert (again.measured, again.present, place.store.count()) == (0, ROWS, ROWS)
+    first = collect_with(monkeypatch, store, observe)
+    assert (first.measured, first.present, store.count()) == (ROWS, 0, ROWS)
+    assert read_sizes(DEVICE, KERNEL, CollectionSettings()) == (1, 2, 3, 4)
+    again = collect_with(monkeypatch, store, observe)
+    assert (again.measured, again.present, store.count()) == (0, ROWS, ROWS)
 
 
 def test_rows_of_an_older_sampler_are_measured_anew(
-    monkeypatch: pytest.MonkeyPatch, place: RowStorage
+    monkeypatch: pytest.MonkeyPatch, store: Store
 ) -> None:
     """Samples of another kind than estimates take teach models what is not so."""
-    place.store.add_many([make_row(make_launch(1), SAMPLER - 1), make_row(make_launch(2))])
-    outcome = collect_with(monkeypatch, place, observe)
-    assert (outcome.measured, outcome.present, place.store.count()) == (ROWS - 1, 1, ROWS)
-    assert {one.sampler for one in place.store.find(Selection())} == {SAMPLER}
+    store.add_many([make_row(make_launch(1), SAMPLER - 1), make_row(make_launch(2))])
+    outcome = collect_with(monkeypatch, store, observe)
+    assert (outcome.measured, outcome.present, store.count()) == (ROWS - 1, 1, ROWS)
+    assert {one.sampler for one in store.find(Selection())} == {SAMPLER}
 
 
-def test_a_crash_costs_one_row(monkeypatch: pytest.MonkeyPatch, place: RowStorage) -> None:
+def test_a_crash_costs_one_row(monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
     """The launch that kills the process becomes a failure, the others are measured."""
 
     def crash(task: KernelTask) -> Iterator[Message]:
@@ -138,16 +134,16 @@ def test_a_crash_costs_one_row(monkeypatch: pytest.MonkeyPatch, place: RowStorag
                 text = "signal SIGSEGV"
                 raise KernelRunError(text)
 
-    outcome = collect_with(monkeypatch, place, crash)
+    outcome = collect_with(monkeypatch, store, crash)
     assert (outcome.measured, outcome.present, outcome.kernels) == (ROWS - 1, 0, 1)
-    (failure,) = place.store.failures()
+    (failure,) = store.failures()
     assert failure.launch.key == make_launch(2).key
     assert "SIGSEGV" in failure.message
     assert outcome.failures == [failure]
-    quiet = collect_with(monkeypatch, place, observe)
+    quiet = collect_with(monkeypatch, store, observe)
     assert (quiet.measured, quiet.present) == (0, ROWS)
-    retried = collect_with(monkeypatch, place, observe, retries_failures=True)
-    assert (retried.measured, place.store.failures()) == (1, [])
+    retried = collect_with(monkeypatch, store, observe, retries_failures=True)
+    assert (retried.measured, store.failures()) == (1, [])
 
 
 LAUNCH = make_launch(1)
@@ -176,7 +172,7 @@ STARTED = RowStarted(launch=LAUNCH, number=1, total=2)
 )
 def test_what_cannot_be_measured_is_told(
     monkeypatch: pytest.MonkeyPatch,
-    place: RowStorage,
+    store: Store,
     messages: list[Message | KernelRunError],
     found: dict[str, object],
 ) -> None:
@@ -189,14 +185,14 @@ def test_what_cannot_be_measured_is_told(
                 raise message
             yield message
 
-    outcome = collect_with(monkeypatch, place, child)
+    outcome = collect_with(monkeypatch, store, child)
     failures = [(one.kind, one.message) for one in outcome.failures]
     told = {"failures": failures, "errors": outcome.errors, "skipped": outcome.skipped}
     assert {name: one for name, one in told.items() if one} == found
-    assert (outcome.measured, outcome.present, place.store.count()) == (0, 0, 0)
+    assert (outcome.measured, outcome.present, store.count()) == (0, 0, 0)
 
 
-def test_sizes_of_another_device(monkeypatch: pytest.MonkeyPatch, place: RowStorage) -> None:
+def test_sizes_of_another_device(monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
     """Rows have the sizes of the other device's, not those chosen for this one before."""
     asked: list[tuple[int, ...]] = []
 
@@ -204,18 +200,18 @@ def test_sizes_of_another_device(monkeypatch: pytest.MonkeyPatch, place: RowStor
         asked.append(task.sizes)
         yield from observe(task)
 
-    nothing = collect_with(monkeypatch, place, note, sizes_of="other")
+    nothing = collect_with(monkeypatch, store, note, sizes_of="other")
     assert (list(nothing.skipped), asked) == ([KERNEL.name], [])
-    collect_with(monkeypatch, place, observe)
+    collect_with(monkeypatch, store, observe)
     for number in (3, 2):
         launch = make_launch(number, device_id="other")
-        place.store.add(Observation(launch=launch, runs=summarise_runs([0.1])))
-    collect_with(monkeypatch, place, note, sizes_of="other")
+        store.add(Observation(launch=launch, runs=summarise_runs([0.1])))
+    collect_with(monkeypatch, store, note, sizes_of="other")
     assert asked == [(2000, 3000)]
 
 
 def test_ends_between_rows_when_the_time_is_up(
-    monkeypatch: pytest.MonkeyPatch, place: RowStorage
+    monkeypatch: pytest.MonkeyPatch, store: Store
 ) -> None:
     """The time budget ends a collection after a row, never in it."""
 
@@ -225,11 +221,11 @@ def test_ends_between_rows_when_the_time_is_up(
                 time.sleep(0.06)
             yield message
 
-    collect_with(monkeypatch, place, be_slow, budget_s=0.1)
-    assert 1 <= place.store.count() < ROWS
+    collect_with(monkeypatch, store, be_slow, budget_s=0.1)
+    assert 1 <= store.count() < ROWS
 
 
-def test_ctrl_c_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch, place: RowStorage) -> None:
+def test_ctrl_c_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
     """An interrupt ends the collection in order."""
 
     def interrupt(task: KernelTask) -> Iterator[Message]:
@@ -238,12 +234,12 @@ def test_ctrl_c_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch, place: RowS
             if isinstance(message, RowStarted) and message.number == 3:
                 raise KeyboardInterrupt
 
-    outcome = collect_with(monkeypatch, place, interrupt)
-    assert (outcome.measured, place.store.count()) == (2, 2)
-    assert collect_with(monkeypatch, place, observe).measured == ROWS - 2
+    outcome = collect_with(monkeypatch, store, interrupt)
+    assert (outcome.measured, store.count()) == (2, 2)
+    assert collect_with(monkeypatch, store, observe).measured == ROWS - 2
 
 
-def test_a_store_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch, place: RowStorage) -> None:
+def test_a_store_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
     """A full disk is the store's error, not the kernel's."""
 
     def refuse(_: object, *, replace: bool) -> bool:
@@ -251,9 +247,9 @@ def test_a_store_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch, place: RowS
         text = "the disk is full"
         raise StoreError(text)
 
-    monkeypatch.setattr(place.store, "add", refuse)
+    monkeypatch.setattr(store, "add", refuse)
     with pytest.raises(StoreError, match="full"):
-        collect_with(monkeypatch, place, observe)
+        collect_with(monkeypatch, store, observe)
 
 
 def test_other_local_sizes_come_later() -> None:
@@ -262,13 +258,14 @@ def test_other_local_sizes_come_later() -> None:
     assert list_shapes(((64,), (128,)), (1, 2, 3))[3:] == [(1, (128,)), (3, (128,))]
 
 
-def test_damaged_and_outdated_plans_are_made_anew(place: RowStorage) -> None:
+@pytest.mark.usefixtures("store")
+def test_damaged_and_outdated_plans_are_made_anew(tmp_path: Path) -> None:
     """Sizes are only reused for the settings they were chosen for."""
-    place.plans.write(DEVICE, KERNEL, CollectionSettings(), (1, 2))
-    assert place.plans.read(DEVICE, KERNEL, CollectionSettings(sizes=3)) == ()
-    (path,) = place.plans.folder.rglob("*.json")
+    write_sizes(DEVICE, KERNEL, CollectionSettings(), (1, 2))
+    assert read_sizes(DEVICE, KERNEL, CollectionSettings(sizes=3)) == ()
+    (path,) = tmp_path.rglob("*.json")
     path.write_text("{", encoding="utf-8")
-    assert place.plans.read(DEVICE, KERNEL, CollectionSettings()) == ()
+    assert read_sizes(DEVICE, KERNEL, CollectionSettings()) == ()
 
 
 @pytest.mark.parametrize(
