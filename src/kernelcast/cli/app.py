@@ -24,7 +24,6 @@ class _LazyGroup(click.Group):
         self._places = dict(one.split() for one in places.strip().splitlines())
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands."""
         return sorted({*super().list_commands(ctx), *self._places})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -52,7 +51,6 @@ class _Commands(_LazyGroup):
     """Ends every error as one clear line and an exit status."""
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command that was asked for."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -178,7 +176,6 @@ def models() -> None:
 
 
 def main() -> None:
-    """Run the program on the command line's arguments."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that lacks a character of a device's name shows a question mark.

@@ -103,7 +103,6 @@ def balance(
 
 
 def list_shares(report: BalanceReport) -> Table:
-    """List what each device was expected to do and did."""
     rows = []
     for share in report.shares:
         has_interval = share.low_s is not None and share.high_s is not None
@@ -168,7 +167,6 @@ def draw_timeline(report: BalanceReport, width: int = 72) -> list[str]:
 
 
 def chart_timeline(report: BalanceReport) -> Figure:
-    """Chart who was busy when."""
     names = [f"{share.device_id}\n{share.share:.0%}" for share in report.shares] + ["host"]
     series = [
         Series(name=words, kind="spans", points=[

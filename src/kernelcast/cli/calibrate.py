@@ -129,8 +129,6 @@ def calibrate(
 
 
 def _compare(first: MachineDescription, second: MachineDescription) -> None:
-    """Show two descriptions side by side."""
-
     def write(name: str, trait: Trait[float] | None) -> str:
         if trait is None:
             return "-"

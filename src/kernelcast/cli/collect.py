@@ -57,8 +57,6 @@ def parse_sizes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectOptions:
-    """The options of ``kernelcast collect``."""
-
     device_ids: tuple[str, ...] = option.device
     patterns: tuple[str, ...] = option.given(
         "--kernels GLOB",

@@ -34,9 +34,7 @@ class Collected(Generic[T]):
     refusals: list[tuple[str, KernelcastError]] = field(default_factory=list)
     """Of problems that no device takes, and what kept all devices from answering."""
     is_interrupted: bool = False
-    """Whether Ctrl-C ended the asking."""
     when_interrupted: str = "what was done by then is shown"
-    """What is said then."""
 
     def read_problems(
         self, paths: Sequence[Path], parameters: Mapping[str, int | float]

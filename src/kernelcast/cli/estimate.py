@@ -233,7 +233,6 @@ def _list_kept_samples(answers: Sequence[DeviceAnswer], began: datetime) -> Iter
 
 
 def chart_answers(answers: Sequence[DeviceAnswer]) -> Figure:
-    """Chart each prediction with its interval, beside the measurement."""
     rows = [
         (f"{answer.problem}\n{answer.device_id}", answer.estimate)
         for answer in answers
@@ -264,7 +263,6 @@ def chart_answers(answers: Sequence[DeviceAnswer]) -> Figure:
 
 
 def list_explanations(answers: Sequence[DeviceAnswer]) -> Iterator[str]:
-    """Write how every answer was obtained, line by line."""
     for answer in answers:
         if answer.estimate is not None:
             yield ""

@@ -223,7 +223,6 @@ def make_option(
 
 
 def wants_traceback(ctx: click.Context) -> bool:
-    """Tell whether ``--debug`` was given to any command."""
     return bool(ctx.meta.get(_DEBUG))
 
 

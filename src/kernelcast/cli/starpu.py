@@ -56,8 +56,6 @@ def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
-    """Options of ``kernelcast starpu export``."""
-
     codelet_files: tuple[Path, ...] = option.argument("CODELETS.yaml...")
     devices: Mapping[str, str] = option.given(
         "--device WORKER=ID",

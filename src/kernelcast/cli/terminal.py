@@ -30,7 +30,6 @@ def _read_option(key: str) -> Any:  # noqa: ANN401 - what the option has
 
 
 def wants_json() -> bool:
-    """Tell whether the command at work was given ``--json``."""
     return bool(_read_option(JSON))
 
 
@@ -85,7 +84,6 @@ def save_plot(figure: "Figure") -> None:
 
 
 def complain(message: str) -> None:
-    """Write an error to standard error."""
     click.echo(f"kernelcast: {message}", err=True)
 
 
@@ -109,9 +107,7 @@ class Tell(Protocol):
 
     def __call__(
         self, done: int, total: int, description: str, remaining_s: float | None = None
-    ) -> None:
-        """Tell parts that are done, all parts, and what is at work."""
-        ...
+    ) -> None: ...
 
 
 @contextmanager
@@ -154,11 +150,9 @@ class ExitStatus(IntEnum):
     """What the program's exit status says."""
 
     ANSWERED = 0
-    """Every device answered."""
     FAILED = 1
     """A device failed, or there is none."""
     BAD_INPUT = 2
-    """What was given cannot be used on any device."""
     INTERRUPTED = 130
     """Ctrl-C, as shells count it."""
 

@@ -93,7 +93,6 @@ def train(
     kept = Collected[tuple["StoredModel", str]](when_interrupted="models that were ready are kept")
 
     def keep(one: "StoredModel") -> None:
-        """Write a model as soon as it is ready."""
         if registry is not None:
             place = f"{registry.url}/{one.name} as {registry.publish(one)}"
         elif out is not None:

@@ -130,7 +130,6 @@ def tune(
 
 
 def list_best(report: TuneReport, *, top: int) -> Table:
-    """List the best configurations, best first."""
     shown = [
         configuration for configuration in report.configurations if not configuration.obstacle
     ][:top]

@@ -10,7 +10,6 @@ _SAMPLING = "kernelcast.predictor.answering.measuring"
 
 @cache
 def share_children() -> WarmChildren:
-    """Give the devices' processes that everything a command does shares."""
     return WarmChildren()
 
 

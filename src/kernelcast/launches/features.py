@@ -61,7 +61,6 @@ class DeviceFindings:
     analytic: AnalyticEstimate | None = None
     costs_s: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    """What could not be had, and why."""
 
 
 _READ = Task(entry="kernelcast.launches.features:read_device_features", returns=DeviceFindings)
@@ -100,7 +99,6 @@ class KernelFeatures:
     settings: FeatureSettings
     facts: KernelFacts
     counters: SoftwareCounters
-    """Derived from the source."""
     costs_s: dict[str, float]
     notes: tuple[str, ...] = ()
     devices: tuple[DeviceFeatures, ...] = ()

@@ -27,7 +27,6 @@ class Recording:
     ndrange: NDRange
     saturation: SaturationPoint
     launch_overhead_s: float
-    """Time of an empty launch, in seconds."""
     runs: tuple[SampleRun, ...]
     whole_s: tuple[float, ...] = ()
     """Durations of whole runs that were compared with, in seconds."""

@@ -69,7 +69,6 @@ class Bar:
     activity: Activity
     start_s: float
     end_s: float
-    """From the beginning of the whole, in seconds."""
     work_groups: int = 0
 
 

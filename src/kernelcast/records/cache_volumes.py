@@ -47,9 +47,7 @@ class CacheVolumes:
     """Traffic of a whole hierarchy, by layer conditions or by simulation."""
 
     predictor: str
-    """``lc`` or ``sim``."""
     levels: tuple[LevelVolume, ...]
-    """Caches, nearest first, then memory."""
     line_bytes: int
     iterations: float
     """Iterations of the innermost loop that make one cache line of work."""

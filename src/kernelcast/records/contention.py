@@ -59,7 +59,6 @@ class Contention:
     others: float
     """Threads of other processes that were running or ready to run meanwhile, on average."""
     trials: int = 1
-    """In how many moments this was found out."""
     measured_at: datetime
 
     def __post_init__(self) -> None:

@@ -58,7 +58,6 @@ class DeviceDescription:
     compute_units: int
     """Compute units; a software device may report more than the machine has cores."""
     local_memory_bytes: int
-    """Local memory of one compute unit."""
     global_memory_bytes: int
     max_allocation_bytes: int
     max_work_group_size: int
@@ -87,7 +86,6 @@ class DeviceReport:
     description: DeviceDescription
     timer: TimerCheck | None = None
     broken_reason: str | None = None
-    """Why the device cannot be used; None if it can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +101,6 @@ class SaturationPoint:
     measured: int | None = None
     """By counting concurrent work-groups on the device."""
     limiter: str | None = None
-    """What limits the computed value."""
     parts: int = 1
     """Equal contiguous parts of a launch that its cores get beforehand, one each (llvmpipe); 1
     where the next work-groups go to whichever core is free."""
@@ -145,7 +142,6 @@ class CompilerFacts:
     """Work-items per sub-group (warp, wavefront, vector) at this local size."""
     sub_groups_per_work_group: Trait[int] | None = None
     registers_per_work_item: Trait[int] | None = None
-    """32-bit hardware registers."""
     stack_frame_bytes_per_work_item: Trait[int] | None = None
     """Call stack, arrays and spilled registers together."""
     spill_store_bytes_per_work_item: Trait[int] | None = None

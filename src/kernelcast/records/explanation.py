@@ -48,7 +48,6 @@ class ModelFacts:
     data_digest: str
     """Of the features it takes, and of the data it was trained on."""
     rows: int | None = None
-    """Observations it was trained on."""
     error: float | None = None
     """Mean relative error on groups held out, of the validation stored with it, over the devices it
     was validated on."""
@@ -62,7 +61,6 @@ class SetAside:
     seconds: float
     when: datetime | None = None
     reason: str
-    """What it contradicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,9 +108,7 @@ class Explanation:
     """Why there is nothing of a tier, or why it does not count."""
     methods_s: Mapping[str, float] = field(default_factory=dict)
     interval: str = ""
-    """Where the interval comes from."""
     pieces: tuple[PieceFacts, ...] = ()
-    """What was put together, with weights."""
     evidence: str = ""
     """Whose variances and intervals these are: the device's own, its runtime's, those of any CPU
     device, or built-in ones."""
@@ -124,7 +120,6 @@ class Explanation:
     limiters: Mapping[str, float] = field(default_factory=dict)
     """Seconds that each part of the launch alone would take, by the analytic model."""
     notes: tuple[str, ...] = ()
-    """What was assumed or could not be had."""
     contention: Contention | None = None
     """What other programs left to the device while it was sampled; None where nothing was seen of
     them, or nothing can be known."""
@@ -137,7 +132,6 @@ class AnalyticEstimate:
     model: str
     """Which: ``gpu``, ``cpu``, ``scratchpad``, ``mwp_cwp``."""
     machine: str
-    """Id of the machine description."""
     seconds: float
     limiter: str
     """What bounds it: a key of `limiters`."""

@@ -26,7 +26,6 @@ class FeatureGroup(StrEnum):
     """Where a feature comes from; the part of its name before the dot."""
 
     STATIC = "static"
-    """Source and launch, nothing else."""
     COMPILER = "compiler"
     """What compiler and driver say of the kernel on one device."""
     SAMPLED = "sampled"
@@ -43,7 +42,6 @@ _NAME = re.compile(
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that is no feature's."""
     if _NAME.fullmatch(name) is None:
         raise InputError(
             f"feature {name!r}: expected group.name_unit in small letters; groups are "
@@ -53,7 +51,6 @@ def check_name(name: str) -> None:
 
 
 def group_of(name: str) -> FeatureGroup:
-    """Read the group of a feature from its name."""
     return FeatureGroup(name.partition(".")[0])
 
 
@@ -101,10 +98,8 @@ class FeatureVector:
     """Numbers of one launch; a feature that is not known is not in the vector."""
 
     names: tuple[str, ...]
-    """Features, in the order of the schema."""
     values: tuple[float, ...]
     schema: FeatureSchema
-    """What the vector could have."""
 
     def __post_init__(self) -> None:
         if len(self.names) != len(self.values):

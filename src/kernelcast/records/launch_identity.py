@@ -32,7 +32,6 @@ class KernelIdentity:
     """64 hex letters: `kernelcast.records.kernel.Kernel.digest`; of imported kernels without source
     the hash of their names, see `digest_text`."""
     application: str = ""
-    """Program or folder it belongs to; empty if it is not known."""
     suite: str = ""
     """Collection the application belongs to; empty if it is not known."""
 
@@ -95,7 +94,6 @@ class LaunchIdentity:
 
 
 def digest_text(*parts: str) -> str:
-    """Hash texts into 64 hex letters."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

@@ -68,7 +68,6 @@ class MemoryFacts:
     load_bytes_per_s: Mapping[int, Trait[float]] = field(default_factory=dict)
     """Bandwidth of loads, by the bytes of an element."""
     copy_bytes_per_s: Trait[float] | None = None
-    """Loads and stores together, of the best element size."""
     latency_s: Trait[float] | None = None
     """Of a dependent load beyond all caches."""
 
@@ -117,7 +116,6 @@ class MachineDescription:
     """Only where it is measured or published."""
     instructions: tuple[InstructionFacts, ...] = ()
     caches: tuple[CacheFacts, ...] = ()
-    """Nearest first."""
     memories: tuple[MemoryFacts, ...] = ()
     costs: Mapping[str, Trait[float]] = field(default_factory=dict)
     """Everything else that takes time or moves data; names end in their unit: ``launch_s``,
@@ -125,7 +123,6 @@ class MachineDescription:
     ``transfer_to_device_bytes_per_s`` and so on."""
     curves: tuple[Curve, ...] = ()
     not_obtained: Mapping[str, str] = field(default_factory=dict)
-    """What could not be measured, and why."""
 
     def instruction(self, name: str) -> InstructionFacts | None:
         return next(

@@ -78,7 +78,6 @@ class Observation:
         return read_sampler(self.versions)
 
     def to_row(self) -> dict[str, object]:
-        """List what tables show: `list_facts`, the first samples, and a column per feature."""
         first = self.samples[0] if self.samples else None
         return {
             **self.list_facts(),

@@ -64,9 +64,7 @@ class SampleRun:
     device_id: str
     ndrange: NDRange
     launches: tuple[TimedLaunch, ...]
-    """In the order they ran; no work-group is in two of them."""
     launch_overhead_s: float
-    """Time of a launch that does nothing, in seconds."""
     is_even: bool
     """Whether work-groups of different places were found to take about the same time."""
     at_s: float = 0.0

@@ -17,7 +17,6 @@ class Scope(StrEnum):
     RUN = "run"
     """Have submitted kernels compiled and run on the service's devices."""
     ADMIN = "admin"
-    """Start jobs, choose models."""
 
 
 class JobKind(StrEnum):
@@ -77,12 +76,10 @@ class JobRecord:
     crashes: int = 0
     """How often its process died without any progress since."""
     progress: Mapping[str, Any] = field(default_factory=dict)
-    """Plain values; empty before the first."""
     result: Any = None
     error: Mapping[str, Any] | None = None
     is_cancel_wanted: bool = False
     revision: int = 0
-    """Grows with every change."""
 
     @property
     def has_result(self) -> bool:
@@ -100,7 +97,6 @@ class AuditRecord:
     """Plain values; never a secret."""
     remote: str = ""
     request_id: str = ""
-    """As in the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -113,11 +113,9 @@ class SoftwareCounters:
     work_groups: int
     work_items: int
     executed: OperationCounts
-    """Mean per work-item."""
     block_counts: tuple[float, ...]
     """How often each block of `KernelFacts.blocks` is executed, mean per work-item."""
     warps: tuple[WarpCounters, ...]
-    """One per width asked for."""
     loops: tuple[LoopTrips, ...]
     patterns: tuple[RequestPattern, ...]
     """One per place that touches memory, where addresses are known or were recorded."""
@@ -131,7 +129,6 @@ class InstrumentedKernel:
     """A kernel with one or two more parameters at its end."""
 
     kernel: Kernel
-    """The rewritten kernel; builds only with `header` in front of it."""
     original: Kernel
     header: str
     """Functions that must see OpenCL's own builtins, so it goes before everything else."""

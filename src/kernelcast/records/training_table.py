@@ -67,7 +67,6 @@ class TrainingTable:
     compute_units = _NumberColumn()
     cache_bytes = _NumberColumn()
     bandwidth_bytes_per_s = _NumberColumn()
-    """Its calibrated peak."""
     flops_per_s = _NumberColumn()
 
     def __init__(self, schema: FeatureSchema, frame: "pd.DataFrame") -> None:
@@ -121,7 +120,6 @@ NUMBER_COLUMNS = tuple(
 def make_table(
     schema: FeatureSchema, features: npt.ArrayLike, columns: Mapping[str, Column]
 ) -> TrainingTable:
-    """Make a table of the columns there are."""
     import pandas as pd
 
     matrix = np.array(features, dtype=np.float64)

@@ -11,7 +11,6 @@ class TraceMethod(StrEnum):
     AUTO = "auto"
     """By a clock where the device has one, else by steps; only asked for, never answered."""
     CLOCK = "clock"
-    """Every work-group reads a clock at its begin and end."""
     STEPS = "steps"
     """Launches of 1, 2, 3, ... work-groups are timed: t(n) climbs where a new wave begins."""
 
@@ -62,12 +61,9 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepTimes:
-    """Times of launches that grow by a few work-groups."""
-
     work_groups: tuple[int, ...]
     times_s: tuple[float, ...]
     has_steps: bool
-    """Whether the times climb in steps, rather than with every work-group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,13 +51,11 @@ class HeldLaunch:
     device_id: str
     global_size: tuple[int, ...] | None
     observations: int
-    """How many were summed up."""
     seconds: float
     """Their median time of the whole launch."""
     noise: float | None
     """Half the 10-90 % spread of their times over the median; of a single one, its own."""
     when: datetime | None
-    """When the newest was measured."""
     linear_s: float | None
     """The linear model's time from the newest samples, in seconds."""
     times: Sequence[tuple[datetime, float]]

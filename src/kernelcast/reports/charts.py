@@ -39,8 +39,6 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What is drawn at one place."""
-
     x: float
     y: float
     low: float | None = None
@@ -89,20 +87,16 @@ class Chart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """Charts that are drawn together."""
-
     charts: tuple[Chart, ...]
     name: str = ""
     """In words and dashes, for names of files and addresses."""
     title: str = ""
     caption: str = ""
-    """What it shows, in a sentence or two."""
     columns: int = 2
     heights: tuple[float, ...] = (3.8,)
     """Of the rows, in inches; the last holds for those that follow. A page is 8 inches wide."""
 
     def list_heights(self) -> list[float]:
-        """List the heights of all rows, in inches."""
         rows = -(-len(self.charts) // min(self.columns, len(self.charts)))
         return [self.heights[min(row, len(self.heights) - 1)] for row in range(rows)]
 
@@ -174,7 +168,6 @@ def chart_errors(first: str, second: str, groups: Mapping[str, Sequence[Point]])
 
 
 def chart_roofs(series: Iterable[Series], title: str = "operations per byte") -> Chart:
-    """Chart roofs of machines, and launches below them."""
     return Chart(
         x=Axis(title=title, is_log=True),
         y=Axis(title="operations per second", unit="op/s", is_log=True),

@@ -41,7 +41,6 @@ DASHES: Final = ("-", "--", ":", "-.")
 INK: Final = "#010203"
 """Text and axes are drawn in it; pages put their own colour of text in its place."""
 WIDTH_INCHES: Final = 8.0
-"""Of figures."""
 STYLE: Final[Any] = {  # matplotlib lists every name in its type
     "svg.hashsalt": "kernelcast", "font.family": "sans-serif", "font.size": 9,
     "text.color": INK, "axes.edgecolor": INK, "axes.labelcolor": INK, "axes.titlecolor": INK,
@@ -51,7 +50,6 @@ STYLE: Final[Any] = {  # matplotlib lists every name in its type
     "grid.color": INK, "grid.alpha": 0.15, "grid.linewidth": 0.5,
     "text.parse_math": False,  # kernels and devices may have any name
 }  # fmt: skip
-"""Settings of matplotlib."""
 _DPI: Final = 150
 _SMALL_FONT: Final = 6.5
 _MOST_LEGEND: Final = 16
@@ -92,7 +90,6 @@ def save_figure(path: Path, figure: Figure) -> None:
 
 
 def draw_png(figure: Figure) -> bytes:
-    """Draw a figure as a PNG file."""
     content = io.BytesIO()
     with _draw(figure) as canvas:
         canvas.savefig(content, format="png", dpi=_DPI, facecolor="white")
@@ -340,7 +337,6 @@ def _set_axis(axes: "Axes", side: Literal["x", "y"], axis: Axis) -> None:
 
 
 def write_number(value: float, axis: Axis) -> str:
-    """Write a number of an axis."""
     if axis.unit == "s":
         return typeset(format_seconds(value)) if value else "0"
     if axis.unit == "share":

@@ -115,7 +115,6 @@ def _name_cache(cache: CacheFacts) -> str:
 
 
 def _name_cost(name: str) -> str:
-    """Say what a cost is of."""
     ends = (("_bytes_per_s", ", bandwidth"), ("_per_s", ""), ("_s", ""))
     end, words = next((one for one in ends if name.endswith(one[0])), ("", ""))
     return name.removesuffix(end).replace("_", " ") + words
@@ -202,7 +201,6 @@ def list_sources(machine: MachineDescription) -> str:
 
 
 def save_machine_page(path: Path, machines: Sequence[MachineDescription]) -> None:
-    """Write descriptions to a page of its own."""
     articles = []
     for machine in machines:
         day = f"calibrated {machine.calibrated_on}" if machine.calibrated_on else ""

@@ -19,7 +19,6 @@ def typeset(text: str) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Write a time that people wait."""
     whole = round(seconds)
     if whole < 120:
         return f"{whole} s"
@@ -28,7 +27,6 @@ def format_duration(seconds: float) -> str:
 
 
 def format_share(share: float | None, *, signed: bool = False) -> str:
-    """Write a share in percent."""
     return NOTHING if share is None else f"{share * 100:{'+' if signed else ''}.1f} %"
 
 

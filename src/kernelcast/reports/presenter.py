@@ -100,7 +100,6 @@ class Table:
     """Numbers in the column's unit; a text stands as it is. Give a list or a tuple."""
     title: str = ""
     note: str = ""
-    """Stands below the table."""
     chosen: Collection[int] = ()
     """Numbers of the rows that stand out, from 0."""
     breaks: Collection[int] = ()
@@ -128,7 +127,6 @@ class Table:
         )
 
     def texts(self) -> list[list[str]]:
-        """Write every value."""
         writers = [_choose_writer(unit) for unit in self.columns.values()]
         return [
             [_write(value, writer) for value, writer in zip(row, writers, strict=True)]
@@ -136,7 +134,6 @@ class Table:
         ]
 
     def without(self, *titles: str) -> "Table":
-        """Leave columns out."""
         kept = [place for place, title in enumerate(self.columns) if title not in titles]
         return replace(
             self,
@@ -179,8 +176,6 @@ def _write(value: Value, writer: Callable[[Any], str]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """Parts under a title."""
-
     title: str
     parts: Sequence["Part"]
     about: str = ""
@@ -301,7 +296,6 @@ def make_html(*parts: Part, level: int = 1, within: str = "") -> "Markup":
 
 
 def _prepare(part: Part, level: int, within: str) -> dict[str, Any]:
-    """Prepare what the template needs of a part."""
     if isinstance(part, str):
         return {"kind": "text", "text": part}
     if isinstance(part, Table):

@@ -100,7 +100,6 @@ class LineAccess:
     """An access of a line in words."""
 
     kind: str
-    """``load``, ``store`` or ``atomic``."""
     address: str
     """Where it goes, such as ``a[gid.x + 1]``."""
     guard: str
@@ -112,7 +111,6 @@ class LineAccess:
 
     @property
     def text(self) -> str:
-        """All of it."""
         condition = f"if {self.guard}" if self.guard else ""
         parts = (f"{self.kind} {self.address}", condition, self.pattern, self.requests)
         return ", ".join(filter(None, parts))
@@ -123,9 +121,7 @@ class AnnotatedLine:
     """A line of the source with what it executes."""
 
     number: int
-    """From 1."""
     code: str
-    """Its text."""
     runs: float | None = None
     """Executions per work-item; None where it has no code of the kernel."""
     share: float = 0.0
@@ -133,7 +129,6 @@ class AnnotatedLine:
     operations: tuple[tuple[str, str], ...] = ()
     """What one execution computes: class and text, such as ``("float", "2 fp32")``."""
     memory: str = ""
-    """What one execution loads and stores."""
     accesses: tuple[LineAccess, ...] = ()
     """Where that goes, each place once."""
 

@@ -30,7 +30,6 @@ class PublishedDevice:
     """What the sampling paper says of one device."""
 
     name: str
-    """The device."""
     linear: float
     learned: float | None
     """Mean errors as shares; None where there was no learned model."""
@@ -75,7 +74,6 @@ def present_validation(
     noise: Mapping[str, float] | None = None,
     is_brief: bool = False,
 ) -> Iterator[Part]:
-    """Present a validation."""
     rows, split = report.rows, report.split
     yield (
         f"{len(rows.keys)} launches of {len(set(rows.kernels))} kernels; held out: one {split} at "
@@ -161,7 +159,6 @@ def present_validation(
 
 
 def tabulate_scores(report: ValidationReport, device: str, chosen: str = "") -> Table:
-    """Tabulate every model's errors and intervals on a device."""
     scores = [one for one in report.scores if one.device == device]
     return Table.of(
         scores,

@@ -70,8 +70,6 @@ def _parse_sizes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuOptions:
-    """Options of ``kernelcast model cpu``."""
-
     file: Path = option.argument("FILE")
     machine_name: str | None = option.given(
         "--machine NAME",
@@ -175,7 +173,6 @@ class CpuOptions:
 
     @property
     def is_problem(self) -> bool:
-        """Whether the file is an OpenCL problem, by the end of its name."""
         return self.file.suffix.lower() in {".yaml", ".yml"}
 
     @property
@@ -185,11 +182,9 @@ class CpuOptions:
 
     @property
     def fixed(self) -> dict[str, int]:
-        """Constants with one value."""
         return {name: one for name, one in self.sizes.items() if isinstance(one, int)}
 
     def list_constants(self) -> list[dict[str, int]]:
-        """List the constants of each size."""
         values = self.sizes[self.swept] if self.swept else None
         if not isinstance(values, tuple):
             return [self.fixed]
@@ -206,7 +201,6 @@ class CpuOptions:
         raise InputError(f"which machine? Give one with --machine; calibrated here: {names}")
 
     def read_model(self) -> tuple[str, LoopModel]:
-        """Read the loop and the machine."""
         source, nest = read_loop_file(self.file, self.fixed)
         nest = replace(nest, taken=self.taken)
         machine = read_machine(self.find_description(), overlapping=self.overlapping)
@@ -278,7 +272,6 @@ class _Size:
 
     @property
     def error(self) -> float | None:
-        """Of the prediction, relative to the measurement."""
         return self.measured_cycles and self.loop.cycles / self.measured_cycles - 1
 
     def write(self, cycles: float | None) -> str:
@@ -296,7 +289,6 @@ class _Size:
         return f"{value:.{digits}f} {prefix}{self.unit}"
 
     def to_plain(self) -> dict[str, object]:
-        """Make the JSON of it."""
         content = prediction_to_json(self.loop, self.unit)
         if self.measured is not None and self.measured_cycles is not None:
             content["measured"] = {
@@ -413,7 +405,6 @@ def _solve(options: CpuOptions, model: LoopModel) -> tuple[tuple[Transition, ...
 
 
 def _describe_size(row: _Size) -> Iterator[Part]:
-    """Describe one size: ECM, traffic, Roofline."""
     loop, ran, write = row.loop, row.measured, row.write
     constants = ", ".join(f"{name}={value}" for name, value in loop.constants.items())
     yield f"{constants}: {write(loop.cycles)} by ECM"

@@ -73,8 +73,6 @@ _COLUMNS: Final[Mapping[str, tuple[str, Field]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuOptions:
-    """Options of ``kernelcast model gpu``."""
-
     file: Path | None = option.argument("[P.yaml]")
     machines: tuple[str, ...] = option.given(
         "--machine NAME",
@@ -178,7 +176,6 @@ class GpuOptions:
         return source
 
     def _write_kernel(self) -> WrittenKernel:
-        """Read the arrays and accesses that are given as text."""
         for name, value in self.scalars.items():
             if isinstance(value, float) and not value.is_integer():
                 raise InputError(f"{name} is {value}; expected a whole number")

@@ -41,7 +41,6 @@ _TIMES: Final = {
     "T_total": ("s", "t_total_s"), "T_comp": ("s", "t_comp_s"), "T_DMA": ("s", "dma.time_s"),
     "T_gload": ("s", "gload.time_s"), "T_overlap": ("s", "t_overlap_s"),
 }  # fmt: skip
-"""Columns of the model's terms."""
 _STEP_TIMES: Final = {title: (unit, f"terms.{field}") for title, (unit, field) in _TIMES.items()}
 _Answer = tuple[object, Sequence[Part], list[str], Figure]
 """Content of JSON, parts to show, notes and a figure."""
