@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,11 +15,7 @@ from kernelcast.cli.training_options import STORE
 from kernelcast.collection.settings import CollectionSettings
 
 if TYPE_CHECKING:  # databases and models take longer to import than all other commands do
-    from kernelcast.collection.collection import (
-        CollectionOrder,
-        CollectionOutcome,
-        CollectionProgress,
-    )
+    from kernelcast.collection.collection import CollectionOutcome, CollectionProgress
     from kernelcast.reports.presenter import Part
     from kernelcast.training_data.applications import CorpusKernel
 
@@ -219,6 +215,7 @@ def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "C
     from kernelcast.launches.data_store import open_data_store
     from kernelcast.launches.devices import choose_devices
     from kernelcast.records.device import match_device_id
+    from kernelcast.reports.numbers import format_duration
     from kernelcast.training_data.store import Selection
     from kernelcast.training_data.summary import summarise_store
     from kernelcast.workers.cluster import connect
@@ -240,30 +237,22 @@ def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "C
             kernels=kernels, devices=devices, settings=settings, sizes_of=sizes_of,
             retries_failures=options.retries_failures, budget_s=options.budget_s,
         )  # fmt: skip
-        report = stack.enter_context(_telling(order))
-        if client is not None:
-            return collect_on_cluster(order, store, client, report=report)
-        return collect(order, store, report=report)
-
-
-@contextmanager
-def _telling(order: "CollectionOrder") -> Iterator[Any]:
-    """Say what the collection will take, and show where it stands."""
-    from kernelcast.reports.numbers import format_duration
-
-    foretold_s = order.settings.foretell_s(order.kernels) * len(order.devices)
-    limit = "" if order.budget_s is None else f", {format_duration(order.budget_s)} at most"
-    complain(
-        f"{len(order.kernels)} kernels on {len(order.devices)} devices: about "
-        f"{format_duration(foretold_s)} where nothing is there yet{limit}"
-    )
-    with progress_bar() as tell:
+        foretold_s = settings.foretell_s(kernels) * len(devices)
+        limit = options.budget_s
+        most = "" if limit is None else f", {format_duration(limit)} at most"
+        complain(
+            f"{len(kernels)} kernels on {len(devices)} devices: about "
+            f"{format_duration(foretold_s)} where nothing is there yet{most}"
+        )
+        tell = stack.enter_context(progress_bar())
 
         def report(at: "CollectionProgress") -> None:
             where = f"{at.kernel}: {at.stage} ({at.device_id}, {at.rows} rows)"
             tell(at.done, at.total, where, at.remaining_s)
 
-        yield report
+        if client is not None:
+            return collect_on_cluster(order, store, client, report=report)
+        return collect(order, store, report=report)
 
 
 def present_outcome(outcome: "CollectionOutcome") -> "Iterator[Part]":

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Generic, TypeVar
 
-from kernelcast.cli.terminal import ExitStatus, complain, status_of, worst
+from kernelcast.cli.terminal import ExitStatus, complain, status_of
 from kernelcast.launches.devices import refuse_unknown_ids
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings
@@ -58,21 +58,15 @@ class Collected(Generic[T]):
         except KeyboardInterrupt:
             self.is_interrupted = True
 
-    @property
-    def status(self) -> ExitStatus:
-        """Exit status of the program."""
-        if self.is_interrupted:
-            return ExitStatus.INTERRUPTED
-        failed = [ExitStatus.FAILED] if self.failures else []
-        return worst([*failed, *(status_of(error) for _, error in self.refusals)])
-
     def conclude(self) -> ExitStatus:
         """Write every error to standard error; give the exit status."""
         for name, error in (*self.failures, *self.refusals):
             complain(f"{name}: {error}" if name else str(error))
         if self.is_interrupted:
             complain(f"interrupted; {self.when_interrupted}")
-        return self.status
+            return ExitStatus.INTERRUPTED
+        refused = (status_of(error) for _, error in self.refusals)
+        return max(refused, default=ExitStatus.FAILED if self.failures else ExitStatus.ANSWERED)
 
 
 def collect_estimates(

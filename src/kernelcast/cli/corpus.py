@@ -7,7 +7,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
-from kernelcast.cli.terminal import ExitStatus, complain, present, progress, show
+from kernelcast.cli.terminal import ExitStatus, present, progress, show
 from kernelcast.collection.corpus_checks import (
     DEFAULT_CHECK_TIMEOUT_S,
     CheckOutcome,
@@ -17,7 +17,7 @@ from kernelcast.collection.corpus_checks import (
 from kernelcast.collection.corpus_problems import write_runnable_copy
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.problem_file import read_parameters
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.plain import to_plain
 from kernelcast.reports.numbers import format_seconds
 from kernelcast.reports.presenter import Table
@@ -91,13 +91,12 @@ def check(
     words = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
     content = [{**to_plain(one), "seconds": round(one.seconds, 3)} for one in outcomes]
     present(content, *((_list_outcomes(outcomes), words) if outcomes else ()))
-    failed = [one for one in outcomes if one.status in {CheckStatus.DIFFERS, CheckStatus.FAILED}]
-    for one in failed:
-        complain(f"{one.kernel} on {one.device_id}: {one.status}: {one.explanation}")
-    collected.conclude()
-    if collected.is_interrupted:
-        return ExitStatus.INTERRUPTED
-    return ExitStatus.FAILED if failed else ExitStatus.ANSWERED
+    collected.failures += [
+        (f"{one.kernel} on {one.device_id}", KernelcastError(f"{one.status}: {one.explanation}"))
+        for one in outcomes
+        if one.status in {CheckStatus.DIFFERS, CheckStatus.FAILED}
+    ]
+    return collected.conclude()
 
 
 def _list_outcomes(outcomes: Sequence[CheckOutcome]) -> Table:

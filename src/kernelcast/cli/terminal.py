@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
@@ -160,8 +160,3 @@ class ExitStatus(IntEnum):
 def status_of(error: KernelcastError) -> ExitStatus:
     """Choose the exit status of a program that ends with this error."""
     return ExitStatus.BAD_INPUT if isinstance(error, InputError) else ExitStatus.FAILED
-
-
-def worst(statuses: Iterable[ExitStatus]) -> ExitStatus:
-    """Choose the exit status of several outcomes together."""
-    return max(statuses, default=ExitStatus.ANSWERED)

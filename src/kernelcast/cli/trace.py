@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -11,19 +12,17 @@ from kernelcast.cli.terminal import ExitStatus, present, progress, save_plot, sh
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.tracing import TraceSettings, trace_on_devices
-from kernelcast.records.errors import InputError
+from kernelcast.records.device import DeviceDescription
+from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.plain import to_plain
-from kernelcast.records.work_group_trace import (
-    Staircase,
-    StepTimes,
-    Timeline,
-    TraceAnswer,
-    WorkGroupTrace,
-)
+from kernelcast.records.problem import Problem
+from kernelcast.records.work_group_trace import Staircase, StepTimes, Timeline, WorkGroupTrace
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
 from kernelcast.reports.numbers import format_seconds
 from kernelcast.reports.presenter import Table, Value
 from kernelcast.sampling.trace_analysis import average_active
+
+Answer: TypeAlias = tuple[DeviceDescription, WorkGroupTrace | KernelcastError]
 
 
 @option.command(
@@ -59,7 +58,7 @@ def trace(
     """
     with progress() as report:
         problem = read_problem(problem_file, parameters=parameters)
-        collected = Collected[TraceAnswer]()
+        collected = Collected[Answer]()
         with collected.until_interrupted():
             report("looking for devices")
             devices = choose_devices(device_ids)
@@ -67,33 +66,30 @@ def trace(
                 problem, devices, settings=settings,
                 timeout_s=timeout_s, report=prefix(report, f"{problem.name} on "),
             )  # fmt: skip
-            for answer in traced:
-                collected.answers.append(answer)
-    errors = [(one.problem, one.error) for one in collected.answers if one.error is not None]
-    is_refused = len(errors) == len(collected.answers) and all(
-        isinstance(error, InputError) for _, error in errors
-    )
-    (collected.refusals if is_refused else collected.failures).extend(errors)
+            collected.answers.extend(traced)
     answers = collected.answers
-    present([_answer_to_json(one) for one in answers])
+    traces = [one for _, one in answers if not isinstance(one, KernelcastError)]
+    errors = [(problem.name, one) for _, one in answers if isinstance(one, KernelcastError)]
+    is_refused = not traces and all(isinstance(error, InputError) for _, error in errors)
+    (collected.refusals if is_refused else collected.failures).extend(errors)
+    present([_answer_to_json(problem, *one) for one in answers])
     if answers:
-        show(_list_answers(answers), *_list_remarks(answers))
-    if charts := [chart for one in answers if one.trace for chart in _chart_trace(one.trace)]:
+        show(_list_answers(problem, answers), *_list_remarks(traces))
+    if charts := [chart for one in traces for chart in _chart_trace(one)]:
         save_plot(Figure(charts=tuple(charts), columns=1, heights=(4.0, 1.8)))
     return collected.conclude()
 
 
-def _list_answers(answers: Sequence[TraceAnswer]) -> Table:
+def _list_answers(problem: Problem, answers: Sequence[Answer]) -> Table:
     """List traces; a device that failed says so, its error goes elsewhere."""
     rows: list[Sequence[Value]] = []
-    for answer in answers:
-        trace = answer.trace
-        if trace is None:
-            rows.append([answer.problem, answer.device_id, "failed", *[""] * 8])
+    for device, trace in answers:
+        if isinstance(trace, KernelcastError):
+            rows.append([problem.name, device.id, "failed", *[""] * 8])
             continue
         timeline = trace.outcome
         rows.append([
-            answer.problem, answer.device_id, str(trace.method),
+            problem.name, device.id, str(trace.method),
             f"{trace.work_groups:,} of {trace.ndrange.work_group_count:,}",
             "?" if trace.concurrency is None else trace.concurrency,
             "?" if trace.p_sat is None else trace.p_sat,
@@ -115,13 +111,10 @@ def _list_answers(answers: Sequence[TraceAnswer]) -> Table:
     )  # fmt: skip
 
 
-def _list_remarks(answers: Sequence[TraceAnswer]) -> Iterator[str]:
+def _list_remarks(traces: Sequence[WorkGroupTrace]) -> Iterator[str]:
     """Say of each trace how it was made and what to keep in mind."""
-    for answer in answers:
-        trace = answer.trace
-        if trace is None:
-            continue
-        name, outcome = f"{answer.problem} on {answer.device_id}", trace.outcome
+    for trace in traces:
+        name, outcome = f"{trace.problem} on {trace.device_id}", trace.outcome
         if isinstance(outcome, StepTimes):
             steps = (
                 f"t(n) climbs in steps of {trace.concurrency}"
@@ -145,14 +138,15 @@ def _list_remarks(answers: Sequence[TraceAnswer]) -> Iterator[str]:
             )
 
 
-def _answer_to_json(answer: TraceAnswer) -> dict[str, object]:
+def _answer_to_json(
+    problem: Problem, device: DeviceDescription, trace: WorkGroupTrace | KernelcastError
+) -> dict[str, object]:
     about: dict[str, object] = {
-        "device": answer.device, "device_id": answer.device_id, "problem": answer.problem,
-        "kernel": answer.kernel,
+        "device": device.name, "device_id": device.id, "problem": problem.name,
+        "kernel": problem.kernel.name,
     }  # fmt: skip
-    trace = answer.trace
-    if trace is None:
-        return {**about, "error_message": str(answer.error)}
+    if isinstance(trace, KernelcastError):
+        return {**about, "error_message": str(trace)}
     timeline = trace.outcome if isinstance(trace.outcome, Timeline) else None
     steps = trace.outcome if isinstance(trace.outcome, StepTimes) else None
     return {

@@ -17,7 +17,6 @@ from kernelcast.records.work_group_trace import (
     Staircase,
     StepTimes,
     Timeline,
-    TraceAnswer,
     TraceMethod,
     WorkGroupTrace,
 )
@@ -125,21 +124,12 @@ def trace_on_devices(
     settings: TraceSettings,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     report: Callable[[str], None] = lambda _: None,
-) -> Iterator[TraceAnswer]:
+) -> Iterator[tuple[DeviceDescription, WorkGroupTrace | KernelcastError]]:
     check_timeout(timeout_s)
-    traced = ask_each(
+    return ask_each(
         _TRACE,
         devices,
         lambda device: (problem.on(device), device.id, settings),
         timeout_s=timeout_s,
         report=report,
     )
-    for device, found in traced:
-        yield TraceAnswer(
-            device=device.name,
-            device_id=device.id,
-            problem=problem.name,
-            kernel=problem.kernel.name,
-            trace=None if isinstance(found, KernelcastError) else found,
-            error=found if isinstance(found, KernelcastError) else None,
-        )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernelcast.records.errors import KernelcastError, KernelRunError
+from kernelcast.records.errors import KernelRunError
 from kernelcast.records.ndrange import NDRange
 
 
@@ -98,13 +98,3 @@ class WorkGroupTrace:
         if isinstance(self.outcome, Timeline):
             return len(self.outcome.starts_s)
         return self.outcome.work_groups[-1]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TraceAnswer:
-    device: str
-    device_id: str
-    problem: str
-    kernel: str
-    trace: WorkGroupTrace | None = None
-    error: KernelcastError | None = None

@@ -1,4 +1,5 @@
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,7 @@ from kernelcast.cli.trace import choose_bars
 from kernelcast.records.errors import CompileError, KernelcastError, KernelRunError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.records.work_group_trace import (
-    Staircase,
-    StepTimes,
-    Timeline,
-    TraceAnswer,
-    WorkGroupTrace,
-)
+from kernelcast.records.work_group_trace import Staircase, StepTimes, Timeline, WorkGroupTrace
 from support.builders import make_description
 
 PROBLEM = """\
@@ -48,16 +43,14 @@ STEPS = StepTimes(work_groups=(1, 2, 3, 4), times_s=(1.0, 1.0, 2.0, 2.0), has_st
 NO_STEPS = StepTimes(work_groups=(1, 2), times_s=(1.0, 1.0), has_steps=False)
 
 
-def make_answer(
-    problem: Problem, *, outcome: Timeline | StepTimes | KernelcastError
-) -> TraceAnswer:
+def make_trace(problem: Problem, outcome: Timeline | StepTimes) -> WorkGroupTrace:
     """Make a device's answer."""
-    about = {"device": "A", "device_id": "a-1", "problem": problem.name, "kernel": "k"}
-    if isinstance(outcome, KernelcastError):
-        return TraceAnswer(**about, error=outcome)
     is_told = isinstance(outcome, Timeline) or outcome.has_steps
-    trace = WorkGroupTrace(
-        **about,
+    return WorkGroupTrace(
+        device="A",
+        device_id="a-1",
+        problem=problem.name,
+        kernel="k",
         ndrange=NDRange(global_size=(64,), local_size=(8,)),
         compute_units=2,
         reason="it is a test",
@@ -68,26 +61,28 @@ def make_answer(
         outcome=outcome,
         run_length=1.0 if isinstance(outcome, Timeline) else None,
     )
-    return TraceAnswer(**about, trace=trace)
 
 
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Replace the devices by what they shall answer; an exception type is raised after that."""
 
-    def replace(
+    device = replace(make_description(), id="a-1", name="A")
+
+    def answer_with(
         *outcomes: Timeline | StepTimes | KernelcastError, then: type[BaseException] | None = None
     ) -> None:
-        def trace_on_devices(problem: Problem, *_: object, **__: object) -> Iterator[TraceAnswer]:
-            for outcome in outcomes:
-                yield make_answer(problem, outcome=outcome)
+        def trace_on_devices(problem: Problem, *_: object, **__: object) -> Iterator[object]:
+            for one in outcomes:
+                is_error = isinstance(one, KernelcastError)
+                yield device, one if is_error else make_trace(problem, one)
             if then is not None:
                 raise then
 
-        monkeypatch.setattr("kernelcast.cli.trace.choose_devices", lambda _: [make_description()])
+        monkeypatch.setattr("kernelcast.cli.trace.choose_devices", lambda _: [device])
         monkeypatch.setattr("kernelcast.cli.trace.trace_on_devices", trace_on_devices)
 
-    return replace
+    return answer_with
 
 
 def run(tmp_path: Path, *words: str) -> Result:
