@@ -69,17 +69,18 @@ def parse_parameters(
 
 
 def read_range(text: str, *, given_as: str, example: str) -> tuple[int, ...]:
-    """Read ``FIRST:LAST:STEP``, which may be arithmetic; the last value belongs to it."""
+    """Read a number or ``FIRST:LAST:STEP``, of arithmetic; the last value belongs to it."""
     from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 
-    expected = f"{given_as}: expected FIRST:LAST:STEP, such as {example}"
+    expected = f"{given_as}: expected a whole number or FIRST:LAST:STEP, such as {example}"
     try:
         numbers = [evaluate(one) for one in text.split(":")]
     except ArithmeticProblem as problem:
         raise InputError(f"{expected} ({problem})") from problem
-    if len(numbers) not in {2, 3} or any(int(number) != number for number in numbers):
+    if len(numbers) > 3 or any(int(number) != number for number in numbers):
         raise InputError(expected)
-    first, last, step = (int(one) for one in (*numbers, 1)[:3])
+    # One number is a range of itself; a step that is left out is 1.
+    first, last, step = map(int, (*numbers, *(numbers[0], 1)[len(numbers) - 1 :]))
     if step < 1 or not 0 < first <= last or (last - first) // step >= _MOST_SIZES:
         raise InputError(f"{expected}, with 0 < FIRST <= LAST and at most {_MOST_SIZES} sizes")
     return tuple(range(first, last + 1, step))

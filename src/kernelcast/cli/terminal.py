@@ -2,11 +2,11 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import click
 
@@ -58,6 +58,19 @@ def show(*parts: "Part | RenderableType") -> None:
             wanted_width = console.measure(content, options=unlimited).maximum
             console.width = max(80, wanted_width)
         console.print(content)
+
+
+class Answer(NamedTuple):
+    """What a command has to say: the content of JSON, parts to show, a figure and notes."""
+
+    content: object
+    parts: "Iterable[Part]"
+    figure: "Figure"
+    notes: Iterable[str] = ()
+
+    def present(self) -> None:
+        notes = (f"note: {note}" for note in dict.fromkeys(self.notes))
+        present(self.content, *self.parts, *notes, figure=self.figure)
 
 
 def present(

@@ -14,7 +14,7 @@ from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms, OsacaPr
 from kernelcast.analytic.cpu.layer_conditions import Transition
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import present, progress
+from kernelcast.cli.terminal import Answer, progress
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.launches.machines import find_machine, list_machines
@@ -30,7 +30,6 @@ from kernelcast.launches.modelling.cpu_loops import (
 )
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
-from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import AnalyticEstimate
@@ -45,23 +44,13 @@ _PREFIXES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 def _parse_sizes(
     _: click.Context, __: click.Parameter, pairs: Sequence[tuple[str, str]]
-) -> dict[str, int | tuple[int, ...]]:
+) -> dict[str, tuple[int, ...]]:
     """Read constants: a number each, or a range of one of them."""
-    sizes: dict[str, int | tuple[int, ...]] = {}
-    for name, text in pairs:
-        given_as = f"-D {name} {text!r}"
-        if ":" in text:
-            sizes[name] = option.read_range(text, given_as=given_as, example="100:2000:20")
-            continue
-        try:
-            value = evaluate(text)
-        except ArithmeticProblem as problem:
-            msg = f"{given_as}: expected a whole number or FIRST:LAST:STEP ({problem})"
-            raise InputError(msg) from problem
-        if int(value) != value or value < 1:
-            raise InputError(f"{given_as}: expected a whole number of at least 1")
-        sizes[name] = int(value)
-    swept = [name for name, value in sizes.items() if isinstance(value, tuple)]
+    sizes = {
+        name: option.read_range(text, given_as=f"-D {name} {text!r}", example="100:2000:20")
+        for name, text in pairs
+    }
+    swept = [name for name, values in sizes.items() if len(values) > 1]
     if len(swept) > 1:
         msg = f"-D {', '.join(swept)}: one constant may have a range, the others one value"
         raise InputError(msg)
@@ -76,7 +65,7 @@ class CpuOptions:
         "Machine description: a shipped one (ivy-bridge-ep), one calibrated here, or a file.  "
         "[default: the only one calibrated here]",
     )
-    sizes: Mapping[str, int | tuple[int, ...]] = option.given(
+    sizes: Mapping[str, tuple[int, ...]] = option.given(
         "-D",
         "Value of a constant of the loop, or of a parameter of the problem file; a range "
         "FIRST:LAST:STEP of one of them is a sweep. May be repeated.",
@@ -178,17 +167,15 @@ class CpuOptions:
     @property
     def swept(self) -> str:
         """The constant that has a range; empty for none."""
-        return next((name for name, one in self.sizes.items() if isinstance(one, tuple)), "")
+        return next((name for name, values in self.sizes.items() if len(values) > 1), "")
 
     @property
     def fixed(self) -> dict[str, int]:
-        return {name: one for name, one in self.sizes.items() if isinstance(one, int)}
+        return {name: values[0] for name, values in self.sizes.items() if len(values) == 1}
 
     def list_constants(self) -> list[dict[str, int]]:
-        values = self.sizes[self.swept] if self.swept else None
-        if not isinstance(values, tuple):
-            return [self.fixed]
-        return [self.fixed | {self.swept: value} for value in values]
+        swept = self.swept
+        return [self.fixed | ({swept: one} if swept else {}) for one in self.sizes.get(swept, (0,))]
 
     def find_description(self) -> MachineDescription:
         """Find the machine: the one asked for, or the only CPU that was calibrated here."""
@@ -311,11 +298,10 @@ def cpu(options: CpuOptions) -> None:
     FILE is a C99 listing (declarations and one loop nest), or the problem file (.yaml) of an
     OpenCL kernel. Nothing is run without --measure or --device; a loop may be compiled.
     """
-    content, parts, figure = (_model_problem if options.is_problem else _model_loop)(options)
-    present(content, *parts, figure=figure)
+    (_model_problem if options.is_problem else _model_loop)(options).present()
 
 
-def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
+def _model_loop(options: CpuOptions) -> Answer:
     source, model = options.read_model()
     swept, unit = options.swept, options.unit
     rows: list[_Size] = []
@@ -347,7 +333,7 @@ def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
         "sizes": [row.to_plain() for row in rows],
         "transitions": [asdict(transition) for transition in transitions],
     }
-    notes = [*dict.fromkeys(note for row in rows for note in row.loop.notes)]
+    notes = [note for row in rows for note in row.loop.notes]
     parts: list[Part] = [title]
     if swept:
         sweep = Table.of(rows, {
@@ -377,8 +363,7 @@ def _model_loop(options: CpuOptions) -> tuple[object, list[Part], Figure]:
             }))  # fmt: skip
         parts += [*solved, *(f"advice: {one}" for one in advice)]
         notes += model.conflicts(row.loop.constants)
-    parts += [f"note: {note}" for note in notes]
-    return content, parts, _chart_sweep(title, swept, rows)
+    return Answer(content, parts, _chart_sweep(title, swept, rows), notes)
 
 
 def _solve(options: CpuOptions, model: LoopModel) -> tuple[tuple[Transition, ...], list[Part]]:
@@ -498,7 +483,7 @@ def _chart_sweep(title: str, name: str, rows: Sequence[_Size]) -> Figure:
     return Figure(charts=charts, title=title, columns=1, heights=(4.4, 2.6))
 
 
-def _model_problem(options: CpuOptions) -> tuple[object, list[Part], Figure]:
+def _model_problem(options: CpuOptions) -> Answer:
     """Estimate an OpenCL launch, or one for each value of a parameter."""
     machine, swept = options.find_description(), options.swept
     if machine.kind is not DeviceKind.CPU:
@@ -543,10 +528,10 @@ def _model_problem(options: CpuOptions) -> tuple[object, list[Part], Figure]:
             if width > 1
             else "work-items run one after the other",
         ]
-    notes = dict.fromkeys(note for one in estimates for note in one.notes)
-    parts += [f"note: {note}" for note in notes]
+    notes = [note for one in estimates for note in one.notes]
     values = [parameters.get(swept, 0) for parameters in options.list_constants()]
-    return rows, parts, _chart_estimates(f"{name} on {machine.id}", swept, values, estimates)
+    figure = _chart_estimates(f"{name} on {machine.id}", swept, values, estimates)
+    return Answer(rows, parts, figure, notes)
 
 
 def _chart_estimates(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import present, progress, progress_bar
+from kernelcast.cli.terminal import Answer, progress, progress_bar
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
@@ -212,36 +212,39 @@ def gpu(options: GpuOptions) -> None:
     """
     machines = [find_machine(name) for name in options.machines]
     if options.sweep_size is not None:
-        content, parts, figure = _sweep_sizes(options, options.sweep_size, machines)
+        answer = _sweep_sizes(options, options.sweep_size, machines)
     else:
         source = options.read_source()
         if options.device_id is not None:
             with progress() as report:
                 source = record_accesses(source, options.device_id, report=report)
         if options.sweeps_local or options.sweeps_fold:
-            content, parts, figure = _sweep_local_sizes(options, source, machines)
+            answer = _sweep_local_sizes(options, source, machines)
         elif options.measured_file is not None:
             _, launches = read_measurements(options.measured_file)
             comparisons = compare_with_measured(source, machines[0], launches)
             title = f"{source.name} on {machines[0].id}: predicted against measured"
-            content, parts, figure = _present_comparisons(title, comparisons)
+            answer = _present_comparisons(title, comparisons)
         else:
             [local_size] = options.list_local_sizes()
-            answers = [configure(source, machine, local_size) for machine in machines]
-            content = [configuration_to_json(source.name, answer) for answer in answers]
-            parts = [*_describe_answers(source.name, answers), *_list_notes(answers)]
-            labels = [f"{answer.estimate.machine}\n{answer.label}" for answer in answers]
-            charts = (_chart_limiters("Limiters", labels, answers), _chart_volumes(labels, answers))
-            figure = Figure(charts=charts, title=source.name, columns=1)
-    present(content, *parts, figure=figure)
+            found = [configure(source, machine, local_size) for machine in machines]
+            labels = [f"{one.estimate.machine}\n{one.label}" for one in found]
+            charts = (_chart_limiters("Limiters", labels, found), _chart_volumes(labels, found))
+            answer = Answer(
+                [configuration_to_json(source.name, one) for one in found],
+                _describe(source.name, found),
+                Figure(charts=charts, title=source.name, columns=1),
+                [note for one in found for note in one.estimate.notes],
+            )
+    answer.present()
 
 
 def _sweep_local_sizes(
     options: GpuOptions, source: LaunchSource, machines: Sequence[MachineDescription]
-) -> tuple[object, list[Part], Figure]:
+) -> Answer:
     folds = list_folds(source) if options.sweeps_fold else None
     parts: list[Part] = []
-    charts, content = [], []
+    charts, content, notes = [], [], []
     ranks: dict[int, int] = {}
     for machine in machines:
         with progress_bar() as tell:
@@ -270,22 +273,20 @@ def _sweep_local_sizes(
         if refused:
             label, reason = refused[0]
             more = f" and {len(refused) - 1} more" if len(refused) > 1 else ""
-            parts.append(f"note: {label}{more} cannot be launched: {reason}")
-        parts += _list_notes(every[:1])
+            notes.append(f"{label}{more} cannot be launched: {reason}")
+        notes += every[0].estimate.notes
         labels = [
             _join(one.local_size) + (f"\n{one.fold_text}" if one.folds else "") for one in fastest
         ]
         charts.append(_chart_limiters(f"{where}: fastest of {len(every)}", labels, fastest))
-    return content, parts, Figure(charts=tuple(charts), columns=1)
+    return Answer(content, parts, Figure(charts=tuple(charts), columns=1), notes)
 
 
 def _join(local_size: Sequence[int]) -> str:
     return "x".join(map(str, local_size))
 
 
-def _sweep_sizes(
-    options: GpuOptions, sweep: str, machines: Sequence[MachineDescription]
-) -> tuple[object, list[Part], Figure]:
+def _sweep_sizes(options: GpuOptions, sweep: str, machines: Sequence[MachineDescription]) -> Answer:
     match = _SWEEP.fullmatch(sweep)
     if match is None or ":" not in match["range"]:
         msg = f"--sweep-size {sweep!r}: expected NAME=FIRST:LAST:STEP, such as NX=300:800:20"
@@ -345,12 +346,10 @@ def _sweep_sizes(
           for one in climbs.values()),
     ]  # fmt: skip
     chart = Chart(x=Axis(name), y=Axis("DRAM loads (B/update)"), series=tuple(series))
-    return content, [table, *lines], Figure(charts=(chart,))
+    return Answer(content, [table, *lines], Figure(charts=(chart,)))
 
 
-def _present_comparisons(
-    title: str, comparisons: Sequence[Comparison]
-) -> tuple[object, list[Part], Figure]:
+def _present_comparisons(title: str, comparisons: Sequence[Comparison]) -> Answer:
     table = Table.of(comparisons, {
         "quantity": "text", "launches": ("whole", lambda one: len(one.measured)),
         "mean error": "share", "bias": "signed share",
@@ -374,10 +373,11 @@ def _present_comparisons(
             ),
         ))  # fmt: skip
     figure = Figure(charts=tuple(charts), title=title)
-    return [comparison_to_json(one) for one in comparisons], [title, table, *lines], figure
+    content = [comparison_to_json(one) for one in comparisons]
+    return Answer(content, [title, table, *lines], figure)
 
 
-def _describe_answers(name: str, answers: Sequence[Configuration]) -> Iterator[Part]:
+def _describe(name: str, answers: Sequence[Configuration]) -> Iterator[Part]:
     """Describe a kernel on one machine in full, on several in a table."""
     if len(answers) > 1:
         about = {"machine": ("text", "estimate.machine"), "local size": ("text", "label")}
@@ -428,11 +428,6 @@ def _describe_answers(name: str, answers: Sequence[Configuration]) -> Iterator[P
             Section(title="Limiters", parts=[limiters.without_empty("without it"), *advice]),
         ],
     )
-
-
-def _list_notes(answers: Sequence[Configuration]) -> list[str]:
-    notes = dict.fromkeys(note for answer in answers for note in answer.estimate.notes)
-    return [f"note: {note}" for note in notes]
 
 
 def _chart_limiters(title: str, labels: Sequence[str], answers: Sequence[Configuration]) -> Chart:

@@ -19,7 +19,7 @@ from kernelcast.analytic.scratchpad.model import (
     vary_granularity,
 )
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import present
+from kernelcast.cli.terminal import Answer
 from kernelcast.launches.modelling.scratchpad import (
     cpes_to_json,
     depends_on_cpes,
@@ -42,8 +42,6 @@ _TIMES: Final = {
     "T_gload": ("s", "gload.time_s"), "T_overlap": ("s", "t_overlap_s"),
 }  # fmt: skip
 _STEP_TIMES: Final = {title: (unit, f"terms.{field}") for title, (unit, field) in _TIMES.items()}
-_Answer = tuple[object, Sequence[Part], list[str], Figure]
-"""Content of JSON, parts to show, notes and a figure."""
 
 
 @option.command(
@@ -110,10 +108,11 @@ def scratchpad(
         sweep = vary_cpes(lambda count: read(path, count), usual, counts, processor)
         answer = _describe_cpes(sweep, processor)
         if is_scratchpad_file(path) and not depends_on_cpes(path):
-            answer[2].append(
+            fixed = (
                 "nothing in the file depends on {active_cpes}: each CPE keeps its work, so more of "
                 "them do more work"
             )
+            answer = answer._replace(notes=[*answer.notes, fixed])
     else:
         kernels = [read(path, active_cpes) for path in files]
         if what_if == "dma":
@@ -138,7 +137,7 @@ def scratchpad(
             chart = _chart_times([step.terms for step in steps], labels, title)
             content = {"kernel": kernel.name, "granularity": granularity_to_json(steps)}
             figure = Figure(charts=(chart,), title=f"{kernel.name}: smaller DMA requests")
-            answer = content, parts, [*kernel.notes], figure
+            answer = Answer(content, parts, figure, kernel.notes)
         elif what_if == "double-buffer":
             answer = _buffer_doubly(buffer_doubly(kernels[0], processor), processor)
         else:
@@ -147,12 +146,10 @@ def scratchpad(
             parts = [Table.of(terms, {**about, **_TIMES})]
             if len(terms) == 1:
                 parts = list(_describe_terms(terms[0], processor))
-            told_terms = [terms_to_json(term, processor) for term in terms]
+            told = [terms_to_json(term, processor) for term in terms]
             notes = [note for term in terms for note in term.kernel.notes]
-            answer = told_terms, parts, notes, _chart_kernels(terms)
-    told, shown, notes, drawn = answer
-    lines = (f"note: {note}" for note in dict.fromkeys(notes))
-    present(told, *shown, *lines, figure=drawn)
+            answer = Answer(told, parts, _chart_kernels(terms), notes)
+    answer.present()
 
 
 def _describe_terms(terms: ScratchpadTerms, processor: ScratchpadMachine) -> Iterator[Part]:
@@ -163,10 +160,7 @@ def _describe_terms(terms: ScratchpadTerms, processor: ScratchpadMachine) -> Ite
         f"{kernel.active_cpes} active CPEs"
     )
     yield _name_scenario(terms)
-    times = {
-        "T_comp": terms.t_comp_s, "T_DMA": terms.dma.time_s, "T_gload": terms.gload.time_s,
-        "T_overlap": -terms.t_overlap_s, "T_total": terms.t_total_s,
-    }  # fmt: skip
+    times = _list_times(terms)
     yield Table(
         columns={"term": "text", "time": "s", "of T_total": "share", "": "text"},
         rows=[
@@ -184,7 +178,7 @@ def _describe_terms(terms: ScratchpadTerms, processor: ScratchpadMachine) -> Ite
     })  # fmt: skip
 
 
-def _buffer_doubly(saving: DoubleBuffering, processor: ScratchpadMachine) -> _Answer:
+def _buffer_doubly(saving: DoubleBuffering, processor: ScratchpadMachine) -> Answer:
     """Ask what double buffering would save (the paper's Fig. 8)."""
     terms = saving.terms
     share = format_share(saving.saving_s / terms.t_total_s)
@@ -210,10 +204,10 @@ def _buffer_doubly(saving: DoubleBuffering, processor: ScratchpadMachine) -> _An
             f"{processor.spm_bytes:,}: requests must be made smaller first"
         )
     content = {"kernel": terms.kernel.name, "double_buffering": double_buffering_to_json(saving)}
-    return content, parts, [*terms.kernel.notes], _chart_kernels([terms])
+    return Answer(content, parts, _chart_kernels([terms]), terms.kernel.notes)
 
 
-def _describe_cpes(sweep: CpeSweep, processor: ScratchpadMachine) -> _Answer:
+def _describe_cpes(sweep: CpeSweep, processor: ScratchpadMachine) -> Answer:
     """Describe several numbers of active CPEs (the paper's Fig. 9 and 10)."""
     kernel = sweep.best.terms.kernel
     table = Table.of(sweep.points, {
@@ -247,7 +241,15 @@ def _describe_cpes(sweep: CpeSweep, processor: ScratchpadMachine) -> _Answer:
     charts = (times, _chart_times(terms, list(map(str, counts)), "active CPEs"))
     figure = Figure(charts=charts, title=f"{kernel.name}: number of active CPEs", columns=1)
     parts: list[Part] = [f"{kernel.name} on {processor.name}: active CPEs", table, best]
-    return {"kernel": kernel.name, **cpes_to_json(sweep)}, parts, notes, figure
+    return Answer({"kernel": kernel.name, **cpes_to_json(sweep)}, parts, figure, notes)
+
+
+def _list_times(terms: ScratchpadTerms) -> dict[str, float]:
+    """List the parts of a time and their sum; what overlaps is below zero."""
+    return {
+        "T_comp": terms.t_comp_s, "T_DMA": terms.dma.time_s, "T_gload": terms.gload.time_s,
+        "T_overlap": -terms.t_overlap_s, "T_total": terms.t_total_s,
+    }  # fmt: skip
 
 
 def _name_scenario(terms: ScratchpadTerms) -> str:
@@ -299,12 +301,10 @@ def _chart_times(
 ) -> Chart:  # fmt: skip
     """Stack the parts of each time above zero, and below what overlaps; mark the total."""
     scales = [1 / term.t_total_s if is_normalised else 1.0 for term in terms]
+    times = [_list_times(term) for term in terms]
     parts = {
-        "T_gload": [term.gload.time_s for term in terms],
-        "T_DMA": [term.dma.time_s for term in terms],
-        "T_comp": [term.t_comp_s for term in terms],
-        "T_overlap": [-term.t_overlap_s for term in terms],
-        "T_total": [term.t_total_s for term in terms],
+        name: [one[name] for one in times]
+        for name in ("T_gload", "T_DMA", "T_comp", "T_overlap", "T_total")
     }
     return Chart(
         x=Axis(title, names=tuple(labels)),
