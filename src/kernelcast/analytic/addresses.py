@@ -117,11 +117,7 @@ class _Runs(NamedTuple):
 
 
 class GroupEvaluator:
-    """Evaluates accesses with a formula for all work-groups that are looked at, at once.
-
-    Loops, conditions and addresses that accesses have in common are evaluated once; an address
-    that is as far from another one's everywhere is moved.
-    """
+    """Evaluates accesses with a formula for all work-groups at once, what they share once."""
 
     def __init__(
         self, launch: ModelledLaunch, places: Sequence[Place], iterations: int | None = None
@@ -210,11 +206,7 @@ class GroupEvaluator:
 
 
 def _bind(launch: ModelledLaunch, places: Sequence[Place]) -> tuple[dict[Symbol, Value], list[int]]:
-    """Bind all symbols but loops for the work-items of work-groups, and count those of each.
-
-    Values are arrays of shape (work-items of all, 1), one work-group after the other, or a
-    number where it is the same for all.
-    """
+    """Bind all symbols but loops for the work-items of work-groups, and count those of each."""
     axes, own = list_axes(launch.ndrange), np.array(places, dtype=np.int64).T
     extents = np.array([
         np.minimum(axis.local, axis.items - at * axis.local)
@@ -224,6 +216,7 @@ def _bind(launch: ModelledLaunch, places: Sequence[Place]) -> tuple[dict[Symbol,
     whose = np.repeat(np.arange(len(places)), sizes)
     rest = (np.arange(len(whose)) - (np.cumsum(sizes) - sizes)[whose])[:, None]
 
+    # Of shape (work-items of all, 1), or a number where it is the same for all.
     def widen(values: IntArray) -> Value:
         one = int(values[0])
         return one if (values == one).all() else values[whose][:, None]

@@ -73,7 +73,6 @@ class Walk(NamedTuple):
 
     buffer: str
     bytes: int
-    """Of one element."""
     steps: tuple[int, ...]
     """Bytes from one iteration of each axis to the next, innermost first."""
     inside: tuple[bool, ...]
@@ -159,12 +158,10 @@ class CacheFootprint:
         ]
 
     def count_moved(self, size_bytes: float, ways: int) -> Moved:
-        """Count the lines that a cache does not hold when they are wanted.
-
-        A layer condition: what one iteration of an axis touches is still there in the next if all
-        accesses of an iteration fit the cache, and each access the sets that its addresses fall
-        into. The outermost axis whose iterations fit is the one along which lines are reused.
-        """
+        """Count the lines that a cache does not hold when they are wanted."""
+        # A layer condition: what one iteration of an axis touches is still there in the next if all
+        # accesses of an iteration fit the cache, and each access the sets that its addresses fall
+        # into. The outermost axis whose iterations fit is the one along which lines are reused.
         sets = 2 ** (max(1, int(size_bytes / self._line_bytes / ways)).bit_length() - 1)
         depth = 0
         while depth < len(self._axes):
@@ -228,11 +225,7 @@ class Nest:
         return width if self.ndrange.known_local_size[0] % width == 0 else 1
 
     def list_axes(self, width: int) -> list[Axis]:
-        """List the loops that a core goes through, innermost first.
-
-        Lanes, loops without barriers, vectors and rows of a work-group, loops with barriers,
-        work-groups.
-        """
+        """List the loops that a core goes through, innermost first."""
         own: dict[bool, list[Axis]] = {False: [], True: []}
         for body, loop in sorted(self.loops.items(), reverse=True):
             own[loop.has_barrier].append(Axis(max(1, round(loop.trips)), body))
@@ -285,11 +278,9 @@ class StridedAccess(NamedTuple):
 def list_strided_accesses(
     kernel: ModelledKernel, nest: Nest, axes: Sequence[Axis]
 ) -> list[StridedAccess]:
-    """Evaluate a launch's addresses for a work-group in the middle, and a step on along each axis.
-
-    Columns of the values are the first work-item and iterations, then a step in each dimension of
-    the work-group, of the grid of work-groups, and of each loop.
-    """
+    """Evaluate a launch's addresses for a work-group in the middle, and a step along each axis."""
+    # Columns of the values are the first work-item and iterations, then a step in each dimension of
+    # the work-group, of the grid of work-groups, and of each loop.
     marks = np.eye(2 * MAX_DIMENSIONS + len(nest.loops) + 1, dtype=np.int64)[1:]
     ids: dict[Symbol, Value] = {**bind_names(kernel.scalars)}
     for axis in list_dimensions(nest.ndrange):
@@ -341,11 +332,8 @@ class Cost:
 
     seconds: float
     limiter: str
-    """The largest part."""
     parts: dict[str, float]
-    """Seconds by what they are spent on."""
     width: int
-    """Work-items in the lanes of a vector."""
 
 
 def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> Cost:
@@ -420,11 +408,9 @@ def _count_operations(nest: Nest, joined: Mapping[int, float]) -> OperationCount
 def _join_iterations(
     nest: Nest, strided: Sequence[StridedAccess], device: CpuDevice
 ) -> dict[int, float]:
-    """Find the iterations of one work-item that share a vector, by the block of their loop.
-
-    Where work-items run one after the other, compilers still join the iterations of an innermost
-    loop whose accesses lie side by side, unless they add up.
-    """
+    """Find the iterations of one work-item that share a vector, by the block of their loop."""
+    # Where work-items run one after the other, compilers still join the iterations of an innermost
+    # loop whose accesses lie side by side, unless they add up.
     found: dict[int, float] = {}
     for body, loop in nest.loops.items():
         own = [one for one in strided if one.access.block == body]

@@ -60,7 +60,6 @@ class AssemblyLoop:
     jumps: int
     """Conditional jumps beside those that close the loop."""
     calls: tuple[str, ...]
-    """Functions that it calls."""
     label: str
     """Where each pass begins."""
     flops: int

@@ -75,7 +75,6 @@ class TransferTime:
 
     nearer: str
     farther: str
-    """Levels on both sides."""
     cycles: float
     """Core cycles per cache line of work."""
     overlaps: bool = False
@@ -93,7 +92,6 @@ class EcmPrediction:
     memory_kernel: str = ""
     """The streaming loop whose bandwidth memory has; empty if nothing comes from memory."""
     notes: tuple[str, ...] = ()
-    """What was assumed or missing."""
 
     @property
     def cycles(self) -> float:
@@ -163,7 +161,6 @@ class ScalingPoint:
     cycles: float
     """Core cycles per cache line of work of all together."""
     is_saturated: bool
-    """Whether memory is the limit."""
 
 
 def predict_ecm(
@@ -244,7 +241,6 @@ class RooflinePrediction:
     ceilings: tuple[Ceiling, ...]
     """The core first, then levels, nearest first."""
     notes: tuple[str, ...] = ()
-    """What was assumed or left out."""
 
     @property
     def bottleneck(self) -> Ceiling:

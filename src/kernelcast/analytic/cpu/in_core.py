@@ -38,13 +38,11 @@ class InCoreTerms:
     non_overlapping: float
     """Loads, which do not: T_nOL."""
     provider: str
-    """Where it comes from."""
     latency: float = 0.0
     """Time of the operations that each iteration waits for; 0 if iterations are independent."""
     coverage: float = 1.0
     """Share of the instructions whose cost is known. The terms are lower bounds below 1."""
     notes: tuple[str, ...] = ()
-    """What was assumed or is missing."""
 
     def __post_init__(self) -> None:
         if min(self.overlapping, self.non_overlapping, self.latency) < 0:

@@ -29,10 +29,8 @@ class CpuCache:
     """One level of the cache hierarchy."""
 
     name: str
-    """``L1``, ``L2``, ``L3``."""
     size_bytes: int
     line_bytes: int
-    """Of one cache."""
     ways: int
     """Lines of a set; all lines of the cache if the description does not say."""
     shared_by: int = 1
@@ -97,7 +95,6 @@ class StreamRates:
     cores: int = 1
     """Cores that `all_cores` is of."""
     notes: tuple[str, ...] = ()
-    """What was assumed."""
 
     def saturated(self, loaded: float, stored: float) -> StreamRate | None:
         """Find the memory bandwidth of the whole socket that fits a kernel; None if not known."""
@@ -133,21 +130,17 @@ class CpuMachine:
 
     id: str
     name: str
-    """Of the description."""
     cores: int
     """Cores, of one socket where the description is of one."""
     clock_hz: float
     caches: tuple[CpuCache, ...]
     """Nearest first."""
     streams: StreamRates
-    """Measured bandwidths."""
     instructions: Mapping[str, InstructionFacts] = field(default_factory=dict)
-    """Throughput and latency by kind of instruction."""
     overlapping: frozenset[str] = frozenset()
     """Levels whose transfers to the nearer level go on while the core loads and others transfer:
     none on Intel's processors."""
     notes: tuple[str, ...] = ()
-    """Numbers that were missing, and what stands in for them."""
 
     def __post_init__(self) -> None:
         if not self.caches:

@@ -117,7 +117,6 @@ class MwpCwpTerms:
     cwp: float
     """``CWP_full`` and what of it the active warps allow, ``CWP``."""
     case: Case
-    """Which formula was taken."""
     rep: float
     """``#Rep``: how often a compute unit is filled."""
     exec_cycles: float
@@ -125,17 +124,12 @@ class MwpCwpTerms:
     synch_cycles: float
     """``Synch_cost``."""
     seconds: float
-    """Both together."""
 
 
 def model_mwp_cwp(
     launch: MwpCwpLaunch, machine: MwpCwpMachine, *, rule: CaseRule = CaseRule.PUBLISHED
 ) -> MwpCwpTerms:
-    """Compute every term of a launch.
-
-    Without memory instructions MWP has no meaning; the answer is then the case of computation
-    without its one latency, ``Comp_cycles * N * #Rep``.
-    """
+    """Compute every term of a launch."""
     warps = mwp_without_bw = mwp_peak_bw = launch.active_warps_per_sm
     coal = uncoal = mean = delay = 0.0
     if launch.mem_insts:
@@ -162,7 +156,7 @@ def model_mwp_cwp(
         case = Case.MEMORY
     else:
         case = Case.COMPUTATION
-    if not launch.mem_insts:
+    if not launch.mem_insts:  # MWP has no meaning, and there is no latency
         case, cycles = Case.COMPUTATION, comp_cycles * warps
     else:
         period = comp_cycles / launch.mem_insts

@@ -14,7 +14,6 @@ class ScratchpadMachine:
 
     id: str
     name: str
-    """Name for the command line, and the full one."""
     clock_hz: float
     """``Freq``."""
     bandwidth_bytes_per_s: float
@@ -31,9 +30,7 @@ class ScratchpadMachine:
     core_groups: int
     """Computing elements of a core group, and core groups."""
     spm_bytes: int
-    """Scratchpad memory of one computing element."""
     gload_bytes: int
-    """What one Gload request moves at most."""
 
     def __post_init__(self) -> None:
         numbers = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -49,10 +46,7 @@ class ScratchpadMachine:
         return self.cpes_per_group * self.core_groups
 
     def bandwidth(self, active_cpes: int) -> float:
-        """Give the bandwidth of the core groups in use, in bytes per second.
-
-        It grows with the core groups that the active elements fill (Section V-C3).
-        """
+        """Compute the bandwidth of the core groups that active elements fill (Section V-C3)."""
         if not 1 <= active_cpes <= self.most_cpes:
             raise InputError(
                 f"{active_cpes} active CPEs: {self.name} has {self.most_cpes} "
@@ -76,7 +70,6 @@ class Copy:
     """One array's part of a DMA request."""
 
     bytes: float
-    """What is copied."""
     chunk_bytes: float | None = None
     """Bytes that lie side by side in memory; None if all do. Each chunk takes whole transactions
     (Section III-C, strided transfers)."""
@@ -92,18 +85,11 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DmaRequest:
-    """DMA requests of one kind, as one CPE issues them.
-
-    All arrays of one copy intrinsic make one request: the CPE waits for the last of them
-    (Section III-C).
-    """
+    """DMA requests of one kind, as one CPE issues them: one for all arrays of a copy intrinsic."""
 
     name: str
-    """For messages and tables."""
     direction: Direction
-    """Which way."""
     copies: tuple[Copy, ...]
-    """The arrays, at least one."""
     count: float = 1.0
     """Requests of one CPE."""
 
@@ -137,7 +123,6 @@ class GloadRequest:
     """Gload requests of one kind: loads and stores of registers, around the scratchpad."""
 
     name: str
-    """For messages and tables."""
     bytes: float
     """What one request moves: ``Req_size_g``."""
     count: float
@@ -154,7 +139,6 @@ class ScratchpadKernel:
     """A kernel as one CPE executes it, the longest where they differ."""
 
     name: str
-    """For tables."""
     active_cpes: int
     """``#active_CPEs``."""
     dma: tuple[DmaRequest, ...] = ()
@@ -166,7 +150,6 @@ class ScratchpadKernel:
     average_ilp: float = 1.0
     """``avg_ILP``: compute instructions in flight together, at least 1."""
     notes: tuple[str, ...] = ()
-    """What is assumed."""
 
     def __post_init__(self) -> None:
         if self.average_ilp < 1 or self.active_cpes < 1:

@@ -57,14 +57,9 @@ def request_overlap(groups: float, requests: float, time: float) -> float:
 
 
 def count_groups(active_cpes: int, parallelism: float) -> int:
-    """Equation 9: virtual groups, ``NG = ceil(active_CPEs / MRP)``, at least one.
-
-    A virtual group is a number of CPEs, so whole CPEs of `parallelism` (``MRP``) count, and at
-    least one. The paper writes no rounding of MRP, but only with whole CPEs do equations 9 to 11
-    give the 16 groups that it states for 64 CPEs and large blocks: MRP tends to 4.31, and
-    64 / 4.31 would be 15 groups. For N-body's eight groups see
-    docs/explanation/analytic-scratchpad.md.
-    """
+    """Equation 9: virtual groups, ``NG = ceil(active_CPEs / MRP)``, at least one."""
+    # The paper writes no rounding of MRP, but only with whole CPEs do equations 9 to 11 give the 16
+    # groups that it states for 64 CPEs and large blocks (docs/explanation/analytic-scratchpad.md).
     return math.ceil(active_cpes / max(1, math.floor(parallelism)))
 
 
@@ -212,9 +207,7 @@ class GranularityStep:
     """A kernel with smaller DMA requests (Fig. 7)."""
 
     parts: int
-    """Into how many each request is divided."""
     smallest_bytes: float
-    """Bytes of the smallest request."""
     terms: ScratchpadTerms
     saving_s: float
     """What the whole model says is saved against the kernel as given."""
@@ -255,7 +248,6 @@ class DoubleBuffering:
     """What double buffering would save (Fig. 5 and 8)."""
 
     terms: ScratchpadTerms
-    """Of the kernel as it is."""
     saving_s: float
     """Equation 14 with the time of copy-in requests, as Fig. 5 and the paper's N-body have it."""
     equation_14_s: float
@@ -263,7 +255,6 @@ class DoubleBuffering:
     needed_bytes: float
     """Scratchpad for two of the largest copy-in requests."""
     fits: bool
-    """Whether the scratchpad holds that."""
 
     @property
     def t_total_s(self) -> float:
@@ -308,9 +299,7 @@ class CpeSweep:
     points: tuple[CpePoint, ...]
     """Those that are possible, at least one, in the order asked for."""
     cpes_per_group: int
-    """CPEs of a core group."""
     refused: tuple[tuple[int, str], ...] = ()
-    """Numbers that are not, and why."""
 
     @property
     def best(self) -> CpePoint:
@@ -385,10 +374,7 @@ class Timeline:
 
 
 def plan_timeline(terms: ScratchpadTerms) -> Timeline:
-    """Lay out one round of a kernel: two DMA requests of average size, and their computation.
-
-    Memory serves one virtual group at a time, copy-ins first.
-    """
+    """Lay out one round of a kernel: two DMA requests of average size, and their computation."""
     rounds = max(1.0, terms.dma.requests / 2)
     groups, latency, compute = terms.dma.groups, terms.dma.latency_s, terms.t_comp_s / rounds
     found: list[GroupTimes] = []

@@ -418,11 +418,7 @@ def find_by_generation(generation: str) -> MicroArchitecture | None:
 def find_loop(
     assembly: str, strides: Sequence[int], flops: float, name: str
 ) -> tuple[AssemblyLoop, int]:
-    """Find the loop that executes most iterations a pass, and how many.
-
-    Twice an iteration's `flops` and more are of several iterations of an outer loop, which the
-    compiler joined.
-    """
+    """Find the loop that executes most iterations a pass, and how many."""
     loops = list_inner_loops(assembly, RUN)
     counted = [(one, one.count_iterations(strides)) for one in loops]
     found = [(one, count) for one, count in counted if count]
@@ -438,6 +434,7 @@ def find_loop(
             f"memcpy); give its assembly (--assembly), other flags (--flags), {_OTHERWISE}"
         )
     loop, iterations = max(found, key=lambda pair: pair[1])
+    # Twice an iteration's `flops` and more are of iterations of an outer loop, joined.
     joined = round(loop.flops / (flops * iterations)) if flops else 1
     return loop, iterations * max(1, joined)
 

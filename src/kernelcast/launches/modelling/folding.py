@@ -150,11 +150,9 @@ def _share(turns: Sequence[Sequence[MemoryAccess]]) -> list[MemoryAccess]:
 
 
 def _weaken(one: Condition, other: Condition) -> Condition:
-    """Give a condition that holds where one of two neighbouring updates is computed.
-
-    Bounds that differ by a constant become the weaker bound: the updates of a work-item are
-    neighbours, so that what lies between a lower and an upper bound has no gaps.
-    """
+    """Find a condition that holds where one of two neighbouring updates is computed."""
+    # Bounds that differ by a constant become the weaker bound: the updates of a work-item are
+    # neighbours, so that what lies between a lower and an upper bound has no gaps.
     bounds, others = (each.parts if isinstance(each, And) else (each,) for each in (one, other))
     weaker: list[Condition] = []
     for bound, beside in zip(bounds, others, strict=False):

@@ -115,10 +115,8 @@ def list_local_sizes(ndrange: NDRange, machine: MachineDescription) -> list[tupl
 
 
 def list_folds(source: LaunchSource) -> list[Folds]:
-    """List foldings worth trying: none, and two updates along each dimension but the first.
-
-    Folding along dimension 0 would spread neighbouring work-items over memory.
-    """
+    """List foldings worth trying: none, and two updates along each dimension but the first."""
+    # Folding along dimension 0 would spread neighbouring work-items over memory.
     return [(), *(((axis, 2),) for axis in range(1, source.ndrange.dimensions))]
 
 

@@ -68,11 +68,8 @@ class ModelledKernel:
 
     @property
     def is_for_one_local_size(self) -> bool:
-        """Whether the source, as far as it is followed, is right for the given local size only.
-
-        It is if work-items share local memory, or a work-group has an element or a row of its own:
-        other local sizes have other numbers of work-groups.
-        """
+        """Whether the source, as far as it is followed, is right for the given local size only."""
+        # It is if work-items share local memory, or a work-group has a row of its own.
         used = (one.offset_bytes.symbols() for one in self.facts.accesses if one.offset_bytes)
         kinds = ({symbol.kind for symbol in one} for one in used)
         return self.is_cooperative or any(
@@ -235,11 +232,8 @@ def simplify_accesses(
 ) -> tuple[MemoryAccess, ...]:
     """Write the accesses of a launch with global ids and bounds, where that says the same.
 
-    What a kernel writes as ``group * 16 + local`` is a global id, and ``x != 0`` is ``x > 0`` where
-    no ``x`` is less. Models treat ids and bounds exactly, other conditions by samples.
-
-    An access behind "one of these borders" becomes one access per border, disjoint, if each then
-    lies in a box of global ids; they keep the site they share.
+    Models treat ids and bounds exactly, other conditions by samples. An access behind "one of these
+    borders" becomes one access per border, disjoint; they keep the site they share.
     """
     found: list[MemoryAccess] = []
     boxes: dict[Condition, list[Condition]] = {}

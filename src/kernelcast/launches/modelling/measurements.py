@@ -35,9 +35,7 @@ VOLUMES = (
     "dram_load_bytes_per_update",
     "dram_store_bytes_per_update",
 )
-"""Columns of measured volumes."""
 RATE = "updates_per_s"
-"""Column of the measured speed."""
 _ALWAYS = HitRate(a=0.0, b=0.0, c=0.0)
 _NEVER = HitRate(a=0.0, b=0.0, c=0.0, form=HIT)
 

@@ -95,7 +95,6 @@ class CoreTimes:
     chain_s: float
     """Waiting for the result of the operation before."""
     notes: tuple[str, ...] = ()
-    """What was not known."""
 
     @property
     def seconds(self) -> float:

@@ -128,13 +128,10 @@ class CpuDevice:
 
     id: str
     name: str
-    """Of the description."""
     cores: int
-    """Compute units."""
     levels: tuple[DeviceCache, ...]
     """Caches, nearest first, then memory."""
     line_bytes: int
-    """Of a cache line."""
     lanes: int
     """32-bit lanes that take as long as a scalar does."""
     width: int
@@ -142,11 +139,9 @@ class CpuDevice:
     compiler that vectorises plain loops."""
     instructions: Mapping[str, InstructionFacts]
     costs: Mapping[str, float]
-    """Calibrated."""
     functions: FunctionCosts | None = None
     """What its runtime makes of functions; None where that was not measured."""
     notes: tuple[str, ...] = ()
-    """What was missing."""
 
     def instruction_s(self, kind: str, bits: int = 32) -> float | None:
         """Give the time of an instruction of a kind on one core, scalar or vector, if known."""

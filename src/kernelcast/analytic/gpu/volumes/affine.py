@@ -104,7 +104,7 @@ class BoxAccess:
 
 
 def bind_sizes(launch: ModelledLaunch) -> dict[Symbol, Expr | Symbol | int]:
-    """Give the values of all sizes, offsets and scalar arguments of a launch."""
+    """Bind the values of all sizes, offsets and scalar arguments of a launch."""
     bound: dict[Symbol, Expr | Symbol | int] = {**bind_names(launch.scalars)}
     for axis in list_axes(launch.ndrange):
         bound |= axis.bind_sizes(axis.local)
@@ -178,10 +178,7 @@ def clip_guard(
     *,
     is_exact: bool = True,
 ) -> Clip | None:
-    """Give the box of global ids in which a guard holds, None if it is no box.
-
-    Unless it must be exact, whatever is no range is left out: the box is then too large.
-    """
+    """Find the box of global ids in which a guard holds, or one around it; None without."""
     clip = [_EVERYTHING] * MAX_DIMENSIONS
     if guard == TRUE:
         return clip[0], clip[1], clip[2]
@@ -226,11 +223,9 @@ GroupRange = tuple[Range, Range, Range]
 
 @lru_cache(maxsize=1024)
 def mix_run(work_groups: int, counts: tuple[int, int, int]) -> tuple[tuple[GroupRange, float], ...]:
-    """Stand in for consecutive work-groups in the middle of a launch by whole rows or layers.
-
-    A run starts anywhere in a row: what it touches lies between what the rows touch that fit into
-    it and what one row more touches.
-    """
+    """Stand in for consecutive work-groups in the middle of a launch by whole rows or layers."""
+    # A run starts anywhere in a row: what it touches lies between what the rows touch that fit into
+    # it and what one row more touches.
     row, layer = counts[0], counts[0] * counts[1]
     run = min(work_groups, layer * counts[2])
     unit, axis = next(
@@ -248,7 +243,6 @@ def mix_run(work_groups: int, counts: tuple[int, int, int]) -> tuple[tuple[Group
 
 
 _MOST_TRIPS = 1 << 40
-_LOOP_PLACES = 3
 # A remainder that begins anew at a border alone, as that of a periodic stencil, leads to no window.
 _WRAPS = 2
 
@@ -294,7 +288,14 @@ def find_hull(
         if most is None:
             return None
         trips.append(most)
-        ids = _add_loop(ids, loop, most)
+        # Combine what is known with first, middle and last iteration.
+        count = max(np.size(value) for value in ids.values())
+        ends = np.array([0, most // 2, max(0, most - 1)], dtype=np.int64)
+        wide: dict[Symbol, Value] = {
+            symbol: np.tile(np.broadcast_to(value, count), ends.size)
+            for symbol, value in ids.items()
+        }
+        ids = {**wide, Symbol(SymbolKind.LOOP, loop.name): np.repeat(ends, count)}
     box = make_box(access, launch, linear, trips, clip)
     if box is None or not windows:
         return box
@@ -371,15 +372,3 @@ def _count_most(
         else:
             high = middle
     return high
-
-
-def _add_loop(ids: Mapping[Symbol, Value], loop: LoopFacts, trips: int) -> dict[Symbol, Value]:
-    """Combine what is known with first, middle and last iteration of a loop."""
-    count = max(np.size(value) for value in ids.values())
-    places = np.array([0, trips // 2, max(0, trips - 1)], dtype=np.int64)
-    wide: dict[Symbol, Value] = {
-        symbol: np.tile(np.broadcast_to(value, count), _LOOP_PLACES)
-        for symbol, value in ids.items()
-    }
-    wide[Symbol(SymbolKind.LOOP, loop.name)] = np.repeat(places, count)
-    return wide

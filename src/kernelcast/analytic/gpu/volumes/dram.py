@@ -1,11 +1,9 @@
 """Volumes between L2 cache and DRAM: footprints of waves, rows and layers of work-groups.
 
-Work-groups run in dispatch order. Data that a row of them shares is shared almost at once; what a
-row shares with the row before was last touched a row ago, what a layer shares with the layer
-before, a layer ago (the paper's y- and z-layer sets, section 4.4.2). What is touched in between,
-over the capacity of the L2 cache, decides how much of it is still there. All footprints are sums
-over the whole launch, so that edges and partial work-groups count as often as they occur and no
-representative wave has to be chosen.
+Work-groups run in dispatch order. What a row of them shares with the row before was last touched a
+row ago, what a layer shares with the layer before, a layer ago (the paper's y- and z-layer sets,
+section 4.4.2). What is touched in between, over the capacity of the L2 cache, decides how much of
+it is still there. All footprints are sums over the whole launch, edges included.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,11 +43,9 @@ _NEVER = 1e9
 class OrderedLoads:
     """Loads of a launch without loops, in the order of the program, and what L2 loses between them.
 
-    On AMD's GPUs a work-item's loads spread over its life in that order. What work-groups of
-    neighbouring layers share is loaded at different places of their lives: a stencil that loads the
+    On AMD's GPUs a work-item's loads spread over its life in that order: a stencil that loads the
     layer before first and the one behind last comes back to data sooner than one that begins with
-    its own layer. Between two meetings with a datum the cache takes in what all loads touch
-    meanwhile. Nothing in this is fitted: the hit rate is that of all caches.
+    its own layer. Nothing in this is fitted: the hit rate is that of all caches.
     """
 
     loads: tuple[BoxAccess, ...]
@@ -276,11 +272,9 @@ def _meet_again(
 
 
 def _hit_ahead(rate: HitRate, over: float, lead: float) -> float:
-    """Average a hit rate where the second of two work-items may be ahead or behind.
-
-    Two of which each may stand anywhere in its life are apart by a triangularly distributed share
-    of what is loaded meanwhile, the lead.
-    """
+    """Average a hit rate where the second of two work-items may be ahead or behind."""
+    # Two of which each may stand anywhere in its life are apart by a triangularly distributed share
+    # of what is loaded meanwhile, the lead.
     if not lead:
         return rate.at(over)
     shares = [(2 * place + 1) / 16 - 1 for place in range(16)]
