@@ -46,18 +46,13 @@ class TunedConfiguration:
     @property
     def expected_s(self) -> float | None:
         """The best that is known: measured, else sampled, else predicted, in seconds."""
-        for one in (self.measured_s, self.sampled_s, self.predicted_s):
-            if one is not None:
-                return one
-        return None
+        return (self.measured_s, self.sampled_s, self.predicted_s, None)[self.grade]
 
     @property
     def grade(self) -> int:
         """How far it was looked at: 0 measured, 1 sampled, 2 predicted, 3 nothing known."""
-        for grade, one in enumerate((self.measured_s, self.sampled_s, self.predicted_s)):
-            if one is not None:
-                return grade
-        return UNKNOWN
+        known = (self.measured_s, self.sampled_s, self.predicted_s)
+        return next((grade for grade, one in enumerate(known) if one is not None), UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,9 +125,6 @@ def sort_configurations(
     return tuple(sorted(found.values(), key=key))
 
 
-_MILLISECOND = 1e-3
-
-
 def report_to_json(report: TuneReport | TuneFailure, *, top: int | None = None) -> dict[str, Any]:
     """Give a report as plain values; times are in seconds."""
     head = {"problem": report.problem, "device": report.device, "device_id": report.device_id}
@@ -172,10 +164,7 @@ def _describe(one: TunedConfiguration) -> dict[str, Any]:
 
 
 def report_to_t4(report: TuneReport) -> dict[str, Any]:
-    """Give measured configurations and those that were refused in the T4 format, in milliseconds.
-
-    Configurations that were only predicted are no results.
-    """
+    """Write measured configurations and those that were refused in the T4 format, in ms."""
     results: list[dict[str, Any]] = []
     for one in report.configurations:
         measured, obstacle = one.measured_s, one.obstacle
@@ -193,8 +182,8 @@ def report_to_t4(report: TuneReport) -> dict[str, Any]:
             "timestamp": datetime.now(tz=UTC).isoformat(timespec="seconds"),
             "configuration": dict(one.parameters),
             "times": {
-                "compilation": one.build_s / _MILLISECOND,
-                "runtimes": [run / _MILLISECOND for run in one.runs_s],
+                "compilation": one.build_s * 1e3,
+                "runtimes": [run * 1e3 for run in one.runs_s],
             },
             "invalidity": invalidity if measured is None else "correct",
             # Results are not compared with a reference: 0 would say that they were found wrong.
@@ -202,7 +191,7 @@ def report_to_t4(report: TuneReport) -> dict[str, Any]:
             "measurements": (
                 []
                 if measured is None
-                else [{"name": "time", "value": measured / _MILLISECOND, "unit": "ms"}]
+                else [{"name": "time", "value": measured * 1e3, "unit": "ms"}]
             ),
             "objectives": ["time"],
         })  # fmt: skip

@@ -59,7 +59,7 @@ def read_space(path: Path | str, *, parameters: Mapping[str, Number] | None = No
 
 
 def vary_local_size(problem: Problem) -> SearchSpace:
-    """Give the same problem with other local sizes: powers of two that divide the global size."""
+    """List a problem with other local sizes: powers of two that divide the global size."""
     if _OF_GROUPS.search(problem.kernel.source) or model_kernel(problem).is_for_one_local_size:
         raise InputError(
             f"{problem.name}: the kernel requires its local size, shares local memory or has a "
@@ -73,19 +73,13 @@ def vary_local_size(problem: Problem) -> SearchSpace:
             f"{problem.ndrange.global_size}; give lists of values among the `parameters`"
         )
     names = _LOCAL_NAMES[: problem.ndrange.dimensions]
-    return SearchSpace(
-        name=problem.name,
-        kernel=problem.kernel.name,
-        names=names,
-        configurations=tuple(
-            Configuration(
-                number=number,
-                parameters=dict(zip(names, local, strict=True)),
-                problem=replace(problem, ndrange=replace(problem.ndrange, local_size=local)),
-            )
-            for number, local in enumerate(sizes)
-        ),
-    )
+
+    def make(values: Mapping[str, Number]) -> Problem:
+        local_size = tuple(int(values[one]) for one in names)
+        return replace(problem, ndrange=replace(problem.ndrange, local_size=local_size))
+
+    combined = (dict(zip(names, local, strict=True)) for local in sizes)
+    return collect_space(problem.name, names, combined, make)
 
 
 def collect_space(

@@ -4,7 +4,7 @@ from statistics import median
 
 import pytest
 
-from kernelcast.analytic.mwp_cwp.model import CaseRule
+from kernelcast.analytic.mwp_cwp import CaseRule
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.machines import find_machine

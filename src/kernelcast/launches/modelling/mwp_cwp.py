@@ -7,7 +7,7 @@ from math import ceil
 from kernelcast.analytic.cpu.opencl.core import find_execution
 from kernelcast.analytic.cpu.opencl.device import read_device
 from kernelcast.analytic.gpu.machine import compute_occupancy, read_machine
-from kernelcast.analytic.mwp_cwp.model import CaseRule, MwpCwpLaunch, MwpCwpMachine, model_mwp_cwp
+from kernelcast.analytic.mwp_cwp import CaseRule, MwpCwpInputs, model_mwp_cwp
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.counting.requests import compute_requests, measure_requests
@@ -153,7 +153,7 @@ def estimate_mwp_cwp(
     groups = modelled.ndrange.work_group_count
     resident = min(units.resident_groups, ceil(groups / units.count))
     active = min(units.count, groups)
-    inputs = MwpCwpLaunch(
+    inputs = MwpCwpInputs(
         comp_insts=max(0.0, issued - coal - uncoal),
         coal_mem_insts=coal,
         uncoal_mem_insts=uncoal,
@@ -165,8 +165,6 @@ def estimate_mwp_cwp(
         active_sms=active,
         # A unit that is not filled up takes as long as one that is.
         blocks=max(groups, resident * active),
-    )
-    device = MwpCwpMachine(
         issue_cycles=issue_s * units.clock_hz,
         freq_hz=units.clock_hz,
         mem_bandwidth_bytes_per_s=units.bandwidth_bytes_per_s,
@@ -176,7 +174,7 @@ def estimate_mwp_cwp(
             units.transaction_bytes / units.path_bytes_per_s * units.clock_hz
         ),
     )
-    found = {one: model_mwp_cwp(inputs, device, rule=one) for one in CaseRule}
+    found = {one: model_mwp_cwp(inputs, rule=one) for one in CaseRule}
     terms = found[rule]
     warps_s = inputs.active_warps_per_sm * terms.rep / units.clock_hz
     limiters = {
@@ -280,7 +278,7 @@ def _find_patterns(launch: ModelledLaunch, width: int) -> list[RequestPattern]:
 
 
 def _average(patterns: Sequence[RequestPattern]) -> float:
-    """Give the transactions of a request, mean of all."""
+    """Average the transactions of a request."""
     requests = sum(one.requests for one in patterns)
     if not requests:
         return 0.0

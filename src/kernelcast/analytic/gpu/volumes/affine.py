@@ -243,11 +243,8 @@ def mix_run(work_groups: int, counts: tuple[int, int, int]) -> tuple[tuple[Group
 
 
 _MOST_TRIPS = 1 << 40
-# A remainder that begins anew at a border alone, as that of a periodic stencil, leads to no window.
-_WRAPS = 2
 
-Remainder = FloorMod | TruncMod
-Windows = dict[Remainder, tuple[Symbol, int]]
+Windows = dict[FloorMod | TruncMod, tuple[Symbol, int]]
 """Stand-ins for remainders that start again and again, and how many numbers each runs through."""
 
 
@@ -315,26 +312,23 @@ def _straighten(expr: Expr, ids: Mapping[Symbol, Value], windows: Windows) -> Ex
             elif isinstance(atom, Select):
                 inner = _choose(atom.then, atom.otherwise, ids, windows)
             elif isinstance(atom, FloorMod | TruncMod):
-                inner = _unwind(atom, ids, windows)
+                length = atom.denominator.constant_value
+                try:
+                    numbers = np.asarray(atom.numerator.evaluate(ids))
+                except EvaluationError:
+                    numbers = np.zeros(1)
+                # One that begins anew at a border alone, as that of a periodic stencil, leads to no
+                # window.
+                if length is None or numbers.min() < 0 or np.ptp(numbers) < 2 * length:
+                    inner = _straighten(atom.numerator, ids, windows)
+                else:
+                    new = Symbol(SymbolKind.LOOP, name=f"remainder {len(windows)}"), length
+                    inner = Expr.symbol(windows.setdefault(atom, new)[0])
             if inner is None:
                 return None
             product_ = product_ * inner
         total = total + product_
     return total
-
-
-def _unwind(atom: Remainder, ids: Mapping[Symbol, Value], windows: Windows) -> Expr | None:
-    """Give what a remainder is of, or a stand-in for all its values where it starts often."""
-    length = atom.denominator.constant_value
-    try:
-        numbers = np.asarray(atom.numerator.evaluate(ids))
-    except EvaluationError:
-        numbers = np.zeros(1)
-    if length is None or numbers.min() < 0 or np.ptp(numbers) < _WRAPS * length:
-        return _straighten(atom.numerator, ids, windows)
-    new = Symbol(SymbolKind.LOOP, name=f"remainder {len(windows)}"), length
-    symbol, _ = windows.setdefault(atom, new)
-    return Expr.symbol(symbol)
 
 
 def _choose(left: Expr, right: Expr, ids: Mapping[Symbol, Value], windows: Windows) -> Expr | None:

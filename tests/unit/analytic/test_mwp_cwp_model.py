@@ -4,26 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.analytic.mwp_cwp.model import (
-    Case,
-    CaseRule,
-    MwpCwpLaunch,
-    MwpCwpMachine,
-    model_mwp_cwp,
-)
+from kernelcast.analytic.mwp_cwp import Case, CaseRule, MwpCwpInputs, model_mwp_cwp
 from kernelcast.records.errors import InputError
 
 # The worked example of Hong and Kim, ISCA 2009. Inputs and results (MWP 2.28, CWP 20, 50738 cycles)
 # as in the tests of github.com/jdsteve2/gpu_perf_prediction, which name the paper.
-GPU = MwpCwpMachine(
+EXAMPLE = MwpCwpInputs(
     issue_cycles=4,
     freq_hz=1e9,
     mem_bandwidth_bytes_per_s=80e9,
     mem_ld_cycles=420,
     departure_del_coal_cycles=1,
     departure_del_uncoal_cycles=10,
-)
-EXAMPLE = MwpCwpLaunch(
     comp_insts=27,
     coal_mem_insts=0,
     uncoal_mem_insts=6,
@@ -39,7 +31,7 @@ EXAMPLE = MwpCwpLaunch(
 
 def test_worked_example_gives_the_published_result() -> None:
     """Gives MWP 2.28, CWP 20 and 50738 cycles; the paper goes on with MWP rounded to 2.28."""
-    found = model_mwp_cwp(EXAMPLE, GPU)
+    found = model_mwp_cwp(EXAMPLE)
     assert found.mwp == pytest.approx(2.28, abs=0.005)
     assert found.cwp == 20
     assert found.exec_cycles + found.synch_cycles == pytest.approx(50738, rel=1e-3)
@@ -48,7 +40,7 @@ def test_worked_example_gives_the_published_result() -> None:
 
 def test_worked_example_term_by_term() -> None:
     """Gives every term as computed by hand."""
-    found = model_mwp_cwp(EXAMPLE, GPU)
+    found = model_mwp_cwp(EXAMPLE)
     assert found.uncoal_cycles == 420 + 31 * 10
     assert found.departure_delay_cycles == 320
     assert found.mwp_without_bw == 730 / 320
@@ -66,7 +58,7 @@ def test_pure_computation_takes_its_issue_time() -> None:
     """Takes instructions * issue cycles * warps, for every rule, where nothing is loaded."""
     launch = replace(EXAMPLE, uncoal_mem_insts=0, comp_insts=1000, synch_insts=0, blocks=800)
     for rule in CaseRule:
-        found = model_mwp_cwp(launch, GPU, rule=rule)
+        found = model_mwp_cwp(launch, rule=rule)
         assert found.case is Case.COMPUTATION
         assert found.exec_cycles + found.synch_cycles == 1000 * 4 * 20 * 10
 
@@ -74,7 +66,7 @@ def test_pure_computation_takes_its_issue_time() -> None:
 def test_much_computation_hides_memory() -> None:
     """Takes one latency and all computation where MWP is larger than CWP."""
     launch = replace(EXAMPLE, uncoal_mem_insts=0, coal_mem_insts=10, comp_insts=5000, synch_insts=0)
-    found = model_mwp_cwp(launch, GPU, rule=CaseRule.BY_PARALLELISM)
+    found = model_mwp_cwp(launch, rule=CaseRule.BY_PARALLELISM)
     assert found.case is Case.COMPUTATION
     assert found.exec_cycles + found.synch_cycles == 420 + 5010 * 4 * 20
 
@@ -82,7 +74,7 @@ def test_much_computation_hides_memory() -> None:
 def test_the_published_rule_loses_computation() -> None:
     """Takes memory's formula for what computes most: it says less than issuing takes."""
     launch = replace(EXAMPLE, uncoal_mem_insts=0, coal_mem_insts=10, comp_insts=5000, synch_insts=0)
-    found = model_mwp_cwp(launch, GPU)
+    found = model_mwp_cwp(launch)
     assert found.case is Case.MEMORY
     assert found.exec_cycles + found.synch_cycles < 5010 * 4 * 20
 
@@ -90,12 +82,11 @@ def test_the_published_rule_loses_computation() -> None:
 @given(st.integers(50, 5000), st.integers(1, 200))
 def test_pure_bandwidth_moves_all_bytes(loads: int, blocks: int) -> None:
     """Takes bytes over bandwidth where coalesced loads of many warps saturate memory."""
-    slow = replace(GPU, mem_bandwidth_bytes_per_s=8e9)
     launch = replace(
         EXAMPLE, comp_insts=0, uncoal_mem_insts=0, coal_mem_insts=loads, synch_insts=0,
-        active_warps_per_sm=32, blocks=80 * blocks,
+        active_warps_per_sm=32, blocks=80 * blocks, mem_bandwidth_bytes_per_s=8e9,
     )  # fmt: skip
-    found = model_mwp_cwp(launch, slow)
+    found = model_mwp_cwp(launch)
     moved = loads * 128 * 32 * 16 * blocks
     assert found.mwp == found.mwp_peak_bw
     assert found.case is Case.MEMORY
@@ -105,7 +96,7 @@ def test_pure_bandwidth_moves_all_bytes(loads: int, blocks: int) -> None:
 def test_senseless_inputs_are_refused() -> None:
     """Names what is not positive, and launches without instructions."""
     with pytest.raises(InputError, match="mem_ld_cycles is 0"):
-        replace(GPU, mem_ld_cycles=0)
+        replace(EXAMPLE, mem_ld_cycles=0)
     with pytest.raises(InputError, match="some instructions"):
         replace(EXAMPLE, comp_insts=0, uncoal_mem_insts=0)
     with pytest.raises(InputError, match="active_sms is 0"):

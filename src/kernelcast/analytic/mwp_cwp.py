@@ -8,8 +8,12 @@ from kernelcast.records.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MwpCwpMachine:
-    """A GPU, or what stands in for one."""
+class MwpCwpInputs:
+    """A GPU, a kernel and how it fills the compute units, by the terms of Table 1.
+
+    Instructions are of one thread, over its whole life; `uncoal_per_mw` are transactions of an
+    uncoalesced memory instruction of a warp, which asks for `load_bytes_per_warp` in all.
+    """
 
     issue_cycles: float
     """``Issue_cycles``: cycles to issue one instruction of a warp."""
@@ -23,22 +27,6 @@ class MwpCwpMachine:
     departure_del_uncoal_cycles: float
     """``Departure_del_coal``, ``Departure_del_uncoal``: cycles between two coalesced requests, and
     between two transactions of an uncoalesced one, as they leave a compute unit."""
-
-    def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if not (math.isfinite(value) and value > 0):
-                raise InputError(f"MWP-CWP: {one.name} is {value}; expected a number above 0")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MwpCwpLaunch:
-    """A kernel and how it fills the compute units, by the terms of Table 1.
-
-    Instructions are of one thread, over its whole life; `uncoal_per_mw` are transactions of an
-    uncoalesced memory instruction of a warp, which asks for `load_bytes_per_warp` in all.
-    """
-
     comp_insts: float
     coal_mem_insts: float
     uncoal_mem_insts: float
@@ -58,11 +46,10 @@ class MwpCwpLaunch:
                 f"{self.uncoal_mem_insts} uncoalesced memory instructions; expected none below 0 "
                 "and some instructions"
             )
-        for name in ("active_warps_per_sm", "active_blocks_per_sm", "active_sms", "blocks",
-                     "uncoal_per_mw", "load_bytes_per_warp"):  # fmt: skip
-            if getattr(self, name) <= 0:
-                msg = f"MWP-CWP: {name} is {getattr(self, name)}; expected a number above 0"
-                raise InputError(msg)
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if not one.name.endswith("_insts") and not (math.isfinite(value) and value > 0):
+                raise InputError(f"MWP-CWP: {one.name} is {value}; expected a number above 0")
 
     @property
     def mem_insts(self) -> float:
@@ -126,26 +113,24 @@ class MwpCwpTerms:
     seconds: float
 
 
-def model_mwp_cwp(
-    launch: MwpCwpLaunch, machine: MwpCwpMachine, *, rule: CaseRule = CaseRule.PUBLISHED
-) -> MwpCwpTerms:
+def model_mwp_cwp(launch: MwpCwpInputs, *, rule: CaseRule = CaseRule.PUBLISHED) -> MwpCwpTerms:
     """Compute every term of a launch."""
     warps = mwp_without_bw = mwp_peak_bw = launch.active_warps_per_sm
     coal = uncoal = mean = delay = 0.0
     if launch.mem_insts:
-        coal = machine.mem_ld_cycles
-        uncoal = coal + (launch.uncoal_per_mw - 1) * machine.departure_del_uncoal_cycles
+        coal = launch.mem_ld_cycles
+        uncoal = coal + (launch.uncoal_per_mw - 1) * launch.departure_del_uncoal_cycles
         weight = launch.uncoal_mem_insts / launch.mem_insts
         mean = uncoal * weight + coal * (1 - weight)
         delay = (
-            machine.departure_del_uncoal_cycles * launch.uncoal_per_mw * weight
-            + machine.departure_del_coal_cycles * (1 - weight)
+            launch.departure_del_uncoal_cycles * launch.uncoal_per_mw * weight
+            + launch.departure_del_coal_cycles * (1 - weight)
         )
         mwp_without_bw = min(mean / delay, warps)
-        per_warp = machine.freq_hz * launch.load_bytes_per_warp / mean
-        mwp_peak_bw = machine.mem_bandwidth_bytes_per_s / (per_warp * launch.active_sms)
+        per_warp = launch.freq_hz * launch.load_bytes_per_warp / mean
+        mwp_peak_bw = launch.mem_bandwidth_bytes_per_s / (per_warp * launch.active_sms)
     mwp = min(mwp_without_bw, mwp_peak_bw, warps)
-    comp_cycles = machine.issue_cycles * launch.total_insts
+    comp_cycles = launch.issue_cycles * launch.total_insts
     mem_cycles = uncoal * launch.uncoal_mem_insts + coal * launch.coal_mem_insts
     cwp_full = (mem_cycles + comp_cycles) / comp_cycles
     cwp = min(cwp_full, warps)
@@ -183,5 +168,5 @@ def model_mwp_cwp(
         rep=rep,
         exec_cycles=exec_cycles,
         synch_cycles=synch,
-        seconds=(exec_cycles + synch) / machine.freq_hz,
+        seconds=(exec_cycles + synch) / launch.freq_hz,
     )
