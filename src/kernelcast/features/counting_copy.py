@@ -59,7 +59,11 @@ _BINARY: Final = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xo
                   "fmul": "*", "fdiv": "/"}  # fmt: skip
 _SIGNED_BINARY: Final = {"sdiv": "/", "srem": "%", "ashr": ">>"}
 _COMPARED: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-_NEGATED: Final = {"eq": "!=", "ne": "==", "lt": ">=", "le": ">", "gt": "<=", "ge": "<"}
+# What holds for numbers that have no order is the opposite of what holds for no such numbers.
+_ORDERED: Final = {"oeq": "isequal", "ogt": "isgreater", "oge": "isgreaterequal", "olt": "isless",
+                   "ole": "islessequal", "one": "islessgreater", "ord": "isordered"}  # fmt: skip
+_UNORDERED: Final = {"une": "oeq", "ule": "ogt", "ult": "oge", "uge": "olt", "ugt": "ole",
+                     "ueq": "one", "uno": "ord"}  # fmt: skip
 _NOTHING: Final = re.compile(
     r"llvm\.(?:lifetime|dbg|assume|experimental\.noalias|donothing|expect)|.*printf"
 )
@@ -115,7 +119,11 @@ class _Writer:
                 self._body.append(f"kc_n{counter}++;")
             for one in self._flow.blocks[label]:
                 for place, touch in self._touched.get(id(one), ()):
-                    self._body.append(self._note(place, self._find_address(touch)))
+                    touched = f"(ulong){self._operand(touch.operand)}"
+                    access = read_vector_access(one, self._module)
+                    if access is not None:
+                        touched += f" + {self._operand(access.index)} * {access.stride}ul"
+                    self._body.append(self._note(place, touched))
                 if one.opcode in ("br", "switch", "ret", "unreachable"):
                     self._end(label, one)
                 elif one.opcode == "call":
@@ -257,9 +265,6 @@ class _Writer:
             if name is None:
                 raise self._refuse(f"the value {text}")
             return name
-        return self._constant(kind, text)
-
-    def _constant(self, kind: str, text: str) -> str:
         if text.startswith("@"):
             return f"(({self._type(kind)}){self._global(text)})"
         if text.startswith("getelementptr"):
@@ -290,7 +295,7 @@ class _Writer:
 
     def _lane(self, kind: str, operand: Operand) -> str:
         is_condition = split_sequence(kind) is not None and operand[0] == "i1"
-        text = self._constant(*operand)
+        text = self._operand(operand)
         return f"-{text}" if is_condition else text
 
     def _signed(self, operand: Operand) -> str:
@@ -319,19 +324,21 @@ class _Writer:
 
     # Statements
 
-    def _find_address(self, touch: Touch) -> str:
-        address = f"(ulong){self._operand(touch.operand)}"
-        access = read_vector_access(touch.instruction, self._module)
-        if access is None:
-            return address
-        return f"{address} + {self._operand(access.index)} * {access.stride}ul"
-
     def _end(self, label: str, one: Instruction) -> None:
         """Write what follows a block, with the values that phis take on the way."""
         if one.opcode in ("ret", "unreachable"):
             self._body.append("goto kc_end;")
             return
-        ways = [self._go(label, target) for target in one.labels]
+        ways = []
+        for target in one.labels:
+            phis = [each for each in self._flow.blocks[target] if each.opcode == "phi"]
+            before, after = [], []
+            for number, phi in enumerate(phis):
+                value = self._operand(phi.operands[phi.labels.index(label)])
+                before.append(f"{self._type(phi.type)} kc_w{number} = {value};")
+                after.append(f"{self._names[phi.name]} = kc_w{number};")
+            moves = f"{{ {' '.join((*before, *after))} }} " if phis else ""
+            ways.append(f"{moves}goto {self._labels[target]};")
         if len(ways) == 1:
             self._body.append(ways[0])
         elif one.opcode == "br":
@@ -345,16 +352,6 @@ class _Writer:
             self._body.append(
                 f"switch ({self._operand(one.operands[0])}) {{ {cases} default: {ways[0]} }}"
             )
-
-    def _go(self, label: str, target: str) -> str:
-        phis = [one for one in self._flow.blocks[target] if one.opcode == "phi"]
-        before, after = [], []
-        for number, one in enumerate(phis):
-            value = self._operand(one.operands[one.labels.index(label)])
-            before.append(f"{self._type(one.type)} kc_w{number} = {value};")
-            after.append(f"{self._names[one.name]} = kc_w{number};")
-        moves = f"{{ {' '.join((*before, *after))} }} " if phis else ""
-        return f"{moves}goto {self._labels[target]};"
 
     def _insert(self, one: Instruction) -> None:
         base, value, index = one.operands
@@ -412,66 +409,51 @@ class _Writer:
         return self._cast(one, texts[0])
 
     def _compare(self, one: Instruction, texts: list[str]) -> str:
-        left, right = texts
-        predicate = one.detail
+        predicate, sides = one.detail, ", ".join(texts)
         if one.opcode == "icmp":
-            if predicate[0] == "s":
-                left, right = map(self._signed, one.operands)
+            left, right = map(self._signed, one.operands) if predicate[0] == "s" else texts
             return f"({left} {_COMPARED[predicate[-2:]]} {right})"
-        opposite = "~" if is_vector(one.type) else "!"
-        if predicate in ("true", "false"):
-            return f"({left} {'==' if predicate == 'true' else '!='} {left})"
-        if predicate in ("ord", "uno"):
-            return f"is{'ordered' if predicate == 'ord' else 'unordered'}({left}, {right})"
-        if predicate in ("one", "ueq"):
-            either = f"(({left} < {right}) | ({left} > {right}))"
-            return either if predicate == "one" else f"({opposite}{either})"
-        if predicate[0] == "o" or predicate == "une":
-            return f"({left} {_COMPARED[predicate[-2:]]} {right})"
-        return f"({opposite}({left} {_NEGATED[predicate[-2:]]} {right}))"
+        if predicate in _UNORDERED:
+            opposite = "~" if is_vector(one.type) else "!"
+            return f"({opposite}{_ORDERED[_UNORDERED[predicate]]}({sides}))"
+        if predicate not in _ORDERED:
+            raise self._refuse(f"the comparison {predicate}", one)
+        return f"{_ORDERED[predicate]}({sides})"
 
     def _select(self, one: Instruction, texts: list[str]) -> str:
         chosen, then, otherwise = texts
         if not is_vector(one.operands[0][0]):
             return f"{chosen} ? {then} : {otherwise}"
         lanes, element = split_sequence(one.type) or (1, "")
-        width = 8 * self._module.size_of(element)
-        whole = {8: "char", 16: "short", 32: "int", 64: "long"}[width]
+        whole = _SIGNED[f"i{8 * self._module.size_of(element)}"]
         return f"select({otherwise}, {then}, convert_{whole}{lanes}({chosen}))"
 
     def _cast(self, one: Instruction, text: str) -> str:
-        opcode, before = one.opcode, one.operands[0][0]
-        is_condition = before.endswith("i1") or before.endswith("x i1>")
+        opcode, before, kind = one.opcode, one.operands[0][0], one.type
         if opcode == "freeze":
             return text
-        if opcode == "trunc":
-            if one.type == "i1":
-                return f"({text} & 1)"
-            bits = 8 * self._module.size_of((split_sequence(one.type) or (1, one.type))[1])
-            if is_vector(one.type):
-                text = f"{text} & ({self._type(before)})({(1 << bits) - 1}ul)"
-            return self._convert(one.type, text)
-        if opcode == "zext":
-            if is_condition and is_vector(before):
-                return self._convert(one.type, f"({text} & (char)1)")
-            return self._convert(one.type, text)
-        if opcode == "sext":
-            if is_condition and not is_vector(before):
-                return self._convert(one.type, f"(-{text})")
-            return self._convert(one.type, self._signed(one.operands[0]), is_signed=True)
-        if opcode == "fptosi":
-            return self._convert(one.type, text, is_signed=True)
-        if opcode == "sitofp":
-            return self._convert(one.type, self._signed(one.operands[0]))
-        if opcode in ("fptoui", "uitofp", "fpext", "fptrunc"):
-            return self._convert(one.type, text)
         if opcode in ("ptrtoint", "ptrtoaddr", "inttoptr"):
-            return f"({self._type(one.type)})(ulong){text}"
-        if opcode == "addrspacecast" or (opcode == "bitcast" and one.type.startswith("ptr")):
-            return f"({self._type(one.type)}){text}"
+            return f"({self._type(kind)})(ulong){text}"
+        if opcode == "addrspacecast" or (opcode == "bitcast" and kind.startswith("ptr")):
+            return f"({self._type(kind)}){text}"
         if opcode == "bitcast":
-            return f"as_{self._type(one.type)}({text})"
-        raise self._refuse(f"the instruction {opcode}", one)
+            return f"as_{self._type(kind)}({text})"
+        is_condition, is_signed = before.endswith(("i1", "x i1>")), opcode == "fptosi"
+        if opcode == "trunc":
+            if kind == "i1":
+                return f"({text} & 1)"
+            if is_vector(kind):
+                bits = 8 * self._module.size_of((split_sequence(kind) or (1, kind))[1])
+                text = f"{text} & ({self._type(before)})({(1 << bits) - 1}ul)"
+        elif opcode == "zext":
+            text = f"({text} & (char)1)" if is_condition and is_vector(before) else text
+        elif opcode == "sext" and is_condition and not is_vector(before):
+            text = f"(-{text})"
+        elif opcode in ("sext", "sitofp"):
+            text, is_signed = self._signed(one.operands[0]), opcode == "sext"
+        elif opcode not in ("fptosi", "fptoui", "uitofp", "fpext", "fptrunc"):
+            raise self._refuse(f"the instruction {opcode}", one)
+        return self._convert(kind, text, is_signed=is_signed)
 
     def _call(self, one: Instruction) -> None:
         name, result = name_called(one), self._names.get(one.name, "")

@@ -89,7 +89,12 @@ def check_reach(source: str, definitions: Sequence[str] = ()) -> None:
         code = _split_lines(source)
         macros = [line for line in (*options, *code) if line[1:2] == ("define",)]
         # A macro with an odd parenthesis could end one attribute and begin another.
-        is_odd = not all(_is_balanced(_split_definition(line)[1]) for line in macros)
+        is_odd = False
+        for line in macros:
+            signs = "".join(one for one in _split_definition(line)[1] if one in {"(", ")"})
+            while "()" in signs:
+                signs = signs.replace("()", "")
+            is_odd |= bool(signs)
         for subject, lines in (("build options", options), ("code", code)):  # noqa: B007 - told
             for line in lines:
                 is_directive = line[0] == "#"
@@ -175,14 +180,6 @@ def _check_words(lines: Sequence[_Line], defined: Set[str], *, is_odd: bool) -> 
     for word in _ATTRIBUTE.sub(lambda one: " ".join(_ARGUMENTS.findall(one[1])), text).split():
         if _REFUSED.match(word) and not _HARMLESS.match(word):
             _refuse(f"the word {word}", "leave it out, or give it another name")
-
-
-def _is_balanced(tokens: _Line) -> bool:
-    """Tell whether parentheses close in order, by taking pairs out until none is left."""
-    signs = "".join(one for one in tokens if one in {"(", ")"})
-    while "()" in signs:
-        signs = signs.replace("()", "")
-    return not signs
 
 
 def _check_pasting(lines: Sequence[_Line]) -> None:

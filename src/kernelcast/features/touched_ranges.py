@@ -213,7 +213,7 @@ def count_touched_bytes(
         if size is not None and access.is_exact and offsets is not None:
             touched = np.unique(offsets).size * access.bytes * total / count
             most[str(access.buffer)] = max(most.get(str(access.buffer), 0.0), min(touched, size))
-    return sum(most.values())
+    return sum(most.values(), 0.0)
 
 
 def compare_touched(

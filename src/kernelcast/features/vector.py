@@ -66,13 +66,6 @@ def _loop_sites(source: StaticSource) -> dict[int, list[LoopFacts]]:
     return found
 
 
-def _loop_depth(source: StaticSource) -> float:
-    facts = source.facts
-    around = [*(one.loops for one in facts.accesses), *(one.loops for one in facts.reaches)]
-    deepest = max((len(loops) for loops in around), default=0)
-    return max(deepest, min(1, len(facts.loops)))
-
-
 def _count_sites(source: StaticSource, kinds: Iterable[Kind]) -> float:
     return sum(block.operations.count(*kinds) for block in source.facts.blocks)
 
@@ -123,7 +116,10 @@ _STATIC: tuple[Feature[StaticSource], ...] = (
             "loops whose trip count depends on data, or that may end early",
             lambda s: sum(any(not (one.is_exact and one.trip_count) for one in loops)
                           for loops in _loop_sites(s).values())),
-    Feature("static.loop_depth_count", "loops around the innermost code", _loop_depth),
+    Feature("static.loop_depth_count", "loops around the innermost code",
+            lambda s: max(0, min(1, len(s.facts.loops)),
+                          *(len(one.loops) for one in s.facts.accesses),
+                          *(len(one.loops) for one in s.facts.reaches))),
     Feature("static.branch_sites_count",
             "places with a conditional branch, conditions of loops included",
             lambda s: _count_sites(s, [Kind.BRANCH])),
@@ -165,8 +161,14 @@ class CompilerSource:
     saturation: SaturationPoint | None = None
 
 
-def _fact(name: str) -> Callable[[CompilerSource], float | None]:
-    return lambda s: None if (trait := s.facts.known.get(name)) is None else trait.value
+def _compiled(
+    name: str, meaning: str, *, fact: str = "", table_1: str = ""
+) -> Feature[CompilerSource]:
+    def read(source: CompilerSource) -> float | None:
+        trait = source.facts.known.get(fact or name)
+        return None if trait is None else trait.value
+
+    return Feature(f"compiler.{name}", meaning, read, table_1)
 
 
 _COMPILER: tuple[Feature[CompilerSource], ...] = (
@@ -177,39 +179,32 @@ _COMPILER: tuple[Feature[CompilerSource], ...] = (
     Feature("compiler.computed_active_work_groups_per_compute_unit",
             "the same by the vendor's occupancy rules",
             lambda s: None if s.saturation is None else s.saturation.computed),
-    Feature("compiler.registers_per_work_item", "32-bit hardware registers",
-            _fact("registers_per_work_item"), table_1="registers per work-item"),
-    Feature("compiler.private_bytes_per_work_item",
-            "private memory that does not fit into registers",
-            _fact("private_bytes_per_work_item")),
-    Feature("compiler.local_bytes_per_work_group",
-            "local memory that the compiled kernel declares, without local arguments",
-            _fact("local_bytes_per_work_group")),
-    Feature("compiler.preferred_work_group_multiple_count",
-            "work-items of which a work-group should have a multiple",
-            _fact("preferred_work_group_multiple")),
-    Feature("compiler.max_work_group_size_count",
-            "work-items of the largest work-group of this kernel", _fact("max_work_group_size")),
-    Feature("compiler.sub_group_size_count",
-            "work-items per sub-group (warp, wavefront, vector) at this local size",
-            _fact("sub_group_size")),
-    Feature("compiler.sub_groups_per_work_group", "sub-groups of a work-group at this local size",
-            _fact("sub_groups_per_work_group")),
-    Feature("compiler.stack_frame_bytes_per_work_item",
-            "call stack, arrays and spilled registers together",
-            _fact("stack_frame_bytes_per_work_item")),
-    Feature("compiler.spill_store_bytes_per_work_item",
-            "bytes that instructions which spill registers store, each counted once",
-            _fact("spill_store_bytes_per_work_item")),
-    Feature("compiler.spill_load_bytes_per_work_item",
-            "bytes that instructions which fill registers load, each counted once",
-            _fact("spill_load_bytes_per_work_item")),
-    Feature("compiler.ptx_virtual_registers_count",
-            "registers that the PTX declares, before hardware registers are allocated",
-            _fact("ptx_virtual_register_count")),
-    Feature("compiler.ptx_instructions_count",
-            "instructions in the PTX of the kernel's own body, each counted once",
-            _fact("ptx_instruction_count")),
+    _compiled("registers_per_work_item",
+              "32-bit hardware registers", table_1="registers per work-item"),
+    _compiled("private_bytes_per_work_item", "private memory that does not fit into registers"),
+    _compiled("local_bytes_per_work_group",
+              "local memory that the compiled kernel declares, without local arguments"),
+    _compiled("preferred_work_group_multiple_count",
+              "work-items of which a work-group should have a multiple",
+              fact="preferred_work_group_multiple"),
+    _compiled("max_work_group_size_count",
+              "work-items of the largest work-group of this kernel", fact="max_work_group_size"),
+    _compiled("sub_group_size_count",
+              "work-items per sub-group (warp, wavefront, vector) at this local size",
+              fact="sub_group_size"),
+    _compiled("sub_groups_per_work_group", "sub-groups of a work-group at this local size"),
+    _compiled("stack_frame_bytes_per_work_item",
+              "call stack, arrays and spilled registers together"),
+    _compiled("spill_store_bytes_per_work_item",
+              "bytes that instructions which spill registers store, each counted once"),
+    _compiled("spill_load_bytes_per_work_item",
+              "bytes that instructions which fill registers load, each counted once"),
+    _compiled("ptx_virtual_registers_count",
+              "registers that the PTX declares, before hardware registers are allocated",
+              fact="ptx_virtual_register_count"),
+    _compiled("ptx_instructions_count",
+              "instructions in the PTX of the kernel's own body, each counted once",
+              fact="ptx_instruction_count"),
 )  # fmt: skip
 
 
@@ -563,37 +558,29 @@ _QUANTITIES = {
     "mwp_cwp_s": "time of the launch by Hong and Kim's model, to compare with: no learned model "
     "sees it",
 }
-_MISSES = {
-    "l1_miss_ratio": "L1 misses over issued instructions",
-    "l2_miss_ratio": "L2 misses over issued instructions",
-}
 
 
-def _read_from(table: str, name: str) -> Callable[[AnalyticEstimate], float | None]:
-    return lambda estimate: getattr(estimate, table).get(name)
+def _read_from(
+    table: str, key: str, name: str, meaning: str, table_1: str = ""
+) -> Feature[AnalyticEstimate]:
+    return Feature(
+        f"analytic.{name}", meaning, lambda estimate: getattr(estimate, table).get(key), table_1
+    )
 
 
 ANALYTIC: tuple[Feature[AnalyticEstimate], ...] = (
-    *(
-        Feature(f"analytic.{name}", f"{text}; absent where executed instructions are not counted",
-                _read_from("quantities", name), table_1="L1/L2 miss rate")
-        for name, text in _MISSES.items()
-    ),
+    *(_read_from("quantities", f"{cache}_miss_ratio", f"{cache}_miss_ratio",
+                 f"{cache.upper()} misses over issued instructions; absent where executed "
+                 "instructions are not counted", "L1/L2 miss rate") for cache in ("l1", "l2")),
     Feature("analytic.estimate_s", "time of the launch by the analytic model of the device",
             lambda estimate: estimate.seconds),
     Feature("analytic.largest_limiter_ratio",
             "time of the largest limiter alone over that estimate",
             lambda estimate: divide(max(estimate.limiters.values()), estimate.seconds)),
-    *(
-        Feature(f"analytic.{name.lower()}_limiter_s",
-                f"time that {text} would take alone; absent where the model has no such part",
-                _read_from("limiters", name))
-        for name, text in _LIMITERS.items()
-    ),
-    *(
-        Feature(f"analytic.{name}", text, _read_from("quantities", name))
-        for name, text in _QUANTITIES.items()
-    ),
+    *(_read_from("limiters", name, f"{name.lower()}_limiter_s",
+                 f"time that {text} would take alone; absent where the model has no such part")
+      for name, text in _LIMITERS.items()),
+    *(_read_from("quantities", name, name, text) for name, text in _QUANTITIES.items()),
 )  # fmt: skip
 
 
