@@ -231,7 +231,7 @@ def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "C
         if sizes_of is not None:
             # Another device may take this many times as long at the same size.
             settings = replace(settings, too_long=4.0)
-            known = [one.group for one in summarise_store(store, Selection())]
+            known = [one["group"] for one in summarise_store(store, Selection())]
             sizes_of = match_device_id(sizes_of, known)
         order = CollectionOrder(
             kernels=kernels, devices=devices, settings=settings, sizes_of=sizes_of,

@@ -30,7 +30,6 @@ from kernelcast.training_data.summary import (
     failure_to_json,
     observation_to_json,
     summarise_store,
-    summary_to_json,
 )
 
 _REPLACE: Any = option.given("--replace", "Replace observations that have the same key.")
@@ -68,7 +67,7 @@ def list_rows(
             rows = [observation_to_json(one, is_full=False) for one in store.find(wanted)]
             columns = _ROW_COLUMNS
         else:
-            rows = [summary_to_json(one) for one in summarise_store(store, wanted, by=by)]
+            rows = summarise_store(store, wanted, by=by)
             columns = {"group": by} | dict.fromkeys(
                 ("rows", "kernels", "devices", "flagged", "shortest_s", "longest_s",
                  "median_noise", "newest"), ""

@@ -1,92 +1,53 @@
 """What a store holds, in groups and in plain dictionaries for JSON."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
-
-import sqlalchemy as sa
+from typing import Any, cast
 
 from kernelcast.records.observation import FailureRecord, Observation
 from kernelcast.training_data.store import Selection, Store
-from kernelcast.training_data.store.schema import OBSERVATIONS, list_conditions, load_time
+from kernelcast.training_data.store.schema import load_time
 
-GROUPS = ("device", "kernel", "application", "suite")
 _COLUMNS = {
-    "device": ("device_id",),
-    "kernel": ("suite", "application", "kernel"),
-    "application": ("suite", "application"),
-    "suite": ("suite",),
+    "device": ["device_id"],
+    "kernel": ["suite", "application", "kernel"],
+    "application": ["suite", "application"],
+    "suite": ["suite"],
 }
+GROUPS = tuple(_COLUMNS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSummary:
-    group: str
-    rows: int
-    kernels: int
-    devices: int
-    flagged: int
-    shortest_s: float
-    longest_s: float
-    median_noise: float | None
-    newest: datetime | None
+def summarise_store(store: Store, wanted: Selection, *, by: str = "device") -> list[dict[str, Any]]:
+    """Group observations as ``kernelcast data ls --json`` shows them; names as in `GROUPS`."""
+    import pandas as pd  # slow to import
 
-
-def summarise_store(store: Store, wanted: Selection, *, by: str = "device") -> list[GroupSummary]:
-    """Group observations; names as in `GROUPS`."""
-    columns = OBSERVATIONS.c
-    group = [columns[name] for name in _COLUMNS[by]]
-    kernel = columns.suite + "/" + columns.application + "/" + columns.kernel
-    query = (
-        sa.select(
-            *group,
-            sa.func.count().label("rows"),
-            sa.func.count(kernel.distinct()).label("kernels"),
-            sa.func.count(columns.device_id.distinct()).label("devices"),
-            sa.func.sum(sa.case((columns.flags == "", 0), else_=1)).label("flagged"),
-            sa.func.min(columns.seconds).label("shortest_s"),
-            sa.func.max(columns.seconds).label("longest_s"),
-            sa.func.max(columns.measured_at_us).label("newest"),
-        )
-        .where(*list_conditions(wanted, OBSERVATIONS))
-        .group_by(*group)
-        .order_by(*group)
-    )
-    # Give the lower median of the noise per group; SQL's own function is not everywhere.
-    noise = OBSERVATIONS.c.noise
-    place = sa.func.row_number().over(partition_by=group, order_by=noise)
-    size = sa.func.count().over(partition_by=group)
-    ranked = (
-        sa.select(*group, noise, place.label("place"), size.label("size"))
-        .where(noise.is_not(None), *list_conditions(wanted, OBSERVATIONS))
-        .subquery()
-    )
-    middle = sa.select(ranked).where(ranked.c.place * 2 - ranked.c.size <= 1,
-                                     ranked.c.place * 2 - ranked.c.size >= 0)  # fmt: skip
-    labels = [one.name for one in group]
-    noises = {
-        tuple(getattr(row, name) for name in labels): float(row.noise)
-        for row in store.select(middle)
-    }
-    found = []
-    for row in store.select(query):
-        names = tuple(row[: len(group)])
-        found.append(GroupSummary(
-            group="/".join(filter(None, names)),
-            rows=row.rows,
-            kernels=row.kernels,
-            devices=row.devices,
-            flagged=row.flagged,
-            shortest_s=row.shortest_s,
-            longest_s=row.longest_s,
-            median_noise=noises.get(names),
-            newest=load_time(row.newest),
-        ))  # fmt: skip
-    return found
-
-
-def summary_to_json(one: GroupSummary) -> dict[str, object]:
-    """Turn a summary into what ``kernelcast data ls --json`` prints of it."""
-    return {name: _to_plain(value) for name, value in asdict(one).items()}
+    names = (
+        "suite", "application", "kernel", "device_id", "flags", "seconds", "noise",
+        "measured_at_us",
+    )  # fmt: skip
+    rows = [tuple(row) for some in store.read_rows(wanted, columns=names) for row in some]
+    frame = pd.DataFrame(rows, columns=[*names])
+    groups = frame.assign(
+        flagged=frame["flags"] != "",
+        label=frame["suite"] + "/" + frame["application"] + "/" + frame["kernel"],
+        noise=frame["noise"].astype(float),
+        newest=frame["measured_at_us"].astype(float),
+    ).groupby(_COLUMNS[by])
+    found = groups.agg(
+        rows=("label", "size"), kernels=("label", "nunique"), devices=("device_id", "nunique"),
+        flagged=("flagged", "sum"), shortest_s=("seconds", "min"), longest_s=("seconds", "max"),
+        median_noise=("noise", lambda noise: noise.quantile(0.5, interpolation="lower")),
+        newest=("newest", "max"),
+    ).reset_index()  # fmt: skip
+    return [
+        {
+            "group": "/".join(filter(None, (one.pop(name) for name in _COLUMNS[by]))),
+            **one,
+            "newest": _to_plain(None if pd.isna(one["newest"]) else load_time(int(one["newest"]))),
+            "median_noise": None if pd.isna(one["median_noise"]) else one["median_noise"],
+        }
+        for one in cast("list[dict[str, Any]]", found.to_dict("records"))
+    ]
 
 
 def observation_to_json(one: Observation, *, is_full: bool = True) -> dict[str, object]:
