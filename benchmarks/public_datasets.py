@@ -33,7 +33,7 @@ from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.observation import Observation
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable, make_table
-from kernelcast.training_data.importers import find_data_set
+from kernelcast.training_data.importers.tables import find_data_set
 
 RESULTS = harness.RESULTS / "public_datasets"
 OURS = "gated SVR on the better reference (ours)"

@@ -82,25 +82,7 @@ def balance_problem(
     settings: BalanceSettings | None = None,
     report: Callable[[str], None] = lambda _: None,
 ) -> tuple[BalanceReport, HostArguments]:
-    """Run a problem file over several devices.
-
-    Parameters
-    ----------
-    devices, settings, report
-        As of `balance`.
-    parameters : mapping of str to number, optional
-        Values that replace those of the file's `parameters`.
-
-    Returns
-    -------
-    arguments : HostArguments
-        The arguments with their results.
-
-    Raises
-    ------
-    InputError, DeviceError
-        As `balance`.
-    """
+    """Run a problem file over several devices; return the arguments with their results too."""
     problem = read_problem(path, parameters=parameters)
     chosen = settings or BalanceSettings()
     report("filling the buffers")

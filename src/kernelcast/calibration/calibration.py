@@ -32,7 +32,8 @@ from kernelcast.records.machine import (
 from kernelcast.records.private_files import write_private
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.microbenchmarks import caches, loops, streams
-from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult, Effort
+from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult
+from kernelcast.sampling.microbenchmarks.bench import Effort as Effort  # for callers
 from kernelcast.sampling.microbenchmarks.instructions import INSTRUCTIONS as KINDS
 from kernelcast.sampling.microbenchmarks.instructions import measure_instruction
 from kernelcast.sampling.session import open_session
@@ -223,11 +224,6 @@ def measure_benchmark(bench: Bench, name: str) -> BenchmarkResult:
     measure(bench, result)
     return result
 
-
-__all__ = [
-    "Calibration", "CalibrationSettings", "Effort", "Progress", "calibrate_device",
-    "list_benchmarks",
-]  # fmt: skip
 
 _BENCHMARK = Task(entry="kernelcast.calibration.calibration:run_benchmark", returns=BenchmarkResult)
 # A microbenchmark that takes so long hangs, in seconds.

@@ -46,17 +46,12 @@ def prepare_launch(
     extents = dict(zip(LOCAL_PARAMETERS, local_size, strict=False))
     chosen = dict(parameters) | {name: one for name, one in extents.items() if name in known}
     complete = _read_whole_numbers(kernel, chosen)
-    # Give the folder of the generated inputs, if there are any, and what follows from them.
-    make = load_input_maker(kernel)
-    folder: Path | None
-    made: dict[str, int] = {}
-    if make is None:
-        folder = None
-    else:
+    make, folder = load_input_maker(kernel), None
+    if make is not None:  # parameters may follow from the inputs
         given = {name: value for name, value in complete.items() if name not in LOCAL_PARAMETERS}
         code = (kernel.problem_path.parent / "inputs.py").read_bytes()
         folder, made = InputCache(folder=cache_folder).get(kernel.application, given, code, make)
-    chosen |= made
+        chosen |= made
     problem = read_problem(kernel.problem_path, parameters=chosen, inputs_folder=folder)
     if problem.ndrange.local_size != tuple(local_size):
         raise InputError(

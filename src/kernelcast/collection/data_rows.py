@@ -15,7 +15,7 @@ from kernelcast.records.observation import Observation, ObservationFlag
 from kernelcast.records.observed_times import summarise_runs
 from kernelcast.records.service_state import AuditRecord
 from kernelcast.service_state import OBSERVATIONS_CHANGED, find_state
-from kernelcast.training_data.importers import TuningFiles
+from kernelcast.training_data.importers.tuning import TuningFiles
 from kernelcast.training_data.sources import read_file
 from kernelcast.training_data.store import AddedRows, Selection, Store
 from kernelcast.training_data.summary import observation_to_json

@@ -6,7 +6,7 @@ further moments between them, so that both states can be compared.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -56,9 +56,6 @@ from kernelcast.sampling.plan import SAMPLER, SamplingPlan
 from kernelcast.sampling.sampler import choose_unit, sample_pairs
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.workers.task import COUNTING, Reporter
-
-_EVERYTHING = frozenset(FeatureGroup)
-_PACKAGES = ("kernelcast", "pyopencl", "numpy")
 
 
 class TooLongError(KernelcastError):
@@ -113,10 +110,6 @@ class _Row:
         self.durations_s.append(self.launch.time_whole())
         self.started_s.append(started_s)
 
-    @property
-    def noise(self) -> float:
-        return summarise_runs(self.durations_s).noise or 0.0
-
 
 def observe_launch(
     session: DeviceSession,
@@ -140,20 +133,20 @@ def observe_launch(
             most_s = settings.too_long * settings.longest_s
             msg = f"takes about {predicted_s:.3g} s, rows may take {most_s:.3g} s at most"
             raise TooLongError(msg)
-        features = read_source_features(problem, FeatureSettings(groups=_EVERYTHING))
+        features = read_source_features(problem, FeatureSettings(groups=frozenset(FeatureGroup)))
         compiler = read_compiler_facts(session, kernel, problem.ndrange)
         first = tuple(row.moments)
         # Time whole runs with further samples between them; twice as many where they disagree.
         report("whole runs")
         row.launch.time_whole()  # not counted: it warms up what sampling does not reach
         others = _other_samples(row)
-        for _ in range(row.settings.runs):
+        for _ in range(settings.runs):
             row.time_whole()
             next(others, None)
         for _ in others:
             pass
-        if row.noise > row.settings.most_noise:
-            for _ in range(row.settings.runs):
+        if (summarise_runs(row.durations_s).noise or 0.0) > settings.most_noise:
+            for _ in range(settings.runs):
                 row.time_whole()
         is_gpu = session.description.kind is DeviceKind.GPU
         state = read_state_since(before, gpu=session.description.name if is_gpu else "")
@@ -181,18 +174,14 @@ def observe_launch(
         samples=tuple(row.samples),
         flags=frozenset({ObservationFlag.CONTAMINATED}) if is_noisy or is_shared else frozenset(),
         machine_state=state,
-        versions=read_versions(session),
+        versions={
+            **{name: version(name) for name in ("kernelcast", "pyopencl", "numpy")},
+            "runtime": session.description.driver,
+            "sampler": str(SAMPLER),
+            "cpu_model": str(REVISION),
+        },
         measured_at=datetime.now(UTC),
     )
-
-
-def read_versions(session: DeviceSession) -> Mapping[str, str]:
-    return {
-        **{name: version(name) for name in _PACKAGES},
-        "runtime": session.description.driver,
-        "sampler": str(SAMPLER),
-        "cpu_model": str(REVISION),
-    }
 
 
 def _other_samples(row: _Row) -> Iterator[None]:

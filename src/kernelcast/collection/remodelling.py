@@ -13,13 +13,12 @@ from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.machines import list_machines
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.records.errors import InputError, KernelcastError
-from kernelcast.records.feature_vector import FeatureSchema, FeatureVector, make_vector
+from kernelcast.records.feature_vector import FeatureSchema, make_vector
 from kernelcast.records.observation import Observation
 from kernelcast.training_data.applications import CorpusKernel
 from kernelcast.training_data.store import Selection, Store
 
 REMODELLED = "computed anew"
-_CPU_MODEL = "cpu_model"
 _PREFIX = "analytic."
 _read_machine = cache(read_machine)
 
@@ -75,19 +74,13 @@ def _remodel(
     ).problem
     if problem.kernel.digest != launch.kernel.digest:
         raise InputError("the kernel's source is another one today")
-    analytic = combine(estimate_analytically(problem, machine)).as_dict()
+    old, new = one.features, combine(estimate_analytically(problem, machine)).as_dict()
+    analytic = {name: value for name, value in new.items() if name.startswith(_PREFIX)}
+    kept = {name: value for name, value in old.as_dict().items() if not name.startswith(_PREFIX)}
+    names = dict.fromkeys((*old.schema.names, *analytic))
+    schema = FeatureSchema(names=tuple(names), version=old.schema.version)
     return replace(
         one,
-        features=_replace_analytic(one.features, analytic),
-        versions={**one.versions, _CPU_MODEL: str(REVISION)},
+        features=make_vector(kept | analytic, schema),
+        versions={**one.versions, "cpu_model": str(REVISION)},
     )
-
-
-def _replace_analytic(features: FeatureVector, analytic: dict[str, float]) -> FeatureVector:
-    kept = {
-        name: value for name, value in features.as_dict().items() if not name.startswith(_PREFIX)
-    }
-    new = {name: value for name, value in analytic.items() if name.startswith(_PREFIX)}
-    names = dict.fromkeys((*features.schema.names, *new))
-    schema = FeatureSchema(names=tuple(names), version=features.schema.version)
-    return make_vector(kept | new, schema)

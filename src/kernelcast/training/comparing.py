@@ -51,10 +51,7 @@ def compare_table(
     explained: int = 3,
     report: Report = lambda _, __, ___: None,
 ) -> MethodComparison:
-    """Validate methods on the same rows, leaving groups out, and compare each with each.
-
-    The errors of a learned model are explained on so many kernels of each device.
-    """
+    """Compare methods on rows left out, and explain a learned one's errors on some kernels."""
     settings = settings or ValidationSettings(split=Split.FAMILY, folds=_FOLDS)
     names = check_methods(methods, settings.split)
     settings = replace(settings, models=tuple(names.values()))

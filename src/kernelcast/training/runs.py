@@ -8,7 +8,7 @@ parameter, metric and tag, and descriptions in YAML.
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
@@ -57,11 +57,18 @@ def record_run(
     started_s: float,
 ) -> Run:
     """Write the record of a run that has ended."""
+    scores: dict[str, float] = {}
+    for one in (score for report in reports for score in report.scores):
+        figures = {"coverage": one.coverage, "half_width": one.half_width}
+        if one.errors is not None:
+            figures |= {"mean_error": one.errors.mean, "median_error": one.errors.median}
+        told = {f"{one.model}.{name}.{one.device}": x for name, x in figures.items()}
+        scores |= {name: x for name, x in told.items() if x is not None}
     run = Run(
         kind=kind,
         name=name,
         settings={key: str(one) for key, one in settings.items()},
-        scores=dict(_list_scores(reports)),
+        scores=scores,
         environment={
             **list_versions(), "python": platform.python_version(), "machine": platform.machine(),
             "processors": str(os.cpu_count()),
@@ -76,17 +83,6 @@ def record_run(
         msg = f"{find_folder()}: the record of this run cannot be written ({error}); name another "
         raise InputError(f"{msg}folder by {VARIABLE}") from error
     return run
-
-
-def _list_scores(reports: Sequence[ValidationReport]) -> Iterator[tuple[str, float]]:
-    for report in reports:
-        for one in report.scores:
-            figures = {"coverage": one.coverage, "half_width": one.half_width}
-            if one.errors is not None:
-                figures |= {"mean_error": one.errors.mean, "median_error": one.errors.median}
-            for name, value in figures.items():
-                if value is not None:
-                    yield f"{one.model}.{name}.{one.device}", value
 
 
 def _write(run: Run, folder: Path) -> None:
@@ -146,24 +142,19 @@ def is_run(text: str) -> bool:
 
 def compare_runs(first: Run, second: Run) -> list[tuple[str, str, str]]:
     """Return what two runs differ by, and all scores of both: name, first, second; "" for none."""
-    rows = [("started", _show_time(first.started_s), _show_time(second.started_s))]
+    begun, later = (
+        time.strftime("%Y-%m-%d %H:%M", time.localtime(one.started_s)) for one in (first, second)
+    )
+    rows = [("started", begun, later)]
     for ours, theirs in (
         (first.settings, second.settings), (first.environment, second.environment),
     ):  # fmt: skip
         names = sorted({*ours} | {*theirs})
         pairs = ((name, ours.get(name, ""), theirs.get(name, "")) for name in names)
         rows += [one for one in pairs if one[1] != one[2]]
-    for name in sorted({*first.scores} | {*second.scores}):
-        told = [
-            "" if one is None else f"{one:.4g}"
-            for one in (first.scores.get(name), second.scores.get(name))
-        ]
-        rows.append((name, told[0], told[1]))
-    return rows
-
-
-def _show_time(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+    scores = [{name: f"{x:.4g}" for name, x in one.scores.items()} for one in (first, second)]
+    names = sorted({*first.scores} | {*second.scores})
+    return rows + [(name, scores[0].get(name, ""), scores[1].get(name, "")) for name in names]
 
 
 def _read(place: Path) -> Run:

@@ -7,13 +7,8 @@ from pathlib import Path
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.observation import FailureRecord, Observation
-from kernelcast.training_data.importers import (
-    TuningFiles,
-    find_data_set,
-    find_tuning_files,
-    read_tuning,
-)
-from kernelcast.training_data.importers.tables import CSV_ENDING
+from kernelcast.training_data.importers.tables import CSV_ENDING, find_data_set
+from kernelcast.training_data.importers.tuning import TuningFiles, find_tuning_files, read_tuning
 from kernelcast.training_data.store.connecting import is_database
 
 PARQUET_ENDING = ".parquet"

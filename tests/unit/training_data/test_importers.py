@@ -12,12 +12,8 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.frames import to_frame
 from kernelcast.records.observation import Observation, Origin
 from kernelcast.training_data.check import check_store
-from kernelcast.training_data.importers import (
-    ImportFileError,
-    TuningFiles,
-    find_data_set,
-    read_tuning,
-)
+from kernelcast.training_data.importers.tables import ImportFileError, find_data_set
+from kernelcast.training_data.importers.tuning import TuningFiles, read_tuning
 from kernelcast.training_data.store import open_store
 
 REFERENCE = Path(__file__).parents[4] / "shared/reference/datasets"

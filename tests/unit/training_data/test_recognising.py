@@ -13,8 +13,8 @@ import pytest
 from kernelcast.collection.data_rows import import_file
 from kernelcast.records.errors import InputError
 from kernelcast.training.reading import read_observations
-from kernelcast.training_data.importers import TuningFiles, find_data_set, read_tuning
-from kernelcast.training_data.importers.tables import read_rows
+from kernelcast.training_data.importers.tables import find_data_set, read_rows
+from kernelcast.training_data.importers.tuning import TuningFiles, read_tuning
 from kernelcast.training_data.parquet import export_parquet, is_observation_file, read_parquet
 from kernelcast.training_data.sources import SourceKind, recognise_source
 from kernelcast.training_data.store import open_store

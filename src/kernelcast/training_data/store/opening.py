@@ -147,8 +147,10 @@ def _make_concurrent(engine: sa.Engine) -> None:
             try:
                 # A row with 200 features has 3 kB: one to a page of SQLite's usual 4 kB would waste
                 # a quarter.
-                _execute(raw, "PRAGMA page_size=16384")
-                _execute(raw, "PRAGMA journal_mode=WAL")
+                cursor = raw.cursor()
+                cursor.execute("PRAGMA page_size=16384")
+                cursor.execute("PRAGMA journal_mode=WAL")
+                cursor.close()
             except sqlite3.OperationalError as error:
                 # SQLite does not wait here while another process does the same.
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline_s:
@@ -156,12 +158,6 @@ def _make_concurrent(engine: sa.Engine) -> None:
                 time.sleep(0.01)
             else:
                 return
-
-
-def _execute(connection: sa.engine.interfaces.DBAPIConnection, statement: str) -> None:
-    cursor = connection.cursor()
-    cursor.execute(statement)
-    cursor.close()
 
 
 def _back_up(url: sa.URL, version: str) -> Path | None:

@@ -96,10 +96,7 @@ _SQLITE_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 class Store:
-    """A store of observations; `kernelcast.training_data.store.open_store` opens one.
-
-    Threads share one; it may be pickled and used after a fork. Every writing call is a transaction.
-    """
+    """Threads share a store, also pickled or after a fork; each writing call is a transaction."""
 
     def __init__(self, *, url: sa.URL, where: str, engine: sa.Engine | None = None) -> None:
         self.where = where
@@ -278,11 +275,8 @@ class Store:
     def read_launches(
         self, wanted: Selection, columns: Sequence[str], *, most: int
     ) -> list[sa.Row[Any]]:
-        """Read some columns of each launch's newest rows and newest sampled one, oldest first.
-
-        Of the newest 20,000 rows, so that a page of whatever was observed a million times is read
-        in a moment.
-        """
+        """Read some columns of each launch's newest rows and newest sampled one, oldest first."""
+        # Of so many rows, a page of what was observed a million times is read in a moment.
         needed = {*columns, "launch_key", "key", "measured_at_us", "linear_s"}
         newest = query_newest(wanted, sorted(needed), most=20_000).subquery()
         held = newest.c
