@@ -49,7 +49,18 @@ class AnnotatedSource:
     def __rich_console__(self, _: Console, options: ConsoleOptions) -> RenderResult:
         is_plain = options.ascii_only
         yield self._make_table(is_wide=options.max_width >= 100, is_plain=is_plain)
-        yield Text(self._describe(), style="dim")
+        counters = self._features.best_counters
+        how = "counted by an instrumented run" if counters.is_measured else (
+            "derived from the source" if counters.is_exact
+            else "derived from the source, what depends on data is guessed"
+        )  # fmt: skip
+        about = (
+            f"\nruns: executions per work-item, {how} ({counters.work_items:,} work-items of "
+            f"{counters.work_groups} work-groups)\nshare: of all operations executed; operations "
+            "and memory: of one execution, vectors by their lanes"
+        )
+        legend = explain(access.text for line in self._lines for access in line.accesses)
+        yield Text(f"{about}\n{legend}" if legend else about, style="dim")
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         table = self._make_table(is_wide=True, is_plain=options.ascii_only)
@@ -89,7 +100,14 @@ class AnnotatedSource:
             gutter = _make_gutter(line, is_wide=is_wide, is_plain=is_plain)
             place = Text(str(number), style=_choose_style(line))
             table.add_row(*gutter, place, bar, code[number - 1])
-            for note in _list_notes(line, is_plain=is_plain):
+            # Where each access goes stands below, indented as the line is.
+            indent, mark = len(line.code) - len(line.code.lstrip()), "`- " if is_plain else "╰╴ "
+            for access in line.accesses:
+                note = Table.grid()
+                note.add_column(width=indent + len(mark))
+                note.add_column(overflow="fold")
+                style = f"{_PATTERN_STYLES[access.pattern]} italic"
+                note.add_row(Text(" " * indent + mark, style="dim"), Text(access.text, style=style))
                 table.add_row(*[""] * len(gutter), "", bar, note)
         return table
 
@@ -111,29 +129,6 @@ class AnnotatedSource:
         if last < lines:
             yield None
 
-    def _describe(self) -> str:
-        counters = self._features.best_counters
-        how = "counted by an instrumented run" if counters.is_measured else (
-            "derived from the source" if counters.is_exact
-            else "derived from the source, what depends on data is guessed"
-        )  # fmt: skip
-        legend = explain(access.text for line in self._lines for access in line.accesses)
-        return (
-            f"\nruns: executions per work-item, {how} ({counters.work_items:,} work-items of "
-            f"{counters.work_groups} work-groups)\nshare: of all operations executed; operations "
-            "and memory: of one execution, vectors by their lanes"
-        ) + (f"\n{legend}" if legend else "")
-
-
-def _draw_share(share: float, *, is_plain: bool) -> str:
-    """Draw a bar that fills its cells at one half: few lines have more."""
-    filled = min(1.0, 2 * share) * 4
-    if is_plain:
-        return "#" * max(round(filled), int(share > 0))
-    eighths = max(round(filled * 8), int(share > 0))
-    whole, rest = divmod(eighths, 8)
-    return "█" * whole + (_EIGHTHS[rest] if rest else "")
-
 
 def _make_gutter(line: AnnotatedLine, *, is_wide: bool, is_plain: bool) -> list[Text | str]:
     if line.runs is None:
@@ -141,7 +136,12 @@ def _make_gutter(line: AnnotatedLine, *, is_wide: bool, is_plain: bool) -> list[
     style = _choose_style(line)
     cells: list[Text | str] = [Text(format_count(line.runs), style=style if line.runs else "dim")]
     if is_wide:
-        cells.append(Text(_draw_share(line.share, is_plain=is_plain), style=style))
+        # A bar fills its four cells at one half: few lines have more.
+        parts = 1 if is_plain else 8
+        filled = max(round(min(1.0, 2 * line.share) * 4 * parts), int(line.share > 0))
+        whole, rest = divmod(filled, parts)
+        bar = "#" * whole if is_plain else "█" * whole + _EIGHTHS[rest].strip()
+        cells.append(Text(bar, style=style))
     operations = Text("  ").join(
         Text(word, style=_OPERATION_STYLES[kind] if line.runs else "dim")
         for kind, word in line.operations
@@ -154,16 +154,3 @@ def _choose_style(line: AnnotatedLine) -> str:
     if line.runs is None:
         return "dim"
     return next(style for least, style in _HEATS if line.share >= least)
-
-
-def _list_notes(line: AnnotatedLine, *, is_plain: bool) -> Iterator[Table]:
-    """Say where each access of a line goes, indented as the line is."""
-    indent = len(line.code) - len(line.code.lstrip())
-    mark = "`- " if is_plain else "╰╴ "
-    for access in line.accesses:
-        note = Table.grid()
-        note.add_column(width=indent + len(mark))
-        note.add_column(overflow="fold")
-        style = f"{_PATTERN_STYLES[access.pattern]} italic"
-        note.add_row(Text(" " * indent + mark, style="dim"), Text(access.text, style=style))
-        yield note

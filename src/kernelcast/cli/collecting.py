@@ -13,7 +13,7 @@ from kernelcast.cli.terminal import ExitStatus, complain, status_of
 from kernelcast.launches.devices import refuse_unknown_ids
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.recordings import RecordedAnswer, Recording, read_recordings
-from kernelcast.launches.settings import EstimateSettings
+from kernelcast.launches.settings import EstimateSettings, prefix
 from kernelcast.launches.source_check import refuse_misfits
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import DeviceAnswer
@@ -146,8 +146,3 @@ def _run_beside(work: Callable[[], T]) -> Future[T]:
 
     Thread(target=run, daemon=True).start()
     return future
-
-
-def prefix(report: Report, place: str) -> Report:
-    """Have stages told with where they are."""
-    return lambda stage: report(place + stage)

@@ -8,7 +8,7 @@ from typing import Final
 
 from kernelcast.cli import options as option
 from kernelcast.cli.annotated_source import AnnotatedSource
-from kernelcast.cli.collecting import Collected, prefix
+from kernelcast.cli.collecting import Collected
 from kernelcast.cli.terminal import ExitStatus, present, progress, show
 from kernelcast.expressions import Expr
 from kernelcast.expressions.accesses import AddressPattern
@@ -23,6 +23,7 @@ from kernelcast.launches.features import (
     read_on_devices,
     read_source_features,
 )
+from kernelcast.launches.settings import prefix
 from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument, SamplerArgument
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError, NoDeviceError
@@ -354,17 +355,13 @@ def _describe_counters(
     if counters is None:
         return None
     return {
-        "is_measured": counters.is_measured,
-        "is_exact": counters.is_exact,
-        "work_groups": counters.work_groups,
-        "work_items": counters.work_items,
+        **to_plain(counters, omit=("executed", "block_counts", "warps", "patterns")),
         **_describe_counts(counters.executed),
         "blocks": [
             {"function": block.function, "kind": block.kind, "line": block.line,
              "executions": executions}
             for block, executions in zip(facts.blocks, counters.block_counts, strict=True)
         ],
-        "loops": _plain(counters.loops),
         "warps": [
             {**to_plain(warp), "lane_efficiency": warp.lane_efficiency} for warp in counters.warps
         ],

@@ -7,10 +7,11 @@ from typing import TypeAlias
 import numpy as np
 
 from kernelcast.cli import options as option
-from kernelcast.cli.collecting import Collected, prefix
+from kernelcast.cli.collecting import Collected
 from kernelcast.cli.terminal import ExitStatus, present, progress, save_plot, show
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.problem_file import read_problem
+from kernelcast.launches.settings import prefix
 from kernelcast.launches.tracing import TraceSettings, trace_on_devices
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError

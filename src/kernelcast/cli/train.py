@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -17,6 +17,8 @@ from kernelcast.training.settings import DEFAULT_MODEL, POOLED_MODEL, STATIC_MOD
 if TYPE_CHECKING:  # takes longer to import than all other commands do
     from kernelcast.models.persistence import StoredModel
     from kernelcast.reports.presenter import Table
+
+_SHOWN_FACTS: Final = ("devices", "kernels", "rows", "data_digest")
 
 
 @option.command(
@@ -69,6 +71,7 @@ def train(
     name, started_s = POOLED_MODEL if is_pooled else name, time.time()
     from kernelcast.cli.collecting import Collected
     from kernelcast.models.persistence import write_model
+    from kernelcast.models.validation.report import summarise_report
     from kernelcast.models.versioned_files import write_bytes
     from kernelcast.records.errors import InputError, KernelcastError
     from kernelcast.records.observation import Observation
@@ -123,7 +126,15 @@ def train(
         complain(str(error))
     present(
         [
-            *(_trained_to_json(one, place) for one, place in kept.answers),
+            *(
+                {
+                    "name": one.name, "model": one.model.name, "place": place,
+                    **{each: one.model.facts[each] for each in _SHOWN_FACTS},
+                    "schema": one.model.schema.id,
+                    "validation": None if one.report is None else summarise_report(one.report),
+                }
+                for one, place in kept.answers
+            ),
             *({"name": one, "error_message": str(why)} for one, why in kept.failures),
             *(
                 {
@@ -182,15 +193,3 @@ def _tabulate(models: "list[StoredModel]") -> "Table":
         "90th\npercentile": ("share", "score.errors.p90"), "covered": ("share", "score.coverage"),
         "half\nwidth": ("share", "score.half_width"),
     })  # fmt: skip
-
-
-def _trained_to_json(one: "StoredModel", place: str) -> dict[str, Any]:
-    from kernelcast.models.validation.report import summarise_report
-
-    facts = one.model.facts
-    return {
-        "name": one.name, "model": one.model.name, "place": place,
-        **{name: facts[name] for name in ("devices", "kernels", "rows", "data_digest")},
-        "schema": one.model.schema.id,
-        "validation": None if one.report is None else summarise_report(one.report),
-    }  # fmt: skip

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from kernelcast.launches.data_folder import data_folder
-from kernelcast.launches.settings import name_stages
+from kernelcast.launches.settings import prefix
 from kernelcast.records.device import DeviceDescription, DeviceReport, TimerCheck, match_device_id
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.private_files import write_private
@@ -111,12 +111,12 @@ def ask_each(
 ) -> Iterator[tuple[DeviceDescription, Answer | KernelcastError]]:
     """Have a child process for each device do a task; one that fails has its error for answer."""
     for device in devices:
-        told = name_stages(report, device.id)
         found: Answer | KernelcastError
         try:
             found = run_isolated(
-                task, ask(device), timeout_s=timeout_s, subject=device.id, report=told
-            )
+                task, ask(device), timeout_s=timeout_s, subject=device.id,
+                report=prefix(report, f"{device.id}: "),
+            )  # fmt: skip
         except KernelcastError as error:
             found = error
         yield device, found

@@ -81,6 +81,6 @@ def check_timeout(timeout_s: float) -> None:
         raise InputError(msg)
 
 
-def name_stages(report: Callable[[str], None], name: str) -> Callable[[str], None]:
-    """Name a device before the stages that are reported of it."""
-    return lambda stage: report(f"{name}: {stage}")
+def prefix(report: Callable[[str], None], place: str) -> Callable[[str], None]:
+    """Have stages told with where they are."""
+    return lambda stage: report(place + stage)

@@ -15,7 +15,7 @@ from kernelcast.launches.settings import (
     DEFAULT_TIMEOUT_S,
     EstimateSettings,
     check_timeout,
-    name_stages,
+    prefix,
 )
 from kernelcast.predictor.answering.memory import Answer
 from kernelcast.predictor.answering.policy import Policy
@@ -51,7 +51,7 @@ def estimate_on_devices(
                 problem,
                 device,
                 policy=policy,
-                report=name_stages(report, device.id),
+                report=prefix(report, f"{device.id}: "),
                 keep=found.append,
             )
         except KernelcastError as error:

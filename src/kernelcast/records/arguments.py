@@ -59,9 +59,14 @@ class ElementType:
         return found
 
     @classmethod
+    @lru_cache(maxsize=1024)
     def from_opencl(cls, text: str) -> "ElementType | None":
         """Read OpenCL C's name of a type, such as ``float4``; None for structs and the like."""
-        return _read_opencl_type(text)
+        match = _OPENCL_TYPE.fullmatch(text.replace("unsigned ", "u").strip())
+        if not match or match["base"] not in _OPENCL_NAMES:
+            return None
+        lanes = int(match["lanes"] or 1)
+        return cls(_OPENCL_NAMES[match["base"]], lanes) if lanes in _VECTOR_LANES else None
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
@@ -86,16 +91,6 @@ class ElementType:
 
     def __str__(self) -> str:
         return self.base if self.lanes == 1 else f"{self.base}x{self.lanes}"
-
-
-@lru_cache(maxsize=1024)
-def _read_opencl_type(text: str) -> ElementType | None:
-    name = text.replace("unsigned ", "u").strip()
-    match = _OPENCL_TYPE.fullmatch(name)
-    if not match or match["base"] not in _OPENCL_NAMES:
-        return None
-    lanes = int(match["lanes"] or 1)
-    return ElementType(_OPENCL_NAMES[match["base"]], lanes) if lanes in _VECTOR_LANES else None
 
 
 class Access(StrEnum):

@@ -423,18 +423,16 @@ def compare_machines(
         for level in enumerate(own):
             places.setdefault(level, place)
     ordered = sorted(keys, key=lambda name: [places[level] for level in enumerate(keys[name])])
-    return [_pair(name, ours.get(name), theirs.get(name)) for name in ordered]
-
-
-def _pair(name: str, first: Trait[Any] | None, second: Trait[Any] | None) -> dict[str, Any]:
-    """Put a number of two machines side by side; their ratio is None where either is missing."""
-    ratio = overlap = None
-    if first is not None and second is not None:
-        ratio = float(second.value / first.value) if first.value else None
-        (low, high), (other_low, other_high) = _bounds(first), _bounds(second)
-        overlap = bool(low <= other_high and other_low <= high)
-    return {"name": name, "first": first, "second": second, "ratio": ratio,
-            "intervals_overlap": overlap}  # fmt: skip
+    pairs = []
+    for name in ordered:
+        one, other, ratio, overlap = ours.get(name), theirs.get(name), None, None
+        if one is not None and other is not None:
+            ratio = float(other.value / one.value) if one.value else None
+            (low, high), (other_low, other_high) = _bounds(one), _bounds(other)
+            overlap = bool(low <= other_high and other_low <= high)
+        pairs.append({"name": name, "first": one, "second": other, "ratio": ratio,
+                      "intervals_overlap": overlap})  # fmt: skip
+    return pairs
 
 
 def _bounds(trait: Trait[Any]) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelcast.expressions import TRUE, Expr
 from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
@@ -54,9 +54,10 @@ def write_address(access: MemoryAccess, facts: KernelFacts) -> str:
         (parameter.element_bytes for parameter in facts.parameters if parameter.name == buffer),
         access.bytes,
     )
-    index = _divide(access.offset_bytes, size)
-    if index is None:
-        return f"{buffer} + {shorten(str(access.offset_bytes))} B"
+    offset = access.offset_bytes
+    if size < 1 or any(coefficient % size for _, coefficient in offset.terms):
+        return f"{buffer} + {shorten(str(offset))} B"
+    index = Expr({factors: coefficient // size for factors, coefficient in offset.terms})
     return f"{buffer}[{shorten(str(index))}]"
 
 
@@ -77,13 +78,6 @@ def describe_request(request: RequestPattern) -> str:
     if request.is_coalesced:
         return f"{sectors} sectors/request"
     return f"{sectors} sectors/request where {ideal} would do"
-
-
-def _divide(offset: Expr, size: int) -> Expr | None:
-    """Convert an offset to elements, if it is a whole number of them."""
-    if size < 1 or any(coefficient % size for _, coefficient in offset.terms):
-        return None
-    return Expr({factors: coefficient // size for factors, coefficient in offset.terms})
 
 
 _K = OperationKind
@@ -148,39 +142,30 @@ def annotate(features: KernelFeatures) -> tuple[AnnotatedLine, ...]:
     requests = {pattern.site: pattern for pattern in counters.patterns}
     accesses: dict[int, dict[LineAccess, None]] = {}
     for access in features.facts.accesses:
-        described = _describe(access, features, requests.get(access.site))
+        request = requests.get(access.site)
+        is_usual = access.pattern is AddressPattern.QUASI_AFFINE
+        described = LineAccess(
+            kind=str(access.kind),
+            address=write_address(access, features.facts),
+            guard=write_guard(access),
+            pattern="" if is_usual else str(access.pattern),
+            requests="" if request is None else describe_request(request),
+        )
         accesses.setdefault(access.line, {})[described] = None
     found = []
     for number, code in enumerate(expand_source(features).split("\n"), start=1):
         places, one = tuple(accesses.get(number, ())), facts.get(number)
-        if one is None:
-            found.append(AnnotatedLine(number=number, code=code, accesses=places))
-            continue
-        found.append(
-            AnnotatedLine(
-                number=number,
-                code=code,
+        line = AnnotatedLine(number=number, code=code, accesses=places)
+        if one is not None:
+            line = replace(
+                line,
                 runs=one.executions(counts),
                 share=weights[number] / total,
                 operations=tuple(summarise_operations(one.once)),
                 memory=summarise_memory(one.once),
-                accesses=places,
             )
-        )
+        found.append(line)
     return tuple(found)
-
-
-def _describe(
-    access: MemoryAccess, features: KernelFeatures, request: RequestPattern | None
-) -> LineAccess:
-    is_usual = access.pattern is AddressPattern.QUASI_AFFINE
-    return LineAccess(
-        kind=str(access.kind),
-        address=write_address(access, features.facts),
-        guard=write_guard(access),
-        pattern="" if is_usual else str(access.pattern),
-        requests="" if request is None else describe_request(request),
-    )
 
 
 def summarise_operations(counts: OperationCounts) -> list[tuple[str, str]]:
