@@ -142,28 +142,27 @@ class GroupEvaluator:
                 if place not in self._offsets:
                     value = evaluate_where(place[-1], runs.met, runs.bound)
                     self._offsets[place] = cast("Value", value)
-                self._tables[place, shift] = self._tabulate(runs, self._offsets[place] + shift)
+                offsets = self._offsets[place] + shift
+                addresses: IntArray
+                if runs.met.all():
+                    counts = [size * runs.met.shape[1] for size in self._sizes]
+                    addresses = np.broadcast_to(offsets, runs.met.shape)
+                else:
+                    executed = np.count_nonzero(runs.met, axis=1)
+                    counts = np.add.reduceat(executed, self._starts).tolist()
+                    addresses = np.where(runs.met, offsets, ABSENT)
+                ends = accumulate(self._sizes)
+                self._tables[place, shift] = {
+                    group: GroupAddresses(addresses[end - size : end], count, times)
+                    for group, size, end, count, times in zip(
+                        self._places, self._sizes, ends, counts, runs.repeats.tolist(), strict=True
+                    )
+                }
         except EvaluationError as error:
             name = access.text or access.buffer or "an access"
             msg = f"{self._launch.kernel}, line {access.line}: address of {name}: {error}"
             raise InputError(msg) from error
         return self._tables[place, shift]
-
-    def _tabulate(self, runs: _Runs, offsets: Value) -> dict[Place, GroupAddresses]:
-        if runs.met.all():
-            counts = [size * runs.met.shape[1] for size in self._sizes]
-            addresses: IntArray = np.broadcast_to(offsets, runs.met.shape)
-        else:
-            executed = np.count_nonzero(runs.met, axis=1)
-            counts = np.add.reduceat(executed, self._starts).tolist()
-            addresses = np.where(runs.met, offsets, ABSENT)
-        ends = accumulate(self._sizes)
-        return {
-            place: GroupAddresses(addresses[end - size : end], count, times)
-            for place, size, end, count, times in zip(
-                self._places, self._sizes, ends, counts, runs.repeats.tolist(), strict=True
-            )
-        }
 
     def _run(self, access: MemoryAccess) -> _Runs:
         """Find values, where the access is executed, and what each stands for."""

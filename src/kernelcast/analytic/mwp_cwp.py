@@ -58,7 +58,6 @@ class MwpCwpInputs:
 
     @property
     def total_insts(self) -> float:
-        """``#Total_insts``."""
         return self.comp_insts + self.mem_insts
 
 
@@ -114,7 +113,6 @@ class MwpCwpTerms:
 
 
 def model_mwp_cwp(launch: MwpCwpInputs, *, rule: CaseRule = CaseRule.PUBLISHED) -> MwpCwpTerms:
-    """Compute every term of a launch."""
     warps = mwp_without_bw = mwp_peak_bw = launch.active_warps_per_sm
     coal = uncoal = mean = delay = 0.0
     if launch.mem_insts:

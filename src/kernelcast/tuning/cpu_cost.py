@@ -132,7 +132,6 @@ class Walk(NamedTuple):
         return streams
 
     def count_repeats(self, axes: Sequence[Axis], depth: int) -> int:
-        """Count the iterations of the axes from one on that repeat it."""
         around = zip(axes[depth:], self.inside[depth:], strict=True)
         return prod(axis.extent for axis, is_inside in around if is_inside)
 
@@ -337,7 +336,6 @@ class Cost:
 
 
 def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> Cost:
-    """Say what a launch costs."""
     nest = read_nest(kernel, ndrange)
     width = nest.choose_width(device)
     axes = nest.list_axes(width)

@@ -129,7 +129,6 @@ def rank(
     executor: Executor | None = None,
     report: Callable[[int, int], None] = lambda _, __: None,
 ) -> dict[int, TunedConfiguration]:
-    """Predict all configurations of a space."""
     if machine.kind is DeviceKind.CPU:
         read_device(machine)  # complains once, not for each configuration
     predict_one = partial(predict, device, machine)

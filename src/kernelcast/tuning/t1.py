@@ -38,7 +38,6 @@ _AXES = "XYZ"
 
 
 def read_t1(path: Path | str) -> SearchSpace:
-    """Read a T1 file as a search space."""
     path = Path(path)
     content = _load(path)
     try:

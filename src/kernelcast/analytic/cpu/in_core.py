@@ -85,7 +85,6 @@ class InstructionTable:
         self._machine = machine
 
     def predict(self, nest: LoopNest, iterations: float) -> InCoreTerms:
-        """Predict the terms of so many iterations."""
         machine = self._machine
         ports: dict[NumberClass, float] = defaultdict(float)
         notes: list[str] = []
@@ -113,35 +112,33 @@ class InstructionTable:
             ports[operation.number] += flops * lanes / per_cycle
         # What only some iterations execute only they wait for.
         counts = {str(one): min(1.0, count) for one, count in nest.executed.operations.items()}
-        latency = sum(counts.get(name, 1.0) * self._wait(name, notes) for name in nest.chain)
+        latency = 0.0
+        for name in nest.chain:
+            kind = _CHAINED.get(name, name)
+            facts = machine.instructions.get(kind)
+            wait = facts.completion_latency_s.get(1) if facts else None
+            if wait is not None:
+                latency += counts.get(name, 1.0) * wait.value * machine.clock_hz
+                continue
+            notes.append(
+                f"each iteration waits for {name}, whose latency is not known; the time is a lower "
+                f"bound (kernelcast calibrate --only instructions-{kind})"
+            )
         # Compute the cycles per iteration of its loads from the nearest cache.
-        nearest = self._machine.caches[0].name
+        nearest = machine.caches[0].name
         loaded = nest.executed.memory_bytes(MemorySpace.GLOBAL, is_store=False)
-        rate = self._machine.streams.reached(nearest, 1.0, 0.0, 1)
+        rate = machine.streams.reached(nearest, 1.0, 0.0, 1)
         if rate is None and loaded:
-            refuse_missing(self._machine.name, f"the load bandwidth of {nearest}", "caches")
+            refuse_missing(machine.name, f"the load bandwidth of {nearest}", "caches")
         return InCoreTerms(
             overlapping=iterations * max(ports.values(), default=0.0),
             non_overlapping=iterations
-            * (loaded / rate.bytes_per_s * self._machine.clock_hz if rate else 0.0),
+            * (loaded / rate.bytes_per_s * machine.clock_hz if rate else 0.0),
             latency=iterations * latency,
             provider=self.name,
             coverage=1 - unknown / counted if counted else 1.0,
             notes=tuple(notes),
         )
-
-    def _wait(self, name: str, notes: list[str]) -> float:
-        """Find the cycles of an operation that the next iteration waits for."""
-        kind = _CHAINED.get(name, name)
-        facts = self._machine.instructions.get(kind)
-        latency = facts.completion_latency_s.get(1) if facts else None
-        if latency is None:
-            notes.append(
-                f"each iteration waits for {name}, whose latency is not known; the time is a lower "
-                f"bound (kernelcast calibrate --only instructions-{kind})"
-            )
-            return 0.0
-        return latency.value * self._machine.clock_hz
 
 
 def instruction_of(operation: Operation) -> str | None:

@@ -63,7 +63,6 @@ class CpuCache:
 
     @property
     def sets(self) -> int:
-        """Sets of one cache."""
         return self.size_bytes // (self.ways * self.line_bytes)
 
     def share_bytes(self, cores: int) -> int:
@@ -166,7 +165,6 @@ class CpuMachine:
 
     @property
     def line_bytes(self) -> int:
-        """Bytes of a cache line."""
         return self.caches[0].line_bytes
 
     @property
@@ -184,7 +182,6 @@ class CpuMachine:
 def read_machine(
     description: MachineDescription, *, overlapping: Collection[str] = ()
 ) -> CpuMachine:
-    """Take what the CPU models need from a machine description."""
     description.require_kind(DeviceKind.CPU)
     cores = int(_need(description, description.compute_units, "compute_units", "clock"))
     clock_hz = _need(description, description.clock_hz, "clock_hz", "clock")

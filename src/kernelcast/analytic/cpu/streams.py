@@ -72,7 +72,6 @@ class BoundNest:
     """Counts the iterations of conditions; None where no access has one."""
 
     def iterations_inside(self, place: int) -> int:
-        """Count iterations of the innermost loop per iteration of the loop at a place."""
         return prod(self.trips[place + 1 :])
 
 
@@ -266,7 +265,6 @@ class ReuseProfile:
 
 
 def profile_nest(nest: BoundNest, line_bytes: int) -> ReuseProfile:
-    """Make the profile of a nest in numbers."""
     chains: dict[tuple[object, ...], list[BoundAccess]] = defaultdict(list)
     # What the innermost loop does not move stays in registers or in the nearest cache.
     for one in nest.accesses:

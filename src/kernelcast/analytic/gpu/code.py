@@ -94,7 +94,7 @@ def _is_indexed(one: Instruction, fixed: set[str]) -> bool:
 
 
 def _find_folded(block: Sequence[Instruction]) -> set[int]:
-    """Find what other instructions do as well."""
+    """Find the instructions that others do as well."""
     # A product takes a sum with it (IMAD.WIDE), a comparison takes one condition that it is
     # combined with, and negated conditions are read as they are.
     wide = {one.written[0] for one in block if "wide" in one.parts}

@@ -38,7 +38,6 @@ class HitRate:
     """Standard deviation of measured hit rates around the function; 0 if not known."""
 
     def at(self, oversubscription: float) -> float:
-        """Compute the hit rate, between 0 and 1."""
         if self.form == MISS:
             return 1.0 - self.a * math.exp(-self.b * math.exp(-self.c * oversubscription))
         # Beyond this exponent nothing hits, and a larger one would overflow.

@@ -144,7 +144,6 @@ class GpuMachine:
 
 
 def read_machine(description: MachineDescription) -> GpuMachine:
-    """Take what the GPU model needs from a machine description."""
     family = find_architecture(description)
     l1, l2, l3 = (description.cache(name) or CacheFacts(name=name) for name in ("L1", "L2", "L3"))
     units = _need(description.compute_units, "compute_units", description)

@@ -258,7 +258,6 @@ class DoubleBuffering:
 
     @property
     def t_total_s(self) -> float:
-        """Time with double buffering."""
         return self.terms.t_total_s - self.saving_s
 
 
@@ -303,7 +302,6 @@ class CpeSweep:
 
     @property
     def best(self) -> CpePoint:
-        """The fastest."""
         return min(self.points, key=lambda one: one.terms.t_total_s)
 
     @property

@@ -24,7 +24,6 @@ from kernelcast.launches.modelling.cpu_loops import (
     LoopPrediction,
     choose_architecture,
     compile_loop,
-    estimate_to_json,
     prediction_to_json,
     read_loop_file,
 )
@@ -498,7 +497,7 @@ def _model_problem(options: CpuOptions) -> Answer:
             name = source.name
             estimates.append(estimate_analytically(source.launch(), machine))
     rows = [
-        {**({"value": parameters[swept]} if swept else {}), **estimate_to_json(name, one)}
+        {**({"value": parameters[swept]} if swept else {}), "kernel": name, **asdict(one)}
         for parameters, one in zip(options.list_constants(), estimates, strict=True)
     ]
     [first, *_] = estimates

@@ -37,7 +37,6 @@ from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, list_outc
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
-from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.operations import NumberClass, OperationCounts, OperationKind
 from kernelcast.sampling.loop_benchmark import FLAGS, RUN, LoopToRun, compile_to_assembly
 from kernelcast.sampling.machine_state import read_processor
@@ -57,7 +56,6 @@ class GivenTerms:
     executes_all_sides: ClassVar[bool] = False
 
     def predict(self, _: LoopNest, __: float) -> InCoreTerms:
-        """Give the terms."""
         return self.terms
 
 
@@ -122,7 +120,6 @@ class LoopModel:
             self.in_core = InstructionTable(self.machine)
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> LoopPrediction:
-        """Predict one size."""
         trips = self._conditions.bind(constants).trips
         mean = self._weigh(constants, has_masks=False)
         volumes = self.traffic(constants, cores)
@@ -203,7 +200,6 @@ class LoopModel:
         return list_transitions(self.nest, self.machine, constants=others, size=size, cores=cores)
 
     def advise(self, constants: Mapping[str, int], cores: int = 1) -> tuple[BlockingAdvice, ...]:
-        """Say which loops to block."""
         return advise_blocking(self.nest, self.machine, constants, cores)
 
     def conflicts(self, constants: Mapping[str, int]) -> tuple[str, ...]:
@@ -212,7 +208,6 @@ class LoopModel:
 
 
 def read_loop_file(path: Path, constants: Mapping[str, int]) -> tuple[str, LoopNest]:
-    """Read a file with a C99 listing."""
     try:
         source = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -264,11 +259,6 @@ def prediction_to_json(found: LoopPrediction, unit: Unit) -> dict[str, object]:
         },
         "notes": list(found.notes),
     }  # fmt: skip
-
-
-def estimate_to_json(name: str, found: AnalyticEstimate) -> dict[str, object]:
-    """Give the estimate of an OpenCL launch; seconds, and bytes of the whole launch."""
-    return {"kernel": name, **asdict(found)}
 
 
 _NATIVE = "-march=native"
@@ -330,7 +320,6 @@ class CompiledLoop:
         return not self.loop.jumps
 
     def predict(self, nest: LoopNest, iterations: float) -> InCoreTerms:
-        """Give the terms of so many iterations."""
         share = _total(nest.executed) / _total(self.whole)
         terms = self.osaca.predict(nest, iterations * share)
         return replace(terms, notes=(*terms.notes, *self.notes))

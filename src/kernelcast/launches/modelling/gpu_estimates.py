@@ -49,7 +49,6 @@ def write_folds(folds: Folds) -> str:
 
 
 def write_launch(local_size: tuple[int, ...], folds: Folds) -> str:
-    """Write local size and folding."""
     sides = "x".join(str(one) for one in local_size)
     return f"{sides}, folded {write_folds(folds)}" if folds else sides
 

@@ -93,9 +93,15 @@ def derive_points(
     found: list[HitRatePoint | None] = []
     for one in launches:
         launch = source.launch(one.local_size, one.folds)
+        # Volumes with one hit rate each that is constant.
         always, never = (
-            {name: model_volumes(launch, machine, rates) for name, rates in each.items()}
-            for each in (_fix_rates(_ALWAYS), _fix_rates(_NEVER))
+            {
+                "l1_load": model_volumes(launch, machine, replace(find_hit_rates(), l1_load=rate)),
+                "l2_store": model_volumes(
+                    launch, machine, replace(find_hit_rates(), l2_store=rate)
+                ),
+            }
+            for rate in (_ALWAYS, _NEVER)
         )
         loaded, from_dram, stored = (one.volumes.get(column) for column in VOLUMES)
         updates = source.ndrange.work_item_count
@@ -123,12 +129,6 @@ def derive_points(
             over = few.wave.skew_oversubscription
             found.append(_point("l2_store", over, between, stored * updates))
     return [one for one in found if one is not None]
-
-
-def _fix_rates(rate: HitRate) -> dict[str, HitRates]:
-    """Give sets of hit rates in which one function each is constant."""
-    usual = find_hit_rates()
-    return {"l1_load": replace(usual, l1_load=rate), "l2_store": replace(usual, l2_store=rate)}
 
 
 def _point(

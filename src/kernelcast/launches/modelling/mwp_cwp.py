@@ -52,7 +52,6 @@ class Units:
 
 
 def read_units(launch: ModelledLaunch, machine: MachineDescription) -> Units:
-    """Describe the compute units of a machine for a launch."""
     group_size = launch.ndrange.work_group_size
     notes: list[str]
     if machine.kind is DeviceKind.CPU:
@@ -278,7 +277,6 @@ def _find_patterns(launch: ModelledLaunch, width: int) -> list[RequestPattern]:
 
 
 def _average(patterns: Sequence[RequestPattern]) -> float:
-    """Average the transactions of a request."""
     requests = sum(one.requests for one in patterns)
     if not requests:
         return 0.0

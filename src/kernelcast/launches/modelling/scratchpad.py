@@ -93,7 +93,6 @@ def read_scratchpad_kernel(
     active_cpes: int | None = None,
     parameters: Mapping[str, Number] | None = None,
 ) -> ScratchpadKernel:
-    """Read a scratchpad kernel file."""
     path = Path(path)
     what = "scratchpad kernel"
     bare = replace(load(path, read_text(path, what), ScratchpadEntry), key=what)
@@ -172,13 +171,11 @@ def find_scratchpad(wanted: str | Path) -> ScratchpadMachine:
 
 
 def read_scratchpad(path: Path) -> ScratchpadMachine:
-    """Read a description of a scratchpad processor."""
     text = read_text(path, _ROOT, MachineFileError)
     return read_described(ScratchpadMachine, load(path, text, ScratchpadMachineEntry), SCHEMA)
 
 
 def terms_to_json(terms: ScratchpadTerms, machine: ScratchpadMachine) -> dict[str, object]:
-    """Give every term of a kernel."""
     kernel = terms.kernel
     return {
         "kernel": kernel.name,

@@ -69,7 +69,6 @@ class AccessEntry(Located):
 
     @property
     def is_text(self) -> bool:
-        """Whether the value is a text."""
         return isinstance(self.node, yaml.ScalarNode) and not self.is_null
 
     def formula(self) -> str:
@@ -157,7 +156,6 @@ def read_launch_source(
 
 
 def use_problem(problem: Problem) -> LaunchSource:
-    """Take a problem for a source of launches."""
     return LaunchSource(
         name=problem.name, kernel=model_kernel(problem), ndrange=problem.ndrange, problem=problem
     )
@@ -241,7 +239,6 @@ def is_access_file(path: Path) -> bool:
 def read_access_file(
     path: Path | str, *, parameters: Mapping[str, Number] | None = None
 ) -> LaunchSource:
-    """Read an access file."""
     path = Path(path)
     bare = load(path, read_text(path, "access file"), AccessEntry)
     section = pairs_of(bare.mapping(KEYS).get("parameters"))

@@ -44,6 +44,7 @@ _INTEGER = frozenset({
     OperationKind.COMPARE, OperationKind.SELECT, OperationKind.CONVERT,
 })  # fmt: skip
 _FLOAT = _INTEGER - {OperationKind.DIVIDE}
+_SPECIAL = (OperationKind.DIVIDE, OperationKind.SPECIAL, OperationKind.SPECIAL_NATIVE)
 _ELEMENT_BYTES, _SCALAR_BYTES = 4, 8
 _CHAINED = (OperationKind.ADD, OperationKind.FUSED)
 """A product that is added to a sum does not wait for the sum before it."""
@@ -62,7 +63,6 @@ class Execution:
 
 
 def find_execution(launch: ModelledLaunch, device: CpuDevice) -> Execution:
-    """Find how a launch is run."""
     width, executed = device.width, launch.executed
     if width == 1:
         # LLVM makes vectors of a loop over work-items unless it holds another loop or a branch,
@@ -110,99 +110,86 @@ def time_core(
     patterns: Sequence[AccessPattern],
 ) -> CoreTimes:
     """Add up what a core does for a work-item."""
-    adder = _Adder(device, execution.width)
+    ports: dict[str, float] = defaultdict(float)
+    notes: list[str] = []
     for operation, times in executed.operations.items():
-        adder.add(operation, times)
+        found = _find_port(operation)
+        if found is None:
+            continue
+        port, instruction = found
+        if not instruction:
+            ports[port] += times * _time_special(operation, device, execution.width, notes)
+            continue
+        each_s = device.instruction_s(instruction, operation.bits)
+        if each_s is None:
+            notes.append(f"{operation}: the throughput of {instruction} is not known; left out")
+            continue
+        lanes = device.lanes_of(operation.bits)
+        instructions = -(-operation.lanes * execution.width // lanes) / execution.width
+        # The microbenchmark counts a fused product and sum as two.
+        doubled = 2 if operation.kind is OperationKind.FUSED else 1
+        ports[port] += doubled * times * instructions * each_s
     # One sum per iteration waits for the last.
     sums = executed.count(*_CHAINED, number=NumberClass.FLOAT)
     chained = min(sums, executed.count(OperationKind.BRANCH))
     return CoreTimes(
         ports={
-            **{port: seconds / execution.efficiency for port, seconds in adder.ports.items()},
+            **{port: seconds / execution.efficiency for port, seconds in ports.items()},
             "L1": _time_accesses(device, execution.width, patterns) / execution.efficiency,
         },
         chain_s=chained * device.add_latency_s / execution.width / execution.efficiency,
-        notes=tuple(dict.fromkeys(adder.notes)),
+        notes=tuple(dict.fromkeys(notes)),
     )
 
 
-class _Adder:
-    """Adds up times of operations."""
+def _find_port(operation: Operation) -> tuple[str, str] | None:
+    """Find the port of an operation, and its calibrated instruction; a special one has none."""
+    kind = operation.kind
+    if operation.number is NumberClass.FLOAT:
+        bits = 64 if operation.bits == 64 else 32
+        if kind in _SPECIAL:
+            return "special", ""
+        if kind is OperationKind.FUSED:
+            return f"fp{bits}", f"fp{bits}_fma"
+        return (f"fp{bits}", f"fp{bits}") if kind in _FLOAT else None
+    is_integer = operation.number is NumberClass.INTEGER and kind in _INTEGER
+    return ("int", "int32") if is_integer or kind is OperationKind.BRANCH else None
 
-    def __init__(self, device: CpuDevice, width: int) -> None:
-        self.ports: dict[str, float] = defaultdict(float)
-        self.notes: list[str] = []
-        self._device = device
-        self._width = width
 
-    def add(self, operation: Operation, times: float) -> None:
-        kind = operation.kind
-        if operation.number is NumberClass.FLOAT:
-            bits = 64 if operation.bits == 64 else 32
-            special_s = self._time_special(operation)
-            if special_s is not None:
-                self.ports["special"] += times * special_s
-            elif kind is OperationKind.FUSED:
-                self._add_instructions(f"fp{bits}", f"fp{bits}_fma", operation, 2 * times)
-            elif kind in _FLOAT:
-                self._add_instructions(f"fp{bits}", f"fp{bits}", operation, times)
-        elif operation.number is NumberClass.INTEGER and kind in _INTEGER:
-            self._add_instructions("int", "int32", operation, times)
-        elif kind is OperationKind.BRANCH:
-            one = Operation(kind=OperationKind.COMPARE, number=NumberClass.INTEGER, bits=32)
-            self._add_instructions("int", "int32", one, times)
-
-    def _add_instructions(self, port: str, kind: str, operation: Operation, times: float) -> None:
-        one = self._device.instruction_s(kind, operation.bits)
-        if one is None:
-            self.notes.append(f"{operation}: the throughput of {kind} is not known; left out")
-            return
-        lanes = self._device.lanes_of(operation.bits)
-        instructions = -(-operation.lanes * self._width // lanes) / self._width
-        self.ports[port] += times * instructions * one
-
-    def _time_special(self, operation: Operation) -> float | None:
-        """Time a function, division or root of one work-item; None of another operation."""
-        kind, name = operation.kind, operation.name
-        if kind not in (
-            OperationKind.DIVIDE, OperationKind.SPECIAL, OperationKind.SPECIAL_NATIVE
-        ):  # fmt: skip
-            return None
-        is_division = kind is OperationKind.DIVIDE
-        lanes = operation.lanes * self._width
-        measured = self._device.functions if operation.bits != 64 else None
-        if measured is not None:
-            adds = measured.divide_adds("divide" if is_division else name, lanes)
-            if adds is not None:
-                vectors = -(-lanes // self._device.lanes)
-                return adds * vectors * self._device.add_s / self._width
-        if is_division or name in _DIVIDER:
-            wide = 2.0 if operation.bits == 64 else 1.0
-            adds = max(_DIVIDER_ADDS, _DIVIDER_ADDS_PER_LANE * lanes * wide)
-            return _DIVIDER.get(name, 1) * adds * self._device.add_s / self._width
-        name = operation.name
-        figure = "special" if operation.kind is OperationKind.SPECIAL else "native_special"
-        facts = self._device.instructions.get(figure)
-        if facts is None or facts.peak_per_s is None:
-            self.notes.append(f"{operation}: the throughput of {figure} is not known; left out")
-            return 0.0
-        vector_s = self._device.cores / facts.peak_per_s.value
-        latencies = facts.completion_latency_s
-        scalar_s = latencies[max(latencies)].value if latencies else vector_s
-        measured = self._device.functions if operation.bits != 64 else None
-        if measured is not None and measured.by_lane and operation.lanes > 1:
-            # What is called lane by lane has versions for a kernel's own vectors, which take as
-            # long as for one number (`benchmarks/operation_costs.py`).
-            alone = measured.weigh(name, is_scalar=True)
-            if alone is not None:
-                return -(-operation.lanes // 8) * alone * scalar_s
-            measured = None
-        by_lane = _BY_LANE if measured is None else measured.by_lane
-        is_scalar = operation.lanes * self._width == 1 or name in by_lane
-        weight = None if measured is None else measured.weigh(name, is_scalar=is_scalar)
-        if weight is None:
-            weight = _FUNCTIONS.get(name, 1.0) if figure == "special" else 1.0
-        return operation.lanes * weight * (scalar_s if is_scalar else vector_s)
+def _time_special(operation: Operation, device: CpuDevice, width: int, notes: list[str]) -> float:
+    """Time a function, division or root of one work-item."""
+    name, is_division = operation.name, operation.kind is OperationKind.DIVIDE
+    lanes = operation.lanes * width
+    measured = device.functions if operation.bits != 64 else None
+    if measured is not None:
+        adds = measured.divide_adds("divide" if is_division else name, lanes)
+        if adds is not None:
+            return adds * -(-lanes // device.lanes) * device.add_s / width
+    if is_division or name in _DIVIDER:
+        wide = 2.0 if operation.bits == 64 else 1.0
+        adds = max(_DIVIDER_ADDS, _DIVIDER_ADDS_PER_LANE * lanes * wide)
+        return _DIVIDER.get(name, 1) * adds * device.add_s / width
+    figure = "special" if operation.kind is OperationKind.SPECIAL else "native_special"
+    facts = device.instructions.get(figure)
+    if facts is None or facts.peak_per_s is None:
+        notes.append(f"{operation}: the throughput of {figure} is not known; left out")
+        return 0.0
+    vector_s = device.cores / facts.peak_per_s.value
+    latencies = facts.completion_latency_s
+    scalar_s = latencies[max(latencies)].value if latencies else vector_s
+    if measured is not None and measured.by_lane and operation.lanes > 1:
+        # What is called lane by lane has versions for a kernel's own vectors, which take as long as
+        # for one number (`benchmarks/operation_costs.py`).
+        alone = measured.weigh(name, is_scalar=True)
+        if alone is not None:
+            return -(-operation.lanes // 8) * alone * scalar_s
+        measured = None
+    by_lane = _BY_LANE if measured is None else measured.by_lane
+    is_scalar = lanes == 1 or name in by_lane
+    weight = None if measured is None else measured.weigh(name, is_scalar=is_scalar)
+    if weight is None:
+        weight = _FUNCTIONS.get(name, 1.0) if figure == "special" else 1.0
+    return operation.lanes * weight * (scalar_s if is_scalar else vector_s)
 
 
 def _time_accesses(device: CpuDevice, width: int, patterns: Sequence[AccessPattern]) -> float:

@@ -418,7 +418,6 @@ class Assessment:
 
 
 def assess(demands: Demands, rates: GpuRates, constants: LimiterConstants) -> Assessment:
-    """Compute the time of a launch."""
     notes: list[str] = []
     even = balance(demands.work_groups, rates.machine.compute_units, demands.resident)
     limits = _measure(demands, rates, constants, even, notes)

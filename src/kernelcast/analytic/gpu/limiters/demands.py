@@ -95,7 +95,6 @@ class Demands:
 
     @property
     def warps(self) -> int:
-        """Warps of the launch."""
         return self.work_groups * self.warps_per_work_group
 
 

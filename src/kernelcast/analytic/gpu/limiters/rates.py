@@ -154,7 +154,6 @@ class GpuRates:
 
 
 def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuRates:
-    """Take what the limiters need from a machine description."""
     notes: list[str] = []
     gpu = read_machine(machine)
     l1, l2, l3 = (machine.cache(name) for name in ("L1", "L2", "L3"))

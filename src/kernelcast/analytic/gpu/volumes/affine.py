@@ -64,7 +64,6 @@ class Grid:
 
     @property
     def work_groups(self) -> int:
-        """Work-groups of the launch."""
         return self.counts[0] * self.counts[1] * self.counts[2]
 
 

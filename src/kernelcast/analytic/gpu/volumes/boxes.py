@@ -307,7 +307,6 @@ def list_classes(accesses: Sequence[BoxAccess], grid: Grid) -> list[GroupRange]:
 
 
 def count_groups(box: GroupRange) -> int:
-    """Count the work-groups of a box."""
     return prod(end - first for first, end in box)
 
 

@@ -65,7 +65,6 @@ class FamilyCosts:
 
 
 def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: bool) -> FamilyCosts:
-    """Cost the accesses of one family."""
     classes = list_classes(family, grid)
     full = max(classes, key=count_groups)
     warps = -(-(grid.local[0] * grid.local[1] * grid.local[2]) // machine.warp_width)

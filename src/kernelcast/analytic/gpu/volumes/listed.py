@@ -242,7 +242,6 @@ class Scatter:
         )
 
     def share_touched(self, work_groups: float, granularity: int) -> float:
-        """Give the share of all that scattered accesses touch that so many work-groups touch."""
         if work_groups < 1:
             return work_groups * self.share_touched(1, granularity)
         every = sum(one.count_stretch(self.work_groups, granularity) for one in self.accesses)

@@ -134,12 +134,10 @@ class GpuVolumes:
 
     @property
     def l2_load_bytes(self) -> float:
-        """From L2 to L1, whole launch."""
         return self.l1.loaded_bytes * self.work_groups
 
     @property
     def l2_store_bytes(self) -> float:
-        """From L1 to L2, whole launch."""
         return self.l1.stored_bytes * self.work_groups
 
     @property
