@@ -8,9 +8,15 @@ those of the folders that were given.
 
 from kernelcast.compiling.compilation import Compiled, compile_kernel
 from kernelcast.compiling.compiler import Compiler, find_compiler
-from kernelcast.compiling.facts import Access, CodeFacts, read_facts
+from kernelcast.compiling.facts import (
+    Access,
+    CodeFacts,
+    PtxasFacts,
+    assemble_ptx,
+    find_ptxas,
+    read_facts,
+)
 from kernelcast.compiling.libraries import BASE_HEADER
-from kernelcast.compiling.ptxas import PtxasFacts, assemble_ptx, find_ptxas
 from kernelcast.compiling.signatures import Argument, CompiledKernel
 from kernelcast.compiling.targets import CodeFormat, Target
 from kernelcast.records.dialect import Dialect

@@ -19,10 +19,14 @@ from kernelcast.compiling.libraries import (
     find_libdevice,
     list_libraries,
 )
-from kernelcast.compiling.mangling import demangle
-from kernelcast.compiling.options import ReadOptions, read_options
-from kernelcast.compiling.signatures import Argument, CompiledKernel, read_kernels
-from kernelcast.compiling.targets import CodeFormat, Target, choose_processor
+from kernelcast.compiling.signatures import Argument, CompiledKernel, demangle, read_kernels
+from kernelcast.compiling.targets import (
+    CodeFormat,
+    ReadOptions,
+    Target,
+    choose_processor,
+    read_options,
+)
 from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError, MissingExtraError
 

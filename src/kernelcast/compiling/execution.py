@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.compiling.compilation import Compiled
+from kernelcast.compiling.signatures import find_ptx_body
 
 Value = Any
 """Of a register: an int that all work-items have, an array with one for each, None if not known."""
@@ -104,11 +105,9 @@ def count_executed(
 @lru_cache(maxsize=64)
 def _parse(text: str, kernel: str) -> tuple[list[_Block], dict[str, int]]:
     """Split a kernel into blocks that end with branches; nobody may change them."""
-    entry = re.search(rf"\.entry {re.escape(kernel)}\([^)]*\).*?^\{{\n(.*?)^\}}", text,
-                      re.MULTILINE | re.DOTALL)  # fmt: skip
     blocks, labels = [_Block()], dict[str, int]()
     is_open = True
-    for line in (entry[1] if entry else "").splitlines():
+    for line in find_ptx_body(text, kernel).splitlines():
         if match := _LABEL.match(line):
             if blocks[-1].instructions or not is_open:
                 blocks.append(_Block())
@@ -197,7 +196,14 @@ class _WorkGroup:
 
     def run(self, group: int) -> npt.NDArray[np.float64] | None:
         """Follow all work-items; give the visits of each block, per warp."""
-        self._start(group)
+        items = np.arange(self._size, dtype=np.int64)
+        for axis, name in enumerate("xyz"):
+            size, count = self._shape.local[axis], self._shape.groups[axis]
+            self._registers[f"%tid.{name}"] = items % size if size > 1 else 0
+            self._registers[f"%ntid.{name}"] = size
+            self._registers[f"%ctaid.{name}"] = group % count
+            self._registers[f"%nctaid.{name}"] = count
+            items, group = items // size, group // count
         visits = np.zeros(len(self._blocks))
         waiting: dict[int, npt.NDArray[np.bool_] | None] = {0: None}
         barriers = {
@@ -239,16 +245,6 @@ class _WorkGroup:
                     waiting[target] = part if known is None or part is None else known | part
         return None
 
-    def _start(self, group: int) -> None:
-        shape, items = self._shape, np.arange(self._size, dtype=np.int64)
-        for axis, name in enumerate("xyz"):
-            size, count = shape.local[axis], shape.groups[axis]
-            self._registers[f"%tid.{name}"] = items % size if size > 1 else 0
-            self._registers[f"%ntid.{name}"] = size
-            self._registers[f"%ctaid.{name}"] = group % count
-            self._registers[f"%nctaid.{name}"] = count
-            items, group = items // size, group // count
-
     def _branch(
         self, place: int, block: _Block, mask: npt.NDArray[np.bool_] | None
     ) -> list[tuple[int, npt.NDArray[np.bool_] | None]] | None:
@@ -262,7 +258,12 @@ class _WorkGroup:
             nearer, farther = sorted((taken, other))
             if nearer > place:
                 return [(nearer, mask)]
-            return [(farther, mask)] if self._returns(farther, nearer) else None
+            # Data that decide within a loop's body let it go on; data that end it are refused.
+            goes_on = farther > nearer and any(
+                nearer in (self._find(one.target, number), self._find(one.otherwise, number))
+                for number, one in enumerate(self._blocks) if number >= farther and one.target
+            )  # fmt: skip
+            return [(farther, mask)] if goes_on else None
         if not isinstance(value, np.ndarray):
             return [(taken if bool(value) == wanted else other, mask)]
         own = value.astype(np.bool_) == wanted
@@ -274,13 +275,6 @@ class _WorkGroup:
             if inside.any():
                 ways.append((target, inside))
         return ways
-
-    def _returns(self, place: int, start: int) -> bool:
-        """Tell whether a block lies in the loop that another one starts."""
-        return place > start and any(
-            start in (self._find(one.target, number), self._find(one.otherwise, number))
-            for number, one in enumerate(self._blocks) if number >= place and one.target
-        )  # fmt: skip
 
     def _find(self, label: str, place: int) -> int:
         if label == "end":
@@ -427,7 +421,7 @@ def _divide(a: Value, b: Value) -> Value:
 
 def _remain(a: Value, b: Value) -> Value:
     quotient = _divide(a, b)
-    return None if quotient is None or a is None or b is None else a - quotient * b
+    return None if quotient is None else a - quotient * b
 
 
 def _negate(one: Instruction, values: list[Value]) -> Value:

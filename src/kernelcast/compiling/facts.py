@@ -1,18 +1,30 @@
 """Counts what assembly for a GPU holds: instructions by kind, memory accesses, registers."""
 
+import functools
 import math
+import os
 import re
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
+from kernelcast.compiling import cache
 from kernelcast.compiling.compilation import Compiled
-from kernelcast.compiling.ptxas import assemble_ptx, find_ptxas
-from kernelcast.compiling.signatures import read_amd_metadata
-from kernelcast.compiling.targets import CodeFormat
+from kernelcast.compiling.compiler import run_limited
+from kernelcast.compiling.libraries import list_cuda_folders
+from kernelcast.compiling.signatures import find_ptx_body, read_amd_metadata
+from kernelcast.compiling.targets import CodeFormat, choose_processor
 from kernelcast.records.device import Trait, TraitSource
-from kernelcast.records.errors import InputError, KernelNotFoundError
+from kernelcast.records.errors import (
+    CompileError,
+    InputError,
+    KernelNotFoundError,
+    MissingExtraError,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +67,27 @@ def read_facts(compiled: Compiled, kernel: str) -> CodeFacts:
         msg = f"{compiled.target}: the code defines no kernel {kernel!r}; it has {names}"
         raise KernelNotFoundError(msg)
     if compiled.target.format is CodeFormat.PTX:
-        return _read_ptx(compiled, kernel)
+        body = find_ptx_body(compiled.text, kernel)
+        if find_ptxas() is not None and not compiled.missing:
+            asked = assemble_ptx(compiled.text, compiled.target.processor)[kernel]
+            registers = Trait(value=asked.registers, source=TraitSource.REPORTED)
+            local, private = asked.shared_bytes, asked.stack_bytes
+            spills = asked.spill_store_bytes + asked.spill_load_bytes
+        else:
+            registers = Trait(value=estimate_registers(body), source=TraitSource.ASSUMED)
+            used = set(re.findall(r"\b[\w$]+\b", body))
+            local = sum(
+                int(match[1]) // 8 * math.prod(map(int, re.findall(r"\d+", match[2])))
+                for match in _PTX_LOCAL.finditer(compiled.text)
+                if used & set(re.findall(r"[\w$]+", match[0]))
+            )
+            private = sum(map(int, re.findall(r"\.local .*?\.b8\s+\S+?\[(\d+)\]", body)))
+            spills = 0
+        kinds, accesses = _count(body, _classify_ptx)
+        return CodeFacts(
+            kernel=kernel, instructions=kinds, accesses=accesses, registers=registers,
+            local_bytes=local, private_bytes=private, spill_bytes=spills,
+        )  # fmt: skip
     if compiled.target.format is CodeFormat.AMD:
         noted = next(one for one in read_amd_metadata(compiled.text) if one[".name"] == kernel)
         start = re.search(rf"^{re.escape(kernel)}:", compiled.text, re.MULTILINE)
@@ -82,6 +114,77 @@ def _count(
     found = [one for line in body.splitlines() if (one := classify(line))]
     kinds = Counter(kind for kind, _ in found)
     return dict(sorted(kinds.items())), dict(Counter(one for _, one in found if one))
+
+
+_ENTRY: Final = re.compile(r"Compiling entry function '([^']+)'")
+_PTXAS_NUMBERS: Final = {
+    "registers": re.compile(r"Used (\d+) registers"),
+    "stack_bytes": re.compile(r"(\d+) bytes stack frame"),
+    "spill_store_bytes": re.compile(r"(\d+) bytes spill stores"),
+    "spill_load_bytes": re.compile(r"(\d+) bytes spill loads"),
+    "shared_bytes": re.compile(r"(\d+) bytes smem"),
+    "barriers": re.compile(r"used (\d+) barriers"),
+}
+_PTXAS_SUPPORTED: Final = re.compile(r"'(sm_\d+\w?)'")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PtxasFacts:
+    """What the assembler says of one kernel, per work-item but for shared memory."""
+
+    registers: int
+    stack_bytes: int = 0
+    spill_store_bytes: int = 0
+    spill_load_bytes: int = 0
+    shared_bytes: int = 0
+    """Static local memory of a work-group."""
+    barriers: int = 0
+
+
+@functools.cache
+def find_ptxas() -> Path | None:
+    wheels, toolkits = ([str(folder / "bin") for folder in part] for part in list_cuda_folders())
+    folders = [*reversed(wheels), os.environ.get("PATH", os.defpath), *toolkits]
+    found = shutil.which("ptxas", path=os.pathsep.join(folders))
+    return Path(found) if found else None
+
+
+@functools.cache
+def _list_processors(ptxas: Path) -> tuple[str, ...]:
+    """List the GPUs that it knows: that of CUDA 13 knows none before sm_75."""
+    with tempfile.TemporaryDirectory(prefix="kernelcast-ptxas-") as made:
+        _, text = run_limited([str(ptxas), "--help"], Path(made), 120.0)
+    return tuple(dict.fromkeys(_PTXAS_SUPPORTED.findall(text)))
+
+
+def assemble_ptx(text: str, processor: str) -> dict[str, PtxasFacts]:
+    """Assemble PTX for a GPU, or the nearest that ptxas knows; facts by kernel."""
+    ptxas = find_ptxas()
+    if ptxas is None:
+        msg = "no ptxas was found; install it with `pip install 'kernelcast[cuda]'`"
+        raise MissingExtraError(msg)
+    architecture = choose_processor(processor, _list_processors(ptxas))
+    status = ptxas.stat()
+    key = cache.digest((text, architecture, f"{ptxas} {status.st_size} {status.st_mtime_ns}"))
+    entry = cache.read(key)
+    if entry is None:
+        with tempfile.TemporaryDirectory(prefix="kernelcast-ptxas-") as made:
+            Path(made, "code.ptx").write_text(text, encoding="utf-8")
+            command = [str(ptxas), "-arch", architecture, "-v", "code.ptx", "-o", "code.cubin"]
+            code, output = run_limited(command, Path(made), 120.0)
+        if code != 0:
+            raise CompileError(output.strip() or f"ptxas ended with status {code}")
+        _, *parts = _ENTRY.split(output)
+        entry = {
+            name: {
+                key: int(match[1]) if (match := pattern.search(words)) else 0
+                for key, pattern in _PTXAS_NUMBERS.items()
+            }
+            for name, words in zip(parts[::2], parts[1::2], strict=True)
+            if _PTXAS_NUMBERS["registers"].search(words)
+        }
+        cache.write(key, entry)
+    return {name: PtxasFacts(**numbers) for name, numbers in entry.items()}
 
 
 _PTX_LABEL: Final = re.compile(r"^\s*(\$[\w$]+):")
@@ -128,33 +231,6 @@ def _classify_ptx(line: str) -> tuple[str, Access | None] | None:
     if is_float:
         return f"fp{re.sub(r'[^0-9]', '', last.removesuffix('x2'))}", None
     return ("int" if last else "other"), None
-
-
-def _read_ptx(compiled: Compiled, kernel: str) -> CodeFacts:
-    # The body ends at a brace of its own line; braces within enclose calls and are indented.
-    entry = re.search(rf"\.entry {re.escape(kernel)}\([^)]*\).*?^\{{\n(.*?)^\}}", compiled.text,
-                      re.MULTILINE | re.DOTALL)  # fmt: skip
-    body = entry[1] if entry else ""
-    if find_ptxas() is not None and not compiled.missing:
-        asked = assemble_ptx(compiled.text, compiled.target.processor)[kernel]
-        registers = Trait(value=asked.registers, source=TraitSource.REPORTED)
-        local, private = asked.shared_bytes, asked.stack_bytes
-        spills = asked.spill_store_bytes + asked.spill_load_bytes
-    else:
-        registers = Trait(value=estimate_registers(body), source=TraitSource.ASSUMED)
-        names = set(re.findall(r"\b[\w$]+\b", body))
-        local = sum(
-            int(match[1]) // 8 * math.prod(map(int, re.findall(r"\d+", match[2])))
-            for match in _PTX_LOCAL.finditer(compiled.text)
-            if names & set(re.findall(r"[\w$]+", match[0]))
-        )  # fmt: skip
-        private = sum(map(int, re.findall(r"\.local .*?\.b8\s+\S+?\[(\d+)\]", body)))
-        spills = 0
-    kinds, accesses = _count(body, _classify_ptx)
-    return CodeFacts(
-        kernel=kernel, instructions=kinds, accesses=accesses,
-        registers=registers, local_bytes=local, private_bytes=private, spill_bytes=spills,
-    )  # fmt: skip
 
 
 _BRANCH: Final = re.compile(r"\bbra(?:\.uni)?\s+(\$[\w$]+)")

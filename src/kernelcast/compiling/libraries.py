@@ -94,6 +94,14 @@ def _make_temporary_folder() -> Path:
 def _compile(name: str, code_format: CodeFormat, compiler: Compiler) -> Path:
     """Compile one of our sources, which is optimised with the kernel that takes it."""
     key = digest((digest_room(), name, code_format, compiler.identity))
+    target = Target.parse({"ptx": "sm_70", "amd": "gfx90a"}.get(code_format, "x86"))
+    command = [
+        *compiler.command, "-cc1", "-triple", target.triple,
+        *_LEAST_PROCESSOR.get(code_format, ()), "-x", "cl", "-cl-std=CL2.0",
+        *Dialect().list_flags("CL2.0"), "-nostdsysteminc", "-nobuiltininc",
+        "-include", str(BASE_HEADER), "-w", "-O2", "-disable-llvm-passes",
+        "-emit-llvm-bc", "-o", "library.bc", str(_SOURCES / f"{name}.cl"),
+    ]  # fmt: skip
     for find in (find_folder, _make_temporary_folder):
         folder = find()
         if folder is None:
@@ -104,28 +112,15 @@ def _compile(name: str, code_format: CodeFormat, compiler: Compiler) -> Path:
                 return path
             make_private_folder(folder)
             with tempfile.TemporaryDirectory(dir=folder, prefix=".making-") as making:
-                _run(name, code_format, compiler, Path(making))
+                status, output = run_limited(command, Path(making), 120)
+                if status != 0:
+                    raise CompileError(
+                        f"{compiler.identity} cannot compile the built-in functions {name}.cl: "
+                        f"{output}"
+                    )
                 Path(making, "library.bc").replace(path)
         except OSError:
             continue
         return path
     msg = "neither the user's cache nor the folder of temporary files can be written; make room"
     raise CompileError(msg)
-
-
-def _run(name: str, code_format: CodeFormat, compiler: Compiler, folder: Path) -> None:
-    target = Target.parse({"ptx": "sm_70", "amd": "gfx90a"}.get(code_format, "x86"))
-    status, output = run_limited(
-        [
-            *compiler.command, "-cc1", "-triple", target.triple,
-            *_LEAST_PROCESSOR.get(code_format, ()), "-x", "cl", "-cl-std=CL2.0",
-            *Dialect().list_flags("CL2.0"), "-nostdsysteminc", "-nobuiltininc",
-            "-include", str(BASE_HEADER), "-w", "-O2", "-disable-llvm-passes",
-            "-emit-llvm-bc", "-o", "library.bc",
-            str(_SOURCES / f"{name}.cl"),
-        ],
-        folder, 120,
-    )  # fmt: skip
-    if status != 0:
-        msg = f"{compiler.identity} cannot compile the built-in functions {name}.cl: {output}"
-        raise CompileError(msg)

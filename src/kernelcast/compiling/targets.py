@@ -1,7 +1,8 @@
-"""What kernels are compiled to: a form of code, and the processor that it is for."""
+"""What kernels are compiled to, a form of code for a processor, and by which options of OpenCL."""
 
 import re
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
@@ -87,3 +88,70 @@ class Target:
 
     def __str__(self) -> str:
         return self.processor or ("ir" if self.as_written else "ir-O3")
+
+
+_LANGUAGE = re.compile(r"-cl-std=(CL(?:1\.[012]|[23]\.0))", re.IGNORECASE)
+# Options begin so; a word of a macro's value such as the -1 in `-DLESS=x -1` does not.
+_OPTION = re.compile(r"-(?:[DUI]|cl-|[wgx]$|W|f|O|include|spir|save|m)")
+_WITH_VALUE = frozenset({"-D", "-U", "-I", "-x", "-include"})
+_PASSED = frozenset({
+    "-w", "-cl-single-precision-constant", "-cl-no-signed-zeros", "-cl-unsafe-math-optimizations",
+    "-cl-finite-math-only", "-cl-fast-relaxed-math", "-cl-mad-enable", "-cl-kernel-arg-info",
+    "-cl-fp32-correctly-rounded-divide-sqrt",
+})  # fmt: skip
+_NUL_OR_SURROGATE = re.compile("[\0\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOptions:
+    flags: tuple[str, ...]
+    language: str | None
+    """The last -cl-std, such as ``CL2.0``."""
+    folders: tuple[str, ...]
+    """Of -I, in their order."""
+    dropped: tuple[str, ...]
+
+
+def read_options(options: Sequence[str]) -> ReadOptions:
+    """Sort options of a program, given one by one or several in a string."""
+    flags: list[str] = []
+    folders: list[str] = []
+    dropped: list[str] = []
+    language = None
+    split: list[str] = []
+    for text in options:
+        if _NUL_OR_SURROGATE.search(text):
+            msg = (
+                f"build options {text!r}: they hold what is not text; give UTF-8 without NUL bytes"
+            )
+            raise InputError(msg)
+        try:
+            parts = shlex.split(text)
+        except ValueError as error:
+            msg = f"build options {text!r}: {error}; close every quotation mark"
+            raise InputError(msg) from error
+        for place, word in enumerate(parts):
+            before = split[-1] if place else ""
+            # A macro whose value holds blanks stays together, which a shell would split.
+            if before.startswith("-D") and before != "-D" and not _OPTION.match(word):
+                split[-1] += f" {word}"
+            else:
+                split.append(word)
+    words = iter(split)
+    for word in words:
+        option = word + next(words, "") if word in _WITH_VALUE else word
+        if option[:2] in {"-D", "-U"} and option[2:].strip():
+            flags.append(option)
+        elif option[:2] == "-I" and option != "-include":
+            folders.append(option[2:])
+        elif match := _LANGUAGE.fullmatch(option):
+            language = match[1].upper()
+        elif option in _PASSED:
+            flags.append(option)
+        elif option == "-cl-denorms-are-zero":
+            flags.append("-fdenormal-fp-math-f32=preserve-sign,preserve-sign")
+        else:
+            dropped.append(option)
+    return ReadOptions(
+        flags=tuple(flags), language=language, folders=tuple(folders), dropped=tuple(dropped)
+    )

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from kernelcast.compiling.mangling import read_types
+from kernelcast.compiling.signatures import read_types
 from kernelcast.features.ir.facts import FactsReader, Touch
 from kernelcast.features.ir.module import (
     Instruction,

@@ -347,7 +347,7 @@ class Program(CudaObject):
         del devices
         # Whoever only lists devices needs no compiler.
         from kernelcast import compiling
-        from kernelcast.compiling.options import read_options
+        from kernelcast.compiling.targets import read_options
 
         device = self.context.device
         self._options = tuple(options)

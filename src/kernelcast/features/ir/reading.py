@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from kernelcast.compiling import Target, compile_kernel
-from kernelcast.compiling.options import read_options
+from kernelcast.compiling.targets import read_options
 from kernelcast.expressions.kernel_facts import Gap, KernelFacts
 from kernelcast.features.ir.control import ControlFlow
 from kernelcast.features.ir.debug import DebugNotes

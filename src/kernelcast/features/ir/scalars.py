@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Final
 
-from kernelcast.compiling.mangling import split_name
+from kernelcast.compiling.signatures import split_name
 from kernelcast.expressions import (
     FALSE,
     TRUE,

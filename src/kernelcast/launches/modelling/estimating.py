@@ -11,7 +11,7 @@ from kernelcast.analytic.gpu.estimate import estimate_gpu
 from kernelcast.analytic.gpu.machine import find_architecture
 from kernelcast.compiling import Compiled, Target, compile_kernel, read_facts
 from kernelcast.compiling.execution import Shape
-from kernelcast.compiling.options import read_options
+from kernelcast.compiling.targets import read_options
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.records.arguments import ScalarArgument
