@@ -1,9 +1,8 @@
 """Factors that are no symbols: quotients and remainders, extremes, choices, powers."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
-from typing import ClassVar, cast
+from typing import cast
 
 import numpy as np
 
@@ -27,15 +26,21 @@ class Division(Composite):
     numerator: Expr
     denominator: Expr
 
-    is_floor: ClassVar[bool]
-    """Whether the quotient is rounded down; otherwise towards zero."""
-    is_remainder: ClassVar[bool]
+    is_floor: bool
+    """Whether the quotient is rounded down; otherwise towards zero, as C's is."""
+    is_remainder: bool
+
+    @property
+    def text_needs_parentheses(self) -> bool:  # type: ignore[override] # a class's constant above
+        return self.is_remainder
 
     def list_parts(self) -> tuple[Expr, Expr]:
         return self.numerator, self.denominator
 
     def rebuild(self, numerator: Expr, denominator: Expr) -> Expr:
-        return _FACTORIES[type(self)](numerator, denominator)
+        if self.is_remainder:
+            return (floor_mod if self.is_floor else trunc_mod)(numerator, denominator)
+        return (floor_div if self.is_floor else trunc_div)(numerator, denominator)
 
     def is_quasi_affine(self) -> bool:
         return self.denominator.is_parameter and all(
@@ -54,34 +59,6 @@ class Division(Composite):
         return text if self.is_remainder else f"{'floor' if self.is_floor else 'trunc'}({text})"
 
 
-class FloorDiv(Division):
-    """A quotient rounded down."""
-
-    __slots__ = ()
-    is_floor, is_remainder = True, False
-
-
-class FloorMod(Division):
-    """What remains of a division rounded down: never of the other sign than the denominator."""
-
-    __slots__ = ()
-    is_floor, is_remainder, text_needs_parentheses = True, True, True
-
-
-class TruncDiv(Division):
-    """A quotient rounded towards zero: C's ``/``."""
-
-    __slots__ = ()
-    is_floor, is_remainder = False, False
-
-
-class TruncMod(Division):
-    """What remains of a division rounded towards zero: C's ``%``."""
-
-    __slots__ = ()
-    is_floor, is_remainder, text_needs_parentheses = False, True, True
-
-
 def floor_div(numerator: Operand, denominator: Operand) -> Expr:
     """Divide, rounding down; multiples of the denominator leave the division."""
     _, top, bottom = _reduce(numerator, denominator)
@@ -93,11 +70,12 @@ def floor_div(numerator: Operand, denominator: Operand) -> Expr:
         surplus = _find_surplus(rest, divisor)
         if surplus:
             return quotient + floor_div(rest - surplus, bottom)
-        if isinstance(inner, FloorDiv):
-            return quotient + floor_div(inner.numerator, inner.denominator * divisor)
-        if isinstance(inner, FloorMod) and 0 < (inner.denominator.constant_value or 0) <= divisor:
-            return quotient
-    return quotient + Expr.atom(FloorDiv(rest, bottom))
+        if isinstance(inner, Division) and inner.is_floor:
+            if not inner.is_remainder:
+                return quotient + floor_div(inner.numerator, inner.denominator * divisor)
+            if 0 < (inner.denominator.constant_value or 0) <= divisor:
+                return quotient
+    return quotient + Expr.atom(Division(rest, bottom, is_floor=True, is_remainder=False))
 
 
 def floor_mod(numerator: Operand, denominator: Operand) -> Expr:
@@ -110,13 +88,13 @@ def floor_mod(numerator: Operand, denominator: Operand) -> Expr:
     surplus = 0 if divisor is None else _find_surplus(rest, divisor)
     if surplus:
         return factor * (floor_mod(rest - surplus, bottom) + surplus)
-    if divisor is not None and isinstance(inner, FloorMod):
+    if divisor and isinstance(inner, Division) and inner.is_floor and inner.is_remainder:
         modulus = inner.denominator.constant_value or 0
         if 0 < modulus <= divisor:
             return factor * rest
         if modulus and modulus % divisor == 0:
             return factor * floor_mod(inner.numerator, bottom)
-    return factor * Expr.atom(FloorMod(rest, bottom))
+    return factor * Expr.atom(Division(rest, bottom, is_floor=True, is_remainder=True))
 
 
 def trunc_div(numerator: Operand, denominator: Operand) -> Expr:
@@ -129,9 +107,9 @@ def trunc_div(numerator: Operand, denominator: Operand) -> Expr:
     if divisor is not None:
         if value is not None:
             return Expr.of(divide_trunc(value, divisor))  # type: ignore[arg-type] # of integers
-        if isinstance(inner, TruncDiv):
+        if isinstance(inner, Division) and not (inner.is_floor or inner.is_remainder):
             return trunc_div(inner.numerator, inner.denominator * divisor)
-    return Expr.atom(TruncDiv(top, bottom))
+    return Expr.atom(Division(top, bottom, is_floor=False, is_remainder=False))
 
 
 def trunc_mod(numerator: Operand, denominator: Operand) -> Expr:
@@ -143,17 +121,10 @@ def trunc_mod(numerator: Operand, denominator: Operand) -> Expr:
     value, divisor, inner = top.constant_value, bottom.constant_value, top.sole_atom
     if divisor is not None and value is not None:
         return factor * (top - trunc_div(top, bottom) * bottom)
-    if isinstance(inner, TruncMod) and inner.denominator == bottom:
+    remainder = Division(top, bottom, is_floor=False, is_remainder=True)
+    if isinstance(inner, Division) and inner == replace(remainder, numerator=inner.numerator):
         return factor * top
-    return factor * Expr.atom(TruncMod(top, bottom))
-
-
-_FACTORIES: Mapping[type[Division], Callable[[Expr, Expr], Expr]] = {
-    FloorDiv: floor_div,
-    FloorMod: floor_mod,
-    TruncDiv: trunc_div,
-    TruncMod: trunc_mod,
-}
+    return factor * Expr.atom(remainder)
 
 
 def _reduce(numerator: Operand, denominator: Operand) -> tuple[int, Expr, Expr]:
@@ -212,39 +183,27 @@ def _take_out(monomial: Monomial, product: Monomial) -> Monomial | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Extremum(Composite):
-    """One of two expressions, by their size."""
+class Extremum(Composite):
+    """The lesser or the greater of two expressions."""
 
     left: Expr
     right: Expr
+    is_least: bool
 
     def list_parts(self) -> tuple[Expr, Expr]:
         return self.left, self.right
 
     def rebuild(self, left: Expr, right: Expr) -> Expr:
-        return _choose(type(self), left, right)
+        return _choose(left, right, is_least=self.is_least)
 
     def evaluate(self, bindings: Bindings) -> Value:
         left, right = self.left.evaluate(bindings), self.right.evaluate(bindings)
-        is_least = isinstance(self, Minimum)
         if isinstance(left, int) and isinstance(right, int):
-            return min(left, right) if is_least else max(left, right)
-        return np.minimum(left, right) if is_least else np.maximum(left, right)
+            return min(left, right) if self.is_least else max(left, right)
+        return np.minimum(left, right) if self.is_least else np.maximum(left, right)
 
     def __str__(self) -> str:
-        return f"{'min' if isinstance(self, Minimum) else 'max'}({self.left}, {self.right})"
-
-
-class Minimum(_Extremum):
-    """The lesser of two expressions."""
-
-    __slots__ = ()
-
-
-class Maximum(_Extremum):
-    """The greater of two expressions."""
-
-    __slots__ = ()
+        return f"{'min' if self.is_least else 'max'}({self.left}, {self.right})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,11 +245,11 @@ class Select(Composite):
 
 
 def minimum(left: Operand, right: Operand) -> Expr:
-    return _choose(Minimum, left, right)
+    return _choose(left, right, is_least=True)
 
 
 def maximum(left: Operand, right: Operand) -> Expr:
-    return _choose(Maximum, left, right)
+    return _choose(left, right, is_least=False)
 
 
 def select(condition: Condition, then: Operand, otherwise: Operand) -> Expr:
@@ -306,7 +265,7 @@ def select(condition: Condition, then: Operand, otherwise: Operand) -> Expr:
     return other if condition == FALSE else Expr.atom(Select(condition, one, other))
 
 
-def _choose(kind: type[_Extremum], left: Operand, right: Operand) -> Expr:
+def _choose(left: Operand, right: Operand, *, is_least: bool) -> Expr:
     # One order, numbers last, so that min(a, b) is min(b, a).
     one, other = sorted(
         (Expr.of(left), Expr.of(right)),
@@ -314,8 +273,8 @@ def _choose(kind: type[_Extremum], left: Operand, right: Operand) -> Expr:
     )
     gap = (one - other).constant_value
     if gap is None:
-        return Expr.atom(kind(one, other))
-    return one if gap == 0 or (gap < 0) == (kind is Minimum) else other
+        return Expr.atom(Extremum(one, other, is_least))
+    return one if gap == 0 or (gap < 0) == is_least else other
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,7 @@ from kernelcast.expressions.symbols import Bindings, Truth, evaluate_where
 class Condition(Compound["Condition"]):
     """What holds or does not hold at a place of the kernel.
 
-    Make one with `less`, `less_equal`, `equal`, `not_equal`, `conjunction`, `disjunction` and
-    `negation`.
+    Make one with `less`, `less_equal`, `equal`, `not_equal`, `conjunction` and `disjunction`.
     """
 
     __slots__ = ()
@@ -251,11 +250,6 @@ def disjunction(*parts: Condition) -> Condition:
     """Join conditions of which one holds; none of them makes `FALSE`."""
     kept = _join(parts, Or, neutral=FALSE, deciding=TRUE)
     return kept[0] if len(kept) == 1 else Or(kept)
-
-
-def negation(part: Condition) -> Condition:
-    """Negate a condition; what is unknown stays unknown."""
-    return part.negated()
 
 
 def _join(

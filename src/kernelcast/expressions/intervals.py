@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from itertools import product
 from typing import TypeAlias
 
-from kernelcast.expressions.composites import Division, Geometric, Maximum, Minimum, Select
+from kernelcast.expressions.composites import Division, Extremum, Geometric, Select
 from kernelcast.expressions.polynomials import Composite, Expr
 from kernelcast.expressions.symbols import EvaluationError, Symbol
 
@@ -53,8 +53,8 @@ def _bound_atom(atom: Symbol | Composite, of_symbol: FindRange) -> Range:
             atom, find_range(atom.numerator, of_symbol),
             find_range(atom.denominator, of_symbol),
         )  # fmt: skip
-    if isinstance(atom, Minimum | Maximum):
-        choose = min if isinstance(atom, Minimum) else max
+    if isinstance(atom, Extremum):
+        choose = min if atom.is_least else max
         left, right = (find_range(one, of_symbol) for one in (atom.left, atom.right))
         return choose(left[0], right[0]), choose(left[1], right[1])
     if isinstance(atom, Select):

@@ -234,7 +234,14 @@ class IterationSpace:
         symbols = set(condition.symbols())
         if keeps_inner:
             symbols.add(self._own[-1])
-        known = self._connect(symbols)
+        # Loops whose lengths bear on some that are asked for, themselves included.
+        size = -1
+        while size < len(symbols):
+            size = len(symbols)
+            for own, reach in zip(self._own, self._reaches, strict=True):
+                if own in symbols or (reach - {own}) & symbols:
+                    symbols |= reach
+        known = [own for own in self._own if own in symbols]
         try:
             space = IslSpace(known, self._context)
             with answering(self._context):
@@ -243,23 +250,15 @@ class IterationSpace:
                 )
                 domain = space.to_isl_set(inside)
                 met = domain.intersect(space.to_isl_set(condition))
-                total, left = (_size(view(one)) for one in (domain, met))
+                total, left = (
+                    int(view(one).coalesce().count_val().to_python()) for one in (domain, met)
+                )
         except NotKnownError as error:
             raise InputError(
                 f"the iterations in which {condition} holds cannot be counted; expected "
                 "comparisons of sums of loop variables times constants"
             ) from error
         return left / total if total else 0.0
-
-    def _connect(self, symbols: set[Symbol]) -> list[Symbol]:
-        """Give the loops whose lengths bear on some, themselves included, outermost first."""
-        size = -1
-        while size < len(symbols):
-            size = len(symbols)
-            for own, reach in zip(self._own, self._reaches, strict=True):
-                if own in symbols or (reach - {own}) & symbols:
-                    symbols |= reach
-        return [own for own in self._own if own in symbols]
 
 
 def find_decisions(condition: Condition) -> tuple[Symbol, ...]:
@@ -273,11 +272,6 @@ def unite(condition: Condition) -> Condition:
     for one in find_decisions(condition):
         condition = disjunction(*(condition.substitute({one: side}) for side in (0, 1)))
     return condition
-
-
-def _size(points: islpy.Set) -> int:
-    size: int = points.coalesce().count_val().to_python()
-    return size
 
 
 def list_outcomes(nest: LoopNest) -> Iterator[LoopNest]:

@@ -17,12 +17,8 @@ from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
 from kernelcast.expressions.axes import bind_names, list_axes
 from kernelcast.expressions.composites import (
     Division,
-    FloorDiv,
-    FloorMod,
-    Maximum,
-    Minimum,
+    Extremum,
     Select,
-    TruncDiv,
     floor_div,
     minimum,
     select,
@@ -154,9 +150,9 @@ class IslSpace:
     def _make(self, atom: Atom) -> islpy.PwAff:
         if isinstance(atom, Symbol):
             return self.to_isl(Expr.symbol(atom))
-        if isinstance(atom, Minimum | Maximum):
+        if isinstance(atom, Extremum):
             left, right = self.to_isl(atom.left), self.to_isl(atom.right)
-            return left.min(right) if isinstance(atom, Minimum) else left.max(right)
+            return left.min(right) if atom.is_least else left.max(right)
         if isinstance(atom, Select):
             holds = self.to_isl_set(atom.condition).indicator_function()
             return holds.cond(self.to_isl(atom.then), self.to_isl(atom.otherwise))
@@ -164,12 +160,11 @@ class IslSpace:
         if not isinstance(atom, Division) or divisor is None or not 0 < divisor < _LARGEST:
             raise NotKnownError
         value = self.to_isl(atom.numerator)
-        if isinstance(atom, FloorDiv):
-            return value.scale_down_val(divisor).floor()
-        if isinstance(atom, FloorMod):
-            return value.mod_val(divisor)
+        if atom.is_floor:
+            return value.mod_val(divisor) if atom.is_remainder else (
+                value.scale_down_val(divisor).floor())  # fmt: skip
         number = islpy.PwAff.from_aff(self._zero.add_constant_val(divisor))
-        return value.tdiv_q(number) if isinstance(atom, TruncDiv) else value.tdiv_r(number)
+        return value.tdiv_r(number) if atom.is_remainder else value.tdiv_q(number)
 
     def _read(self, affine: islpy.Aff) -> Expr:
         """Give the expression that an affine one with divisions is, rounded down."""

@@ -83,8 +83,7 @@ _Chain: TypeAlias = tuple[str, ...] | None
 def read_loop_nest(source: str, constants: Mapping[str, int], *, name: str = "") -> LoopNest:
     """Read a loop nest; elements move once an iteration, index arithmetic is free."""
     listing = _Listing(source, name or "<listing>")
-    nest = _Nest(listing, constants)
-    return nest.read()
+    return _Nest(listing, constants).read()
 
 
 class _Listing:
@@ -287,9 +286,7 @@ class _Nest:
     def _number(self, operand: Operand, block: str) -> Expr | None:
         """Give a whole number by the variables of loops and constants."""
         value = self._evaluator.operand(operand, block)
-        if isinstance(value, Condition) or not isinstance(value, Expr):
-            return None
-        return value.substitute(self._values)
+        return value.substitute(self._values) if isinstance(value, Expr) else None
 
     # Arrays and loops
 
@@ -564,9 +561,8 @@ class _Nest:
 
     def _count(self, one: Instruction, inner: Loop) -> Counter[Operation]:
         counts: Counter[Operation] = Counter()
-        if not one.name or one.opcode in ("load", "getelementptr", "alloca"):
-            return counts
-        if one.name in self._extrema:
+        is_free = one.opcode in ("load", "getelementptr", "alloca") or one.name in self._extrema
+        if not one.name or is_free:
             return counts
         value = self._evaluator.value(one.name)
         is_known = isinstance(value, Expr) or (isinstance(value, Condition) and value.is_exact)
@@ -582,11 +578,12 @@ class _Nest:
     def _is_masked(self, phi: Instruction) -> bool:
         """Tell whether a condition that changes from iteration to iteration selects a value."""
         inner = Symbol(SymbolKind.LOOP, self._loops[-1].name)
-        for key in self._code.find_branches(phi):
-            condition = self._evaluator.choice(key, frozenset((0,))).substitute(self._values)
-            if any(one is inner or one.kind is SymbolKind.CONTENT for one in condition.symbols()):
-                return True
-        return False
+        return any(
+            one is inner or one.kind is SymbolKind.CONTENT
+            for key in self._code.find_branches(phi)
+            for one in self._evaluator.choice(key, frozenset((0,)))
+            .substitute(self._values).symbols()
+        )  # fmt: skip
 
     def _list_branches(self) -> dict[Condition, OperationCounts]:
         """List operations and accesses by the iterations that execute them, `TRUE` for all."""

@@ -9,7 +9,7 @@ work-group that is not among the sampled ones, it never ends.
 """
 
 import re
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -33,13 +33,8 @@ _SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
 _OWN = frozenset((SymbolKind.GLOBAL_ID, SymbolKind.CONTENT))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Counter:
-    """An atomic addition to a place that all work-groups share."""
-
-    call: Instruction
-    place: Pointer
-    is_down: bool
+_Counter: TypeAlias = tuple[Instruction, Pointer, bool]
+"""An atomic addition to a place that all work-groups share, and whether it counts down."""
 
 
 def _name_loop(code: Code, loop: Loop) -> str:
@@ -59,14 +54,14 @@ def find_work_queue(kernel: Kernel) -> str:
             found for one in code.list_instructions(loop)
             if (found := _read_counter(code, one, loop)) is not None
         ]  # fmt: skip
-        ways = {(one.place, one.is_down) for one in counters}
-        for counter in counters:
-            gives_back = (counter.place, not counter.is_down) in ways
-            if not gives_back and _ends_by(code, loop, counter, facts):
-                line = code.line_of(counter.call)
+        ways = {(place, is_down) for _, place, is_down in counters}
+        for call, place, is_down in counters:
+            gives_back = (place, not is_down) in ways
+            if not gives_back and _ends_by(code, loop, call, place.memory.name, facts):
+                line = code.line_of(call)
                 by = f" in line {line}" if line else ""
                 return (
-                    f"{_name_loop(code, loop)} ends by what {name_called(counter.call)}{by} "
+                    f"{_name_loop(code, loop)} ends by what {name_called(call)}{by} "
                     "returns, a counter that all work-groups share"
                 )
     return ""
@@ -85,7 +80,7 @@ def _read_counter(code: Code, one: Instruction, loop: Loop) -> _Counter | None:
     if step == "0" or not _is_shared(place.offset, code, loop):  # adding 0 is reading
         return None
     is_down = (operation[1] in _DOWN) != step.startswith("-")
-    return _Counter(call=one, place=place, is_down=is_down)
+    return one, place, is_down
 
 
 def _is_shared(offset: object, code: Code, loop: Loop) -> bool:
@@ -108,8 +103,8 @@ def _is_shared(offset: object, code: Code, loop: Loop) -> bool:
     return bool(np.unique(np.asarray(values)).size < places.shape[1])
 
 
-def _ends_by(code: Code, loop: Loop, counter: _Counter, facts: KernelFacts) -> bool:
-    dependent = code.find_dependent(loop, (counter.call.name,))
+def _ends_by(code: Code, loop: Loop, call: Instruction, memory: str, facts: KernelFacts) -> bool:
+    dependent = code.find_dependent(loop, (call.name,))
     labels = {label for label, _ in loop.exits}
     for label in [*labels]:
         for term in code.flow.terms(label) or ():
@@ -126,8 +121,7 @@ def _ends_by(code: Code, loop: Loop, counter: _Counter, facts: KernelFacts) -> b
     # is full, and is not what keeps it going.
     ends_itself = bool(loop.test) and code.changes_itself(loop, (loop.test,))
     return not ends_itself or any(
-        one.kind is AccessKind.LOAD and counter.place.memory.name in one.sources
-        for one in facts.accesses
+        one.kind is AccessKind.LOAD and memory in one.sources for one in facts.accesses
     )
 
 
@@ -142,8 +136,7 @@ def find_wait_loop(kernel: Kernel) -> str:
 
 
 def _waits(code: Code, loop: Loop) -> bool:
-    instructions = [*code.list_instructions(loop)]
-    touching = [one for one in instructions if _touches(one)]
+    touching = [one for one in code.list_instructions(loop) if _touches(one)]
     if not touching or not all(map(_changes_nothing, touching)):
         return False
     branches = [label for label in loop.blocks if len(set(code.flow.successors[label])) > 1]

@@ -24,7 +24,6 @@ from kernelcast.expressions import (
     less_equal,
     maximum,
     minimum,
-    negation,
     not_equal,
     trunc_div,
     trunc_mod,
@@ -122,7 +121,7 @@ class _Text:
     def _read(self, node: ast.expr) -> _Term:
         match node:
             case ast.UnaryOp(op=ast.Not(), operand=part):
-                return negation(self.condition(part))
+                return self.condition(part).negated()
             case ast.BoolOp(op=sign, values=parts):
                 join = conjunction if isinstance(sign, ast.And) else disjunction
                 return join(*map(self.condition, parts))
@@ -276,22 +275,19 @@ def make_array(
     space = next((one for one in _SPACES if words and words[0] == one.value), None)
     try:
         element = ElementType.parse(" ".join(words[1:] if space else words))
-        sizes = tuple(_read_extent(one, scalars) for one in extents)
+        sizes = []
+        for text in extents:
+            formula = _Text(text, scalars)
+            sizes.append(extent := formula.number(formula.root))
+            if not extent.is_parameter:
+                raise formula.error("an extent is a number, or made of scalars", formula.root)
+            if extent.constant_value is not None and extent.constant_value < 1:
+                raise formula.error("an extent is at least 1", formula.root)
     except InputError as error:
         raise InputError(f"array {name!r}: {error}") from error
     return WrittenArray(
-        name=name, element=element, extents=sizes, space=space or MemorySpace.GLOBAL
+        name=name, element=element, extents=tuple(sizes), space=space or MemorySpace.GLOBAL
     )
-
-
-def _read_extent(text: str, scalars: Collection[str]) -> Expr:
-    formula = _Text(text, scalars)
-    extent = formula.number(formula.root)
-    if not extent.is_parameter:
-        raise formula.error("an extent is a number, or made of scalars", formula.root)
-    if extent.constant_value is not None and extent.constant_value < 1:
-        raise formula.error("an extent is at least 1", formula.root)
-    return extent
 
 
 def read_access(
@@ -395,10 +391,20 @@ class WrittenKernel:
         counts = [OperationCounts(operations=written, memory={})]
         counts += [_count(one) for one in self.accesses]
         keys = [ONCE, *(counters.get(one.site, ONCE) for one in self.accesses)]
+        parameters = []
+        for array in self.arrays:
+            kinds = {one.kind for one in self.accesses if one.buffer == array.name}
+            parameters.append(ParameterFacts(
+                name=array.name, type_name=str(array.element), space=array.space, is_pointer=True,
+                is_const=AccessKind.STORE not in kinds, is_restrict=True, is_volatile=False,
+                element_bytes=array.element.bytes,
+                is_read=bool(kinds - {AccessKind.STORE}),
+                is_written=bool(kinds - {AccessKind.LOAD}),
+            ))  # fmt: skip
         return KernelFacts(
             kernel=self.name,
             line=0,
-            parameters=tuple(self._describe(one) for one in self.arrays),
+            parameters=tuple(parameters),
             local_arrays=tuple(
                 LocalArray(name=one.name, bytes=one.count_bytes(self.scalars) or 0) for one in local
             ),
@@ -424,15 +430,6 @@ class WrittenKernel:
             loops=tuple(loops.values()),
             gaps=(),
         )
-
-    def _describe(self, array: WrittenArray) -> ParameterFacts:
-        kinds = {one.kind for one in self.accesses if one.buffer == array.name}
-        return ParameterFacts(
-            name=array.name, type_name=str(array.element), space=array.space, is_pointer=True,
-            is_const=AccessKind.STORE not in kinds, is_restrict=True, is_volatile=False,
-            element_bytes=array.element.bytes,
-            is_read=bool(kinds - {AccessKind.STORE}), is_written=bool(kinds - {AccessKind.LOAD}),
-        )  # fmt: skip
 
 
 def _count(access: MemoryAccess) -> OperationCounts:

@@ -23,7 +23,6 @@ from kernelcast.expressions import (
     floor_div,
     less,
     less_equal,
-    negation,
     not_equal,
 )
 
@@ -72,7 +71,7 @@ def build(tree: Tree) -> Condition:
         return RELATIONS[name][0](a, b)
     parts = map(build, rest)
     if name == "not":
-        return negation(*parts)
+        return next(parts).negated()
     return conjunction(*parts) if name == "and" else disjunction(*parts)
 
 
@@ -100,7 +99,7 @@ def test_exact_conditions_keep_their_truth(tree: Tree, values: dict[Symbol, int]
     condition = build(tree)
     assert condition.is_exact
     assert condition.evaluate(values) is decide(tree, values, unknown=False)
-    assert negation(condition).evaluate(values) is not condition.evaluate(values)
+    assert condition.negated().evaluate(values) is not condition.evaluate(values)
 
 
 @given(tree=trees(is_exact=False), values=bindings())
@@ -108,7 +107,7 @@ def test_unknown_conditions_give_a_superset(tree: Tree, values: dict[Symbol, int
     """Holds wherever the condition or its negation can hold, whatever the data say."""
     can_hold = {decide(tree, values, unknown=answer) for answer in (True, False)}
     assert build(tree).evaluate(values) or True not in can_hold
-    assert negation(build(tree)).evaluate(values) or False not in can_hold
+    assert build(tree).negated().evaluate(values) or False not in can_hold
 
 
 @given(tree=trees(is_exact=False), values=st.lists(bindings(), min_size=1, max_size=4))
@@ -137,7 +136,7 @@ def test_double_negation(tree: Tree) -> None:
     """Comes back to a comparison after two negations."""
     condition = build(tree)
     assume(isinstance(condition, Comparison))
-    assert negation(negation(condition)) == condition
+    assert condition.negated().negated() == condition
 
 
 @pytest.mark.parametrize(
@@ -186,8 +185,8 @@ def test_texts(condition: Condition, text: str) -> None:
         (conjunction(less(x, n), less(k, n)), conjunction(less(k, n), less(x, n))),
         (conjunction(less(x, n), conjunction(DATA, less(k, 4))),
          conjunction(less(x, n), DATA, less(k, 4))),
-        (negation(DATA), DATA),
-        (negation(conjunction(less(x, n), DATA)), disjunction(less_equal(n, x), DATA)),
+        (DATA.negated(), DATA),
+        (conjunction(less(x, n), DATA).negated(), disjunction(less_equal(n, x), DATA)),
     ],
 )  # fmt: skip
 def test_simplifications(condition: Condition, simple: Condition) -> None:

@@ -18,7 +18,6 @@ from kernelcast.expressions import (
     floor_mod,
     less,
     less_equal,
-    negation,
 )
 from kernelcast.expressions.loop_nest import IterationSpace, NestLoop
 from kernelcast.records.errors import InputError
@@ -45,7 +44,7 @@ CONDITIONS = st.builds(
         "less": less(a * Expr.symbol(I) + b * Expr.symbol(J), c),
         "strided": equal(floor_mod(Expr.symbol(I) + b, 3), 0),
         "both": conjunction(less_equal(1, I), less(Expr.symbol(J), Expr.symbol(N) - 2)),
-        "either": disjunction(less(I, c), negation(less(J, Expr.symbol(I) + a))),
+        "either": disjunction(less(I, c), less(J, Expr.symbol(I) + a).negated()),
         "row": less(J, c),
     }[kind],
     st.integers(-2, 3), st.integers(0, 3), st.integers(1, 20),
@@ -83,7 +82,7 @@ def test_decisions_hold_in_the_share_that_is_stated() -> None:
     space = IterationSpace(loops, {N: 64}, 0.25)
     assert space.share(decided) == 0.25
     assert space.share(conjunction(decided, less(I, 16))) == pytest.approx(0.25 * 0.25)
-    assert space.share(disjunction(decided, negation(decided))) == 1
+    assert space.share(disjunction(decided, decided.negated())) == 1
     assert space.share_of_lines(decided, 8, 64) == pytest.approx(1 - 0.75**8)
     assert space.share_of_lines(decided, 64, 64) == pytest.approx(0.25)
     masked = IterationSpace(loops, {N: 64})

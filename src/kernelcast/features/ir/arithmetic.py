@@ -23,7 +23,6 @@ from kernelcast.expressions import (
     floor_mod,
     geometric,
     less,
-    negation,
     not_equal,
     select,
     trunc_div,
@@ -113,7 +112,7 @@ class Arithmetic:
         if relation in ("gt", "le"):
             one, two = two, one
         is_less = less(one, two) if is_signed else self._is_less(one, two, bits)
-        return is_less if relation in ("lt", "gt") else negation(is_less)
+        return is_less if relation in ("lt", "gt") else is_less.negated()
 
     def _is_less(self, one: Expr, two: Expr, bits: int) -> Condition:
         """Compare without sign; sizes and arguments are taken not to be negative."""
@@ -223,7 +222,7 @@ def _as_mask(expr: Expr) -> Condition | None:
         if atom.then.constant_value == -1 and atom.otherwise.is_zero:
             return atom.condition
         if atom.then.is_zero and atom.otherwise.constant_value == -1:
-            return negation(atom.condition)
+            return atom.condition.negated()
     atom = (-expr).sole_atom
     if isinstance(atom, Select) and atom.then.constant_value == 1 and atom.otherwise.is_zero:
         return atom.condition
@@ -236,7 +235,7 @@ def _join(opcode: str, one: Expr, two: Expr) -> Expr | None:
     if opcode == "or" and isinstance(left, Select) and isinstance(right, Select):
         if left.condition == right.condition and left.otherwise.is_zero and right.then.is_zero:
             return select(left.condition, left.then, right.otherwise)
-        if left.condition == negation(right.condition) and (
+        if left.condition == right.condition.negated() and (
             left.otherwise.is_zero and right.otherwise.is_zero
         ):
             return select(left.condition, left.then, right.then)

@@ -11,13 +11,11 @@ from kernelcast.expressions import (
     And,
     Comparison,
     Condition,
+    Division,
     Expr,
-    FloorDiv,
-    FloorMod,
     Geometric,
     Relation,
     Symbol,
-    TruncDiv,
     conjunction,
     disjunction,
     equal,
@@ -189,7 +187,10 @@ def _count_narrow(condition: Comparison, symbol: Symbol, limits: Mapping[str, in
         atom
         for monomial, _ in condition.expr.products
         for atom in monomial
-        if isinstance(atom, FloorMod) and holds(atom, symbol)
+        if isinstance(atom, Division)
+        and atom.is_floor
+        and atom.is_remainder
+        and holds(atom, symbol)
     ]
     if len(wrapped) != 1 or condition.relation is not Relation.NOT_NEGATIVE:
         return None
@@ -302,11 +303,14 @@ def _find_geometric(start: Expr, after: Expr, before: Symbol, symbol: Symbol) ->
             return None
         return geometric(start, factor, symbol, is_division=False)
     atom = after.sole_atom
-    if not isinstance(atom, FloorDiv | TruncDiv) or atom.numerator != Expr.symbol(before):
+    if (
+        not isinstance(atom, Division) or atom.is_remainder
+        or atom.numerator != Expr.symbol(before)
+    ):  # fmt: skip
         return None
     divisor = atom.denominator.constant_value
     # A shift rounds down, a division towards zero: only numbers that are not negative agree.
-    is_safe = isinstance(atom, TruncDiv) or start.is_parameter or is_non_negative(start)
+    is_safe = not atom.is_floor or start.is_parameter or is_non_negative(start)
     if divisor is None or divisor <= 0 or not is_safe:
         return None
     return geometric(start, divisor, symbol, is_division=True)

@@ -22,7 +22,6 @@ from kernelcast.expressions import (
     less,
     maximum,
     minimum,
-    negation,
     not_equal,
     select,
     trunc_div,
@@ -449,12 +448,12 @@ class Evaluator:
             else:
                 return Unknown(())
         if one.type == "i1" and isinstance(left, Condition) and right in (TRUE, FALSE):
-            return left if (one.detail == "eq") == (right == TRUE) else negation(left)
+            return left if (one.detail == "eq") == (right == TRUE) else left.negated()
         first, second = as_number(left), as_number(right)
         if isinstance(first, Opaque) or isinstance(second, Opaque):
             return Unknown(tuple(sorted(sources_of(left, right))))
         if isinstance(left, Condition) and second == ZERO and one.detail in ("eq", "ne"):
-            return left if one.detail == "ne" else negation(left)
+            return left if one.detail == "ne" else left.negated()
         return self.arithmetic.compare(one.detail, first, second, bits_of(one.type))
 
     def _widen(self, value: Value, one: Instruction, *, is_signed: bool) -> Value:
@@ -551,7 +550,7 @@ class Evaluator:
         end = self.flow.terminator(key)
         if end.opcode == "br":
             condition = self.condition(end.operands[0], key)
-            return condition if 0 in edges else negation(condition)
+            return condition if 0 in edges else condition.negated()
         if end.opcode != "switch":
             return UNKNOWN
         number = as_number(self.operand(end.operands[0], key))
@@ -634,7 +633,7 @@ class Evaluator:
 
     def _stay(self, label: str, edge: int) -> Condition:
         """Give the condition on which a loop is not left by an edge."""
-        return negation(self.choice(label, frozenset((edge,))))
+        return self.choice(label, frozenset((edge,))).negated()
 
     def _solve(self, loop: Loop) -> None:
         """Find out what a loop's values are at the start of each iteration."""
@@ -998,9 +997,9 @@ def _combine_truths(opcode: str, left: Value, right: Value) -> Condition:
     if opcode == "or":
         return disjunction(one, two)
     if opcode == "xor" and two == TRUE:
-        return negation(one)
+        return one.negated()
     if opcode == "xor":
-        return disjunction(conjunction(one, negation(two)), conjunction(negation(one), two))
+        return disjunction(conjunction(one, two.negated()), conjunction(one.negated(), two))
     return Unknown(tuple(sorted(sources_of(left, right))))
 
 

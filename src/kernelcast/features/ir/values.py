@@ -13,7 +13,6 @@ from kernelcast.expressions import (
     Symbol,
     SymbolKind,
     Unknown,
-    negation,
     not_equal,
     select,
 )
@@ -179,7 +178,7 @@ def places_of(value: Value) -> Iterable[tuple[tuple[Condition, ...], Value]]:
         return
     for condition, side in (
         (value.condition, value.then),
-        (negation(value.condition), value.otherwise),
+        (value.condition.negated(), value.otherwise),
     ):
         for conditions, place in places_of(side):
             yield (condition, *conditions), place

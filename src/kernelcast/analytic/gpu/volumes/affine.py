@@ -20,16 +20,14 @@ from kernelcast.expressions import (
     And,
     Comparison,
     Condition,
+    Division,
     EvaluationError,
     Expr,
-    FloorMod,
-    Maximum,
-    Minimum,
+    Extremum,
     Relation,
     Select,
     Symbol,
     SymbolKind,
-    TruncMod,
     Unknown,
     Value,
 )
@@ -243,7 +241,7 @@ def mix_run(work_groups: int, counts: tuple[int, int, int]) -> tuple[tuple[Group
 
 _MOST_TRIPS = 1 << 40
 
-Windows = dict[FloorMod | TruncMod, tuple[Symbol, int]]
+Windows = dict[Division, tuple[Symbol, int]]
 """Stand-ins for remainders that start again and again, and how many numbers each runs through."""
 
 
@@ -306,11 +304,11 @@ def _straighten(expr: Expr, ids: Mapping[Symbol, Value], windows: Windows) -> Ex
         product_ = Expr.constant(coefficient)
         for atom in monomial:
             inner = Expr.symbol(atom) if isinstance(atom, Symbol) else None
-            if isinstance(atom, Minimum | Maximum):
+            if isinstance(atom, Extremum):
                 inner = _choose(atom.left, atom.right, ids, windows)
             elif isinstance(atom, Select):
                 inner = _choose(atom.then, atom.otherwise, ids, windows)
-            elif isinstance(atom, FloorMod | TruncMod):
+            elif isinstance(atom, Division) and atom.is_remainder:
                 length = atom.denominator.constant_value
                 try:
                     numbers = np.asarray(atom.numerator.evaluate(ids))
