@@ -1,10 +1,9 @@
 """What a launch costs on a CPU, made for comparing configurations of one kernel.
 
-The analytic model of `kernelcast.analytic.cpu` ranks local sizes of one variant; variants differ in
-what it leaves out: loops that barriers cut into vectors, iterations that share vectors where
-work-items do not, far places that are visited side by side (which no prefetcher follows), and the
-sets of a cache that the rows of a tile fall into. On ``benchmarks/results/tuning`` it picks 70 % of
-the best speed in the mean where this one picks 87 %.
+Variants differ in what `kernelcast.analytic.cpu` leaves out: loops that barriers cut into vectors,
+iterations that share vectors, far places that no prefetcher follows, and the sets of a cache that
+the rows of a tile fall into. On ``benchmarks/results/tuning`` that model picks 70 % of the best
+speed in the mean where this one picks 87 %.
 """
 
 from collections import defaultdict

@@ -1,8 +1,7 @@
 """Tuning problems in the auto-tuning community's T1 format.
 
-The schema is at https://github.com/odgaard/TuningSchema. Kernel Tuner, KTT and BAT read such
-files; parameters reach the kernel as macros. BAT's and Kernel Tuner's files have `ProblemSize` and
-grid divisors beside or instead of the schema's sizes; both forms are read.
+The schema is at https://github.com/odgaard/TuningSchema. BAT's and Kernel Tuner's files have
+`ProblemSize` and grid divisors beside or instead of its sizes; both forms are read.
 """
 
 import ast

@@ -1,8 +1,7 @@
 """A set-associative cache simulator: what a stream of loads and stores moves between levels.
 
-numba compiles the state machine; importing it costs half a second that layer conditions need not
-pay. The state is two flat arrays. Measured with numba 0.68: a function that takes arrays in a named
-tuple spends ten times as long, on counting references to them.
+The state is two flat arrays: with numba 0.68 a function that takes arrays in a named tuple spends
+ten times as long, on counting references to them.
 """
 
 from collections.abc import Callable, Sequence

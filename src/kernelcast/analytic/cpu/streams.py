@@ -1,8 +1,8 @@
 """Accesses as streams of cache lines, and what a cache of a size holds of them.
 
 Accesses to one array that move alike form a chain. The first of it to reach an address brings the
-line, each other one finds it if it is still there; the distance in between is counted in
-iterations. The first one may find what it brought itself in an earlier iteration of an outer loop.
+line, unless it did in an earlier iteration of an outer loop; each other one finds it if it is still
+there, the distance in between counted in iterations.
 """
 
 from collections import defaultdict

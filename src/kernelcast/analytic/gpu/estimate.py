@@ -1,9 +1,7 @@
 """The GPU model's answer: seconds of a launch, and what bounds them."""
 
-from collections.abc import Mapping
-
-from kernelcast.analytic.gpu.limiters.assess import Assessment, assess
-from kernelcast.analytic.gpu.limiters.demands import Demands, make_demands
+from kernelcast.analytic.gpu.limiters.assess import assess
+from kernelcast.analytic.gpu.limiters.demands import make_demands
 from kernelcast.analytic.gpu.limiters.rates import FITTED, LimiterConstants, read_rates
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
@@ -36,11 +34,11 @@ def estimate_from_volumes(
     given = read_rates(machine, constants)
     demands = make_demands(launch, volumes, given.machine.warp_width)
     found = assess(demands, given, constants)
-    misses = {}
+    l1, wave, groups, misses = volumes.l1, volumes.wave, volumes.work_groups, {}
     issued = sum(launch.executed.operations.values()) + sum(launch.executed.memory.values())
     if issued:
         # Over issued instructions, as the sampling paper's Table 1 counts them.
-        every = issued * volumes.work_groups * volumes.occupancy.warps_per_work_group
+        every = issued * groups * volumes.occupancy.warps_per_work_group
         misses = {
             "l1_miss_ratio": volumes.l2_load_bytes / given.machine.l1_sector_bytes / every,
             "l2_miss_ratio": volumes.dram_load_bytes / given.machine.dram_fetch_bytes / every,
@@ -58,7 +56,24 @@ def estimate_from_volumes(
             "L2_to_DRAM": volumes.dram_store_bytes,
         },
         quantities={
-            **_list_quantities(volumes, demands, found),
+            "l1_cycles_per_warp": l1.warp_cycles,
+            "l1_lines_per_warp": demands.lines,
+            "l1_load_requests_per_warp": l1.load_requests,
+            "l1_store_requests_per_warp": l1.store_requests,
+            "l1_allocated_bytes_per_work_group": l1.allocated_bytes,
+            "l1_oversubscription_ratio": l1.oversubscription,
+            "l2_load_bytes_per_work_group": l1.loaded_bytes,
+            "l2_store_bytes_per_work_group": l1.stored_bytes,
+            "l2_oversubscription_ratio": wave.oversubscription,
+            "dram_load_bytes_per_work_group": volumes.dram_load_bytes / groups,
+            "dram_store_bytes_per_work_group": volumes.dram_store_bytes / groups,
+            "reused_bytes_per_work_group": wave.reused_bytes / wave.work_groups,
+            "pages_of_wave_count": wave.tlb_pages,
+            "pages_per_work_group": demands.pages,
+            "work_groups_per_compute_unit": float(volumes.occupancy.work_groups),
+            "waves_count": wave.waves,
+            "updates_per_s": volumes.updates / found.seconds,
+            "exposed_l1_s": found.exposed_l1_s,
             "resident_work_items_per_compute_unit": float(
                 volumes.occupancy.work_groups * volumes.work_group_size
             ),
@@ -68,29 +83,3 @@ def estimate_from_volumes(
         },
         notes=tuple(dict.fromkeys((*launch.notes, *volumes.notes, *found.notes))),
     )
-
-
-def _list_quantities(
-    volumes: GpuVolumes, demands: Demands, found: Assessment
-) -> Mapping[str, float]:
-    l1, wave, groups = volumes.l1, volumes.wave, volumes.work_groups
-    return {
-        "l1_cycles_per_warp": l1.warp_cycles,
-        "l1_lines_per_warp": demands.lines,
-        "l1_load_requests_per_warp": l1.load_requests,
-        "l1_store_requests_per_warp": l1.store_requests,
-        "l1_allocated_bytes_per_work_group": l1.allocated_bytes,
-        "l1_oversubscription_ratio": l1.oversubscription,
-        "l2_load_bytes_per_work_group": l1.loaded_bytes,
-        "l2_store_bytes_per_work_group": l1.stored_bytes,
-        "l2_oversubscription_ratio": wave.oversubscription,
-        "dram_load_bytes_per_work_group": volumes.dram_load_bytes / groups,
-        "dram_store_bytes_per_work_group": volumes.dram_store_bytes / groups,
-        "reused_bytes_per_work_group": wave.reused_bytes / wave.work_groups,
-        "pages_of_wave_count": wave.tlb_pages,
-        "pages_per_work_group": demands.pages,
-        "work_groups_per_compute_unit": float(volumes.occupancy.work_groups),
-        "waves_count": wave.waves,
-        "updates_per_s": volumes.updates / found.seconds,
-        "exposed_l1_s": found.exposed_l1_s,
-    }

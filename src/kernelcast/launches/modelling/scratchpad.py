@@ -150,27 +150,16 @@ def _read_gload(entry: ScratchpadEntry) -> GloadRequest:
     return read_record(GloadRequest, entry, parts, name=name)
 
 
-def list_scratchpads() -> dict[str, Path]:
-    """List the shipped scratchpad processors by their names."""
-    folder = Path(str(files("kernelcast"))) / "data" / "scratchpads"
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))}
-
-
 def find_scratchpad(wanted: str | Path) -> ScratchpadMachine:
     """Find and read a scratchpad processor: a shipped one by its name, or a file (.yaml)."""
-    text = str(wanted)
-    shipped = list_scratchpads()
-    if text.lower() in shipped:
-        return read_scratchpad(shipped[text.lower()])
-    if isinstance(wanted, Path) or Path(text).suffix.lower() in {".yaml", ".yml"}:
-        return read_scratchpad(Path(text))
-    raise UnknownMachineError(
-        f"there is no scratchpad machine {text!r}; shipped: {', '.join(shipped)}. A file (.yaml) "
-        "will do as well: examples/scratchpad/machines/template.yaml has its keys"
-    )
-
-
-def read_scratchpad(path: Path) -> ScratchpadMachine:
+    folder = Path(str(files("kernelcast"))) / "data" / "scratchpads"
+    shipped = {path.stem: path for path in sorted(folder.glob("*.yaml"))}
+    path = shipped.get(str(wanted).lower(), Path(wanted))
+    if isinstance(wanted, str) and path.suffix.lower() not in {".yaml", ".yml"}:
+        raise UnknownMachineError(
+            f"there is no scratchpad machine {wanted!r}; shipped: {', '.join(shipped)}. A file "
+            "(.yaml) will do as well: examples/scratchpad/machines/template.yaml has its keys"
+        )
     text = read_text(path, _ROOT, MachineFileError)
     return read_described(ScratchpadMachine, load(path, text, ScratchpadMachineEntry), SCHEMA)
 

@@ -195,8 +195,6 @@ def time_translation(demands: Demands, rates: GpuRates, plan: Schedule) -> float
 
 _BANKS_BYTES = 128
 _ATOMIC_BYTES = 32
-_LOCAL_ATOMICS = 8
-"""A cycle and compute unit: 32 banks, four work-items of a warp in the same one."""
 _BARRIER_CYCLES = 30
 """About the latency of an L1 hit on V100 and A100, 28 and 36 cycles in gpu-benches."""
 
@@ -219,13 +217,13 @@ def time_local(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
 def time_atomics(demands: Demands, rates: GpuRates, notes: list[str]) -> float:
     """Compute the time of atomics, in seconds; those on one address follow each other."""
     by_l2 = rates.l2_bytes_per_s or rates.dram.at(math.inf, 0.5)
+    # A cycle and compute unit: 32 banks, four work-items of a warp in the same one.
+    by_local = rates.machine.compute_units * rates.clock_hz * 8
     amounts = {
         "global_same": (demands.atomics.same, rates.clock_hz),
         "global_distinct": (demands.atomics.distinct, by_l2 / _ATOMIC_BYTES),
-        "local_distinct": (
-            demands.atomics.local, rates.machine.compute_units * rates.clock_hz * _LOCAL_ATOMICS
-        ),
-    }  # fmt: skip
+        "local_distinct": (demands.atomics.local, by_local),
+    }
     seconds = 0.0
     for place, (amount, assumed) in amounts.items():
         name = f"atomic_{place}_per_s"
@@ -261,16 +259,10 @@ _SPECIAL_SLOTS = 20.0
 _INTEGER_DIVIDE_SLOTS = 5.0
 """By a constant, as most divisors are: a multiplication by the inverse, and shifts."""
 _WIDE = 64
-_SPECIAL_SHARE = 4
-"""Lanes of fp32 over those of special functions, CUDA programming guide, throughput table."""
 _FLOATS = (Kind.FUSED, Kind.DIVIDE, Kind.SPECIAL, Kind.COMPARE, Kind.SELECT)
 _INTEGER = (Kind.ADD, Kind.MULTIPLY, Kind.LOGIC, Kind.COMPARE, Kind.SELECT, Kind.FUSED)
 _UNROLLED = 4
 """Iterations of a loop that share one step of its counter, one comparison and one branch."""
-_LOADED_BYTES = 16
-"""Most bytes of a work-item that one instruction loads or stores."""
-_OPERATIONS_OF_INT32 = 2
-"""The microbenchmark of int32 is a multiply-add, which counts as two operations."""
 
 
 def count_slots(counts: OperationCounts) -> dict[str, float]:
@@ -332,10 +324,11 @@ def time_instructions(
     peaks = {
         "fp32": fp32,
         "fp64": _peak(rates, "fp64"),
-        "int": _peak(rates, "int32") / _OPERATIONS_OF_INT32,
+        "int": _peak(rates, "int32") / 2,  # measured by multiply-adds, which count twice
         "special": _peak(rates, "native_special"),
     }
-    stand_ins = {"fp64": fp32 / 2, "int": fp32, "special": fp32 / _SPECIAL_SHARE}
+    # Lanes of special functions by the CUDA programming guide's table of throughputs.
+    stand_ins = {"fp64": fp32 / 2, "int": fp32, "special": fp32 / 4}
     lanes = demands.warps * rates.machine.warp_width * plan.private_factor
     times: dict[str, float] = {}
     for name, known in peaks.items():
@@ -368,7 +361,7 @@ def time_issue(
         every += demands.executed.count(Kind.ADDRESS)
         every += demands.executed.count(Kind.BRANCH) / _UNROLLED
         every += sum(
-            times * max(one.bytes / _LOADED_BYTES, 1.0)
+            times * max(one.bytes / 16, 1.0)  # the most that one instruction moves
             for one, times in demands.executed.memory.items()
             if one.space is not MemorySpace.PRIVATE
         )

@@ -1,9 +1,8 @@
 """Accesses as boxes of addresses, and work-groups in dispatch order as boxes of the grid.
 
 Around accesses that are no boxes (clamped or wrapped addresses, loops of varying length) lies a
-box that mostly is what a launch touches altogether: a clamp repeats addresses at the border, a
-remainder starts again from the front, a triangle's rows lie side by side. Where a remainder starts
-again and again, every work-group is taken to touch all that it leads to.
+box that mostly is what a launch touches altogether. Where a remainder starts again and again, every
+work-group is taken to touch all that it leads to.
 """
 
 from collections.abc import Mapping, Sequence

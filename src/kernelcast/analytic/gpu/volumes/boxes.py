@@ -1,10 +1,8 @@
 """What boxes of addresses touch together, of accesses that are translates of each other.
 
-A box is a run of bytes repeated along outer axes (rows, planes, iterations). Along the outer axes
-the boxes' ends cut space into cells in which the same boxes are present, so only the few different
-sets of boxes have to be looked at; along the run, sectors are counted as a union of intervals.
-Where a pitch is no multiple of the sector, rows differ by their phase, and a cell's rows are
-counted by phase. The cost depends on the number of boxes, never on their size.
+A box is a run of bytes repeated along outer axes (rows, planes, iterations), which the boxes' ends
+cut into cells in which the same boxes are present; along the run, sectors are counted as a union of
+intervals. Where a pitch is no multiple of the sector, a cell's rows are counted by their phase.
 """
 
 from collections.abc import Sequence

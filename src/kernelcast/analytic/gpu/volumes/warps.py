@@ -1,14 +1,13 @@
 """Cycles and sectors of warp instructions: only different lane patterns and alignments are counted.
 
-Lanes of a warp are consecutive work-items of a work-group, dimension 0 fastest, so that warps
-straddle rows where the local size is no power of two. What an instruction costs depends on the
-differences between its lanes' addresses and on its first address modulo `PERIOD`, nothing else.
+What an instruction costs depends on the differences between its lanes' addresses and on its first
+address modulo `PERIOD`, nothing else.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +24,9 @@ pair in a wavefront (section 4.2)."""
 _HALF_WARP = 16
 _MOST_ROWS = 256
 """Enough for every alignment of power-of-two local sizes; others have up to seven times as many."""
-_BANK_BYTES = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarpCosts:
+class WarpCosts(NamedTuple):
     """What an average warp instruction costs."""
 
     sectors: float
@@ -127,25 +124,35 @@ def _spread(
 
 
 def _measure(addresses: IntArray, weights: FloatArray, size: int, machine: GpuMachine) -> WarpCosts:
-    total = weights.sum()
-    family = machine.architecture
+    family, width = machine.architecture, addresses.shape[1]
     # Rows are sorted once; whatever they are divided by, they stay sorted, absent lanes first.
     ordered = np.sort(addresses, axis=1)
-    data, tag, cycles = _cost_passes(addresses, ordered, size, machine)
-    half = _count_half_warps(addresses) if family.name == "nvidia" else cycles
+    # Cycles of all passes: of the data stage, of the tag stage, the larger of both.
+    data_sum, tag_sum, cycle_sum = (np.zeros(addresses.shape[0]) for _ in range(3))
+    for first in range(0, width, family.lanes_per_pass):
+        own = ordered
+        if family.lanes_per_pass < width:
+            own = np.sort(addresses[:, first : first + family.lanes_per_pass], axis=1)
+        data = count_conflicts(own, max(size, 4), max(1, family.l1_banks_bytes // max(size, 4)))
+        tag, least = _cost_tags(own, size, machine)
+        is_used = own[:, -1] != ABSENT
+        data_sum += np.where(is_used, np.maximum(data, least), 0)
+        tag_sum += np.where(is_used, tag, 0)
+        cycle_sum += np.where(is_used, np.maximum(np.maximum(data, tag), least), 0)
+    half: IntArray | FloatArray = cycle_sum
+    if family.name == "nvidia":
+        half = np.zeros(addresses.shape[0], dtype=np.int64)
+        for first in range(0, width, _HALF_WARP):
+            # 16 banks of 8 bytes, far addresses do not pair.
+            own = np.sort(addresses[:, first : first + _HALF_WARP], axis=1)
+            conflicts = count_conflicts(own, 8, _HALF_WARP)
+            half += np.maximum(conflicts, count_different(_divide(own, PERIOD)))
     costs = (
         _count_units(ordered, size, machine.l1_sector_bytes),
         _count_units(ordered, size, machine.l1_line_bytes),
-        data,
-        tag,
-        cycles,
-        half,
-    )
-    mean = [float(one @ weights / total) for one in costs]
-    return WarpCosts(
-        sectors=mean[0], lines=mean[1], data_cycles=mean[2], tag_cycles=mean[3], cycles=mean[4],
-        half_warp_cycles=mean[5],
+        data_sum, tag_sum, cycle_sum, half,
     )  # fmt: skip
+    return WarpCosts(*(float(one @ weights / weights.sum()) for one in costs))
 
 
 def _divide(ordered: IntArray, unit: int) -> IntArray:
@@ -166,25 +173,6 @@ def count_different(ordered: IntArray) -> IntArray:
     """Count different numbers in sorted rows, but for `ABSENT`."""
     found: IntArray = (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1) + (ordered[:, 0] != ABSENT)
     return found
-
-
-def _cost_passes(
-    addresses: IntArray, ordered: IntArray, size: int, machine: GpuMachine
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Add up what the passes of a warp cost: data stage, tag stage, the larger of both."""
-    family, width = machine.architecture, addresses.shape[1]
-    data_sum, tag_sum, cycle_sum = (np.zeros(addresses.shape[0]) for _ in range(3))
-    for first in range(0, width, family.lanes_per_pass):
-        own = ordered
-        if family.lanes_per_pass < width:
-            own = np.sort(addresses[:, first : first + family.lanes_per_pass], axis=1)
-        data = count_conflicts(own, max(size, 4), max(1, family.l1_banks_bytes // max(size, 4)))
-        tag, least = _cost_tags(own, size, machine)
-        is_used = own[:, -1] != ABSENT
-        data_sum += np.where(is_used, np.maximum(data, least), 0)
-        tag_sum += np.where(is_used, tag, 0)
-        cycle_sum += np.where(is_used, np.maximum(np.maximum(data, tag), least), 0)
-    return data_sum, tag_sum, cycle_sum
 
 
 def _cost_tags(ordered: IntArray, size: int, machine: GpuMachine) -> tuple[FloatArray, FloatArray]:
@@ -214,13 +202,3 @@ def count_conflicts(ordered: IntArray, word: int, banks: int) -> IntArray:
     counts = np.bincount((rows + words % banks)[is_new], minlength=words.shape[0] * banks)
     most: IntArray = counts.reshape(-1, banks).max(axis=1)
     return most
-
-
-def _count_half_warps(addresses: IntArray) -> IntArray:
-    """Count wavefronts by half-warps: 16 banks of 8 bytes, far addresses do not pair."""
-    total = np.zeros(addresses.shape[0], dtype=np.int64)
-    for first in range(0, addresses.shape[1], _HALF_WARP):
-        own = np.sort(addresses[:, first : first + _HALF_WARP], axis=1)
-        conflicts = count_conflicts(own, _BANK_BYTES, _HALF_WARP)
-        total += np.maximum(conflicts, count_different(_divide(own, PERIOD)))
-    return total
