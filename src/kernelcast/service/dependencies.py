@@ -2,7 +2,8 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from http import HTTPStatus
@@ -59,12 +60,38 @@ async def get_caller(request: Request, service: Annotated[Service, Depends(get_s
     return await identify(request.scope, service, request.headers.get("authorization"))
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request of somebody who may send it, and the service that answers."""
+
+    request: Request
+    service: Service
+    caller: Caller
+
+    async def audit(
+        self, action: str, subject: str, detail: Mapping[str, object] | None = None
+    ) -> None:
+        """Write down what an administrator is about to do; nothing is done if that fails."""
+        record = AuditRecord(
+            at=datetime.now(UTC),
+            actor=self.caller.name,
+            action=action,
+            subject=subject,
+            detail=detail or {},
+            remote=self.request.client.host if self.request.client else "",
+            request_id=self.request.state.request_id,
+        )
+        await asyncio.to_thread(self.service.state.audit.add, record)
+        log("admin action", action=action, subject=subject, actor=self.caller.name,
+            request_id=record.request_id)  # fmt: skip
+
+
 def needs(scope: Scope, get: Callable[..., Awaitable[Caller]]) -> object:
     """Make the dependency of a route that needs a scope, of a caller whom `get` tells."""
 
-    async def check(caller: Annotated[Caller, Depends(get)]) -> Caller:
+    async def check(request: Request, caller: Annotated[Caller, Depends(get)]) -> Call:
         require(caller, scope)
-        return caller
+        return Call(request, get_service(request), caller)
 
     return Depends(check)
 
@@ -104,32 +131,9 @@ Documented = Depends(_BEARER)
 """Tells readers of the API's description that tokens exist; `get_caller` reads them."""
 KnownParameters = Depends(_refuse_unknown_parameters)
 """Refuses what a route of the API does not declare; pages ignore what other programs append."""
-Reader = Annotated[Caller, needs(Scope.ESTIMATE, get_caller)]
-Observer = Annotated[Caller, needs(Scope.OBSERVE, get_caller)]
-Admin = Annotated[Caller, needs(Scope.ADMIN, get_caller)]
-
-
-async def audit(
-    request: Request,
-    service: Service,
-    caller: Caller,
-    action: str,
-    subject: str,
-    detail: dict[str, object] | None = None,
-) -> None:
-    """Write down what an administrator is about to do; nothing is done if that fails."""
-    record = AuditRecord(
-        at=datetime.now(UTC),
-        actor=caller.name,
-        action=action,
-        subject=subject,
-        detail=detail or {},
-        remote=request.client.host if request.client else "",
-        request_id=request.state.request_id,
-    )
-    await asyncio.to_thread(service.state.audit.add, record)
-    log("admin action", action=action, subject=subject, actor=caller.name,
-        request_id=record.request_id)  # fmt: skip
+Reader = Annotated[Call, needs(Scope.ESTIMATE, get_caller)]
+Observer = Annotated[Call, needs(Scope.OBSERVE, get_caller)]
+Admin = Annotated[Call, needs(Scope.ADMIN, get_caller)]
 
 
 class ConditionalRoute(APIRoute):

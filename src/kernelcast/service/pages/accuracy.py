@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from kernelcast.records.errors import InputError
@@ -65,10 +65,9 @@ def _group(answers: Sequence[AnswerRecord], make: Any) -> list[Series]:  # noqa:
 
 
 @router.get("/accuracy")
-async def show_accuracy(
-    request: Request, service: OurService, _: PageReader, chosen: Chosen
-) -> Response:
+async def show_accuracy(page: PageReader, chosen: Chosen) -> Response:
     """Show how far answers were off, and what a validation found."""
+    service = page.service
     found = await _look(service, chosen)
     query = urlencode({"weeks": found["weeks"], "device": chosen.device})
     validation = await _find_validation(service, chosen.job)
@@ -88,7 +87,7 @@ async def show_accuracy(
         "told": text,
         "charts": link_all(charts, "/accuracy", urlencode({"job": job})),
     }
-    return render(request, "accuracy/page.html", values)
+    return render(page.request, "accuracy/page.html", values)
 
 
 async def find_pictures(name: str, service: OurService, chosen: Chosen) -> Mapping[str, Figure]:
@@ -197,7 +196,7 @@ async def _find_validation(
             refuse_unknown("validation", wanted)
     else:
         found = await asyncio.to_thread(
-            lambda: jobs.list(kinds=(JobKind.VALIDATE,), states=(JobState.DONE,), most=1)
+            jobs.list, kinds=(JobKind.VALIDATE,), states=(JobState.DONE,), most=1
         )
         if not found:
             return None
@@ -230,10 +229,10 @@ def _take_out(parts: Iterable[Part], pictures: dict[str, Figure]) -> list[Part]:
 
 
 @router.get("/accuracy/models")
-async def show_models(request: Request, service: OurService, _: PageReader) -> Response:
+async def show_models(page: PageReader) -> Response:
     """Show the models in use with the devices that each serves, and the versions trained here."""
-    used, known, failures = await run_in_thread(read_models, service.settings.registry)
-    found, failure = await service.devices.find()
+    used, known, failures = await run_in_thread(read_models, page.service.settings.registry)
+    found, failure = await page.service.devices.find()
     devices = sorted(one.id for one in found)
     # A model serves the device that its name ends in, or all where it names none.
     served = [
@@ -246,7 +245,7 @@ async def show_models(request: Request, service: OurService, _: PageReader) -> R
         "known": known,
         "failures": [*failures, *filter(None, [failure])],
     }
-    return render(request, "accuracy/models.html", values)
+    return render(page.request, "accuracy/models.html", values)
 
 
 def read_models(

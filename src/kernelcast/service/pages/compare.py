@@ -4,14 +4,13 @@ import asyncio
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from http import HTTPStatus
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlencode
 
 from cachetools import LRUCache, cached
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from kernelcast.records.errors import InputError
@@ -320,16 +319,14 @@ def name_job(job: JobRecord) -> str:
 
 
 @router.get("/accuracy/compare")
-async def show_comparison(
-    request: Request, service: OurService, _: PageReader, chosen: Chosen
-) -> Response:
+async def show_comparison(page: PageReader, chosen: Chosen) -> Response:
     """Show two models side by side, and the form that starts a comparison."""
     from kernelcast.reports.accuracy import ABLATION, list_models
 
-    jobs = await _list_jobs(service)
+    jobs = await _list_jobs(page.service)
     error, view = "", None
     try:
-        view = await _look(service, jobs, chosen)
+        view = await _look(page.service, jobs, chosen)
     except InputError as caught:
         error = message_of(caught)
     values: dict[str, Any] = {
@@ -353,7 +350,7 @@ async def show_comparison(
         values["verdict"] = tell_verdict(comparison, device)
         values["told"] = make_html(*present(view, device), level=3)
     status = HTTPStatus.UNPROCESSABLE_ENTITY if error else HTTPStatus.OK
-    return render(request, "accuracy/compare.html", values, status=status)
+    return render(page.request, "accuracy/compare.html", values, status=status)
 
 
 async def find_pictures(service: OurService, chosen: Chosen) -> Mapping[str, Figure]:
@@ -365,8 +362,9 @@ add_pictures(router, "/accuracy/compare", find_pictures)
 
 
 async def _list_jobs(service: Service) -> Sequence[JobRecord]:
-    look = partial(service.state.jobs.list, kinds=KINDS, most=50, with_results=False)
-    return await asyncio.to_thread(look)
+    return await asyncio.to_thread(
+        service.state.jobs.list, kinds=KINDS, most=50, with_results=False
+    )
 
 
 def _is_shown(job: JobRecord) -> bool:

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from kernelcast.records.service_state import Scope
 from kernelcast.service.authentication import Caller
-from kernelcast.service.dependencies import get_service, identify, needs
+from kernelcast.service.dependencies import Call, get_service, identify, needs
 from kernelcast.service.errors import ApiError
 from kernelcast.service.service import Service
 from kernelcast.service.settings import ServiceSettings
@@ -146,9 +146,9 @@ def refuse_foreign_form(request: Request) -> None:
 
 Name = Annotated[str, Query(max_length=300)]
 """Of something that is to be shown, out of the address."""
-PageReader = Annotated[Caller, needs(Scope.ESTIMATE, get_page_caller)]
+PageReader = Annotated[Call, needs(Scope.ESTIMATE, get_page_caller)]
 """Somebody who may look."""
-PageAdmin = Annotated[Caller, needs(Scope.ADMIN, get_page_caller)]
+PageAdmin = Annotated[Call, needs(Scope.ADMIN, get_page_caller)]
 """Somebody who may start and cancel jobs, and choose models."""
 SentForm = Annotated[Form, Depends(read_form)]
 """The form of a request."""

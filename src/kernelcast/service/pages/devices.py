@@ -3,18 +3,17 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from starlette.responses import RedirectResponse, Response
 
 from kernelcast.launches.machines import list_machines
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.service_state import JobKind, JobRecord, JobState
+from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.reports.charts import Figure, Series, chart_roofs, make_series
 from kernelcast.reports.machine import (
     describe_machine,
@@ -24,13 +23,12 @@ from kernelcast.reports.machine import (
     plan_figures,
 )
 from kernelcast.reports.presenter import make_html
-from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import ApiError
 from kernelcast.service.pages.dependencies import PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.filters import write_digits, write_rate
 from kernelcast.service.pages.pictures import add_pictures, link
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
-from kernelcast.service.routes.devices import list_shipped, read_calibration, read_named
+from kernelcast.service.routes.devices import read_calibration, read_named
 from kernelcast.service.routes.jobs import add_job
 from kernelcast.service.service import Service
 
@@ -45,24 +43,22 @@ EFFORTS: Final = {
 
 
 @router.get("/devices")
-async def show_devices(request: Request, service: OurService, _: PageReader) -> Response:
+async def show_devices(page: PageReader) -> Response:
     """Show all devices of this host."""
-    found, failure = await service.devices.find()
+    found, failure = await page.service.devices.find()
     devices = [await _describe(one) for one in found]
     values = {
         "devices": devices,
         "compared": urlencode([("machine", one["device"].id) for one in devices if one["machine"]]),
         "failure": failure,
-        "jobs": await _find_jobs(service),
-        "shipped": await run_in_thread(list_shipped),
-        "efforts": EFFORTS,
-        "runs_jobs": service.settings.runs_jobs,
+        "shipped": [one.name for one in await run_in_thread(list_machines) if one.is_shipped],
+        **await _describe_jobs(page.service),
     }
-    return render(request, "devices/list.html", values)
+    return render(page.request, "devices/list.html", values)
 
 
 @router.get("/devices/compared")
-async def compare_machines(request: Request, _: PageReader, machine: Machines = None) -> Response:
+async def compare_machines(page: PageReader, machine: Machines = None) -> Response:
     """Show machines side by side: their numbers as tiles of a table, their roofs in one chart."""
     machines = await run_in_thread(_read_all, machine)
     values = {
@@ -74,7 +70,7 @@ async def compare_machines(request: Request, _: PageReader, machine: Machines = 
         ),
         "roofline": _link_roofline(machines, machine or ()),
     }
-    return render(request, "devices/compared.html", values)
+    return render(page.request, "devices/compared.html", values)
 
 
 async def find_rooflines(machine: Machines = None) -> Mapping[str, Figure]:
@@ -86,11 +82,11 @@ add_pictures(router, "/devices/rooflines", find_rooflines)
 
 
 @router.get("/devices/machines/{name}")
-async def show_machine(name: str, request: Request, _: PageReader) -> Response:
+async def show_machine(name: str, page: PageReader) -> Response:
     """Show a machine description: one of a calibration here, or one that came with kernelcast."""
     machine = await run_in_thread(read_named, name)
     values = {**_describe_machine(machine, name), "machine_name": name}
-    return render(request, "devices/machine.html", values)
+    return render(page.request, "devices/machine.html", values)
 
 
 async def find_figures(machine: str) -> Mapping[str, Figure]:
@@ -102,9 +98,7 @@ add_pictures(router, "/devices/machines/{machine}/figures", find_figures)
 
 
 @router.post("/devices/calibrate")
-async def calibrate(
-    request: Request, form: SentForm, service: OurService, caller: PageAdmin
-) -> Response:
+async def calibrate(form: SentForm, page: PageAdmin) -> Response:
     """Start a calibration as a job."""
     effort = form.get("effort", "normal")
     if effort not in EFFORTS:
@@ -114,26 +108,22 @@ async def calibrate(
             f"effort {effort!r}: give one of {', '.join(EFFORTS)}",
         )
     options = {"devices": form.list("device"), "effort": effort}
-    job = await add_job(JobKind.CALIBRATE, options, request, service, caller, None)
+    job = await add_job(JobKind.CALIBRATE, options, page)
     return RedirectResponse(f"/jobs/{job.id}", HTTPStatus.SEE_OTHER)
 
 
 @router.get("/devices/{device_id}")
-async def show_device(
-    device_id: str, request: Request, service: OurService, _: PageReader
-) -> Response:
+async def show_device(device_id: str, page: PageReader) -> Response:
     """Show a device and what was measured of it."""
-    device = (await service.devices.choose([device_id]))[0]
+    device = (await page.service.devices.choose([device_id]))[0]
     found = await _describe(device)
     machine: MachineDescription | None = found["machine"]
     values = {
         **found,
         **({} if machine is None else _describe_machine(machine, device.id)),
-        "jobs": await _find_jobs(service),
-        "efforts": EFFORTS,
-        "runs_jobs": service.settings.runs_jobs,
+        **await _describe_jobs(page.service),
     }
-    return render(request, "devices/device.html", values)
+    return render(page.request, "devices/device.html", values)
 
 
 async def _describe(device: DeviceDescription) -> dict[str, Any]:
@@ -184,16 +174,18 @@ def _describe_machine(machine: MachineDescription, name: str) -> dict[str, Any]:
     }
 
 
-async def _find_jobs(service: Service) -> dict[str, JobRecord]:
-    """Give the calibrations that wait or run, by device."""
-    look = partial(
+async def _describe_jobs(service: Service) -> dict[str, Any]:
+    """Give the calibrations that wait or run, by device, and what others may be."""
+    found = await asyncio.to_thread(
         service.state.jobs.list,
         kinds=(JobKind.CALIBRATE,),
         states=tuple(one for one in JobState if not one.is_final),
-        most=100,
     )
-    found = await asyncio.to_thread(look)
-    return {device: job for job in reversed(found) for device in job.devices}
+    return {
+        "jobs": {device: job for job in reversed(found) for device in job.devices},
+        "efforts": EFFORTS,
+        "runs_jobs": service.settings.runs_jobs,
+    }
 
 
 def _name_curves(figure: Figure, machine: MachineDescription) -> Figure:

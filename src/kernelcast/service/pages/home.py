@@ -10,7 +10,6 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from kernelcast.launches.data_store import Selection
-from kernelcast.service.dependencies import OurService
 from kernelcast.service.pages.accuracy import read_models
 from kernelcast.service.pages.dependencies import PageAdmin, PageReader
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
@@ -31,8 +30,9 @@ _MOVED: Final = {
 
 
 @router.get("/")
-async def show_home(request: Request, service: OurService, _: PageReader) -> Response:
+async def show_home(page: PageReader) -> Response:
     """Show how the service is, what it did last, and what to do next."""
+    service, app = page.service, page.request.app
     await service.answers.flush()
     found, failure = await service.devices.find()
     calibrated = await asyncio.to_thread(list_calibrated)
@@ -44,7 +44,7 @@ async def show_home(request: Request, service: OurService, _: PageReader) -> Res
     ]  # fmt: skip
     used, *_failures = await run_in_thread(read_models, service.settings.registry)
     answered = await asyncio.to_thread(
-        lambda: service.state.answers.find(AnswerFilter(), most=_MOST_ANSWERS)
+        service.state.answers.find, AnswerFilter(), most=_MOST_ANSWERS
     )
     recent = AnswerFilter(given_from=datetime.now(UTC) - _RECENT)
     shifts = sorted(service.answers.shifts.values(), key=lambda one: one.at, reverse=True)
@@ -57,9 +57,9 @@ async def show_home(request: Request, service: OurService, _: PageReader) -> Res
         "asked": len(answered),
     }
     values = {
-        "instance": request.app.state.instance,
-        "started": datetime.fromisoformat(request.app.state.instance.started_at),
-        "api": request.app.version,
+        "instance": app.state.instance,
+        "started": datetime.fromisoformat(app.state.instance.started_at),
+        "api": app.version,
         "sandbox": service.protection.name,
         "devices": devices,
         "device_failure": failure,
@@ -70,27 +70,27 @@ async def show_home(request: Request, service: OurService, _: PageReader) -> Res
         "sums": await asyncio.to_thread(service.state.answers.sum_up, ("device_id",), recent),
         "shifted": shifts[:_MOST_ANSWERS],
     }
-    return render(request, "home/home.html", values)
+    return render(page.request, "home/home.html", values)
 
 
 @router.get("/audit")
-async def show_audit(request: Request, service: OurService, _: PageAdmin) -> Response:
+async def show_audit(page: PageAdmin) -> Response:
     """Show what administrators did."""
-    entries = await asyncio.to_thread(service.state.audit.list, most=200)
-    return render(request, "home/audit.html", {"entries": entries})
+    entries = await asyncio.to_thread(page.service.state.audit.list, most=200)
+    return render(page.request, "home/audit.html", {"entries": entries})
 
 
 @router.get("/docs")
-async def show_api(request: Request, _: PageReader) -> Response:
+async def show_api(page: PageReader) -> Response:
     """Describe the API to people."""
-    described: Mapping[str, Any] = request.app.openapi()
+    described: Mapping[str, Any] = page.request.app.openapi()
     routes = [
         (method.upper(), path, told)
         for path, methods in described["paths"].items()
         for method, told in methods.items()
     ]
     values = {"info": described["info"], "routes": routes, "address": f"{API_PREFIX}/openapi.json"}
-    return render(request, "home/api.html", values)
+    return render(page.request, "home/api.html", values)
 
 
 async def lead_on(request: Request) -> Response:

@@ -8,13 +8,12 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
-from functools import partial
 from http import HTTPStatus
 from threading import Lock
 from typing import Any, Final, get_origin
 
 from cachetools import LRUCache, cached
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import BaseModel, ValidationError
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
@@ -22,7 +21,7 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.reports.numbers import format_duration, format_error, format_points
 from kernelcast.reports.presenter import Table, make_html
-from kernelcast.service.dependencies import OurService
+from kernelcast.service.dependencies import Call
 from kernelcast.service.errors import ApiError, as_api_error, refuse_unknown
 from kernelcast.service.pages.dependencies import Form, PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
@@ -50,42 +49,38 @@ TITLES: Final[Mapping[JobKind, str]] = {
 
 
 @router.get("/jobs")
-async def show_jobs(
-    request: Request, service: OurService, _: PageReader, new: str = ""
-) -> Response:
+async def show_jobs(page: PageReader, new: str = "") -> Response:
     """Show what is under way and was done, and the forms that start something."""
-    return await _render_list(request, service, opened=new, form=Form({}))
+    return await _render_list(page, new, Form({}))
 
 
 @router.get("/jobs/rows")
-async def show_rows(request: Request, service: OurService, _: PageReader) -> Response:
+async def show_rows(page: PageReader) -> Response:
     """Show the list alone, for scripts that keep it fresh."""
-    return render(request, "jobs/rows.html", {"jobs": await _list_jobs(service)})
+    return render(page.request, "jobs/rows.html", {"jobs": await _list_jobs(page.service)})
 
 
 @router.post("/jobs")
-async def start_job(
-    request: Request, service: OurService, caller: PageAdmin, form: SentForm
-) -> Response:
+async def start_job(page: PageAdmin, form: SentForm) -> Response:
     """Start a job; the same form sent twice starts one."""
     try:
         kind, options = read_job(form)
         # Somebody who goes back and changes a field wants another job.
         digest = hashlib.sha256(json.dumps([kind, options], sort_keys=True).encode()).hexdigest()
         key = f"page-{form.get('key')[:64]}-{digest[:16]}" if form.get("key") else None
-        job = await add_job(kind, options, request, service, caller, key)
+        job = await add_job(kind, options, page, key)
     except (KernelcastError, ApiError) as error:
         told = as_api_error(error)
         if told.status == HTTPStatus.SERVICE_UNAVAILABLE:
             raise
-        return await _render_list(request, service, opened=form.get("kind"), form=form, error=told)
+        return await _render_list(page, form.get("kind"), form, told)
     return RedirectResponse(f"/jobs/{job.id}", HTTPStatus.SEE_OTHER)
 
 
 @router.get("/jobs/{job_id}")
-async def show_job(job_id: str, request: Request, service: OurService, _: PageReader) -> Response:
+async def show_job(job_id: str, page: PageReader) -> Response:
     """Show where a job stands, what it has been at and what it has come to."""
-    job = await find_job(job_id, service)
+    job = await find_job(job_id, page.service)
     log = [(job.created_at, f"asked for by {job.created_by or 'nobody known'}")]
     if job.started_at is not None:
         log.append((job.started_at, "begun"))
@@ -97,38 +92,34 @@ async def show_job(job_id: str, request: Request, service: OurService, _: PageRe
         "log": sorted(log, key=lambda one: one[0]),
         "result": await run_in_thread(make_html, *(one for one in list_tables(job) if one.rows)),
     }
-    return render(request, "jobs/job.html", values)
+    return render(page.request, "jobs/job.html", values)
 
 
 @router.post("/jobs/{job_id}/cancel")
-async def cancel_job(
-    job_id: str, request: Request, service: OurService, caller: PageAdmin
-) -> Response:
+async def cancel_job(job_id: str, page: PageAdmin) -> Response:
     """Have a job end; what it has measured stays."""
-    await cancel(job_id, request, service, caller)
+    await cancel(job_id, page)
     return RedirectResponse(f"/jobs/{job_id}", HTTPStatus.SEE_OTHER)
 
 
 @router.post("/jobs/{job_id}/rerun")
-async def rerun_job(
-    job_id: str, request: Request, service: OurService, caller: PageAdmin
-) -> Response:
+async def rerun_job(job_id: str, page: PageAdmin) -> Response:
     """Start a job as it was started before."""
-    before = await find_job(job_id, service)
-    job = await add_job(before.kind, dict(before.options), request, service, caller, None)
+    before = await find_job(job_id, page.service)
+    job = await add_job(before.kind, dict(before.options), page)
     return RedirectResponse(f"/jobs/{job.id}", HTTPStatus.SEE_OTHER)
 
 
 @router.get("/jobs/{job_id}/events")
-async def follow_job(job_id: str, service: OurService, caller: PageReader) -> Response:
+async def follow_job(job_id: str, page: PageReader) -> Response:
     """Follow a job until it ends; as the API does, for who has signed in."""
-    return await follow(job_id, service, caller)
+    return await follow(job_id, page)
 
 
 @router.get("/jobs/{job_id}/result.json")
-async def download_result(job_id: str, service: OurService, _: PageReader) -> Response:
+async def download_result(job_id: str, page: PageReader) -> Response:
     """Give what a job has come to as a file."""
-    job = await find_job(job_id, service)
+    job = await find_job(job_id, page.service)
     if job.result is None:
         refuse_unknown("result of the job", job_id)
     name = f"{job.kind.value}-{job.id}.json"
@@ -138,8 +129,7 @@ async def download_result(job_id: str, service: OurService, _: PageReader) -> Re
 
 
 async def _list_jobs(service: Service) -> list[Any]:
-    look = partial(service.state.jobs.list, most=100, with_results=False)
-    jobs = await asyncio.to_thread(look)
+    jobs = await asyncio.to_thread(service.state.jobs.list, with_results=False)
     return [
         make_view(
             one,
@@ -159,15 +149,11 @@ def _read_outcome(service: Service, job: JobRecord) -> str:
 
 
 async def _render_list(
-    request: Request,
-    service: Service,
-    *,
-    opened: str,
-    form: Form,
-    error: ApiError | None = None,
+    page: Call, opened: str, form: Form, error: ApiError | None = None
 ) -> Response:
     from kernelcast.reports.accuracy import RIVALS, list_models
 
+    service = page.service
     devices, _ = await service.devices.find()  # what needs none can be started all the same
     values = {
         "jobs": await _list_jobs(service),
@@ -182,7 +168,7 @@ async def _render_list(
         "rivals": RIVALS,
     }
     status = HTTPStatus.OK if error is None else error.status
-    return render(request, "jobs/list.html", values, status=int(status))
+    return render(page.request, "jobs/list.html", values, status=int(status))
 
 
 _OPTIONS: Final[Mapping[str, type[BaseModel]]] = {

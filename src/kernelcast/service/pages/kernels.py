@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query
 from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
@@ -26,7 +26,7 @@ from kernelcast.reports.charts import (
     clip_seconds,
     make_series,
 )
-from kernelcast.service.dependencies import OurService
+from kernelcast.service.dependencies import Call, OurService
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.pages.dependencies import Name, PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.evidence import describe_explanation
@@ -157,7 +157,7 @@ async def read_entries(
         await service.answers.flush()
         before = read_number(places["answer"]) if places["answer"] else None
         records = await asyncio.to_thread(
-            lambda: service.state.answers.find(answers, most=most + 1, before=before)
+            service.state.answers.find, answers, most=most + 1, before=before
         )
         found += (
             Entry(
@@ -215,14 +215,12 @@ def place_problems(
 
 @router.get("/kernels")
 async def show_entries(
-    request: Request,
-    service: OurService,
-    _: PageReader,
+    page: PageReader,
     chosen: Chosen,
     next: Name = "",  # noqa: A002 - the API's word
 ) -> Response:
     """Show estimates and observations, newest first."""
-    entries, more = await read_entries(service, chosen, next)
+    entries, more = await read_entries(page.service, chosen, next)
     values = {
         "entries": entries,
         "more": more,
@@ -230,37 +228,31 @@ async def show_entries(
         "shown": SHOWN,
         "is_begin": not next,
     }
-    return render(request, "kernels/list.html", values)
+    return render(page.request, "kernels/list.html", values)
 
 
 @router.get("/kernels/devices")
-async def show_placements(
-    request: Request, service: OurService, _: PageReader, device: Name = ""
-) -> Response:
+async def show_placements(page: PageReader, device: Name = "") -> Response:
     """Show what a scheduler asks: the last problems, what each device takes, which is fastest."""
-    await service.answers.flush()
+    await page.service.answers.flush()
     wanted = AnswerFilter(devices=(device,) if device else ())
-    answers = await asyncio.to_thread(lambda: service.state.answers.find(wanted, most=_LOOKED_AT))
+    answers = await asyncio.to_thread(page.service.state.answers.find, wanted, most=_LOOKED_AT)
     placed = place_problems(answers)
     devices = sorted({one for each in placed for one in each})
-    return render(request, "kernels/devices.html", {"placed": placed, "devices": devices})
+    return render(page.request, "kernels/devices.html", {"placed": placed, "devices": devices})
 
 
 @router.get("/kernels/observation")
-async def show_observation(
-    request: Request, service: OurService, _: PageReader, key: Name
-) -> Response:
+async def show_observation(page: PageReader, key: Name) -> Response:
     """Show an observation, with the forms that correct and remove it."""
-    return _render_observation(request, await find_observation(key, service))
+    return _render_observation(page, await find_observation(key, page.service))
 
 
 @router.post("/kernels/observation/correct")
-async def correct(
-    request: Request, form: SentForm, service: OurService, caller: PageAdmin
-) -> Response:
+async def correct(form: SentForm, page: PageAdmin) -> Response:
     """Correct an observation, for a reason."""
     key = form.get("key")
-    one = await find_observation(key, service)
+    one = await find_observation(key, page.service)
     try:
         asked: dict[str, Any] = {field: flag in form for flag, field in _FLAGS.items()}
         if form.get("seconds"):
@@ -270,29 +262,27 @@ async def correct(
         )
     except (ValidationError, InputError) as error:
         told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
-        return _render_observation(request, one, told)
-    await correct_observation(key, correction, request, service, caller)
+        return _render_observation(page, one, told)
+    await correct_observation(key, correction, page)
     return RedirectResponse(f"/kernels/observation?{urlencode({'key': key})}", HTTPStatus.SEE_OTHER)
 
 
 @router.post("/kernels/observation/remove")
-async def remove(
-    request: Request, form: SentForm, service: OurService, caller: PageAdmin
-) -> Response:
+async def remove(form: SentForm, page: PageAdmin) -> Response:
     """Remove an observation, for a reason."""
-    one = await find_observation(form.get("key"), service)
+    one = await find_observation(form.get("key"), page.service)
     try:
         reason = _read_reason(form.get("reason"))
     except InputError as error:
-        return _render_observation(request, one, str(error))
-    await remove_observation(form.get("key"), request, service, caller, reason)
+        return _render_observation(page, one, str(error))
+    await remove_observation(form.get("key"), page, reason)
     return RedirectResponse(link_kernel(str(one["kernel"])), HTTPStatus.SEE_OTHER)
 
 
-def _render_observation(request: Request, one: Mapping[str, object], error: str = "") -> Response:
+def _render_observation(page: Call, one: Mapping[str, object], error: str = "") -> Response:
     values = {"one": one, "flags": _FLAGS, "error": error}
     status = HTTPStatus.UNPROCESSABLE_ENTITY if error else HTTPStatus.OK
-    return render(request, "kernels/observation.html", values, status=status)
+    return render(page.request, "kernels/observation.html", values, status=status)
 
 
 def _read_reason(text: str) -> str:
@@ -302,8 +292,9 @@ def _read_reason(text: str) -> str:
 
 
 @router.get("/kernels/of")
-async def show_kernel(request: Request, service: OurService, _: PageReader, name: Name) -> Response:
+async def show_kernel(page: PageReader, name: Name) -> Response:
     """Show everything about a kernel: sizes, devices, predictions, history, the last answer."""
+    service = page.service
     entries, more = await read_entries(service, Filters(kernel=name), "", most=20)
     launches, pictures = await run_in_thread(_look, service, name)
     if not entries:
@@ -311,7 +302,7 @@ async def show_kernel(request: Request, service: OurService, _: PageReader, name
     bare = name.rpartition("/")[2]
     newest = next((one for one in reversed(service.answers.recent) if one.kernel == bare), None)
     sums = await asyncio.to_thread(
-        lambda: service.state.answers.sum_up(("device_id", "tier"), AnswerFilter(kernels=(bare,)))
+        service.state.answers.sum_up, ("device_id", "tier"), AnswerFilter(kernels=(bare,))
     )
     evidence = None if newest is None else describe_explanation(newest.to_dict())
     values = {
@@ -323,7 +314,7 @@ async def show_kernel(request: Request, service: OurService, _: PageReader, name
         "evidence": evidence,
         "pictures": link_all(pictures, "/kernels/of", urlencode({"name": name})),
     }
-    return render(request, "kernels/kernel.html", values)
+    return render(page.request, "kernels/kernel.html", values)
 
 
 async def find_pictures(

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query
 from pydantic import AwareDatetime, BeforeValidator, Field
 
-from kernelcast.service.dependencies import OurService, Reader
+from kernelcast.service.dependencies import Reader
 from kernelcast.service.schemas.common import Open, Text, of_record, read_number
 from kernelcast.service_state import AnswerFilter, AnswerRecord
 
@@ -88,16 +88,15 @@ Wanted = Annotated[AnswerFilter, Depends(read_filter)]
 @router.get("/answers")
 async def list_answers(
     wanted: Wanted,
-    service: OurService,
-    _: Reader,
+    call: Reader,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     next: Annotated[str | None, Query(max_length=40)] = None,  # noqa: A002 - the API's word
 ) -> AnswersOut:
     """List answers, newest first, each with what was observed of it."""
     before = None if next is None else read_number(next)
-    await service.answers.flush()
+    await call.service.answers.flush()
     found = await asyncio.to_thread(
-        lambda: service.state.answers.find(wanted, most=limit + 1, before=before)
+        call.service.state.answers.find, wanted, most=limit + 1, before=before
     )
     return AnswersOut(
         answers=[AnswerOut.model_validate(one) for one in found[:limit]],
@@ -108,15 +107,14 @@ async def list_answers(
 @router.get("/accuracy")
 async def show_accuracy(
     wanted: Wanted,
-    service: OurService,
-    _: Reader,
+    call: Reader,
     by: Annotated[list[Key] | None, Query(description="What has a row each.")] = None,
 ) -> AccuracyOut:
     """Show error, coverage and cost of answers by device, kernel, tier and week.
 
     Whole weeks count: `given_from` means the week that it is in. `observed` is not looked at.
     """
-    await service.answers.flush()
+    await call.service.answers.flush()
     columns = [_COLUMNS[one] for one in dict.fromkeys(by or ("device",))]
-    rows = await asyncio.to_thread(service.state.answers.sum_up, columns, wanted)
+    rows = await asyncio.to_thread(call.service.state.answers.sum_up, columns, wanted)
     return AccuracyOut.model_validate({"rows": rows})

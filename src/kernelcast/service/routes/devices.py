@@ -1,6 +1,7 @@
 """Devices and machine descriptions."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from kernelcast.launches.machines import list_machines
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
-from kernelcast.service.dependencies import ConditionalRoute, OurService, Reader
+from kernelcast.service.dependencies import ConditionalRoute, Reader
 from kernelcast.service.errors import message_of, refuse_unknown
 from kernelcast.service.schemas.common import Open, of_record
 
@@ -55,26 +56,21 @@ class MachineOut(Open):
 
 
 @router.get("/devices")
-async def list_devices(service: OurService, _: Reader) -> DevicesOut:
+async def list_devices(call: Reader) -> DevicesOut:
     """List the devices of this host."""
-    calibrated = await asyncio.to_thread(list_calibrated)
-    return DevicesOut(devices=[_describe(one, calibrated) for one in await service.devices.list()])
+    return DevicesOut(devices=await _describe(await call.service.devices.list()))
 
 
 @router.get("/devices/{device_id}")
-async def show_device(device_id: str, service: OurService, _: Reader) -> DeviceOut:
+async def show_device(device_id: str, call: Reader) -> DeviceOut:
     """Show one device, by its id or the beginning of it."""
-    calibrated = await asyncio.to_thread(list_calibrated)
-    return _describe((await service.devices.choose([device_id]))[0], calibrated)
+    return (await _describe(await call.service.devices.choose([device_id])))[0]
 
 
 @router.get("/machines")
 async def list_descriptions(_: Reader) -> MachinesOut:
     """List the machine descriptions: of devices that were calibrated, and those shipped."""
-    found = await asyncio.to_thread(list_machines)
-    return MachinesOut(
-        machines=[MachineName(name=one.name, is_shipped=one.is_shipped) for one in found]
-    )
+    return MachinesOut.model_validate({"machines": await asyncio.to_thread(list_machines)})
 
 
 @router.get("/machines/{name}")
@@ -84,8 +80,9 @@ async def show_description(name: str, _: Reader) -> MachineOut:
     return MachineOut(name=name, machine=machine_to_plain(machine))
 
 
-def _describe(one: DeviceDescription, calibrated: set[str]) -> DeviceOut:
-    return DeviceOut(**{**asdict(one), "is_calibrated": one.id in calibrated})
+async def _describe(devices: Sequence[DeviceDescription]) -> list[DeviceOut]:
+    known = await asyncio.to_thread(list_calibrated)
+    return [DeviceOut(**{**asdict(one), "is_calibrated": one.id in known}) for one in devices]
 
 
 def read_calibration(device_id: str) -> tuple[MachineDescription | None, str]:
@@ -106,11 +103,6 @@ def read_named(name: str) -> MachineDescription:
     if path is None:
         refuse_unknown("machine", name)
     return read_machine(path)
-
-
-def list_shipped() -> list[str]:
-    """Name the descriptions that came with kernelcast."""
-    return [one.name for one in list_machines() if one.is_shipped]
 
 
 def list_calibrated() -> set[str]:

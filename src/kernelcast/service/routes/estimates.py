@@ -5,16 +5,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.launch_identity import DeviceIdentity
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
-from kernelcast.service.authentication import Caller
 from kernelcast.service.backend import Ask
-from kernelcast.service.dependencies import Observer, OurService, Reader
+from kernelcast.service.dependencies import Call, Observer, Reader
 from kernelcast.service.errors import ApiError, refuse_amount
 from kernelcast.service.estimating import Outcome, Wanted, write_answers
 from kernelcast.service.observing import identity_of
@@ -27,16 +26,16 @@ router = APIRouter(tags=["estimates"])
 
 
 @router.post("/problems")
-async def send_problem(problem: ProblemIn, service: OurService, _: Reader) -> ProblemOut:
+async def send_problem(problem: ProblemIn, call: Reader) -> ProblemOut:
     """Send a problem once, and name it by its digest from then on."""
-    digest, taken = await service.problems.take(problem.to_content())
+    digest, taken = await call.service.problems.take(problem.to_content())
     return _describe_problem(digest, taken)
 
 
 @router.get("/problems/{digest}")
-async def show_problem(digest: str, service: OurService, _: Reader) -> ProblemOut:
+async def show_problem(digest: str, call: Reader) -> ProblemOut:
     """Show a problem that was sent before."""
-    return _describe_problem(digest, await service.problems.find(digest))
+    return _describe_problem(digest, await call.service.problems.find(digest))
 
 
 @router.post(
@@ -44,26 +43,23 @@ async def show_problem(digest: str, service: OurService, _: Reader) -> ProblemOu
     response_model=None,
     responses={200: {"model": EstimatesOut, "description": "An answer of each device."}},
 )
-async def estimate(
-    asked: EstimateRequest, request: Request, service: OurService, caller: Reader
-) -> Response:
+async def estimate(asked: EstimateRequest, call: Reader) -> Response:
     """Predict launches on devices.
 
     Answers that need no sampling come at once. A device that cannot answer says so in its own
     answer; where none can, the status is the first one's.
     """
-    wanted = await list_wanted(asked, service, caller)
-    outcomes = await asyncio.gather(*map(service.estimating.answer, wanted))
-    may_run = Scope.RUN in caller.scopes
-    service.estimating.remember_request(await request.body(), wanted, may_run=may_run)
+    wanted, estimating = await list_wanted(asked, call), call.service.estimating
+    outcomes = await asyncio.gather(*map(estimating.answer, wanted))
+    may_run = Scope.RUN in call.caller.scopes
+    estimating.remember_request(await call.request.body(), wanted, may_run=may_run)
     return _respond(outcomes)
 
 
 @router.post("/observations")
-async def observe(
-    asked: ObservationsRequest, service: OurService, caller: Observer
-) -> ObservationsOut:
+async def observe(asked: ObservationsRequest, call: Observer) -> ObservationsOut:
     """Tell how long launches have really taken; they are stored when the answer comes."""
+    service = call.service
     most = service.settings.limits.observations
     if len(asked.observations) > most:
         refuse_amount("observations", len(asked.observations), most)
@@ -85,11 +81,12 @@ async def observe(
         else:
             device = identity_of(given)
         reported.append((one, *known, device))
-    return await service.observing.take(reported, caller.name)
+    return await service.observing.take(reported, call.caller.name)
 
 
-async def list_wanted(asked: EstimateRequest, service: Service, caller: Caller) -> Sequence[Wanted]:
+async def list_wanted(asked: EstimateRequest, call: Call) -> Sequence[Wanted]:
     """Give every problem on every device."""
+    service, caller = call.service, call.caller
     limits = service.settings.limits
     refs = asked.list_problems()
     if len(refs) > limits.problems:

@@ -6,17 +6,15 @@ import json
 import secrets
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Header, Query
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.service.authentication import Caller
-from kernelcast.service.dependencies import Admin, OurService, Reader, audit
+from kernelcast.service.dependencies import Admin, Call, Reader
 from kernelcast.service.errors import ApiError, as_api_error, refuse_unknown
 from kernelcast.service.schemas.jobs import (
     AuditOut,
@@ -50,44 +48,36 @@ Most = Annotated[int, Query(ge=1, le=1000)]
 
 
 @router.post("/jobs", status_code=HTTPStatus.ACCEPTED, responses=_ACCEPTED)
-async def start_job(
-    asked: JobRequest,
-    request: Request,
-    response: Response,
-    service: OurService,
-    caller: Admin,
-    key: Key = None,
-) -> JobOut:
+async def start_job(asked: JobRequest, response: Response, call: Admin, key: Key = None) -> JobOut:
     """Start a job; it goes on where it was after any crash."""
     options = asked.options.model_dump(mode="json", exclude_unset=True, by_alias=True)
-    job = await add_job(asked.kind, options, request, service, caller, key)
+    job = await add_job(asked.kind, options, call, key)
     response.headers["location"] = f"{API_PREFIX}/jobs/{job.id}"
     return job
 
 
 @router.get("/jobs")
 async def list_jobs(
-    service: OurService,
-    _: Reader,
+    call: Reader,
     kind: Annotated[list[JobKind] | None, Query()] = None,
     state: Annotated[list[JobState] | None, Query()] = None,
     most: Most = 100,
 ) -> JobsOut:
     """List jobs, newest first."""
-    look = partial(
-        service.state.jobs.list,
+    found = await asyncio.to_thread(
+        call.service.state.jobs.list,
         kinds=kind or (),
         states=state or (),
         most=most,
         with_results=False,
     )
-    return JobsOut.model_validate({"jobs": await asyncio.to_thread(look)})
+    return JobsOut.model_validate({"jobs": found})
 
 
 @router.get("/jobs/{job_id}")
-async def show_job(job_id: str, service: OurService, _: Reader) -> JobOut:
+async def show_job(job_id: str, call: Reader) -> JobOut:
     """Show where a job stands."""
-    return JobOut.model_validate(await find_job(job_id, service))
+    return JobOut.model_validate(await find_job(job_id, call.service))
 
 
 @router.get(
@@ -95,9 +85,9 @@ async def show_job(job_id: str, service: OurService, _: Reader) -> JobOut:
     response_model=None,
     responses={200: {"model": JobResultOut, "description": "By the kind of the job."}},
 )
-async def show_result(job_id: str, service: OurService, _: Reader) -> Response:
+async def show_result(job_id: str, call: Reader) -> Response:
     """Show what a job has come to."""
-    job = await find_job(job_id, service)
+    job = await find_job(job_id, call.service)
     if job.state is not JobState.DONE:
         raise ApiError(
             HTTPStatus.CONFLICT,
@@ -109,11 +99,11 @@ async def show_result(job_id: str, service: OurService, _: Reader) -> Response:
 
 
 @router.post("/jobs/{job_id}/cancel")
-async def cancel_job(job_id: str, request: Request, service: OurService, caller: Admin) -> JobOut:
+async def cancel_job(job_id: str, call: Admin) -> JobOut:
     """Have a job end; what it has measured stays."""
-    await find_job(job_id, service)
-    await audit(request, service, caller, "cancel_job", job_id)
-    job = await asyncio.to_thread(service.state.jobs.cancel, job_id)
+    await find_job(job_id, call.service)
+    await call.audit("cancel_job", job_id)
+    job = await asyncio.to_thread(call.service.state.jobs.cancel, job_id)
     if job is None:
         refuse_unknown("job", job_id)
     return JobOut.model_validate(job)
@@ -130,8 +120,9 @@ async def cancel_job(job_id: str, request: Request, service: OurService, caller:
         }
     },
 )
-async def follow_job(job_id: str, service: OurService, _: Reader) -> Response:
+async def follow_job(job_id: str, call: Reader) -> Response:
     """Follow a job until it ends."""
+    service = call.service
     await find_job(job_id, service)
     if service.streams >= service.settings.limits.streams:
         raise ApiError(
@@ -149,38 +140,28 @@ async def follow_job(job_id: str, service: OurService, _: Reader) -> Response:
 
 @router.post("/comparisons", status_code=HTTPStatus.ACCEPTED, responses=_ACCEPTED)
 async def start_comparison(
-    asked: CompareOptions,
-    request: Request,
-    response: Response,
-    service: OurService,
-    caller: Admin,
-    key: Key = None,
+    asked: CompareOptions, response: Response, call: Admin, key: Key = None
 ) -> JobOut:
     """Compare two models on what neither has seen: a job of the kind `compare`."""
     job = CompareJob(kind=JobKind.COMPARE, options=asked)
-    return await start_job(job, request, response, service, caller, key)
+    return await start_job(job, response, call, key)
 
 
 @router.get("/comparisons")
-async def list_comparisons(service: OurService, _: Reader, most: Most = 100) -> JobsOut:
+async def list_comparisons(call: Reader, most: Most = 100) -> JobsOut:
     """List comparisons, newest first."""
-    return await list_jobs(service, _, [JobKind.COMPARE], most=most)
+    return await list_jobs(call, [JobKind.COMPARE], most=most)
 
 
 @router.get("/audit", tags=["administration"])
-async def show_audit(service: OurService, _: Admin, most: Most = 100) -> AuditOut:
+async def show_audit(call: Admin, most: Most = 100) -> AuditOut:
     """Show what administrators did, newest first."""
-    found = await asyncio.to_thread(partial(service.state.audit.list, most=most))
+    found = await asyncio.to_thread(call.service.state.audit.list, most=most)
     return AuditOut.model_validate({"entries": found})
 
 
 async def add_job(
-    kind: JobKind,
-    options: dict[str, Any],
-    request: Request,
-    service: Service,
-    caller: Caller,
-    key: str | None,
+    kind: JobKind, options: dict[str, Any], call: Call, key: str | None = None
 ) -> JobOut:
     """Add a job after a look at whether it can be done."""
     from kernelcast.predictor.jobs import check_job
@@ -189,7 +170,7 @@ async def add_job(
     asked = json.dumps([kind, options], sort_keys=True)
     devices: tuple[str, ...] = ()
     if kind in _ON_DEVICES:
-        chosen = await service.devices.choose(options.get("devices", ()))
+        chosen = await call.service.devices.choose(options.get("devices", ()))
         devices = tuple(one.id for one in chosen)
         options = {**options, "devices": list(devices)}
     job = JobRecord(
@@ -198,18 +179,16 @@ async def add_job(
         options=options,
         devices=devices,
         created_at=datetime.now(UTC),
-        created_by=caller.name,
+        created_by=call.caller.name,
     )
-    await audit(request, service, caller, "start_job", job.id, {"kind": kind.value, **options})
-    # Callers cannot see or take each other's keys.
-    own_key = None if key is None else f"{caller.name}:{key}"
-    add = partial(
-        service.state.jobs.add,
+    await call.audit("start_job", job.id, {"kind": kind.value, **options})
+    found, is_same = await asyncio.to_thread(
+        call.service.state.jobs.add,
         job,
-        key=own_key,
+        # Callers cannot see or take each other's keys.
+        key=None if key is None else f"{call.caller.name}:{key}",
         request_digest=hashlib.sha256(asked.encode()).hexdigest(),
     )
-    found, is_same = await asyncio.to_thread(add)
     if not is_same:
         raise ApiError(
             HTTPStatus.CONFLICT,

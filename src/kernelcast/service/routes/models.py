@@ -1,21 +1,17 @@
 """Learned models: which there are, which are used, how good they are."""
 
 import asyncio
-import re
-from collections.abc import Sequence
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 from pydantic import Field
 
-from kernelcast.service.dependencies import Admin, ConditionalRoute, OurService, Reader, audit
+from kernelcast.service.dependencies import Admin, Call, ConditionalRoute, Reader
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.schemas.common import Open, Strict, Text, of_record
-from kernelcast.service.service import Service
 from kernelcast.training.registry import ModelVersions, is_evidence, open_registry
 
 router = APIRouter(tags=["models"], route_class=ConditionalRoute)
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}(?:/[A-Za-z0-9][A-Za-z0-9._-]{0,200})?")
 
 
 @of_record(ModelVersions)
@@ -62,27 +58,24 @@ class ActivateRequest(Strict):
 
 
 @router.get("/models")
-async def list_models(service: OurService, _: Reader) -> ModelsOut:
+async def list_models(call: Reader) -> ModelsOut:
     """List the models of the registry, and those in use."""
     from kernelcast.reports.accuracy import list_used_models
 
-    registry = service.settings.registry
+    registry = call.service.settings.registry
     found = await asyncio.to_thread(open_registry(registry).list_models)
     used = await asyncio.to_thread(list_used_models, registry)
     return ModelsOut.model_validate({"models": found, "in_use": used})
 
 
 @router.get("/models/{name:path}/report")
-async def show_report(
-    name: str, service: OurService, _: Reader, version: str | None = None
-) -> ModelReport:
+async def show_report(name: str, call: Reader, version: str | None = None) -> ModelReport:
     """Show what a version has learned from and how good it was found to be."""
-    await _find(name, service)
+    versions = await _find(name, call)
     if is_evidence(name):
         refuse_unknown("report", name)  # it is calibrated, and answers nothing alone
-    registry = open_registry(service.settings.registry)
-    versions = await asyncio.to_thread(registry.find_model, name)
     wanted = versions.choose(version)
+    registry = open_registry(call.service.settings.registry)
     stored = await asyncio.to_thread(registry.load, name, wanted)
     told = stored.describe()
     schema_id = told.pop("schema")
@@ -93,36 +86,32 @@ async def show_report(
 
 
 @router.post("/models/{name:path}/activate")
-async def activate(
-    name: str, asked: ActivateRequest, request: Request, service: OurService, caller: Admin
-) -> ModelOut:
+async def activate(name: str, asked: ActivateRequest, call: Admin) -> ModelOut:
     """Use a version, whatever is trained later."""
-    await _find(name, service)
-    await audit(request, service, caller, "activate_model", name, {"version": asked.version})
-    registry = open_registry(service.settings.registry)
+    await _find(name, call)
+    await call.audit("activate_model", name, {"version": asked.version})
+    registry = open_registry(call.service.settings.registry)
     return ModelOut.model_validate(await asyncio.to_thread(registry.pin, name, asked.version))
 
 
 @router.post("/models/{name:path}/rollback")
-async def roll_back(name: str, request: Request, service: OurService, caller: Admin) -> ModelOut:
+async def roll_back(name: str, call: Admin) -> ModelOut:
     """Make the version before the latest the latest; nothing is deleted."""
-    await _find(name, service)
-    await audit(request, service, caller, "roll_back_model", name)
-    registry = open_registry(service.settings.registry)
+    await _find(name, call)
+    await call.audit("roll_back_model", name)
+    registry = open_registry(call.service.settings.registry)
     return ModelOut.model_validate(await asyncio.to_thread(registry.roll_back, name))
 
 
 @router.get("/models/{name:path}")
-async def show_model(name: str, service: OurService, _: Reader) -> ModelOut:
+async def show_model(name: str, call: Reader) -> ModelOut:
     """Show the versions of a model."""
-    return ModelOut.model_validate(await _find(name, service))
+    return ModelOut.model_validate(await _find(name, call))
 
 
-async def _find(name: str, service: Service) -> ModelVersions:
+async def _find(name: str, call: Call) -> ModelVersions:
     """Find a model in the list: a name never becomes a path before it is known."""
-    known: Sequence[ModelVersions] = ()
-    if _NAME.fullmatch(name):
-        known = await asyncio.to_thread(open_registry(service.settings.registry).list_models)
+    known = await asyncio.to_thread(open_registry(call.service.settings.registry).list_models)
     found = next((one for one in known if one.name == name), None)
     if found is None:
         refuse_unknown("model", name)

@@ -2,14 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query
 from pydantic import AwareDatetime
 
 from kernelcast.collection.data_rows import CORRECTED, REMOVED, Correction, describe_selection
 from kernelcast.launches.data_store import Selection
 from kernelcast.records.errors import InputError
 from kernelcast.records.observation import ObservationFlag, Origin
-from kernelcast.service.dependencies import Admin, OurService, Reader, audit
+from kernelcast.service.dependencies import Admin, Reader
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.schemas.common import Text, read_number, refuse_cursor
 from kernelcast.service.schemas.observations import (
@@ -66,8 +66,7 @@ Selected = Annotated[Selection, Depends(read_selection)]
 @router.get("/observations")
 async def list_observations(
     wanted: Selected,
-    service: OurService,
-    _: Reader,
+    call: Reader,
     most: Most = 100,
     limit: Limit = None,
     global_size: Sizes | None = None,
@@ -77,22 +76,18 @@ async def list_observations(
     sizes = tuple(map(int, global_size.split(","))) if global_size else ()
     after = None if next is None else read_cursor(next)
     most = most if limit is None else limit
-    rows, last = await service.observing.list(wanted, most=most, after=after, global_size=sizes)
-    return FoundObservations.model_validate(
-        {
-            "count": await service.observing.count(wanted, sizes),
-            "observations": rows,
-            "next": None if last is None else write_cursor(last),
-        }
-    )
+    observing = call.service.observing
+    rows, last = await observing.list(wanted, most=most, after=after, global_size=sizes)
+    return FoundObservations.model_validate({
+        "count": await observing.count(wanted, sizes), "observations": rows,
+        "next": None if last is None else write_cursor(last),
+    })  # fmt: skip
 
 
 @router.delete("/observations")
 async def remove_observations(
     wanted: Selected,
-    request: Request,
-    service: OurService,
-    caller: Admin,
+    call: Admin,
     *,
     dry_run: bool = False,
     most: Most = 100,
@@ -101,38 +96,34 @@ async def remove_observations(
     """Remove observations; say at least one thing of them. Answers that rested on them go, too."""
     if not describe_selection(wanted):
         raise InputError("every observation would be removed; say which are meant, as by `kernel`")
-    count = await service.observing.count(wanted)
-    rows, _ = await service.observing.list(wanted, most=most)
+    observing = call.service.observing
+    count = await observing.count(wanted)
+    rows, _ = await observing.list(wanted, most=most)
     removed = 0
     if count and not dry_run:
         detail = {**describe_selection(wanted), **_write_reason(reason)}
-        await audit(request, service, caller, REMOVED, f"{count} observations", detail)
-        removed = await service.observing.remove(wanted)
+        await call.audit(REMOVED, f"{count} observations", detail)
+        removed = await observing.remove(wanted)
     return RemovedObservations.model_validate({
         "count": count, "observations": rows, "removed": removed, "is_dry_run": dry_run,
     })  # fmt: skip
 
 
 @router.delete("/observations/{key}")
-async def remove_observation(
-    key: str, request: Request, service: OurService, caller: Admin, reason: Reason = ""
-) -> RemovedObservations:
+async def remove_observation(key: str, call: Admin, reason: Reason = "") -> RemovedObservations:
     """Remove one observation."""
-    before = await find_observation(key, service)
-    detail = {**before, **_write_reason(reason)}
-    await audit(request, service, caller, REMOVED, key, detail)
-    removed = await service.observing.remove(Selection(keys=(key,)))
+    before = await find_observation(key, call.service)
+    await call.audit(REMOVED, key, {**before, **_write_reason(reason)})
+    removed = await call.service.observing.remove(Selection(keys=(key,)))
     return RemovedObservations.model_validate({
         "count": 1, "observations": [before], "removed": removed, "is_dry_run": False,
     })  # fmt: skip
 
 
 @router.patch("/observations/{key}")
-async def correct_observation(
-    key: str, asked: CorrectionIn, request: Request, service: OurService, caller: Admin
-) -> StoredObservation:
+async def correct_observation(key: str, asked: CorrectionIn, call: Admin) -> StoredObservation:
     """Correct one observation; its launch and its key stay."""
-    before = await find_observation(key, service)
+    before = await find_observation(key, call.service)
     flags = {
         ObservationFlag.FIRST_LAUNCH: asked.is_first_launch,
         ObservationFlag.CONTAMINATED: asked.is_contaminated,
@@ -143,12 +134,9 @@ async def correct_observation(
         measured_at=asked.measured_at,
         flags={flag: is_set for flag, is_set in flags.items() if is_set is not None},
     )
-    told: dict[str, object] = {
-        "before": before,
-        "asked": asked.model_dump(mode="json", exclude_unset=True),
-    }
-    await audit(request, service, caller, CORRECTED, key, told)
-    return StoredObservation.model_validate(await service.observing.correct(key, correction))
+    told = asked.model_dump(mode="json", exclude_unset=True)
+    await call.audit(CORRECTED, key, {"before": before, "asked": told})
+    return StoredObservation.model_validate(await call.service.observing.correct(key, correction))
 
 
 async def find_observation(key: str, service: Service) -> dict[str, object]:

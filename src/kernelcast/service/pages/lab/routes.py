@@ -5,13 +5,13 @@ import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 import numpy as np
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query
 from starlette.responses import JSONResponse, Response
 
 from kernelcast.lab.tasks import (
@@ -30,8 +30,7 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_roofs
-from kernelcast.service.authentication import Caller
-from kernelcast.service.dependencies import OurService
+from kernelcast.service.dependencies import Call
 from kernelcast.service.errors import message_of, refuse_unknown
 from kernelcast.service.estimating import Sampling, Wanted
 from kernelcast.service.pages.dependencies import Name, PageReader, SentForm
@@ -69,16 +68,6 @@ _COMPUTING = ("fp32", "fp64", "fp16", "int32")
 _MEMORIES = ("DRAM", "MEM", "L2")  # the outermost that the launch meets
 
 
-@dataclass(slots=True, kw_only=True)
-class LabAnswer:
-    """What is shown below the fields."""
-
-    template: str = ""
-    values: dict[str, Any] = field(default_factory=dict)
-    errors: dict[str, str] = field(default_factory=dict)
-    status: int = HTTPStatus.OK
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timed:
     """What a launch takes with a local size or at a size; no times where there is a reason."""
@@ -99,82 +88,65 @@ class Timed:
         return " x ".join(map(str, self.value))
 
 
-def refuse_field(error: FieldError) -> LabAnswer:
-    """Give the answer that says what is wrong with a field."""
-    return LabAnswer(
-        template="lab/nothing.html",
-        errors={error.name: error.message},
-        status=HTTPStatus.UNPROCESSABLE_ENTITY,
-    )
-
-
 async def show_lab(
-    request: Request, service: Service, caller: Caller, fields: LabFields, answer: LabAnswer
+    page: Call,
+    fields: LabFields,
+    template: str = "",
+    values: Mapping[str, Any] | None = None,
+    *,
+    errors: Mapping[str, str] | None = None,
+    status: int = HTTPStatus.OK,
 ) -> Response:
-    """Show the whole page, or for scripts the answer with its errors alone."""
-    shared = {"errors": answer.errors, **answer.values}
-    if is_fragment(request) and answer.template:
-        return render(request, answer.template, shared, status=answer.status)
-    devices, failure = await service.devices.find()
-    values = {
+    """Show an answer below the fields, or for scripts the answer with its errors alone."""
+    shared = {"errors": errors or {}, **(values or {})}
+    if is_fragment(page.request) and template:
+        return render(page.request, template, shared, status=status)
+    devices, failure = await page.service.devices.find()
+    shown = {
         **shared,
         "fields": fields,
         "examples": list_examples(),
         "devices": devices,
         "device_failure": failure,
         "machines": await run_in_thread(list_machines),
-        "may_run": Scope.RUN in caller.scopes,
-        "allows_run": service.settings.allow_run,
-        "result": answer.template,
+        "may_run": Scope.RUN in page.caller.scopes,
+        "allows_run": page.service.settings.allow_run,
+        "result": template,
     }
-    return render(request, "lab/kernel.html", values, status=answer.status)
+    return render(page.request, "lab/kernel.html", shown, status=status)
+
+
+async def refuse_field(page: Call, fields: LabFields, error: FieldError) -> Response:
+    """Say what is wrong with a field."""
+    return await show_lab(
+        page, fields, "lab/nothing.html", errors={error.name: error.message},
+        status=HTTPStatus.UNPROCESSABLE_ENTITY,
+    )  # fmt: skip
 
 
 @router.get("/lab")
 async def show_page(
-    request: Request,
-    service: OurService,
-    caller: PageReader,
+    page: PageReader,
     example: Name = "",
     problem: Name = "",
     device: Annotated[list[str] | None, Query(max_length=50)] = None,
 ) -> Response:
     """Show the Lab with an example, or a problem that was sent before, in its fields."""
     if problem:
-        fields = fields_of_content(await service.problems.read(problem), device or ())
+        fields = fields_of_content(await page.service.problems.read(problem), device or ())
     else:
         examples = list_examples()
         fields = examples.get(example) or next(iter(examples.values()))
-    return await show_lab(request, service, caller, fields, LabAnswer())
-
-
-class Question:
-    """What the fields ask, and of whom."""
-
-    def __init__(
-        self, request: Request, form: SentForm, service: OurService, caller: PageReader
-    ) -> None:
-        self.request = request
-        self.fields = LabFields.read(form)
-        self.service = service
-        self.caller = caller
-
-    async def show(self, answer: LabAnswer, fields: LabFields | None = None) -> Response:
-        """Show an answer, below other fields where they are given."""
-        shown = fields or self.fields
-        return await show_lab(self.request, self.service, self.caller, shown, answer)
-
-
-Asked = Annotated[Question, Depends()]
+    return await show_lab(page, fields)
 
 
 @router.post("/lab/arguments")
-async def fill_in(asked: Asked) -> Response:
+async def fill_in(page: PageReader, form: SentForm) -> Response:
     """Write lines of arguments to begin with, made of what the kernel takes."""
+    fields = LabFields.read(form)
     try:
-        fields = asked.fields
-        fields.check_code(asked.service)
-        report = await _read_source(fields, None, asked.service)
+        fields.check_code(page.service)
+        report = await _read_source(fields, None, page.service)
         wanted = fields.kernel or next(iter(report.kernels), "")
         if wanted not in report.kernels:
             told = ", ".join(report.kernels) or "none"
@@ -185,16 +157,16 @@ async def fill_in(asked: Asked) -> Response:
         if not fields.global_size:
             changes["global_size"] = str(items)
     except FieldError as error:
-        return await asked.show(refuse_field(error))
-    if is_fragment(asked.request):
+        return await refuse_field(page, fields, error)
+    if is_fragment(page.request):
         return JSONResponse(changes)
-    return await asked.show(LabAnswer(), replace(asked.fields, **changes))
+    return await show_lab(page, replace(fields, **changes))
 
 
-async def _estimate(asked: Question) -> LabAnswer:
-    fields, service = asked.fields, asked.service
+async def _estimate(fields: LabFields, page: Call) -> Response:
+    service = page.service
     digest, problem = await fields.make_problem(service)
-    wanted = await list_asked(fields, digest, asked)
+    wanted = await list_asked(fields, digest, page)
     outcomes = await asyncio.gather(*(service.estimating.answer(one) for one in wanted))
     answers = [read_answer(one) for one in outcomes]
     is_good = any(one["error"] is None for one in answers)
@@ -209,14 +181,16 @@ async def _estimate(asked: Question) -> LabAnswer:
             if error.name == "code":
                 raise
     # The address of the question, and programs that ask it.
-    base = str(asked.request.base_url).rstrip("/")
+    base = str(page.request.base_url).rstrip("/")
     options = {"devices": list(fields.devices)}
     content = fields.to_content()
     query = urlencode({"problem": digest, "device": fields.devices}, doseq=True)
-    return LabAnswer(
+    return await show_lab(
+        page,
+        fields,
         # What stands at a field does not stand here again.
-        template="lab/nothing.html" if errors else "lab/estimate.html",
-        values={
+        "lab/nothing.html" if errors else "lab/estimate.html",
+        {
             "answers": answers,
             "longest_s": max(map(find_end, answers), default=0.0),
             "allows_run": service.settings.allow_run,
@@ -231,18 +205,16 @@ async def _estimate(asked: Question) -> LabAnswer:
     )
 
 
-async def _annotate(asked: Question) -> LabAnswer:
-    fields, service = asked.fields, asked.service
-    problem = (await fields.make_problem(service))[1]
-    report = await _read_source(fields, problem, service)
-    return LabAnswer(template="lab/source.html", values={"report": report})
+async def _annotate(fields: LabFields, page: Call) -> Response:
+    problem = (await fields.make_problem(page.service))[1]
+    report = await _read_source(fields, problem, page.service)
+    return await show_lab(page, fields, "lab/source.html", {"report": report})
 
 
-async def _model(asked: Question) -> LabAnswer:
-    fields, service = asked.fields, asked.service
+async def _model(fields: LabFields, page: Call) -> Response:
     machine = await choose_machine(fields.machine)
-    problem = (await fields.make_problem(service))[1]
-    found = await ask_launch(problem, machine, service)
+    problem = (await fields.make_problem(page.service))[1]
+    found = await ask_launch(problem, machine, page.service)
     values: dict[str, Any] = {"machine_name": machine, "found": found, "kernel": problem.name}
     if found.estimate is not None:
         values["limiters"] = list_limiters(found.estimate.limiters)
@@ -254,12 +226,18 @@ async def _model(asked: Question) -> LabAnswer:
         described = await run_in_thread(read_named, machine)
         roofline = picture_roofline(problem.name, found.estimate, described)
         values["roofline"] = None if roofline is None else await embed(roofline)
-    return LabAnswer(template="lab/model.html", values=values)
+    return await show_lab(page, fields, "lab/model.html", values)
 
 
 async def _show_times(
-    kernel: str, times: Sequence[Timed], *, parameter: str = "", where: str, is_modelled: bool
-) -> LabAnswer:
+    page: Call,
+    fields: LabFields,
+    kernel: str,
+    times: Sequence[Timed],
+    *,
+    parameter: str = "",
+    where: str,
+) -> Response:
     """Show times over a parameter or, without one, over local sizes."""
     known = [one for one in times if one.seconds is not None]
     picture: dict[str, str] | None = None
@@ -269,12 +247,12 @@ async def _show_times(
         "kernel": kernel,
         "parameter": parameter,
         "where": where,
-        "is_modelled": is_modelled,
+        "is_modelled": fields.method != "estimate",
         "ranked": sorted(known, key=lambda one: one.seconds or 0.0),
         "refused": [one for one in times if one.seconds is None],
         "picture": picture,
     }
-    return LabAnswer(template="lab/times.html", values=values)
+    return await show_lab(page, fields, "lab/times.html", values)
 
 
 def picture_times(kernel: str, times: Sequence[Timed], parameter: str, where: str) -> Figure:
@@ -336,9 +314,9 @@ async def _read_source(
     return report
 
 
-async def compare_local_sizes(asked: Question) -> LabAnswer:
+async def compare_local_sizes(fields: LabFields, page: Call) -> Response:
     """Compare local sizes: by the analytic model, or by estimates of one device."""
-    fields, service = asked.fields, asked.service
+    service = page.service
     _, problem = await fields.make_problem(service)
     if fields.method == "estimate":
         # Choose as many local sizes as may be sampled, evenly over the sizes of work-groups.
@@ -361,21 +339,19 @@ async def compare_local_sizes(asked: Question) -> LabAnswer:
         times = [
             timed
             for size in wanted
-            for timed in await _ask(asked, fields, size, {"local_size": list(size)})
+            for timed in await _ask(page, fields, size, {"local_size": list(size)})
         ]
     else:
         machine = await choose_machine(fields.machine)
         answers = await ask_model(problem, machine, None, service)
         times = [_of_model(one.local_size, machine, one) for one in answers]
-    return await _show_times(
-        problem.kernel.name, times, where=times[0].where if times else "",
-        is_modelled=fields.method != "estimate",
-    )  # fmt: skip
+    where = times[0].where if times else ""
+    return await _show_times(page, fields, problem.kernel.name, times, where=where)
 
 
-async def vary_size(asked: Question) -> LabAnswer:
+async def vary_size(fields: LabFields, page: Call) -> Response:
     """Ask for the launch at several values of the number that was chosen."""
-    fields, service = asked.fields, asked.service
+    service = page.service
     _, problem = await fields.make_problem(service)
     # Halves and doubles that keep the even parts of the parameter.
     parameters = dict(read_parameters(fields.parameters))
@@ -389,9 +365,7 @@ async def vary_size(asked: Question) -> LabAnswer:
     # A power of two that divides the number divides all of its values: local sizes still fit.
     step = min(number & -number, 256)
     values = sorted({max(round(number * factor / step), 1) * step for factor in _FACTORS})
-    machine = ""
-    if fields.method != "estimate":
-        machine = await choose_machine(fields.machine)
+    machine = "" if fields.method == "estimate" else await choose_machine(fields.machine)
     times: list[Timed] = []
     for value in values:
         varied = parameters | {name: str(value)}
@@ -402,9 +376,9 @@ async def vary_size(asked: Question) -> LabAnswer:
             found = await ask_launch((await changed.make_problem(service))[1], machine, service)
             times.append(_of_model((value,), machine, found))
         else:
-            times += await _ask(asked, changed, (value,), {})
+            times += await _ask(page, changed, (value,), {})
     return await _show_times(
-        problem.kernel.name, times, parameter=name, where=machine, is_modelled=bool(machine)
+        page, fields, problem.kernel.name, times, parameter=name, where=machine
     )
 
 
@@ -426,7 +400,7 @@ async def ask_launch(problem: Problem, machine: str, service: Service) -> LocalS
     return (await ask_model(problem, machine, (ndrange.known_local_size,), service))[0]
 
 
-async def list_asked(fields: LabFields, digest: str, asked: Question) -> Sequence[Wanted]:
+async def list_asked(fields: LabFields, digest: str, page: Call) -> Sequence[Wanted]:
     """Give the answers that the fields ask devices for."""
     if not fields.devices:
         raise FieldError("device", "choose at least one device")
@@ -435,7 +409,7 @@ async def list_asked(fields: LabFields, digest: str, asked: Question) -> Sequenc
         devices=list(fields.devices),
         sampling=Sampling.AUTO if fields.may_sample else Sampling.NEVER,
     )
-    return await list_wanted(request, asked.service, asked.caller)
+    return await list_wanted(request, page)
 
 
 def _of_model(value: tuple[int, ...], machine: str, one: LocalSizeAnswer) -> Timed:
@@ -446,13 +420,13 @@ def _of_model(value: tuple[int, ...], machine: str, one: LocalSizeAnswer) -> Tim
 
 
 async def _ask(
-    asked: Question, fields: LabFields, value: tuple[int, ...], changes: Mapping[str, Any]
+    page: Call, fields: LabFields, value: tuple[int, ...], changes: Mapping[str, Any]
 ) -> list[Timed]:
     """Ask the chosen devices about the launch of the fields with changes."""
-    digest, _ = await fields.make_problem(asked.service, changes)
+    digest, _ = await fields.make_problem(page.service, changes)
     found = []
-    for wanted in await list_asked(fields, digest, asked):
-        outcome = await asked.service.estimating.answer(wanted)
+    for wanted in await list_asked(fields, digest, page):
+        outcome = await page.service.estimating.answer(wanted)
         held = json.loads(outcome.content)
         found.append(
             Timed(
@@ -474,7 +448,7 @@ async def choose_machine(wanted: str) -> str:
     return wanted or names[0]
 
 
-_QUESTIONS: Final[Mapping[str, Callable[[Question], Awaitable[LabAnswer]]]] = {
+_QUESTIONS: Final[Mapping[str, Callable[[LabFields, Call], Awaitable[Response]]]] = {
     "estimate": _estimate,
     "source": _annotate,
     "model": _model,
@@ -484,14 +458,15 @@ _QUESTIONS: Final[Mapping[str, Callable[[Question], Awaitable[LabAnswer]]]] = {
 
 
 @router.post("/lab/{question}")
-async def answer_question(question: str, asked: Asked) -> Response:
+async def answer_question(question: str, page: PageReader, form: SentForm) -> Response:
     """Answer what the fields ask: an estimate, counts, the model's limiters, times over sizes."""
     if question not in _QUESTIONS:
         refuse_unknown("question", question)
+    fields = LabFields.read(form)
     try:
-        return await asked.show(await _QUESTIONS[question](asked))
+        return await _QUESTIONS[question](fields, page)
     except FieldError as error:
-        return await asked.show(refuse_field(error))
+        return await refuse_field(page, fields, error)
 
 
 def picture_roofline(
