@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final, Self
 
 import cattrs
 
+from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
+from kernelcast.records.service_state import AnswerRecord
 
 
 class ServiceError(KernelcastError):
@@ -47,10 +50,11 @@ class ServiceError(KernelcastError):
 Plain = Mapping[str, Any]
 _CONVERTER: Final = cattrs.Converter(detailed_validation=False)
 _CONVERTER.register_structure_hook_func(lambda kind: kind == Plain, lambda content, _: content)
+_CONVERTER.register_structure_hook(datetime, lambda text, _: datetime.fromisoformat(text))
 _CONVERTER.register_structure_hook(ServiceError, lambda told, _: ServiceError.read(200, told))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """An answer that is read by its fields; what else it says is in its content."""
 
@@ -64,22 +68,15 @@ class Answer:
         return _CONVERTER.structure({**known, "content": content}, cls)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Device(Answer):
-    """A device of the service's host."""
+@dataclass(frozen=True, kw_only=True)
+class Device(Answer, DeviceDescription):
+    """A device of the service's host, with everything that `kernelcast devices` tells of it."""
 
-    id: str
-    name: str
-    platform: str
-    driver: str
-    """Stable id, and the driver's own words."""
-    compute_units: int
-    """Of the device."""
     is_calibrated: bool
     """Whether analytic models know it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class EstimateAnswer(Answer):
     """What one device says of one problem."""
 
@@ -107,7 +104,7 @@ class EstimateAnswer(Answer):
     """Why the device has no answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StoredRows:
     """What became of observations; they are stored."""
 
@@ -124,7 +121,7 @@ class StoredRows:
         return cls(added=content["added"], known=content["known"], doubted=doubted)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StoredObservation(Answer):
     """An observation that the service holds."""
 
@@ -147,36 +144,12 @@ class StoredObservation(Answer):
     """In ISO 8601."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredAnswer(Answer):
-    """An answer that the service has given, and what was observed then."""
-
-    id: str
-    """Grows with time."""
-    at: str
-    """When it was given first, in ISO 8601."""
-    problem: str
-    kernel: str
-    device_id: str
-    """What was asked."""
-    tier: str
-    seconds: float
-    low: float
-    high: float
-    """The answer and its interval, in seconds."""
-    cost_s: float
-    """Samples, build and the rest, in seconds."""
-    asked: int
-    """How often it was given within an hour."""
-    observed: int
-    """Observations of the launch before its next answer."""
-    measured_s: float | None = None
-    error: float | None = None
-    is_inside: bool | None = None
-    """The last of these: its time, |predicted - measured| / measured, whether the interval held."""
+@dataclass(frozen=True, kw_only=True)
+class StoredAnswer(Answer, AnswerRecord):
+    """An answer that the service has given, when that was, and what was observed then."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Machine(Answer):
     """A machine description that the service has."""
 
@@ -186,7 +159,7 @@ class Machine(Answer):
     """Whether it came with kernelcast; else it was calibrated there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Model(Answer):
     """Versions of a learned model."""
 
@@ -200,7 +173,7 @@ class Model(Answer):
     """The one in use, the newest, and the one that was chosen."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Job(Answer):
     """A job of the service."""
 

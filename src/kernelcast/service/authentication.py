@@ -14,7 +14,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NoReturn
 
-from cachetools import FIFOCache
+from cachetools import FIFOCache, TTLCache
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import Scope, TokenRecord
@@ -69,23 +69,21 @@ class Authenticator:
     def __init__(self, settings: ServiceSettings, state: ServiceState) -> None:
         self._settings = settings
         self._state = state
-        self._held: dict[str, TokenRecord] | None = None
-        self._held_until_s = 0.0
-        self._changes = 0
+        self.forget()
         everything = Caller(name="local", scopes=frozenset(Scope))
         # Who asks without a token, where that may be: most requests of a service on loopback.
         self._local = None if settings.needs_tokens else self._limit(everything)
         # Times of wrong secrets by the token's id: later ones than allowed take no memory.
         self._guesses: FIFOCache[str, deque[float]] = FIFOCache(10_000)
-        self._reading = asyncio.Lock()
         self._looking = asyncio.Lock()
         file = settings.token_file
         self._of_file = {} if file is None else read_token_file(file)
 
     def forget(self) -> None:
         """Read every token anew: one was made or revoked."""
-        self._held = None
-        self._changes += 1
+        # Changes are seen within a second; the time bounds how old tokens are while the database is
+        # away.
+        self._known: TTLCache[str, TokenRecord] = TTLCache(10_000, 30.0)
 
     async def identify(self, authorization: str | None) -> Caller:
         if authorization is None:
@@ -126,31 +124,15 @@ class Authenticator:
         return Caller(name=caller.name, scopes=caller.scopes - {Scope.RUN})
 
     async def _find(self, token_id: str) -> TokenRecord | None:
-        """Find a token in memory; what is not there may have been made within this second."""
-        record = (await self._read_all()).get(token_id)
-        if record is not None:
-            return record
-        async with self._looking:  # strangers share one connection to the database
-            record = await asyncio.to_thread(self._state.tokens.find, token_id)
-        if record is not None:
-            self.forget()
+        """Find a token in the file, in memory or in the database."""
+        known = self._known  # not what `forget` puts in its place meanwhile
+        record = self._of_file.get(token_id) or known.get(token_id)
+        if record is None:
+            async with self._looking:  # strangers share one connection to the database
+                record = await asyncio.to_thread(self._state.tokens.find, token_id)
+            if record is not None:
+                known[token_id] = record
         return record
-
-    async def _read_all(self) -> dict[str, TokenRecord]:
-        """Give all tokens; they are few, and read once in a while."""
-        if self._held is not None and time.monotonic() < self._held_until_s:
-            return self._held
-        async with self._reading:
-            if self._held is not None and time.monotonic() < self._held_until_s:
-                return self._held
-            changes = self._changes
-            rows = await asyncio.to_thread(self._state.tokens.list)
-            found = {one.id: one for one in rows} | self._of_file
-            if changes == self._changes:
-                # Changes are seen within a second; the time bounds how old tokens are while the
-                # database is away.
-                self._held, self._held_until_s = found, time.monotonic() + 30.0
-            return found
 
 
 def read_token_file(path: Path) -> dict[str, TokenRecord]:

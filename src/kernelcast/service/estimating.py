@@ -28,7 +28,7 @@ from kernelcast.service.errors import ApiError, as_api_error, message_of
 from kernelcast.service.queues import (
     SHARE_OF_THE_WAIT,
     BoundedPool,
-    SamplingQueues,
+    SamplingQueue,
     TurnMissedError,
 )
 from kernelcast.service.settings import Limits
@@ -131,8 +131,13 @@ class Estimating:
         self._requests: FIFOCache[tuple[bytes, bool], Sequence[Wanted]] = FIFOCache(4096)
         self.refinable: OrderedDict[tuple[object, ...], Wanted] = OrderedDict()
         """Kept answers that another sampling makes better; the oldest goes first."""
-        self._left_s = (1 - SHARE_OF_THE_WAIT) * limits.wait_seconds
-        self.queues = SamplingQueues(limits, metrics)
+        self._limits = limits
+        self._queues: dict[str, SamplingQueue] = {}
+
+    def queue_of(self, device_id: str) -> SamplingQueue:
+        if device_id not in self._queues:
+            self._queues[device_id] = SamplingQueue(device_id, self._limits, self._metrics)
+        return self._queues[device_id]
 
     def find_kept(self, wanted: Wanted) -> Outcome | None:
         """Give an answer that was given before and still stands; takes no time."""
@@ -192,7 +197,7 @@ class Estimating:
 
     async def _refine_next(self) -> float:
         """Refine the answer that has waited longest, if no request waits; give the seconds."""
-        if not self.refinable or self.queues.length:
+        if not self.refinable or any(one.length for one in self._queues.values()):
             return 0.0
         key, wanted = self.refinable.popitem(last=False)
         device_id, started_s = wanted.ask.device.id, time.perf_counter()
@@ -209,7 +214,8 @@ class Estimating:
         return taken_s
 
     def close(self) -> None:
-        self.queues.close()
+        for one in self._queues.values():
+            one.close()
         self._models.close()
         self._recalls.shutdown(wait=False, cancel_futures=True)
 
@@ -250,9 +256,8 @@ class Estimating:
                 estimate, refine = found.estimate, found.refine
             except TurnMissedError as error:
                 estimate, lasts = await self._do_without(wanted.ask, error), False
-        record = self._note(wanted, estimate)
-        kept = _Kept(b"", estimate, bucket, observed, models, ends_s, record, refine)
-        self._fill(kept, wanted, estimate)
+        rest, record, ends_s = self._note(wanted, estimate, ends_s)
+        kept = _Kept(rest, estimate, bucket, observed, models, ends_s, record, refine)
         if lasts:
             self._kept[wanted.key] = kept
             if refine is not None:
@@ -261,39 +266,36 @@ class Estimating:
                     self.refinable.popitem(last=False)
         return kept
 
-    def _fill(self, kept: _Kept, wanted: Wanted, estimate: Estimate) -> None:
-        """Put an estimate into what is kept."""
-        kept.estimate, kept.rest = estimate, _write(wanted, estimate)
-        if estimate.now is not None:
-            kept.ends_s = time.monotonic() + HOLDS_S
-
-    def _note(self, wanted: Wanted, estimate: Estimate) -> AnswerRecord:
+    def _note(
+        self, wanted: Wanted, estimate: Estimate, ends_s: float
+    ) -> tuple[bytes, AnswerRecord, float]:
+        """Note an answer; give how it is sent, its record, and how long it stands."""
         ask = wanted.ask
-        return self._answers.note(estimate, wanted.digest, ask.problem.name, ask.caller)
+        record = self._answers.note(estimate, wanted.digest, ask.problem.name, ask.caller)
+        ends_s = ends_s if estimate.now is None else time.monotonic() + HOLDS_S
+        return _write(wanted, estimate), record, ends_s
 
     async def refine(self, wanted: Wanted) -> bool:
         """Sample a kept answer's launch once more on an idle device; tell whether more helps."""
         kept = self._kept.get(wanted.key)
         if kept is None or kept.refine is None or not kept.stands(self._versions):
             return False
-        queue = self.queues.of(wanted.ask.device.id)
         try:
-            found = await queue.run_if_idle(kept.refine)
+            found = await self.queue_of(wanted.ask.device.id).run_if_idle(kept.refine)
         except KernelcastError:  # who asks again is told
             return False
         if found is None:
             return True
-        kept.refine, kept.record = found.refine, self._note(wanted, found.estimate)
-        self._fill(kept, wanted, found.estimate)
+        kept.estimate, kept.refine = found.estimate, found.refine
+        kept.rest, kept.record, kept.ends_s = self._note(wanted, found.estimate, kept.ends_s)
         return found.refine is not None
 
     async def _ask_device(self, wanted: Wanted) -> Answer:
         ask, device_id = wanted.ask, wanted.ask.device.id
         if wanted.samples:
             self._refuse_repeat(ask)
-            within_s, asked_s = ask.settings.within_s, time.monotonic()
-            work = partial(self._sample, ask, asked_s)
-            return await self.queues.of(device_id).run(work, within_s)
+            work = partial(self._sample, ask, time.monotonic())
+            return await self.queue_of(device_id).run(work, ask.settings.within_s)
         try:
             return Answer(estimate=await self._model(ask), recording=None)
         except KernelcastError as error:
@@ -332,7 +334,7 @@ class Estimating:
         """Answer a launch whose turn did not come by what runs nothing."""
         estimate: Estimate | None = None
         try:
-            async with asyncio.timeout(self._left_s):
+            async with asyncio.timeout((1 - SHARE_OF_THE_WAIT) * self._limits.wait_seconds):
                 if ask.settings.uses_history:  # it may have been observed meanwhile
                     estimate = await self._recall(ask)
                 if estimate is None:
@@ -340,8 +342,11 @@ class Estimating:
         except (KernelcastError, ApiError, TimeoutError) as error:
             is_late = isinstance(error, TimeoutError)
             why = "the analytic model is not ready in time" if is_late else message_of(error)
-            more = f"; without running work-groups there is no answer: {why}"
-            raise cause.add(more) from error
+            raise TurnMissedError(
+                cause.status, cause.code,
+                f"{cause.message}; without running work-groups there is no answer: {why}",
+                detail=cause.detail, retry_after_s=cause.retry_after_s,
+            ) from error  # fmt: skip
         return explain_unsampled(estimate, cause.message)
 
     async def _recall(self, ask: Ask, beside: Estimate | None = None) -> Estimate | None:

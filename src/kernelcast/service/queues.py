@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from http import HTTPStatus
-from typing import Final, Self, TypeVar
+from typing import Final, TypeVar
 
 from kernelcast.records.errors import EstimateTimeoutError, KernelRunError
 from kernelcast.service.device_lock import DeviceLock
@@ -26,12 +26,6 @@ SHARE_OF_THE_WAIT: Final = 0.7
 class TurnMissedError(ApiError):
     """Is raised when a sampling has waited for its turn for too long."""
 
-    def add(self, more: str) -> Self:
-        return type(self)(
-            self.status, self.code, self.message + more, detail=self.detail,
-            retry_after_s=self.retry_after_s,
-        )  # fmt: skip
-
 
 class SamplingQueue:
     """The queue of one device in one process."""
@@ -42,18 +36,15 @@ class SamplingQueue:
         self._metrics = metrics
         self._executor = ThreadPoolExecutor(1, thread_name_prefix=f"sampling {device_id}")
         self._lock = DeviceLock(device_id)
-        self._count = 0
+        self.length = 0
+        """Samplings that wait or are at work."""
         self._usual_s = 2.0
-
-    @property
-    def length(self) -> int:
-        return self._count
 
     async def run(self, work: Callable[[], T], longest_s: float | None = None) -> T:
         """Do work that measures on the device, if its turn comes in the time that callers wait."""
-        if self._count > self._limits.queue:  # the one at work does not wait
+        if self.length > self._limits.queue:  # the one at work does not wait
             self._metrics.sampling_refused.labels(self._device_id).inc()
-            raise self._refusal(ApiError, f"{self._count} samplings are waiting for it already")
+            raise self._refusal(ApiError, f"{self.length} samplings are waiting for it already")
         wait_s = SHARE_OF_THE_WAIT * self._limits.wait_seconds
         wait_s = wait_s if longest_s is None else min(wait_s, longest_s)
         turn, future = self._begin(work, wait_s)
@@ -61,7 +52,7 @@ class SamplingQueue:
         await asyncio.wait([future], timeout=wait_s)
         try:
             if not turn.done() and turn.cancel():  # it has not begun
-                why = f"{self._count} samplings are before it or under way"
+                why = f"{self.length} samplings are before it or under way"
                 raise self._refusal(TurnMissedError, why)
             return await asyncio.shield(future)
         except TurnMissedError:
@@ -70,7 +61,7 @@ class SamplingQueue:
 
     async def run_if_idle(self, work: Callable[[], T]) -> T | None:
         """Do work that measures on the device if nobody else does; None if somebody does."""
-        if self._count:
+        if self.length:
             return None
         try:
             return await asyncio.shield(self._begin(work, 0.0)[1])
@@ -81,16 +72,16 @@ class SamplingQueue:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _begin(self, work: Callable[[], T], wait_s: float) -> tuple[Future[T], asyncio.Future[T]]:
-        self._count += 1
-        self._metrics.queue_length.labels(self._device_id).set(self._count)
+        self.length += 1
+        self._metrics.queue_length.labels(self._device_id).set(self.length)
         turn = self._executor.submit(self._work, work, time.monotonic(), wait_s)
         future = asyncio.wrap_future(turn)
         future.add_done_callback(lambda _: self._leave())
         return turn, future
 
     def _leave(self) -> None:
-        self._count -= 1
-        self._metrics.queue_length.labels(self._device_id).set(self._count)
+        self.length -= 1
+        self._metrics.queue_length.labels(self._device_id).set(self.length)
 
     def _work(self, work: Callable[[], T], asked_s: float, wait_s: float) -> T:
         if not self._lock.acquire(max(0.0, asked_s + wait_s - time.monotonic())):
@@ -111,7 +102,7 @@ class SamplingQueue:
             self._usual_s += 0.3 * (taken_s - self._usual_s)
 
     def _refusal(self, kind: type[ApiError], why: str) -> ApiError:
-        wait_s = max(1, math.ceil(self._usual_s * max(1, self._count)))
+        wait_s = max(1, math.ceil(self._usual_s * max(1, self.length)))
         return kind(
             HTTPStatus.SERVICE_UNAVAILABLE,
             "device_busy",
@@ -119,28 +110,6 @@ class SamplingQueue:
             detail={"device_id": self._device_id},
             retry_after_s=wait_s,
         )
-
-
-class SamplingQueues:
-    """The queues of all devices."""
-
-    def __init__(self, limits: Limits, metrics: Metrics) -> None:
-        self._limits = limits
-        self._metrics = metrics
-        self._queues: dict[str, SamplingQueue] = {}
-
-    @property
-    def length(self) -> int:
-        return sum(one.length for one in self._queues.values())
-
-    def of(self, device_id: str) -> SamplingQueue:
-        if device_id not in self._queues:
-            self._queues[device_id] = SamplingQueue(device_id, self._limits, self._metrics)
-        return self._queues[device_id]
-
-    def close(self) -> None:
-        for one in self._queues.values():
-            one.close()
 
 
 class BoundedPool:

@@ -109,8 +109,8 @@ def test_a_full_queue_says_when_to_come_again(
         backend.before = hold
         waiting = [pool.submit(client.post, "/v1/estimates", json=one) for one in asked[:2]]
         assert begun.wait(240)
-        lane = client.app.state.service.estimating.queues.of(FIRST)  # type: ignore[attr-defined]
-        while lane._count < 2:
+        lane = client.app.state.service.estimating.queue_of(FIRST)  # type: ignore[attr-defined]
+        while lane.length < 2:
             time.sleep(0.01)
         refused = client.post("/v1/estimates", json=asked[2])
         meanwhile = _ask(client, problem, devices=[FIRST])["estimates"][0]

@@ -154,8 +154,8 @@ def test_the_same_launch_in_the_queue_is_not_run_after_the_first_hung(
         _hang(client, backend, problem) as ends,
     ):
         second = pool.submit(_post, client, problem, budget=0.5)
-        lane = client.app.state.service.estimating.queues.of(FIRST)  # type: ignore[attr-defined]
-        while lane._count < 2:
+        lane = client.app.state.service.estimating.queue_of(FIRST)  # type: ignore[attr-defined]
+        while lane.length < 2:
             time.sleep(0.01)
         ends.set()
         assert second.result().json()["error"]["code"] == "kernel_timeout"

@@ -33,13 +33,13 @@ _MOVED: Final = {
 async def show_home(page: PageReader) -> Response:
     """Show how the service is, what it did last, and what to do next."""
     service, app = page.service, page.request.app
+    queue_of = service.estimating.queue_of
     await service.answers.flush()
     found, failure = await service.devices.find()
     calibrated = await asyncio.to_thread(list_calibrated)
-    queues = service.estimating.queues
     devices = [
         {"id": one.id, "name": one.name, "platform": one.platform,
-         "is_calibrated": one.id in calibrated, "waiting": queues.of(one.id).length}
+         "is_calibrated": one.id in calibrated, "waiting": queue_of(one.id).length}
         for one in found
     ]  # fmt: skip
     used, *_failures = await run_in_thread(read_models, service.settings.registry)

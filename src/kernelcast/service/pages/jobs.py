@@ -5,7 +5,7 @@ import contextlib
 import hashlib
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -87,10 +87,11 @@ async def show_job(job_id: str, page: PageReader) -> Response:
     log += [(datetime.fromisoformat(when), text) for when, text in job.progress.get("log", ())]
     if job.ended_at is not None:
         log.append((job.ended_at, job.state.value))
+    outcome, tables = present_result(job)
     values = {
-        "job": make_view(job, tell_outcome(job)),
+        "job": make_view(job, outcome),
         "log": sorted(log, key=lambda one: one[0]),
-        "result": await run_in_thread(make_html, *(one for one in list_tables(job) if one.rows)),
+        "result": await run_in_thread(make_html, *tables),
     }
     return render(page.request, "jobs/job.html", values)
 
@@ -131,21 +132,16 @@ async def download_result(job_id: str, page: PageReader) -> Response:
 async def _list_jobs(service: Service) -> list[Any]:
     jobs = await asyncio.to_thread(service.state.jobs.list, with_results=False)
     return [
-        make_view(
-            one,
-            await asyncio.to_thread(_read_outcome, service, one)
-            if one.state is JobState.DONE
-            else tell_outcome(one),
-        )
+        make_view(one, await asyncio.to_thread(_read_outcome, service, one.id, one.state))
         for one in jobs
     ]
 
 
-@cached(LRUCache(1000), key=lambda _, job: job.id, lock=Lock())
-def _read_outcome(service: Service, job: JobRecord) -> str:
-    """Say what a finished job did; results may be large, so what is said of each is kept."""
-    found = service.state.jobs.find(job.id)
-    return "" if found is None else tell_outcome(found)
+@cached(LRUCache(1000), key=lambda _, *job: job, lock=Lock())
+def _read_outcome(service: Service, job_id: str, state: JobState) -> str:
+    """Say what an ended job did; results may be large, so what is said of each is kept."""
+    found = service.state.jobs.find(job_id) if state.is_final else None
+    return "" if found is None else present_result(found)[0]
 
 
 async def _render_list(
@@ -242,102 +238,96 @@ def make_view(job: JobRecord, outcome: str) -> dict[str, Any]:
     }
 
 
-def tell_outcome(job: JobRecord) -> str:
-    """Say in a line what a finished job did; nothing of others."""
-    if job.state is JobState.FAILED:
-        return "" if job.error is None else _cut(str(job.error.get("message", "")))
+def present_result(job: JobRecord) -> tuple[str, list[Table]]:
+    """Say in a line what a job did, and in tables what it has come to.
+
+    Of validations and comparisons Accuracy shows the tables better.
+    """
+    if job.state is JobState.FAILED and job.error is not None:
+        return _cut(str(job.error.get("message", ""))), []
     result = job.result
     if job.state is not JobState.DONE or not isinstance(result, Mapping):
-        return ""
+        return "", []
     devices = result.get("devices", ())
+    tables: list[Table] = []
     match job.kind:
         case JobKind.COLLECT:
             measured, kernels = (sum(one[name] for one in devices) for name in
                                  ("measured", "kernels"))  # fmt: skip
-            lost = sum(len(one["failures"]) for one in devices)
+            lost = [
+                (one["device_id"], each["kernel"], f"{each['kind']}: {each['message']}")
+                for one in devices
+                for each in one["failures"]
+            ]
             told = f"measured {measured} launches of {kernels} kernels"
-            return f"{told}, {lost} failed" if lost else told
+            told += f", {len(lost)} failed" if lost else ""
+            tables = [
+                Table.of(
+                    devices,
+                    {
+                        "device": ("text", "device_id"), "kernels": "whole", "measured": "whole",
+                        "known before": ("whole", "present"), "disturbed": "whole",
+                        "left out": ("whole", lambda one: len(one["skipped"])),
+                        "failed": ("whole", lambda one: len(one["failures"])),
+                    },
+                    title="Launches",
+                ),
+                _list_reasons("Launches that failed", "kernel", lost),
+                _list_reasons("Kernels that failed", "kernel", _flatten(devices, "errors")),
+                _list_reasons("Left out", "kernel", _flatten(devices, "skipped")),
+            ]  # fmt: skip
         case JobKind.CALIBRATE:
-            failed_on = [one["device_id"] for one in devices if "error_message" in one]
-            done = [one["device_id"] for one in devices if "error_message" not in one]
-            told = f"calibrated {', '.join(done) or 'nothing'}"
-            return f"{told}; failed on {', '.join(failed_on)}" if failed_on else told
+            done = [one for one in devices if "error_message" not in one]
+            lost = [(one["device_id"], "", one["error_message"])
+                    for one in devices if "error_message" in one]  # fmt: skip
+            told = f"calibrated {', '.join(one['device_id'] for one in done) or 'nothing'}"
+            told += f"; failed on {', '.join(device for device, *_ in lost)}" if lost else ""
+            tables = [
+                Table.of(
+                    done,
+                    {
+                        "device": ("text", "device_id"),
+                        "microbenchmarks": ("whole", lambda one: len(one["durations_seconds"])),
+                        "known before": ("whole", lambda one: len(one["resumed"])),
+                        "failed": ("whole", lambda one: len(one["failed"])),
+                        "took": ("s", lambda one: sum(one["durations_seconds"].values())),
+                    },
+                    title="Calibrated",
+                ),
+                _list_reasons("What failed", "microbenchmark", [*lost, *_flatten(done, "failed")]),
+            ]
         case JobKind.TRAIN:
-            names = [one["name"] for one in result.get("models", ())]
-            return f"published {', '.join(names) or 'no model'}"
+            models = result.get("models", ())
+            told = f"published {', '.join(one['name'] for one in models) or 'no model'}"
+            tables = [
+                Table.of(
+                    models,
+                    {
+                        "model": ("text", "name"), "version": "text", "rows": "whole",
+                        "kernels": "whole",
+                        "devices": ("text", lambda one: ", ".join(one["devices"])),
+                    },
+                    title="Published models",
+                ),
+                Table(
+                    title="What could not be trained",
+                    columns={"model": "text", "why": "text"},
+                    rows=[(name, _cut(why)) for name, why in result.get("refused", {}).items()],
+                ),
+            ]  # fmt: skip
         case JobKind.VALIDATE:
             scores = [one for one in result.get("scores", ()) if one["errors"] is not None]
             best = min(scores, key=lambda one: float(one["errors"]["mean"]), default=None)
-            if best is None:
-                return "no model answered"
-            mean = format_error(best["errors"]["mean"])
-            return f"best: {best['model']} on {best['device']}, {mean} mean"
+            told = "no model answered"
+            if best is not None:
+                mean = format_error(best["errors"]["mean"])
+                told = f"best: {best['model']} on {best['device']}, {mean} mean"
         case JobKind.COMPARE:
             known = [one for one in devices if one["difference"] is not None]
             told = ", ".join(f"{one['device']} {format_points(one['difference'])}" for one in known)
             pair = " less ".join(result[one] for one in ("second", "first") if one in result)
-            return _cut(f"{pair}, in points: {told or 'none'}")
-
-
-def list_tables(job: JobRecord) -> Iterator[Table]:
-    """Give what a job has come to; of validations and comparisons Accuracy shows it better."""
-    result = job.result
-    if job.state is not JobState.DONE or not isinstance(result, Mapping):
-        return
-    devices = result.get("devices", ())
-    match job.kind:
-        case JobKind.COLLECT:
-            counts = {"kernels": "kernels", "measured": "measured", "present": "known before",
-                      "disturbed": "disturbed"}  # fmt: skip
-            lists = {"skipped": "left out", "failures": "failed"}
-            yield Table(
-                title="Launches",
-                columns={"device": "text",
-                         **dict.fromkeys((*counts.values(), *lists.values()), "whole")},
-                rows=[
-                    (one["device_id"], *(one[name] for name in counts),
-                     *(len(one[name]) for name in lists))
-                    for one in devices
-                ],
-            )  # fmt: skip
-            yield _list_reasons("Launches that failed", "kernel", [
-                (one["device_id"], each["kernel"], f"{each['kind']}: {each['message']}")
-                for one in devices
-                for each in one["failures"]
-            ])  # fmt: skip
-            for title, name in (("Kernels that failed", "errors"), ("Left out", "skipped")):
-                yield _list_reasons(title, "kernel", _flatten(devices, name))
-        case JobKind.CALIBRATE:
-            done = [one for one in devices if "error_message" not in one]
-            yield Table(
-                title="Calibrated",
-                columns={"device": "text", "microbenchmarks": "whole", "known before": "whole",
-                         "failed": "whole", "took": "s"},
-                rows=[
-                    (one["device_id"], len(one["durations_seconds"]), len(one["resumed"]),
-                     len(one["failed"]), sum(one["durations_seconds"].values()))
-                    for one in done
-                ],
-            )  # fmt: skip
-            lost = [(one["device_id"], "", one["error_message"])
-                    for one in devices if "error_message" in one]  # fmt: skip
-            yield _list_reasons("What failed", "microbenchmark", [*lost, *_flatten(done, "failed")])
-        case JobKind.TRAIN:
-            yield Table(
-                title="Published models",
-                columns={"model": "text", "version": "text", "rows": "whole", "kernels": "whole",
-                         "devices": "text"},
-                rows=[
-                    (one["name"], one["version"], one["rows"], one["kernels"],
-                     ", ".join(one["devices"]))
-                    for one in result.get("models", ())
-                ],
-            )  # fmt: skip
-            yield Table(
-                title="What could not be trained",
-                columns={"model": "text", "why": "text"},
-                rows=[(name, _cut(why)) for name, why in result.get("refused", {}).items()],
-            )
+            told = _cut(f"{pair}, in points: {told or 'none'}")
+    return told, [one for one in tables if one.rows]
 
 
 def _list_reasons(title: str, what: str, rows: Sequence[tuple[str, str, str]]) -> Table:
