@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine, time_stream
 from kernelcast.analytic.gpu.volumes import compute_volumes
-from kernelcast.features.counting.bindings import choose_work_groups
+from kernelcast.features.counting.static import choose_work_groups
 from kernelcast.features.counting.work_profile import profile_work
 from kernelcast.features.touched_ranges import find_active_box
 from kernelcast.launches.machines import find_machine

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counting.bindings import bind_scalars
-from kernelcast.features.counting.static import count_statically
+from kernelcast.features.counting.static import bind_scalars, count_statically
 from kernelcast.features.counting.summary import summarise
 from kernelcast.launches.counting import Counted, count_launch
 from kernelcast.launches.preparing import prepared_launch

@@ -19,7 +19,7 @@ from kernelcast.balancing.scheduler import Scheduler, SplitLaunch, join_errors
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.balancing.work import FloatArray
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.static import bind_scalars
 from kernelcast.features.write_safety import SplitSafety, assess_split
 from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.launches.source_check import refuse_overruns

@@ -198,8 +198,12 @@ def _check_pasting(lines: Sequence[_Line]) -> None:
     starts = {one[:end] for one in nexts for end in range(1, 20 + 1)}
     for wanted, ends in ((_PASTED, nexts), (_PASTED_BEGINNINGS, starts)):
         for word in wanted:
-            if pieces := _take_apart(word, firsts, nexts, ends):
-                told = ", ".join(f"`{one}`" for one in pieces)
+            first, middle, last = (
+                "|".join(re.escape(one) for one in pool if one and one in word) or "(?!)"
+                for pool in (firsts, nexts, ends)
+            )
+            if pieces := re.fullmatch(f"({first})((?:{middle})*)({last})", word):
+                told = ", ".join(f"`{one}`" for one in pieces.groups() if one)
                 _refuse(f"## that could make the word {word} of {told}", "rename one of them")
 
 
@@ -212,16 +216,3 @@ def _split_definition(line: _Line) -> tuple[Set[str], _Line]:
         return open_ended, line[2:]
     end = line.index(")")
     return {*line[4:end], *open_ended} - {",", "."}, (line[2], *line[end + 1 :])
-
-
-def _take_apart(
-    word: str, firsts: Set[str], nexts: Set[str], ends: Set[str]
-) -> tuple[str, ...]:  # fmt: skip
-    """List at least two pieces that make a word, the last one's beginning among some ends."""
-    for end in range(1, len(word)):
-        if word[:end] in firsts:
-            if word[end:] in ends:
-                return word[:end], word[end:]
-            if rest := _take_apart(word[end:], nexts, nexts, ends):
-                return word[:end], *rest
-    return ()

@@ -33,6 +33,7 @@ from kernelcast.features.ir.operations import count_instruction, make_operation,
 from kernelcast.features.ir.scalars import Evaluator, is_float, is_followed
 from kernelcast.features.ir.slices import Code
 from kernelcast.features.ir.values import Opaque, Pointer
+from kernelcast.features.tracing import blank
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.operations import (
     MemoryOperation,
@@ -96,7 +97,7 @@ class _Listing:
     def __init__(self, source: str, name: str) -> None:
         self.name = name
         self.lines = source.splitlines()
-        text = _BLANKED.sub(_blank, source)
+        text = _BLANKED.sub(blank, source)
         first = _LOOP.search(text)
         if first is None:
             raise InputError(f"{name}: no loop; give declarations and one loop nest")
@@ -129,7 +130,7 @@ class _Listing:
                 self._locals.append(f"{kind} {name} = {value};")
             else:
                 self._scalars[name] = kind
-        return _blank(match)
+        return blank(match)
 
     def compile(self, constants: Mapping[str, int]) -> str:
         """Compile the kernel; names that nothing declares become arguments of it."""
@@ -174,10 +175,6 @@ class _Listing:
         words = found[3] if found else str(error)
         msg = f"{self.name}{place}: {words}; give C99 declarations and one loop nest"
         raise InputError(msg) from error
-
-
-def _blank(match: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", match[0])
 
 
 class _Nest:

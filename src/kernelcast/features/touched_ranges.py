@@ -29,7 +29,7 @@ from kernelcast.expressions.point_sets import (
     make_context,
 )
 from kernelcast.expressions.symbols import evaluate_where
-from kernelcast.features.counting.bindings import bind_ids
+from kernelcast.features.counting.static import bind_ids
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.operations import MemorySpace
 

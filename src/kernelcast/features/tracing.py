@@ -38,7 +38,7 @@ _MEETING: Final = re.compile(
 def make_tracing_kernel(kernel: Kernel) -> Kernel:
     """Mark a kernel's begin and end by ``KC_TRACE_...`` macros, which a header must define."""
     source, name = kernel.source, kernel.name
-    text = _DIRECTIVE.sub(_blank, _SILENT.sub(_blank, source))
+    text = _DIRECTIVE.sub(blank, _SILENT.sub(blank, source))
     found: tuple[int, int, int, int] | None = None
     for mention in re.finditer(rf"\b{re.escape(name)}\s*\(", text):
         opened = mention.end() - 1
@@ -64,7 +64,7 @@ def make_tracing_kernel(kernel: Kernel) -> Kernel:
         if text[one.end()] != ";":
             raise _refuse(kernel, one.start(), "returns an expression; a traced kernel may only "
                           "`return;`")  # fmt: skip
-    macros = "".join(_DIRECTIVE.findall(_SILENT.sub(_blank, source)))
+    macros = "".join(_DIRECTIVE.findall(_SILENT.sub(blank, source)))
     has_returns = _RETURN.search(text, begin, end) or _RETURN.search(macros)
     last = "KC_TRACE_END_APART" if has_returns and _MEETING.search(source) else "KC_TRACE_END"
     parameters = text[opened + 1 : closed].rstrip()
@@ -80,7 +80,7 @@ def make_tracing_kernel(kernel: Kernel) -> Kernel:
     return replace(kernel, source=marked)
 
 
-def _blank(match: re.Match[str]) -> str:
+def blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", match[0])
 
 

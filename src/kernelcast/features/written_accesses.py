@@ -385,7 +385,6 @@ class WrittenKernel:
         guarded = [one for one in self.accesses if one.guard != TRUE or one.loops]
         counters = {one.site: number for number, one in enumerate(guarded)}
         loops = {loop.name: loop for one in self.accesses for loop in one.loops}
-        local = [one for one in self.arrays if one.space is MemorySpace.LOCAL]
         # One block per access, for each may have a guard and loops of its own.
         written = {OPERATIONS[name]: count for name, count in self.operations.items() if count}
         counts = [OperationCounts(operations=written, memory={})]
@@ -401,35 +400,27 @@ class WrittenKernel:
                 is_read=bool(kinds - {AccessKind.STORE}),
                 is_written=bool(kinds - {AccessKind.LOAD}),
             ))  # fmt: skip
+        blocks = [
+            BlockFacts(
+                id=number, function=self.name, line=0, last_line=0, count=((key, 1),),
+                kind=BlockKind.ENTRY if key == ONCE else BlockKind.ACCESS,
+                parent=0 if number else None, operations=operations,
+            )
+            for number, (key, operations) in enumerate(zip(keys, counts, strict=True))
+        ]  # fmt: skip
+        reaches = [
+            CounterReach(counter=counters[one.site], guard=one.guard, loops=one.loops)
+            for one in guarded
+        ]
+        local_arrays = [
+            LocalArray(name=one.name, bytes=one.count_bytes(self.scalars) or 0)
+            for one in self.arrays if one.space is MemorySpace.LOCAL
+        ]  # fmt: skip
         return KernelFacts(
-            kernel=self.name,
-            line=0,
-            parameters=tuple(parameters),
-            local_arrays=tuple(
-                LocalArray(name=one.name, bytes=one.count_bytes(self.scalars) or 0) for one in local
-            ),
-            blocks=tuple(
-                BlockFacts(
-                    id=number,
-                    function=self.name,
-                    line=0,
-                    kind=BlockKind.ENTRY if key == ONCE else BlockKind.ACCESS,
-                    last_line=0,
-                    parent=0 if number else None,
-                    count=((key, 1),),
-                    operations=operations,
-                )
-                for number, (key, operations) in enumerate(zip(keys, counts, strict=True))
-            ),
-            counter_count=len(counters),
-            reaches=tuple(
-                CounterReach(counter=counters[one.site], guard=one.guard, loops=one.loops)
-                for one in guarded
-            ),
-            accesses=self.accesses,
-            loops=tuple(loops.values()),
-            gaps=(),
-        )
+            kernel=self.name, line=0, parameters=tuple(parameters),
+            local_arrays=tuple(local_arrays), blocks=tuple(blocks), counter_count=len(counters),
+            reaches=tuple(reaches), accesses=self.accesses, loops=tuple(loops.values()), gaps=(),
+        )  # fmt: skip
 
 
 def _count(access: MemoryAccess) -> OperationCounts:

@@ -8,9 +8,13 @@ import numpy as np
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counting.bindings import bind_scalars, choose_work_groups
 from kernelcast.features.counting.requests import compute_requests, measure_requests
-from kernelcast.features.counting.static import count_statically, find_loops
+from kernelcast.features.counting.static import (
+    bind_scalars,
+    choose_work_groups,
+    count_statically,
+    find_loops,
+)
 from kernelcast.features.counting.summary import summarise
 from kernelcast.features.counting_copy import write_counting_copy
 from kernelcast.records.kernel import Kernel

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.static import bind_scalars
 from kernelcast.features.touched_ranges import compare_touched
 from kernelcast.features.vector import (
     CompilerSource,

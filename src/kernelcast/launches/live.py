@@ -12,7 +12,7 @@ from cachetools import LRUCache
 
 from kernelcast.expressions.accesses import AddressPattern
 from kernelcast.features.analysis import read_facts, remember_by_code
-from kernelcast.features.counting.bindings import bind_scalars, find_index_buffers
+from kernelcast.features.counting.static import bind_scalars, find_index_buffers
 from kernelcast.features.touched_ranges import TouchedRanges, find_touched
 from kernelcast.launches.data_folder import kept_folder
 from kernelcast.launches.source_check import (

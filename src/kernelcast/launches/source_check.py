@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kernelcast.expressions.kernel_facts import ParameterFacts
 from kernelcast.features.analysis import read_facts, remember_by_code
-from kernelcast.features.counting.bindings import bind_scalars
+from kernelcast.features.counting.static import bind_scalars
 from kernelcast.features.file_reach import check_reach as check_reach
 from kernelcast.features.ir.reading import compile_source
 from kernelcast.features.touched_ranges import find_overruns

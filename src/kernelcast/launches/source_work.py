@@ -4,8 +4,7 @@ import numpy as np
 
 from kernelcast.expressions.symbols import SymbolKind
 from kernelcast.features.analysis import read_facts, remember_by_code
-from kernelcast.features.counting.bindings import bind_scalars, choose_work_groups
-from kernelcast.features.counting.static import count_statically
+from kernelcast.features.counting.static import bind_scalars, choose_work_groups, count_statically
 from kernelcast.features.counting.summary import count_blocks, count_instructions
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel

@@ -22,7 +22,7 @@ import numpy as np
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.analysis import read_facts, remember_by_code
-from kernelcast.features.counting.bindings import Numbers, bind_scalars, find_index_buffers
+from kernelcast.features.counting.static import Numbers, bind_scalars, find_index_buffers
 from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
 from kernelcast.features.touched_ranges import find_active_box
 from kernelcast.launches.machines import find_own_machine, find_stand_in

@@ -22,8 +22,7 @@ from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.axes import list_axes as list_dimensions
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.counting.bindings import choose_work_groups
-from kernelcast.features.counting.static import count_statically
+from kernelcast.features.counting.static import choose_work_groups, count_statically
 from kernelcast.features.counting.summary import count_blocks
 from kernelcast.launches.modelling.launches import ModelledKernel
 from kernelcast.records.errors import InputError

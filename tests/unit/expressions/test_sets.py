@@ -45,7 +45,7 @@ from kernelcast.expressions.point_sets import (
     relate_bytes,
     split_into_boxes,
 )
-from kernelcast.features.counting.bindings import bind_ids
+from kernelcast.features.counting.static import bind_ids
 from kernelcast.records.balance import SlabSpace
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace

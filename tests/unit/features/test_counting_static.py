@@ -30,9 +30,15 @@ from kernelcast.expressions import (
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.kernel_facts import CounterReach, KernelFacts
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counting.bindings import bind_ids, bind_scalars, choose_work_groups
 from kernelcast.features.counting.requests import compute_requests
-from kernelcast.features.counting.static import ASSUMED_TRIPS, BUDGET, count_statically
+from kernelcast.features.counting.static import (
+    ASSUMED_TRIPS,
+    BUDGET,
+    bind_ids,
+    bind_scalars,
+    choose_work_groups,
+    count_statically,
+)
 from kernelcast.features.counting.summary import summarise
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import ElementType, LocalArgument, ScalarArgument

@@ -9,7 +9,7 @@ from kernelcast.expressions import Symbol, SymbolKind
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counting.bindings import bind_ids
+from kernelcast.features.counting.static import bind_ids
 from kernelcast.features.touched_ranges import (
     compare_touched,
     count_touched_bytes,

@@ -6,8 +6,11 @@ from hypothesis import strategies as st
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counting.bindings import depends_on_contents, find_index_buffers
-from kernelcast.features.counting.static import count_statically
+from kernelcast.features.counting.static import (
+    count_statically,
+    depends_on_contents,
+    find_index_buffers,
+)
 from kernelcast.features.counting.work_profile import may_differ, profile_work
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange

@@ -12,8 +12,15 @@ from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.symbols import evaluate_where
-from kernelcast.features.counting.bindings import bind_ids, choose_work_groups
-from kernelcast.features.counting.static import Points, estimate_share, find_loops, run_loops, widen
+from kernelcast.features.counting.static import (
+    Points,
+    bind_ids,
+    choose_work_groups,
+    estimate_share,
+    find_loops,
+    run_loops,
+    widen,
+)
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.software_counters import RecordedAddresses, RequestPattern

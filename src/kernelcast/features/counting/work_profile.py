@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from kernelcast.expressions import SymbolKind
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.counting.bindings import Numbers
-from kernelcast.features.counting.static import count_statically, find_loops
+from kernelcast.features.counting.static import Numbers, count_statically, find_loops
 from kernelcast.features.counting.summary import count_instructions, count_sums, split_lanes
 from kernelcast.records.ndrange import GroupBox, NDRange
 

@@ -22,8 +22,7 @@ from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
 from kernelcast.expressions.point_sets import split_into_boxes
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counting.bindings import bind_scalars, choose_work_groups
-from kernelcast.features.counting.static import count_statically
+from kernelcast.features.counting.static import bind_scalars, choose_work_groups, count_statically
 from kernelcast.features.counting.summary import count_unjumped, doubt_counts, summarise
 from kernelcast.features.written_accesses import WrittenKernel
 from kernelcast.launches.modelling.folding import OF_WORK_GROUPS

@@ -30,8 +30,15 @@ from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.expressions.symbols import evaluate_where
-from kernelcast.features.counting.bindings import bind_ids, choose_work_groups
-from kernelcast.features.counting.static import Loop, Points, estimate_share, run_loops, widen
+from kernelcast.features.counting.static import (
+    Loop,
+    Points,
+    bind_ids,
+    choose_work_groups,
+    estimate_share,
+    run_loops,
+    widen,
+)
 from kernelcast.launches.machine_file import MachineEntry, read_described, read_record
 from kernelcast.launches.modelling.launches import model_kernel
 from kernelcast.launches.problem_file.located import (

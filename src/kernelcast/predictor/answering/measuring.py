@@ -338,7 +338,7 @@ def _read_values(
 
 def _depends_on_contents(kernel: Kernel) -> bool | None:
     """Tell whether what buffers hold decides how much work-items do; None if it is not known."""
-    from kernelcast.features.counting.bindings import depends_on_contents
+    from kernelcast.features.counting.static import depends_on_contents
 
     try:
         return depends_on_contents(read_facts(kernel))
@@ -348,7 +348,7 @@ def _depends_on_contents(kernel: Kernel) -> bool | None:
 
 def _count_touched_bytes(problem: Problem, ndrange: NDRange) -> float:
     """Count what a launch touches at least; nothing where the source does not tell."""
-    from kernelcast.features.counting.bindings import bind_scalars
+    from kernelcast.features.counting.static import bind_scalars
     from kernelcast.features.touched_ranges import count_touched_bytes
 
     given = enumerate(problem.arguments)
