@@ -20,6 +20,7 @@ from kernelcast.collection.data_rows import (
     remove_by_hand,
 )
 from kernelcast.launches.data_store import open_data_store
+from kernelcast.launches.settings import prefix
 from kernelcast.reports.numbers import NOTHING
 from kernelcast.reports.presenter import Part, Table
 from kernelcast.training_data.check import FindingKind, check_store
@@ -147,10 +148,7 @@ def export_rows(
     """Write observations into a Parquet file that others can read and import."""
     from kernelcast.training_data.parquet import export_parquet  # slow to import
 
-    with (
-        open_data_store(place, must_exist=True) as store,
-        progress() as report,
-    ):
+    with open_data_store(place, must_exist=True) as store, progress() as report:
         count = export_parquet(store, file, wanted, report=lambda n: report(f"{n:,} rows"))
     content = {"file": str(file), "rows": count}
     told = f"{count:,} observations written to {file}"
@@ -183,21 +181,11 @@ def import_files(
     that cannot be used leaves the store as it was.
     """
     outcomes = []
-    with (
-        open_data_store(place) as store,
-        progress() as report,
-    ):
+    with open_data_store(place) as store, progress() as report:
         for path in files:
             tuning = TuningFiles(results=path, problem=problem, device=device, time_unit=time_unit)
-            outcomes.append(
-                import_file(
-                    store,
-                    path,
-                    replace=replace,
-                    tuning=tuning,
-                    report=lambda n, at=path: report(f"{at.name}: {n}"),  # type: ignore[misc]  # `at` keeps this turn's file
-                )
-            )
+            tell = prefix(report, f"{path.name}: ")
+            outcomes.append(import_file(store, path, replace=replace, tuning=tuning, report=tell))
     content = [
         {"file": str(one.path), "kind": one.kind, "licence": one.licence,
          **_count_rows(one.rows), "failures": one.failures}
@@ -233,10 +221,7 @@ def check_rows(
 
     Exit status: 0 if nothing is wrong or what was wrong is removed, 1 if something is.
     """
-    with (
-        open_data_store(place, must_exist=True) as store,
-        progress() as report,
-    ):
+    with open_data_store(place, must_exist=True) as store, progress() as report:
         found = list(check_store(store, report=lambda n: report(f"{n:,} rows looked at")))
         is_damaged = any(one.kind is FindingKind.DAMAGED for one in found)
         removes = removes and not is_damaged
@@ -269,10 +254,7 @@ def merge_rows(
 ) -> None:
     """Add observations and failures of other stores, files or URLs, to the store."""
     sources = [open_data_store(other, must_exist=True) for other in others]
-    with (
-        open_data_store(place) as store,
-        progress() as report,
-    ):
+    with open_data_store(place) as store, progress() as report:
         added = merge_stores(store, sources, replace=replace, report=report)
     for one in sources:
         one.close()
@@ -305,10 +287,7 @@ def remodel_rows(
     from kernelcast.training_data.applications import find_kernels
 
     kernels = find_kernels() if problems is None else find_problems(problems)[0]
-    with (
-        open_data_store(place, must_exist=True) as store,
-        progress() as report,
-    ):
+    with open_data_store(place, must_exist=True) as store, progress() as report:
         counts = remodelling.remodel_rows(
             store, wanted, kernels, cache_folder=data_folder() / "corpus", report=report
         )

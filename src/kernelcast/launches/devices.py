@@ -28,7 +28,7 @@ _TIMEOUT_S = 60.0
 _SUBJECT = "list of devices"
 _LIST = Task(entry="kernelcast.launches.devices:ask_drivers", returns=tuple[DeviceDescription, ...])
 _CHECK = Task(entry="kernelcast.launches.devices:check_device", returns=TimerCheck)
-_FORMAT: Final = "kernelcast device list 1"
+_FORMAT: Final = "kernelcast device list 2"
 _VARIABLES: Final = (
     "OCL_", "OPENCL_", "CL_", "POCL_", "RUSTICL_", "MESA_", "GALLIUM_", "LP_", "LIBGL_", "LD_",
     "CUDA_", "NVIDIA_", "GPU_", "HIP_", "ROCR_", "HSA_", "AMD_", "ZE_", "NEO", "INTEL_", "OMP_",
@@ -148,38 +148,27 @@ def check_device(device_id: str, report: Reporter) -> TimerCheck:
 
 def recall_devices() -> list[DeviceDescription] | None:
     """Give the devices as they were listed last; None where that may not hold any more."""
-    held = _read_list()
     try:
-        return None if held is None else [*decode(held[1], tuple[DeviceDescription, ...])]
-    except NotDecodableError:
-        return None
+        path = _locate()
+        is_new = 0 <= time.time() - path.stat().st_mtime <= 3600.0
+        stamp, _, text = path.read_bytes().partition(b"\n")
+        if is_new and stamp.decode() == _stamp():
+            return [*decode(text, tuple[DeviceDescription, ...])] or None
+    except (OSError, ValueError, KernelcastError, NotDecodableError):
+        pass
+    return None
 
 
 def refuse_unknown_ids(wanted: Sequence[str]) -> None:
     """Refuse ids that no device has, where the list tells that: before anything slow is done."""
-    held = _read_list() if wanted else None
-    if held is not None:
-        for one in wanted:
-            match_device_id(one, held[0])
-
-
-def _read_list() -> tuple[list[str], bytes] | None:
-    """Give the ids of the devices, and their descriptions as text; None where it is too old."""
-    try:
-        path = _locate()
-        is_new = 0 <= time.time() - path.stat().st_mtime <= 3600.0
-        head, _, text = path.read_bytes().partition(b"\n")
-        stamp, ids = json.loads(head)
-        return (list(map(str, ids)), text) if ids and is_new and stamp == _stamp() else None
-    except (OSError, ValueError, TypeError, KernelcastError):
-        return None
+    if wanted and (held := recall_devices()) is not None:
+        pick_devices(wanted, held)
 
 
 def remember_devices(found: Sequence[DeviceDescription]) -> None:
     """Keep a list; where that fails, drivers are asked again."""
     with suppress(OSError, KernelcastError):
-        head = json.dumps([_stamp(), [one.id for one in found]])
-        write_private(_locate(), head.encode() + b"\n" + encode(tuple(found)))
+        write_private(_locate(), _stamp().encode() + b"\n" + encode(tuple(found)))
 
 
 def forget_devices() -> None:

@@ -179,9 +179,6 @@ def test_writes_a_page_with_every_figure(ask: Ask, tmp_path: Path) -> None:
         assert part in text
     assert "Fake &lt;device&gt; &amp; co" in text
     assert "no &lt;double&gt; precision" in text
-    links = re.findall(r'(?:src|href)="([^"]*)"', text)
-    assert all(link.startswith("#") for link in links)
-    assert not re.search(r"<(?:script|link|img)\b", text)
     ids = re.findall(r'\bid="([^"]*)"', re.sub(r"<clipPath.*?</clipPath>", "", text))
     assert "figure_1" not in ids
     assert "currentColor" in text

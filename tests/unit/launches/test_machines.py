@@ -165,14 +165,6 @@ def test_what_has_no_answer_is_an_error() -> None:
         model_own_launch(problem, problem.ndrange, DEVICE)
 
 
-def test_a_damaged_description_is_an_error(calibrated: Path) -> None:
-    """An edited file that cannot be read is named."""
-    (calibrated / f"{DEVICE}.yaml").write_text("schema: [", encoding="utf-8")
-    problem = read_example("triad")
-    with pytest.raises(MachineFileError, match=DEVICE):
-        model_own_launch(problem, problem.ndrange, DEVICE)
-
-
 CALIBRATED = ROOT / f"benchmarks/results/calibration/{DEVICE}.yaml"
 
 

@@ -119,12 +119,6 @@ def test_a_source_is_told_from_a_problem_file(tmp_path: Path) -> None:
         read_problem(source)
 
 
-def test_refuses_parameters_that_the_file_has_not(write: Write) -> None:
-    """Refuses a parameter that the file does not know, listing those there are."""
-    with pytest.raises(ProblemFileError, match=r"no parameter is called M; .* are: N, HALF, SWEPT"):
-        read_problem(write(PROBLEM), parameters={"M": 3})
-
-
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
@@ -232,16 +226,6 @@ def test_every_complaint_names_file_and_line(
     place = rf"{re.escape(str(path))}:{r'[0-9]+' if line is None else line}[: ]"
     assert re.match(place, said), said
     assert message in said or re.search(message, said), said
-
-
-@pytest.mark.parametrize(
-    ("line", "text"),
-    [(2, "source: {}.cl"), (11, "  - {{buffer: int8, count: 4, init: {}.npy}}")],
-)
-def test_long_names_are_no_other_error(write: Write, line: int, text: str) -> None:
-    """Refuses a name that no file system takes like any other missing file."""
-    with pytest.raises(ProblemFileError):
-        read_problem(write(change(line, text.format("a" * 300))))
 
 
 def test_missing_and_unreadable_files_are_named(tmp_path: Path) -> None:
