@@ -76,13 +76,6 @@ class LaunchArrays:
         return np.maximum(self.times - intercept_s, 0.05 * self.times)
 
 
-def collect_windows(timed: Sequence[TimedLaunch]) -> LaunchArrays:
-    """Gather the launches of windows; the pilot's last one where there are none."""
-    if not timed:
-        raise InputError("the sample run holds no launches; sample at least one window")
-    return gather_launches([one for one in timed if one.window != PILOT_WINDOW] or timed[-1:])
-
-
 def gather_launches(timed: Sequence[TimedLaunch]) -> LaunchArrays:
     return LaunchArrays(
         counts=np.array([one.mean_work_groups for one in timed]),
@@ -179,24 +172,45 @@ def two_point(t1_s: float, t2_s: float, p1: float, p2: float, n: float) -> float
 
 @lru_cache(maxsize=32)  # the estimate and the piece of evidence want the same line
 def fit_linear(run: SampleRun) -> LinearFit:
-    launches = collect_windows(run.launches)
-    # Tell whether the pilot has seen more than the few windows there are.
-    pilot = sum(one.mean_work_groups for one in run.launches if one.window == PILOT_WINDOW)
-    # Launches that can stand for the whole without the pilot's.
-    if len(launches.counts) < 3 and pilot > 0 and 2 * pilot > launches.counts.sum():
-        # Pool every launch, those of the pilot too, each by its work-groups.
-        pooled = gather_launches(run.launches)
-        intercept = fit_intercept_of_few(pooled, run.launch_overhead_s)
-        net = pooled.net_of(intercept[0])
-        mean = float(net.sum() / pooled.counts.sum())
-        spread = _spread(net / pooled.counts, pooled.counts, mean)
-        error = 0.3 * mean if spread is None else spread
-        rate = mean, error, max(len(pooled.counts) - 1, 1)
-        return _draw_line(run, pooled, intercept, rate, points_of=launches)
-    intercept = fit_intercept(launches, run)
-    find_rate = _rate_of_even_work if run.is_even else _rate_of_uneven_work
-    rate = find_rate(launches.net_of(intercept[0]), launches)
-    return _draw_line(run, launches, intercept, rate, points_of=launches)
+    timed = run.launches
+    if not timed:
+        raise InputError("the sample run holds no launches; sample at least one window")
+    # The launches of windows; the pilot's last one where there are none.
+    windows = gather_launches([one for one in timed if one.window != PILOT_WINDOW] or timed[-1:])
+    pilot = sum(one.mean_work_groups for one in timed if one.window == PILOT_WINDOW)
+    if len(windows.counts) < 3 and pilot > 0 and 2 * pilot > windows.counts.sum():
+        # The pilot has seen more than the few windows there are: pool every launch.
+        launches = gather_launches(timed)
+        intercept_s, intercept_error = fit_intercept_of_few(launches, run.launch_overhead_s)
+        net = launches.net_of(intercept_s)
+        rate_s = float(net.sum() / launches.counts.sum())
+        spread = _spread(net / launches.counts, launches.counts, rate_s)
+        rate_error = 0.3 * rate_s if spread is None else spread
+        degrees = max(len(launches.counts) - 1, 1)
+    else:
+        launches = windows
+        intercept_s, intercept_error = fit_intercept(launches, run)
+        find_rate = _rate_of_even_work if run.is_even else _rate_of_uneven_work
+        rate_s, rate_error, degrees = find_rate(launches.net_of(intercept_s), launches)
+    total = run.ndrange.work_group_count
+    # What the intercept is wrong by, every launch's rate is wrong by at once.
+    shift = intercept_error * len(launches.counts) / launches.counts.sum()
+    p1, p2, two_point_s = _paper_points(windows, total)
+    lifted_s = max(run.least_rate_s - rate_s, 0.0) * max(total - p2, 0)
+    # The whole launch wakes threads that samples, one behind the other, find awake.
+    paid_once_s = max(intercept_s, run.launch_overhead_s)
+    return LinearFit(
+        seconds=paid_once_s + run.imbalance * rate_s * total + lifted_s,
+        standard_error_s=run.imbalance * total * math.hypot(rate_error, shift),
+        degrees_of_freedom=degrees,
+        intercept_s=intercept_s,
+        rate_s=rate_s,
+        p1=p1,
+        p2=p2,
+        two_point_s=two_point_s,
+        pooled_s=total * float(launches.times.sum() / launches.counts.sum()),
+        lifted_s=lifted_s,
+    )
 
 
 def fit_moments(runs: Sequence[SampleRun]) -> LinearFit:
@@ -214,37 +228,6 @@ def fit_moments(runs: Sequence[SampleRun]) -> LinearFit:
         standard_error_s=seconds * error,
         degrees_of_freedom=sum(one.degrees_of_freedom for one in fits),
         pooled_s=float(np.exp(np.mean(np.log([one.pooled_s for one in fits])))),
-    )
-
-
-def _draw_line(
-    run: SampleRun,
-    launches: LaunchArrays,
-    intercept: tuple[float, float],
-    rate: tuple[float, float, int],
-    *,
-    points_of: LaunchArrays,
-) -> LinearFit:
-    total = run.ndrange.work_group_count
-    intercept_s, intercept_error = intercept
-    rate_s, rate_error, degrees = rate
-    # What the intercept is wrong by, every launch's rate is wrong by at once.
-    shift = intercept_error * len(launches.counts) / launches.counts.sum()
-    p1, p2, two = _paper_points(points_of, total)
-    lifted_s = max(run.least_rate_s - rate_s, 0.0) * max(total - p2, 0)
-    # The whole launch wakes threads that samples, one behind the other, find awake.
-    paid_once_s = max(intercept_s, run.launch_overhead_s)
-    return LinearFit(
-        seconds=paid_once_s + run.imbalance * rate_s * total + lifted_s,
-        standard_error_s=run.imbalance * total * math.hypot(rate_error, shift),
-        degrees_of_freedom=degrees,
-        intercept_s=intercept_s,
-        rate_s=rate_s,
-        p1=p1,
-        p2=p2,
-        two_point_s=two,
-        pooled_s=total * float(launches.times.sum() / launches.counts.sum()),
-        lifted_s=lifted_s,
     )
 
 
@@ -290,22 +273,20 @@ def _rate_of_uneven_work(net: FloatArray, launches: LaunchArrays) -> tuple[float
 
 def _paper_points(launches: LaunchArrays, total: int) -> tuple[int, int, float | None]:
     """Return P1, P2 and the paper's prediction, of shorter and longer launches or of two parts."""
+    prediction = 0.0
     if launches.has_two_sizes:
         short, long = launches.is_short, launches.is_long
         # Means per launch, so that both points hold one intercept.
         p1, p2 = float(launches.counts[short].mean()), float(launches.counts[long].mean())
         t1, t2 = float(launches.times[short].mean()), float(launches.times[long].mean())
+        prediction = two_point(t1, t2, p1, p2, total)
     elif len(launches.counts) > 1 and launches.is_one_window:
         p1, p2 = np.cumsum(launches.counts[:2]).tolist()
         t1, t2 = np.cumsum(launches.times[:2]).tolist()
+        prediction = two_point(t1, t2, p1, p2, total)
     else:
-        return _count(launches.counts[0]), _count(launches.counts.sum()), None
-    prediction = two_point(t1, t2, p1, p2, total)
-    return _count(p1), _count(p2), prediction if prediction > 0 else None
-
-
-def _count(work_groups: float) -> int:
-    return max(1, round(float(work_groups)))
+        p1, p2 = float(launches.counts[0]), float(launches.counts.sum())
+    return max(1, round(p1)), max(1, round(p2)), prediction if prediction > 0 else None
 
 
 def make_interval(fit: LinearFit, *, coverage: float, beyond: float = BEYOND_SPREAD) -> Interval:

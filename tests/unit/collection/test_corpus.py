@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -102,15 +101,6 @@ def test_copy_can_be_changed(tmp_path: Path) -> None:
     wider = read_problem(result.stdout.strip(), parameters={"RADIUS": 20})
     assert "-DOUTPUTS=102" in usual.kernel.build_options
     assert "-DOUTPUTS=76" in wider.kernel.build_options
-
-
-def test_list_tells_of_every_kernel() -> None:
-    """Prints each kernel once, with sizes and local sizes, as JSON and as a table."""
-    result = CliRunner().invoke(app, ["corpus", "ls", "--json"])
-    rows = {row["kernel"]: row for row in json.loads(result.stdout)}
-    assert set(rows) == {one.name for one in find_kernels()}
-    assert rows["nbody/nbody"]["local_sizes"] == [list(one) for one in NBODY.local_sizes]
-    assert "nbody/nbody" in CliRunner().invoke(app, ["corpus", "ls"]).stdout
 
 
 @pytest.mark.parametrize(

@@ -93,17 +93,6 @@ def test_scores_are_those_of_the_paper() -> None:
     assert score.noise == pytest.approx(0.02)
 
 
-def test_rows_are_a_frame() -> None:
-    """A row per model and launch, with the errors that are scored."""
-    report = validate(TABLE, [make_model("linear"), make_model("two_point")], TABLE.kernels)
-    rows = report.to_frame()
-    assert len(rows) == 2 * len(TABLE)
-    for score in report.scores:
-        assert score.errors is not None
-        own = rows[(rows["model"] == score.model) & (rows["device"] == score.device)]
-        assert own["error"].mean() == pytest.approx(score.errors.mean)
-
-
 def test_ranking_of_a_case_by_hand() -> None:
     """Top-1 counts launches that differ by over 10 %, regret counts all."""
     columns = {

@@ -49,14 +49,6 @@ def test_scores_of_a_case_by_hand() -> None:
     assert last.cost == pytest.approx((COST_S / 0.2 + COST_S / 0.4) / 2)
 
 
-def test_devices_are_kept_apart() -> None:
-    """A line per device and point."""
-    found = score_sampling_points(map(make_observation, range(6)), ALL_ROWS)
-    assert [(one.device, one.multiple, one.rows) for one in found] == [
-        ("device-0", 1, 2), ("device-1", 1, 2), ("device-2", 1, 2),
-    ]  # fmt: skip
-
-
 def test_only_launches_that_count_are_judged() -> None:
     """Short and small launches are left out, and what is read twice counts once."""
     short = observe(1, 0.09, [(0, 0.3)])

@@ -1,12 +1,10 @@
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernelcast.models.persistence import StoredModel, read_model, write_model
+from kernelcast.models.persistence import StoredModel
 from kernelcast.models.time_models import make_model
 from kernelcast.records.errors import InputError
-from kernelcast.training.registry import open_registry
 from kernelcast.training.settings import TrainingSettings
 from kernelcast.training.training import train
 from support.synthetic_rows import make_rows
@@ -101,22 +99,3 @@ def test_progress_counts_every_fit() -> None:
     outcome = train(TABLE, "linear", QUICK, report=lambda *one: told.append(one))
     assert told == [(1, 3), (2, 3), (3, 3)]
     assert all(one.report is None for one in outcome.trained)
-
-
-def test_what_is_published_is_what_is_loaded(tmp_path: Path) -> None:
-    """A registry and a file hold model, schema, digest and report."""
-    known = TABLE.assign(samplers=np.full(len(TABLE), 2.0))
-    one = train(known, "hybrid", HERE).trained[0]
-    registry = open_registry(str(tmp_path / "models"))
-    version = registry.publish(one)
-    (tmp_path / "one.json").write_bytes(write_model(one))
-    own = TABLE.take(TABLE.devices == NAMES[0])
-    for stored in (
-        registry.load(one.name, version, TABLE.schema),
-        read_model((tmp_path / "one.json").read_bytes(), "one.json", TABLE.schema),
-    ):
-        np.testing.assert_array_equal(stored.model.predict(own), one.model.predict(own))
-        assert stored.report == one.report
-        assert stored.samplers == one.samplers == (2,)
-        assert stored.model.describe()["data_digest"] == own.digest
-        assert stored.model.describe()["devices"] == [NAMES[0]]

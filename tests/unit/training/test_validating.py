@@ -11,7 +11,7 @@ from kernelcast.training.settings import (
     TrainingSettings,
     ValidationSettings,
 )
-from kernelcast.training.training import POOLED_RIVALS, validate_models
+from kernelcast.training.training import validate_models
 from support.synthetic_rows import make_rows
 
 KERNELS = make_rows(kernels=5, sizes=3)
@@ -48,19 +48,6 @@ def test_rows_outside_the_filter_have_no_part() -> None:
     assert found == validate(table.take(kept), "linear", "hybrid")
     everything = validate(table, "linear")
     assert {*everything.rows.keys} == {*table.keys[np.arange(len(table)) != 7]}
-
-
-def test_devices_are_held_out_of_pooled_models() -> None:
-    """Each device is one group, judged by models that serve all devices, and devices are ranked."""
-    report = validate(DEVICES, split=Split.DEVICE)
-    assert report.split == "device"
-    assert [one.model for one in report.rows.models] == [*POOLED_RIVALS]
-    assert report.rows.groups == report.rows.devices
-    for device in {*DEVICES.devices}:
-        assert [one.group for one in report.score("hybrid_pooled", device).groups] == [device]
-    assert {one.model for one in report.rankings} == {"linear", "analytic", "hybrid_pooled"} | {
-        name for name in ("two_point", "pooled_rate") if f"{name} on {device}" not in report.refused
-    }
 
 
 def test_two_devices_are_too_few_to_hold_one_out() -> None:
@@ -118,14 +105,6 @@ def test_applications_are_held_out_as_a_whole() -> None:
                                                    table.applications))  # fmt: skip
     with pytest.raises(InputError, match="2 of 16 rows name no application; split by kernel"):
         validate(unnamed, "linear", split=Split.APPLICATION)
-
-
-def test_progress_is_told() -> None:
-    """Counts every fit of every model."""
-    told: list[tuple[int, int]] = []
-    settings = ValidationSettings(models=("linear", "two_point"), rows=ALL_ROWS, jobs=1)
-    validate_models(KERNELS, settings, lambda done, total: told.append((done, total)))
-    assert told == [(done, 10) for done in range(1, 11)]
 
 
 def test_refuses_senseless_settings() -> None:

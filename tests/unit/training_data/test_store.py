@@ -9,16 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
-from sqlalchemy.dialects import sqlite
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import summarise_runs
 from kernelcast.training_data.store import AddedRows, Selection, Store, StoreError, open_store
 from kernelcast.training_data.store.connecting import parse_url
-from kernelcast.training_data.store.store import query_newest
 from support.observations import SCHEMA, make_failure, make_observation, observations
 
 
@@ -121,30 +118,6 @@ def test_rows_without_a_time_are_the_oldest(store: Store) -> None:
     for most in (2, 4, 9):
         found = [one.key for one in store.read_newest(wanted, ("key",), most=most)]
         assert found == expected[-most:]
-
-
-@pytest.mark.parametrize("is_filled", [False, True])
-def test_the_newest_of_a_launch_are_found_by_an_index(store: Store, *, is_filled: bool) -> None:
-    """However often a launch was observed, as many rows are read as are asked for: none sorted."""
-    if is_filled:
-        store.add_many(map(make_observation, range(300)))
-    launch = make_observation(1).launch
-    query = query_newest(
-        Selection(
-            kernel_digests=(launch.kernel.digest,),
-            device_ids=(launch.device.id,),
-            drivers=(launch.device.driver,),
-            arguments_digests=(launch.arguments_digest,),
-            origins=(Origin.OBSERVED, Origin.COLLECTED),
-            without_flags=frozenset({ObservationFlag.CONTAMINATED}),
-        ),
-        ("seconds", "measured_at_us"),
-        most=200,
-    )
-    words = query.compile(dialect=sqlite.dialect(), compile_kwargs={"literal_binds": True})
-    plan = " / ".join(row.detail for row in store.select(sa.text(f"explain query plan {words}")))
-    assert "USING INDEX ix_observations_newest (kernel_digest=? AND device_id=?)" in plan
-    assert "B-TREE FOR ORDER BY" not in plan
 
 
 def test_failures_are_kept_apart(store: Store) -> None:

@@ -379,7 +379,18 @@ def compare_errors(
                 "families": answered["family"].nunique(), "mean": error.mean(),
                 "median": error.median(), "p90": error.quantile(0.9),
             })  # fmt: skip
-    pairs = [row for name, own in scopes for row in _compare_pairs(name, own, methods)]
+    pairs = []
+    for name, own in scopes:
+        found = [
+            {"device": name, **_compare(own, *pair), "p": _test(_pair_families(own, *pair))}
+            for pair in combinations(methods, 2)
+        ]
+        found = [one for one in found if one["families"]]
+        # Correct the tests for how many pairs there are.
+        for one, p_holm in zip(found, correct_holm([one["p"] for one in found]), strict=True):
+            is_sure = p_holm < 1 - _CONFIDENCE
+            nearer = one["second"] if one["ratio"] < 1 else one["first"]
+            pairs.append({**one, "p_holm": p_holm, "nearer": nearer if is_sure else ""})
     classes = [
         {"class": kind, "value": str(value), **_compare(own, *pair)}
         for kind in CLASSES
@@ -389,10 +400,10 @@ def compare_errors(
     ]
     leaves, errors = [], []
     for pair in combinations(methods, 2):
-        found = _grow_rules(rows, pair, methods)
-        if found is not None:
-            leaves += found[0]
-            errors.append(found[1])
+        rules = _grow_rules(rows, pair, methods)
+        if rules is not None:
+            leaves += rules[0]
+            errors.append(rules[1])
     return MethodComparison(
         methods=tuple(methods),
         launches=rows,
@@ -403,22 +414,6 @@ def compare_errors(
         rule_errors=pd.DataFrame(errors),
         notes=tuple(notes),
     )
-
-
-def _compare_pairs(
-    device: str, rows: pd.DataFrame, methods: Sequence[str]
-) -> Iterator[dict[str, Any]]:
-    """Compare each pair of methods, and correct the tests for how many pairs there are."""
-    found = [
-        {"device": device, **_compare(rows, *pair), "p": _test(_pair_families(rows, *pair))}
-        for pair in combinations(methods, 2)
-    ]
-    found = [one for one in found if one["families"]]
-    corrected = correct_holm([one["p"] for one in found])
-    for one, p_holm in zip(found, corrected, strict=True):
-        is_sure = p_holm < 1 - _CONFIDENCE
-        nearer = one["second"] if one["ratio"] < 1 else one["first"]
-        yield {**one, "p_holm": p_holm, "nearer": nearer if is_sure else ""}
 
 
 def _compare(rows: pd.DataFrame, first: str, second: str) -> dict[str, Any]:
@@ -487,7 +482,12 @@ def _grow_rules(
     target = errors[:, 1] < errors[:, 0]
     if families < 2 * _FEWEST_FAMILIES or target.all() or not target.any():
         return None
-    signs = _list_signs(known, pair, methods)
+    # What is known of launches before they run: numbers, and how the two answers differ.
+    own = {"measured_s", "noise", *(f"{one}_{what}" for one in methods for what in ("s", "error"))}
+    numbers = known.select_dtypes("number").dropna(axis="columns", how="all")
+    signs = numbers[[one for one in numbers if one not in own]].assign(
+        **{f"{second} over {first}": known[f"{second}_s"] / known[f"{first}_s"]}
+    )
     # A family counts once; where both err alike within the noise there is nothing to learn.
     matters = np.abs(errors[:, 1] - errors[:, 0]) > known["noise"].fillna(0.0).to_numpy()
     weights = matters / known.groupby("family")["family"].transform("size").to_numpy()
@@ -503,31 +503,17 @@ def _grow_rules(
     means = by_family.groupby("family")[
         ["followed", f"{first}_error", f"{second}_error", "nearest"]
     ].mean()
-    better = f"{second}_error" if means.iloc[:, 2].mean() < means.iloc[:, 1].mean() else (
-        f"{first}_error"
-    )  # fmt: skip
+    first_error, second_error = means[f"{first}_error"].mean(), means[f"{second}_error"].mean()
+    better = f"{second if second_error < first_error else first}_error"
     quality = {
         "first": first, "second": second, "launches": len(known), "families": families,
         "share_right": float((weights * (chosen == target)).sum() / weights.sum()),
-        "followed_error": means["followed"].mean(), "first_error": means.iloc[:, 1].mean(),
-        "second_error": means.iloc[:, 2].mean(), "nearest_error": means["nearest"].mean(),
+        "followed_error": means["followed"].mean(), "first_error": first_error,
+        "second_error": second_error, "nearest_error": means["nearest"].mean(),
         "p": _test(means.rename(columns={better: "first", "followed": "second"})),
     }  # fmt: skip
     tree.fit(signs.to_numpy(), target, weights)
     return [*_list_leaves(tree, signs, known, pair)], quality
-
-
-def _list_signs(rows: pd.DataFrame, pair: tuple[str, str], methods: Sequence[str]) -> pd.DataFrame:
-    """Return what is known of launches before they run: numbers, and how the two answers differ."""
-    own = {"measured_s", "noise", *(f"{one}_{what}" for one in methods for what in ("s", "error"))}
-    names = [
-        name
-        for name in rows.select_dtypes("number").columns
-        if name not in own and rows[name].notna().any()
-    ]
-    first, second = pair
-    ratio = rows[f"{second}_s"] / rows[f"{first}_s"]
-    return rows[names].assign(**{f"{second} over {first}": ratio})
 
 
 def _list_leaves(
