@@ -54,6 +54,44 @@ def test_gaps_of_a_kernel_are_named_and_others_answered(run: Run, problem: Path)
     assert "kernel scale" in ended.stdout
 
 
+REQUIRED = """\
+code: |
+  #define T 16
+  typedef struct { float factor; ushort width; int height; } sizes;
+  kernel __attribute__((reqd_work_group_size(T, T, 1)))
+  void turn(global const float *a, global float *b, const sizes s, local float (*t)[T + 1])
+  {
+      int x = get_global_id(0), y = get_global_id(1), lx = get_local_id(0), ly = get_local_id(1);
+      if (x < s.width && y < s.height) t[ly][lx] = s.factor * a[y * s.width + x];
+      barrier(CLK_LOCAL_MEM_FENCE);
+      x = get_group_id(1) * T + lx;
+      y = get_group_id(0) * T + ly;
+      if (x < s.height && y < s.width) b[y * s.height + x] = t[lx][ly];
+  }
+kernel: turn
+global_size: [1024, 512]
+args:
+  - {buffer: float, count: 512000}
+  - {buffer: float, count: 512000}
+  - struct: {factor: float, width: ushort, height: int}
+    value: {factor: 2, width: 1000, height: 512}
+  - {local: 1088}
+"""
+
+
+def test_required_local_sizes_and_structures_are_read(run: Run, ask: Ask, tmp_path: Path) -> None:
+    """Without a device a launch has the local size that its kernel requires, and the whole numbers
+    of a structure bound its accesses."""
+    path = tmp_path / "turn.yaml"
+    path.write_text(REQUIRED, encoding="utf-8")
+    (features,) = ask("features", "--no-device", path)
+    assert (features["local_size"], features["notes"]) == ([16, 16], [])
+    assert "structure, 12 B" in run("features", "--no-device", path).stdout
+    (launch,) = ask("model", "gpu", path, "--machine", "a100")
+    assert launch["local_size"] == [16, 16]
+    assert launch["volumes"]["DRAM_to_L2"] == pytest.approx(4 * 512000, rel=0.05)
+
+
 def test_machine_descriptions_are_shown_and_compared(run: Run, ask: Ask, tmp_path: Path) -> None:
     """Shipped or own descriptions need no device: keys of the file, ratios, a page."""
     benchmarks = ask("calibrate", "--list")

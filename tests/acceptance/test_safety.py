@@ -48,6 +48,13 @@ kernel void guarded(global float *y, global const float *x, const int n, local f
     if (i < n)
         y[i] += x[i];
 }
+kernel void staged(global float *y, local float *t)
+{
+    const int l = get_local_id(0);
+    t[l] = y[get_global_id(0)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    y[get_global_id(0)] = t[l ^ 1];
+}
 kernel void drain(volatile global int *head, global int *a, const int n)
 { int i; while ((i = atomic_inc(head)) < n) a[i] *= 2; }
 """
@@ -213,6 +220,9 @@ def test_a_launch_that_leaves_a_buffer_is_refused(
             with pytest.raises(kernelcast.InputError, match=complaint) as caught:
                 predictor.estimate(launch)
             assert "line" in str(caught.value)
+        short = make_launch(program, "staged", (ITEMS,), (LOCAL,), [y, cl.LocalMemory(64)], queue)
+        with pytest.raises(kernelcast.InputError, match=r"leaves the buffer t.*has 64"):
+            predictor.estimate(short)
         right = [y, x, scalar(ITEMS), local]
         launch = make_launch(program, "guarded", (items,), (LOCAL,), right, queue)
         assert predictor.estimate(launch).seconds > 0

@@ -158,7 +158,7 @@ class Balancer:
         if rules.fixed_shares and len(rules.fixed_shares) != len(self._places):
             msg = f"{len(rules.fixed_shares)} shares given for {len(self._places)} devices"
             raise InputError(msg)
-        chosen, notes = choose_local_size(ndrange)
+        chosen, notes = choose_local_size(ndrange, read_facts(kernel))
         problem = Problem(
             name=kernel.name, kernel=kernel, ndrange=chosen, arguments=arguments.described
         )

@@ -189,6 +189,8 @@ def _list_parameters(answer: KernelFeatures) -> Table:
             launch = format_bytes(argument.bytes)
         elif isinstance(argument, SamplerArgument):
             launch = f"{argument.filter}, {argument.address}"
+        elif str(argument.element).startswith("uint8x") and "uchar" not in parameter.type_name:
+            launch = f"structure, {format_bytes(argument.element.bytes)}"
         else:
             values = argument.values
             launch = ", ".join(f"{x:g}" if isinstance(x, float) else f"{x:,}" for x in values)

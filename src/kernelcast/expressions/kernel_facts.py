@@ -124,6 +124,10 @@ class KernelFacts:
     loops: tuple[LoopFacts, ...]
     """Loops on every call path."""
     gaps: tuple[Gap, ...]
+    required_local_size: tuple[int, ...] = ()
+    """Three sizes where the source requires them (``reqd_work_group_size``)."""
+    fields: tuple[ContentRead, ...] = ()
+    """Whole numbers that are read from structures passed by value."""
     contents: tuple[ContentRead, ...] = ()
     """What conditions and loops ask of buffers whose contents are known, in the order of the reads;
     empty unless that was asked for."""

@@ -149,10 +149,9 @@ class _Writer:
             self._note(len(self._places) + number, address)
             for number, address in enumerate(self._bases.values() if records else ())
         ]
-        noted = self._function.notes.get("reqd_work_group_size", -1)
-        sizes = re.findall(r"i32 (\d+)", self._module.notes.get(noted, ""))
-        required = f"__attribute__((reqd_work_group_size({', '.join(sizes)}))) "
-        before = f"__kernel {required if len(sizes) == 3 else ''}void"
+        sizes = ", ".join(map(str, self._module.required_local_size(self._function)))
+        required = f"__attribute__((reqd_work_group_size({sizes}))) "
+        before = f"__kernel {required if sizes else ''}void"
         source = "\n".join((
             _EXTENSIONS, *self._program,
             f"{before} {self._kernel.name}({', '.join(parameters)})",

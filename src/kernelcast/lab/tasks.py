@@ -15,6 +15,7 @@ from kernelcast.launches.features import read_source_features
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.gpu_estimates import configure
+from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.launches.modelling.sources import use_problem
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import CompileError, InputError, KernelcastError
@@ -120,7 +121,8 @@ MODEL_LOCAL_SIZES = Task(entry=f"{__name__}:model_local_sizes", returns=tuple[Lo
 def model_local_sizes(
     asked: tuple[Problem, str, tuple[tuple[int, ...], ...] | None], report: ReportProgress
 ) -> tuple[LocalSizeAnswer, ...]:
-    """Ask the model of a machine for local sizes; for all that are worth it where None is given."""
+    """Ask the model of a machine for local sizes: none for the launch's own, None for all that are
+    worth it."""
     problem, name, wanted = asked
     machine = find_machine(name)
     source = use_problem(problem)
@@ -128,6 +130,9 @@ def model_local_sizes(
         told = machine.max_work_group_size
         most = 1024 if told is None else min(1024, told.value)
         wanted = tuple(list_local_sizes(problem.ndrange, most))
+    elif not wanted:
+        own, _ = choose_local_size(problem.ndrange, source.kernel.facts)
+        wanted = (own.known_local_size,)
     answers = []
     for number, one in enumerate(wanted, start=1):
         report(f"local size {number} of {len(wanted)}")

@@ -122,7 +122,9 @@ def read_source_features(problem: Problem, settings: FeatureSettings = _DEFAULTS
     started_s = time.perf_counter()
     facts = read_facts(problem.kernel)
     costs_s["analysis of the source"] = time.perf_counter() - started_s
-    ndrange, notes = choose_local_size(problem.ndrange)
+    ndrange, notes = choose_local_size(problem.ndrange, facts)
+    if not notes:  # given, or required by the kernel
+        problem = replace(problem, ndrange=ndrange)
     started_s = time.perf_counter()
     counters = count_from_source(facts, problem, ndrange)
     costs_s["counts from the source"] = time.perf_counter() - started_s

@@ -195,7 +195,7 @@ def model_on(
     doubt, counted = 0.0, counters
     if counters is None and machine.kind is DeviceKind.CPU:
         kernel = model_kernel(problem)
-        counted = kernel.count(choose_local_size(ndrange)[0])
+        counted = kernel.count(choose_local_size(ndrange, kernel.facts)[0])
         doubt, _ = doubt_counts(kernel.facts, counted)
     launch = model_launch(problem, ndrange, counters=counted, recorded=recorded)
     found = estimate_analytically(launch, machine, problem)

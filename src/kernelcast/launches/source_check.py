@@ -11,7 +11,7 @@ from kernelcast.features.file_reach import check_reach as check_reach
 from kernelcast.features.ir.reading import compile_source
 from kernelcast.features.touched_ranges import find_overruns
 from kernelcast.features.work_queues import find_work_queue
-from kernelcast.records.arguments import Argument, BufferArgument
+from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument
 from kernelcast.records.errors import (
     InputError,
     KernelNotFoundError,
@@ -96,7 +96,7 @@ def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argume
         named = {
             parameter.name: one.bytes
             for parameter, one in zip(facts.parameters, arguments, strict=False)
-            if isinstance(one, BufferArgument) and parameter.is_pointer
+            if isinstance(one, BufferArgument | LocalArgument) and parameter.is_pointer
         }
         places = find_overruns(facts, ndrange, named, bind_scalars(facts, arguments))
     except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer

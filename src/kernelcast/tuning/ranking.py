@@ -79,7 +79,7 @@ def predict(
             note = next((one.reason for one in kernel.facts.gaps), "")
             obstacle = find_obstacle(problem, device, local_bytes=kernel.facts.local_bytes)
             if not obstacle:
-                ndrange, _ = choose_local_size(ndrange)
+                ndrange, _ = choose_local_size(ndrange, kernel.facts)
                 made = (
                     cost_launch(kernel, ndrange, read_device(machine))
                     if machine.kind is DeviceKind.CPU

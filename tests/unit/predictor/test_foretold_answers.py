@@ -9,7 +9,6 @@ import pytest
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.launches.machine_file import read_machine, write_machine
 from kernelcast.launches.machines import machine_path, model_own_launch
-from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.calibration import calibrate
@@ -205,7 +204,7 @@ def test_a_calibrated_device_is_asked(calibrated: str) -> None:
     problem = read_problem(ROOT / "examples/nbody/nbody.yaml")
     found = model_alone(ModelTask(problem=problem, device_id=calibrated), lambda _: None).analytic
     assert found is not None
-    assert found == model_own_launch(problem, choose_local_size(problem.ndrange)[0], calibrated)
+    assert found == model_own_launch(problem, problem.ndrange, calibrated)
 
 
 def test_features_are_read_where_a_learned_model_waits(calibrated: str) -> None:

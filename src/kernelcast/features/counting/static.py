@@ -75,10 +75,18 @@ def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> WorkItems:
 
 
 def bind_scalars(facts: KernelFacts, arguments: Sequence[Argument]) -> dict[str, int]:
-    """Bind whole-number arguments to names; lanes of vectors are ``name.s0`` and so on."""
+    """Bind whole-number arguments to names; lanes of vectors are ``name.s0`` and so on, fields of
+    structures ``name.field``."""
     found: dict[str, int] = {}
     for parameter, argument in zip(facts.parameters, arguments, strict=False):
         if not isinstance(argument, ScalarArgument) or argument.element.dtype.kind == "f":
+            continue
+        fields = [one for one in facts.fields if one.buffer == parameter.name]
+        for one in fields:
+            start = one.offset_bytes.constant_term
+            content = bytes(map(int, argument.values[start : start + one.element_bytes]))
+            found[one.name] = int.from_bytes(content, "little", signed=one.is_signed)
+        if fields:
             continue
         if argument.element.lanes == 1:
             found[parameter.name] = int(argument.values[0])

@@ -218,6 +218,8 @@ class FactsReader:
             loops=tuple(evaluator.loop_facts(one) for one in self._loops_in_order()),
             lines=tuple(LineFacts(line=one, parts=tuple(parts[one])) for one in sorted(parts)),
             gaps=tuple(dict.fromkeys((*self._gaps, *gaps))), contents=self._find_used_contents(),
+            required_local_size=self._module.required_local_size(self._function),
+            fields=tuple(self._evaluator.fields.values()),
         )  # fmt: skip
 
     def _loops_in_order(self) -> list[Loop]:

@@ -144,6 +144,11 @@ class Module:
     notes: dict[int, str]
     """Metadata by number."""
 
+    def required_local_size(self, function: Function) -> tuple[int, ...]:
+        """Read the local size that a kernel requires; empty if any will do."""
+        note = self.notes.get(function.notes.get("reqd_work_group_size", -1), "")
+        return tuple(map(int, re.findall(r"i32 (\d+)", note)))
+
     def size_of(self, name: str) -> int:
         """Size of a type in bytes, as arrays lay it out."""
         return _measure(self, name)[0]

@@ -152,6 +152,7 @@ class Evaluator:
         self.known_buffers = known_buffers
         self.largest_unsigned: dict[str, int] = {}
         self.contents: dict[str, ContentRead] = {}
+        self.fields: dict[str, ContentRead] = {}
         self.arithmetic = Arithmetic(self.largest_unsigned)
         self.instructions = {
             one.name: one for block in function.blocks.values() for one in block if one.name
@@ -737,7 +738,16 @@ class Evaluator:
             part = self.notes.name_part(self.parameter_notes.get(number, -1), constant, size)
             if part is None:
                 return Opaque(reason="a part of a structure")
-            return self._name_number(f"{memory.name}{part[0]}", one.type, part[1])
+            named = self._name_number(f"{memory.name}{part[0]}", one.type, part[1])
+            element_bytes = bits_of(one.type) // 8
+            for lane, each in enumerate(named.lanes if isinstance(named, Lanes) else (named,)):
+                for symbol in each.symbols() if isinstance(each, Expr) else ():
+                    self.fields[symbol.name] = ContentRead(
+                        name=symbol.name, buffer=memory.name, element_bytes=element_bytes,
+                        offset_bytes=Expr.constant(constant + lane * element_bytes),
+                        is_signed=not part[1].is_unsigned,
+                    )  # fmt: skip
+            return named
         if memory.role is Role.INITIAL:
             found = None if constant is None else self._initial(memory.name, constant, one.type)
             return found or Opaque(reason="an initial value that is not followed")

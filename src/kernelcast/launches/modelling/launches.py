@@ -91,7 +91,7 @@ class ModelledKernel:
         recorded: RecordedAddresses | None = None,
     ) -> ModelledLaunch:
         """Give the launch over an index space."""
-        chosen, notes = choose_local_size(ndrange)
+        chosen, notes = choose_local_size(ndrange, self.facts)
         unjumped = NOTHING
         if executed is None:
             counters = self.count(chosen)
@@ -187,10 +187,12 @@ def model_launch(
     )
 
 
-def choose_local_size(ndrange: NDRange) -> tuple[NDRange, tuple[str, ...]]:
-    """Choose a local size where none is given, and say so."""
+def choose_local_size(ndrange: NDRange, facts: KernelFacts) -> tuple[NDRange, tuple[str, ...]]:
+    """Choose a local size where none is given: as the kernel requires, else say what is chosen."""
     if ndrange.local_size is not None:
         return ndrange, ()
+    if facts.required_local_size:
+        return replace(ndrange, local_size=facts.required_local_size[: ndrange.dimensions]), ()
     # Neither the caller nor a device chooses: work-groups of 64 work-items.
     first = math.gcd(ndrange.global_size[0], 64)
     local_size = (first, *(1,) * (ndrange.dimensions - 1))

@@ -105,7 +105,7 @@ class LaunchSource:
         self, local_size: tuple[int, ...] | None = None, folds: Folds | None = None
     ) -> ModelledLaunch:
         """Give the launch with a local size and a folding; the source's own when left out."""
-        given, _ = choose_local_size(self.ndrange)
+        given, _ = choose_local_size(self.ndrange, self.kernel.facts)
         ndrange = self.ndrange
         if local_size is not None:
             own, sizes = ndrange.local_size, ndrange.global_size
@@ -137,7 +137,7 @@ class LaunchSource:
         """Count what is executed, once for all local sizes where they do not matter."""
         if self.executed is not None:
             return self.executed
-        chosen, _ = choose_local_size(ndrange)
+        chosen, _ = choose_local_size(ndrange, self.kernel.facts)
         counters = self.kernel.count(chosen)
         self.warps = counters.warps
         if not self.kernel.counts_by_work_group:

@@ -301,14 +301,16 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
 
     refuse_persistent(task.problem.kernel)
     report("analytic model")
-    ndrange, notes = choose_local_size(task.problem.ndrange)
-    touched_bytes = _count_touched_bytes(task.problem, ndrange) if task.wants_bytes else 0.0
+    ndrange, touched_bytes, found = task.problem.ndrange, 0.0, None
+    notes: tuple[str, ...] = ()
     try:
+        ndrange, notes = choose_local_size(ndrange, read_facts(task.problem.kernel))
+        if task.wants_bytes:
+            touched_bytes = _count_touched_bytes(task.problem, ndrange)
         found = model_own_launch(task.problem, ndrange, task.device_id, stand_in=task.stand_in)
     except KernelcastError:
         if not (task.wants_bytes or task.wants_values):
             raise
-        found = None
     return ModelOutcome(
         analytic=found,
         ndrange=ndrange,

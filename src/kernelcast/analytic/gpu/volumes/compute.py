@@ -219,7 +219,7 @@ def _sort_accesses(launch: ModelledLaunch, machine: GpuMachine) -> tuple[Accesse
     bound = bind_sizes(launch)
     boxes: list[BoxAccess] = []
     listed: list[ListedAccess] = []
-    notes: list[str] = []
+    noted: dict[str, list[str]] = {}
     clips: dict[Condition, Clip | None] = {}
     for access in launch.accesses:
         if access.space not in _CACHED:
@@ -231,15 +231,20 @@ def _sort_accesses(launch: ModelledLaunch, machine: GpuMachine) -> tuple[Accesse
         else:
             found = list_access(access, launch, machine, bound)
             if found is None:
-                notes.append(f"{name}: no sampled work-group executes it, left out")
+                noted.setdefault("no sampled work-group executes it, left out", []).append(name)
                 continue
             listed.append(found)
-            notes.append(f"{name}: estimated from the addresses of some work-groups")
+            noted.setdefault("estimated from the addresses of some work-groups", []).append(name)
         if not access.guard.is_exact:
-            notes.append(f"{name}: its guard depends on data and counts as met")
+            noted.setdefault("its guard depends on data and counts as met", []).append(name)
     if not boxes and not listed:
         raise InputError(
             f"{launch.kernel}: no access to global memory, so there are no volumes to compute; "
             "give its accesses"
         )
+    notes = []
+    for note, names in noted.items():
+        names = list(dict.fromkeys(names))
+        more = f" and {len(names) - 4:,} more" if len(names) > 4 else ""
+        notes.append(f"{', '.join(names[:4])}{more}: {note}")
     return [*boxes, *listed], notes

@@ -22,7 +22,6 @@ from kernelcast.lab.tasks import (
     list_local_sizes,
 )
 from kernelcast.launches.machines import list_machines
-from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.records.arguments import LocalArgument
 from kernelcast.records.errors import CompileError, InputError
 from kernelcast.records.explanation import AnalyticEstimate
@@ -396,8 +395,7 @@ async def ask_model(
 
 async def ask_launch(problem: Problem, machine: str, service: Service) -> LocalSizeAnswer:
     """Ask the analytic model about a launch with its own local size, or a usual one."""
-    ndrange = choose_local_size(problem.ndrange)[0]
-    return (await ask_model(problem, machine, (ndrange.known_local_size,), service))[0]
+    return (await ask_model(problem, machine, (), service))[0]
 
 
 async def list_asked(fields: LabFields, digest: str, page: Call) -> Sequence[Wanted]:
