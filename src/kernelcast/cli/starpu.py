@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -165,26 +166,7 @@ def export(options: ExportOptions) -> None:
     folder = options.folder or default_folder()
     host = options.host or default_host()
     paths = [save_model(one, folder, host=host) for one, _ in models]
-    rows = [
-        (wanted, time, path)
-        for asked, (_, times), path in zip(codelets, models, paths, strict=True)
-        for wanted, time in zip(asked, times, strict=True)
-    ]
-    table = Table(
-        columns={
-            "codelet": "text", "worker": "text", "size": "text", "footprint": "text", "time": "s",
-            "+-": "s", "from": "text", "device": "text",
-        },
-        rows=[
-            (
-                wanted.symbol, str(wanted.worker), wanted.size.label,
-                f"{wanted.size.footprint:08x}", time.seconds, time.deviation_s or "",
-                time.origin, time.device_id,
-            )
-            for wanted, time, _ in rows
-        ],
-    )  # fmt: skip
-    content = [
+    content: list[dict[str, Any]] = [
         {
             "codelet": wanted.symbol,
             "worker": str(wanted.worker),
@@ -198,8 +180,16 @@ def export(options: ExportOptions) -> None:
             "device_id": time.device_id or None,
             "file": str(path),
         }
-        for wanted, time, path in rows
+        for asked, (_, times), path in zip(codelets, models, paths, strict=True)
+        for wanted, time in zip(asked, times, strict=True)
     ]
+    table = Table.of(content, {
+        "codelet": "text", "worker": "text",
+        "size": ("text", lambda one: ", ".join(f"{k}={v}" for k, v in one["parameters"].items())),
+        "footprint": "text", "time": ("s", "seconds"),
+        "+-": ("s", lambda one: one["deviation_seconds"] or ""), "from": ("text", "origin"),
+        "device": ("text", "device_id"),
+    })  # fmt: skip
     present(content, table, *(f"wrote {path}" for path in paths))
 
 

@@ -16,7 +16,6 @@ from kernelcast.tuning.api import TuneProgress, tune_on_device
 from kernelcast.tuning.ranking import several_processes
 from kernelcast.tuning.report import (
     TunedConfiguration,
-    TuneFailure,
     TuneReport,
     report_to_json,
     report_to_t4,
@@ -96,7 +95,8 @@ def tune(
     if t4_file is not None and len(devices) > 1:
         msg = f"--t4 takes the results of one device, here are {len(devices)}: choose by --device"
         raise InputError(msg)
-    collected = Collected[TuneReport | TuneFailure](
+    content = []
+    collected = Collected[TuneReport](
         when_interrupted="measured runs are kept, the same command goes on where this ended"
     )
     with collected.until_interrupted(), several_processes(space) as executor:
@@ -107,19 +107,21 @@ def tune(
                     tell(progress.done, progress.total, f"{progress.device_id}: {progress.stage}")
 
                 try:
-                    answer: TuneReport | TuneFailure = tune_on_device(
+                    answer = tune_on_device(
                         space, device, settings=settings, save=save_file,
                         executor=executor, report=report,
                     )  # fmt: skip
                 except KernelcastError as error:
-                    answer = TuneFailure(
-                        problem=space.name, device=device.name, device_id=device.id,
-                        message=f"{space.name}: {error}",
-                    )  # fmt: skip
-                    collected.failures.append(("", KernelcastError(answer.message)))
-            collected.answers.append(answer)
-    present([report_to_json(one, top=settings.top) for one in collected.answers])
-    reports = [one for one in collected.answers if isinstance(one, TuneReport)]
+                    collected.failures.append((space.name, error))
+                    content.append({
+                        "problem": space.name, "device": device.name, "device_id": device.id,
+                        "error_message": f"{space.name}: {error}",
+                    })  # fmt: skip
+                else:
+                    collected.answers.append(answer)
+                    content.append(report_to_json(answer, top=settings.top))
+    present(content)
+    reports = collected.answers
     for one in reports:
         show(list_best(one, top=settings.top), *list_remarks(one))
     if t4_file is not None and reports:

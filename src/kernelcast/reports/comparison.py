@@ -143,24 +143,20 @@ def make_pair_figure(comparison: MethodComparison, first: str, second: str) -> F
             make_series("equal", (1.0, 1.0), (0.0, 1.0), "guide"),
         ),
     )  # fmt: skip
-    return Figure(
-        charts=(scatter, distribution, chart_errors_over_size(named, first, second)),
-        caption="Each point of the first two is a family of kernels, of the third a launch. "
-        "Within noise: the errors differ by no more than the measured times vary.",
-    )
-
-
-def chart_errors_over_size(rows: pd.DataFrame, first: str, second: str) -> Chart:
-    """Chart each launch's errors over its time; `rows` has columns ``first`` and ``second``."""
-    return Chart(
+    over_size = Chart(
         title="Errors over size",
         x=Axis(title="measured time", unit="s", is_log=True),
         y=Axis(title="error", unit="share", is_log=True),
         series=tuple(
-            make_series(name, rows["measured_s"], rows[column].clip(lower=_LEAST_ERROR))
+            make_series(name, named["measured_s"], named[column].clip(lower=_LEAST_ERROR))
             for name, column in ((first, "first"), (second, "second"))
         ),
     )  # fmt: skip
+    return Figure(
+        charts=(scatter, distribution, over_size),
+        caption="Each point of the first two is a family of kernels, of the third a launch. "
+        "Within noise: the errors differ by no more than the measured times vary.",
+    )
 
 
 def _find_changes(values: "pd.Series[str]") -> Sequence[int]:

@@ -45,11 +45,6 @@ def format_class(low: float, high: float | None) -> str:
     return f"over {low * 100:.0f} %" if high is None else f"{low * 100:.0f} - {high * 100:.0f} %"
 
 
-def format_factor(value: float | None) -> str:
-    """Write how many times as long something takes."""
-    return NOTHING if value is None else f"{value:.3f}"
-
-
 def format_bytes(count: float | None) -> str:
     """Write an amount of memory with three digits."""
     if count is None:

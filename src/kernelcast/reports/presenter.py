@@ -55,7 +55,7 @@ _WRITERS: Final[Mapping[str, Callable[[Any], str]]] = {
     "share": numbers.format_share,
     "signed share": lambda share: numbers.format_share(share, signed=True),
     "error": numbers.format_error, "points": numbers.format_points,
-    "factor": numbers.format_factor, "B": numbers.format_bytes, "count": numbers.format_count,
+    "B": numbers.format_bytes, "count": numbers.format_count,
     "whole": numbers.format_whole, "value": numbers.format_value,
 }  # fmt: skip
 """How values are written by the unit of their column: seconds, shares as fractions, bytes, ...

@@ -119,8 +119,8 @@ def present_validation(
             {
                 "model": "text", "launches": ("whole", "problems"),
                 "differing by\nover 10 %": ("whole", "differing"),
-                "fastest\nnamed": ("share", "top_1"), "mean\nregret": ("factor", "mean_regret"),
-                "worst\nregret": ("factor", "worst_regret"),
+                "fastest\nnamed": ("share", "top_1"), "mean\nregret": (".3f", "mean_regret"),
+                "worst\nregret": (".3f", "worst_regret"),
             },
             title="Which device is fastest",
             note="Fastest named: of the launches that differ. Regret: time on the device that the "

@@ -102,16 +102,6 @@ class TuneReport:
         return sum(not one.obstacle for one in self.configurations)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TuneFailure:
-    """A device that could not be tuned for."""
-
-    problem: str
-    device: str
-    device_id: str
-    message: str
-
-
 def sort_configurations(
     found: Mapping[int, TunedConfiguration],
 ) -> tuple[TunedConfiguration, ...]:
@@ -125,14 +115,13 @@ def sort_configurations(
     return tuple(sorted(found.values(), key=key))
 
 
-def report_to_json(report: TuneReport | TuneFailure, *, top: int | None = None) -> dict[str, Any]:
+def report_to_json(report: TuneReport, *, top: int | None = None) -> dict[str, Any]:
     """Give a report as plain values; times are in seconds."""
-    head = {"problem": report.problem, "device": report.device, "device_id": report.device_id}
-    if isinstance(report, TuneFailure):
-        return {**head, "error_message": report.message}
     pick = report.pick
     return {
-        **head,
+        "problem": report.problem,
+        "device": report.device,
+        "device_id": report.device_id,
         "kernel": report.kernel,
         "models": report.models.value,
         "searched": list(report.names),

@@ -31,7 +31,6 @@ CLOCK = Trait(value=1.5e9, low=1.4e9, high=1.6e9, source=TraitSource.MEASURED)
             (numbers.format_class(0.0, 0.05), numbers.format_class(0.1, None)),
             ("0 - 5 %", "over 10 %"),
         ),
-        ((numbers.format_factor(1.0416), numbers.format_factor(None)), ("1.042", "-")),
         (
             [numbers.format_bytes(one) for one in (32768, 100, 8667136)],
             ["32 KiB", "100 B", "8.27 MiB"],
