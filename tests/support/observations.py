@@ -144,6 +144,7 @@ def observations(draw: st.DrawFn) -> Observation:
                 multiple=draw(st.integers(0, 6)), window_set=window_set, launches=launches,
                 launch_overhead_s=draw(st.floats(0, 1)), is_even=draw(st.booleans()),
                 linear_s=draw(st.none() | times), overhead_s=draw(st.floats(0, 1)),
+                imbalance=draw(st.floats(1, 4)),
             ))  # fmt: skip
     texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=8)
     values = st.dictionaries(st.sampled_from(SCHEMA.names), st.floats(-1e300, 1e300))
