@@ -224,6 +224,7 @@ def test_a_sub_device_is_a_device_of_its_own(
         write_calibration(home, id_of_whole)
         entries = predictor.estimate_many([whole, *parts])
         answers = [entry.estimate for entry in entries]
+        assert None not in answers, [entry.error for entry in entries]
         ids = [answer.device_id for answer in answers]
         assert len(set(ids[1:])) == 1
         assert not ids[1].startswith(id_of_whole)

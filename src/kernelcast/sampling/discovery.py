@@ -126,6 +126,10 @@ def _identity(device: cl.Device) -> str:
     return "\0".join(parts)
 
 
+def is_sub_device(device: cl.Device) -> bool:
+    return len(_list_ancestors(device)) > 1
+
+
 def _list_ancestors(device: cl.Device) -> list[cl.Device]:
     found = [device]
     while (parent := _query(found[-1], "parent_device", default=None)) is not None:

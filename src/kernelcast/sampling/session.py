@@ -40,6 +40,7 @@ from kernelcast.sampling.device_check import (
     settle,
     try_device,
 )
+from kernelcast.sampling.discovery import is_sub_device
 from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.prelude import HIDDEN_ARGUMENTS, add_prelude, needs_prelude, pass_sizes
 from kernelcast.sampling.signature import Parameter
@@ -100,7 +101,7 @@ class LaunchTimer:
                 after = _read_work(self.workers)
                 worked_s = sum(time_s - before.get(one, 0.0) for one, time_s in after.items())
                 seconds = min(clock_s, worked_s / self.cores + self.asleep_s)
-                if after.keys() < {*self.workers}:  # one has ended
+                if after.keys() < {*self.workers} or worked_s <= 0:  # others work now
                     self.workers, seconds = (), clock_s
                 found.append(LaunchTime(seconds, clock_s))
         return found
@@ -273,7 +274,8 @@ class DeviceSession:
         return timer
 
     def _look_for_workers(self, timer: LaunchTimer) -> None:
-        if timer.cores is not None and not timer.workers:
+        # Any of the whole device's threads may work for a part of it, another at each launch.
+        if timer.cores is not None and not timer.workers and not is_sub_device(self.device):
             timer.workers = find_workers(lambda: self.run_trial(self.trial.steps), timer.cores)
             self._looked_s = time.perf_counter()
 

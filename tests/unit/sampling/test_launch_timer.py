@@ -69,9 +69,10 @@ def test_a_thread_that_ends_leaves_the_clock(
     assert timer.workers == ()
 
 
-def test_more_work_than_the_launch_leads_back_to_the_clock(queue: FakeQueue) -> None:
-    """Believes the clock where other threads of the process worked too."""
-    queue.worked_s = 1.0
+@pytest.mark.parametrize("worked_s", [0.0, 1.0])
+def test_work_of_other_threads_leads_back_to_the_clock(queue: FakeQueue, worked_s: float) -> None:
+    """Believes the clock where other threads of the process worked too, or in their place."""
+    queue.worked_s = worked_s
     timer = LaunchTimer(queue, True, cores=2, workers=(0,))  # type: ignore[arg-type]
     assert timer.by_work([queue.enqueue] * 2) == pytest.approx([4e-3] * 2)  # type: ignore[list-item]
 
