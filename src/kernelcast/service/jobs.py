@@ -124,7 +124,11 @@ class _Work:
         self._job = job
         self._owner = owner
         self._progress: Mapping[str, Any] | None = None
-        self._log = StageLog(job.progress)
+        self._last: Mapping[str, Any] = job.progress
+        # The last stages with their times, kept beside the progress as ``log``. It travels with
+        # every sign of progress: 6 KB at most.
+        self._stages: deque[list[str]] = deque(job.progress.get("log", ()), maxlen=60)
+        self._stage = ""
         self._most_crashes = most_crashes
         # What is done at the beginning was done before; rows are counted from each beginning.
         self._done, self._rows = int(job.progress.get("done") or 0), 0
@@ -157,7 +161,10 @@ class _Work:
                 child, task, order, timeout_s=1e7, subject=f"job {self._job.id}"
             ):
                 if message.kind is MessageKind.ITEM:
-                    self._progress = self._log.extend(json.loads(message.content))
+                    self._last = json.loads(message.content)
+                    stage = str(self._last.get("stage") or "")
+                    self._progress = self._write_progress(stage if stage != self._stage else "")
+                    self._stage = stage or self._stage
                 elif message.kind is MessageKind.RESULT:
                     outcome = json.loads(message.content)
         except KernelcastError as error:
@@ -242,31 +249,11 @@ class _Work:
             }
             jobs.finish(job_id, self._owner, JobState.FAILED, error=error)
             return
-        self._report(self._log.note("its process died"))
+        self._report(self._write_progress("its process died"))
         jobs.put_back(job_id, self._owner, has_crashed=True)
 
-
-class StageLog:
-    """The last stages of a job with their times, kept beside its progress as ``log``."""
-
-    def __init__(self, progress: Mapping[str, Any]) -> None:
-        self._last = dict(progress)
-        # The log travels with every sign of progress: 6 KB at most.
-        self._lines: deque[list[str]] = deque(progress.get("log", ()), maxlen=60)
-        self._stage: object = None
-
-    def extend(self, progress: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Give progress with the log; a stage that begins is a line."""
-        self._last = dict(progress)
-        stage = progress.get("stage")
-        if stage and stage != self._stage:
-            self._stage = stage
-            return self.note(str(stage))
-        return self._write()
-
-    def note(self, text: str) -> Mapping[str, Any]:
-        self._lines.append([datetime.now(UTC).isoformat(timespec="seconds"), text[:80]])
-        return self._write()
-
-    def _write(self) -> Mapping[str, Any]:
-        return {**self._last, "log": list(self._lines)} if self._lines else self._last
+    def _write_progress(self, stage: str) -> Mapping[str, Any]:
+        """Give the last progress with the log; a stage that begins is a line of it."""
+        if stage:
+            self._stages.append([datetime.now(UTC).isoformat(timespec="seconds"), stage[:80]])
+        return {**self._last, "log": list(self._stages)} if self._stages else self._last

@@ -21,7 +21,7 @@ from kernelcast.records.explanation import Explanation, ModelFacts
 from kernelcast.service import Limits, ServiceSettings
 from kernelcast.service.backend import Ask
 from kernelcast.service.device_lock import DeviceLock
-from kernelcast.service.schemas.estimates import EstimateOut
+from kernelcast.service.routes.estimates import EstimateOut
 from support.service_backend import FakeBackend, failing, open_client
 
 Plain = dict[str, Any]

@@ -26,9 +26,8 @@ from kernelcast.reports.presenter import Part, Section, make_html
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of, refuse_unknown
 from kernelcast.service.pages.dependencies import Name, PageReader
-from kernelcast.service.pages.filters import link_kernel
 from kernelcast.service.pages.pictures import add_pictures, link_all
-from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
+from kernelcast.service.pages.rendering import PageRoute, link_kernel, render, run_in_thread
 from kernelcast.service.service import Service
 from kernelcast.service_state import AnswerFilter, AnswerRecord
 

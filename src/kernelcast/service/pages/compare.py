@@ -21,14 +21,16 @@ from kernelcast.reports.presenter import Cell, Part, Section, Table, make_html
 from kernelcast.service.dependencies import OurService
 from kernelcast.service.errors import message_of, refuse_unknown
 from kernelcast.service.pages.dependencies import Name, PageReader
-from kernelcast.service.pages.filters import (
+from kernelcast.service.pages.pictures import add_pictures, link_all
+from kernelcast.service.pages.rendering import (
+    PageRoute,
     link_kernel,
+    render,
+    run_in_thread,
     write_points,
     write_share,
     write_signed_share,
 )
-from kernelcast.service.pages.pictures import add_pictures, link_all
-from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
 from kernelcast.service.routes.jobs import find_job
 from kernelcast.service.service import Service
 

@@ -25,9 +25,14 @@ from kernelcast.reports.machine import (
 from kernelcast.reports.presenter import make_html
 from kernelcast.service.errors import ApiError
 from kernelcast.service.pages.dependencies import PageAdmin, PageReader, SentForm
-from kernelcast.service.pages.filters import write_digits, write_rate
 from kernelcast.service.pages.pictures import add_pictures, link
-from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
+from kernelcast.service.pages.rendering import (
+    PageRoute,
+    render,
+    run_in_thread,
+    write_digits,
+    write_rate,
+)
 from kernelcast.service.routes.devices import read_calibration, read_named
 from kernelcast.service.routes.jobs import add_job
 from kernelcast.service.service import Service

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kernelcast.service.estimating import Outcome
-from kernelcast.service.pages.filters import write_digits, write_seconds, write_share
+from kernelcast.service.pages.rendering import write_digits, write_seconds, write_share
 
 _TIERS: Final = {
     "history": "this very launch was measured before",

@@ -30,9 +30,14 @@ from kernelcast.service.dependencies import Call, OurService
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.pages.dependencies import Name, PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.evidence import describe_explanation
-from kernelcast.service.pages.filters import link_kernel, write_size
 from kernelcast.service.pages.pictures import add_pictures, link_all
-from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
+from kernelcast.service.pages.rendering import (
+    PageRoute,
+    link_kernel,
+    render,
+    run_in_thread,
+    write_size,
+)
 from kernelcast.service.routes.observations import (
     correct_observation,
     find_observation,

@@ -1,9 +1,10 @@
-"""The frame of every page: templates, headers, navigation, and errors for people."""
+"""The frame of every page: templates, headers, navigation, numbers, and errors for people."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, partial
+from datetime import datetime
+from functools import cache, partial, wraps
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
@@ -18,11 +19,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import Scope
+from kernelcast.reports import numbers
+from kernelcast.reports.machine import unit_of
 from kernelcast.reports.presenter import make_environment
 from kernelcast.service.authentication import Caller
 from kernelcast.service.errors import ApiError, as_api_error
 from kernelcast.service.pages.dependencies import forget_token, read_token
-from kernelcast.service.pages.filters import FILTERS, link_kernel
 from kernelcast.service.settings import API_PREFIX
 from kernelcast.service.telemetry import log
 
@@ -159,3 +161,67 @@ def _environment() -> Environment:
     found.globals["accuracy_tabs"] = _ACCURACY_TABS
     found.filters.update(FILTERS | {"kernel_link": link_kernel})
     return found
+
+
+NOTHING: Final = "\N{EN DASH}"
+"""Stands where there is no number."""
+
+
+def _typeset(write: Callable[P, str]) -> Callable[P, str]:
+    """Have numbers written with the characters that a terminal may lack."""
+
+    @wraps(write)
+    def typeset(*args: P.args, **options: P.kwargs) -> str:
+        text = write(*args, **options)
+        if text == numbers.NOTHING:
+            return NOTHING
+        return numbers.typeset(text)
+
+    return typeset
+
+
+write_seconds = _typeset(numbers.format_seconds)
+write_share = _typeset(numbers.format_share)
+write_digits = _typeset(numbers.format_digits)
+write_bytes = _typeset(numbers.format_bytes)
+write_points = _typeset(numbers.format_points)
+
+
+def write_signed_share(share: float | None) -> str:
+    """Write a share in percent, with its sign."""
+    return write_share(share, signed=True)
+
+
+def write_rate(bytes_per_s: float) -> str:
+    """Write a bandwidth."""
+    scale, unit = unit_of("copy_bytes_per_s", bytes_per_s)
+    return f"{write_digits(bytes_per_s / scale)} {unit}"
+
+
+def write_moment(moment: datetime | None) -> str:
+    """Write a day and a time of UTC."""
+    return NOTHING if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def write_size(size: Sequence[int] | None) -> str:
+    """Write a global size."""
+    return " x ".join(map(str, size)) if size else "unknown size"
+
+
+FILTERS: Final[dict[str, Callable[..., Any]]] = {
+    "seconds": write_seconds,
+    "share": write_share,
+    "signed_share": write_signed_share,
+    "memory": write_bytes,
+    "rate": write_rate,
+    "digits": write_digits,
+    "count": _typeset(numbers.format_whole),
+    "moment": write_moment,
+    "size": write_size,
+}
+"""Filters of the templates by their names."""
+
+
+def link_kernel(kernel: str) -> str:
+    """Give the address of a kernel's page; its name may hold anything."""
+    return f"/kernels/of?{urlencode({'name': kernel})}"

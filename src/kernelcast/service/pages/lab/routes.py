@@ -34,7 +34,6 @@ from kernelcast.service.errors import message_of, refuse_unknown
 from kernelcast.service.estimating import Sampling, Wanted
 from kernelcast.service.pages.dependencies import Name, PageReader, SentForm
 from kernelcast.service.pages.evidence import find_end, list_limiters, read_answer
-from kernelcast.service.pages.filters import write_digits, write_seconds
 from kernelcast.service.pages.lab.fields import (
     FieldError,
     LabFields,
@@ -46,10 +45,16 @@ from kernelcast.service.pages.lab.fields import (
     write_python,
 )
 from kernelcast.service.pages.pictures import embed
-from kernelcast.service.pages.rendering import PageRoute, is_fragment, render, run_in_thread
+from kernelcast.service.pages.rendering import (
+    PageRoute,
+    is_fragment,
+    render,
+    run_in_thread,
+    write_digits,
+    write_seconds,
+)
 from kernelcast.service.routes.devices import read_named
-from kernelcast.service.routes.estimates import list_wanted
-from kernelcast.service.schemas.estimates import EstimateRequest
+from kernelcast.service.routes.estimates import EstimateRequest, list_wanted
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=PageRoute)
