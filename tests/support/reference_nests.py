@@ -58,7 +58,7 @@ def make_nest(
     names = [loop for loop, *_ in loops]
     made = {
         array: NestArray(
-            name=array, element_bytes=width, element_type=element_type,
+            name=array, element_bytes=width,
             dimensions=tuple(map(read_expression, sizes)),
         )
         for array, sizes in arrays.items()

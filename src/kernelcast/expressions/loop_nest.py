@@ -48,7 +48,6 @@ class NestLoop:
 class NestArray:
     name: str
     element_bytes: int
-    element_type: str = "double"
     dimensions: tuple[Expr, ...] = ()
     """Elements per dimension, slowest first, over constants; empty if it is not known where it ends
     (a pointer)."""

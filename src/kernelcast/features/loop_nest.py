@@ -302,9 +302,7 @@ class _Nest:
             if bytes_ is None or len(known) < len(extents):
                 msg = f"{self._listing.name}: array {name} of unknown size; give each dimension"
                 raise InputError(msg)
-            self._arrays[name] = NestArray(
-                name=name, element_bytes=bytes_, element_type=kind, dimensions=tuple(known)
-            )
+            self._arrays[name] = NestArray(name=name, element_bytes=bytes_, dimensions=tuple(known))
 
     def _places_of(self, loop: Loop) -> Place | None:
         numbers = self._places.numbers(self._flow.terminator(loop.latches[0]).loop_note)

@@ -33,10 +33,6 @@ from kernelcast.features.counting.static import bind_ids
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.operations import MemorySpace
 
-_KINDS = (
-    SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID, SymbolKind.LOCAL_SIZE,
-    SymbolKind.GLOBAL_SIZE, SymbolKind.GROUP_COUNT, SymbolKind.GLOBAL_OFFSET,
-)  # fmt: skip
 _LOCAL = frozenset({MemorySpace.LOCAL, MemorySpace.PRIVATE})
 
 
@@ -140,17 +136,16 @@ def _bind_box(axes: tuple[Axis, ...], box: GroupBox) -> dict[Symbol, Interval]:
         last = first + count - 1
         greatest = min((last + 1) * one.local, one.items) - 1 + one.offset
         least_local = one.items - last * one.local if last == one.groups - 1 else one.local
-        values = (
-            (0, one.local - 1),
-            (first, last),
-            (first * one.local + one.offset, greatest),
-            (least_local, one.local),
-            (one.items, one.items),
-            (one.groups, one.groups),
-            (one.offset, one.offset),
-        )
-        symbols = (Symbol(kind, axis=one.number) for kind in _KINDS)
-        found |= zip(symbols, values, strict=True)
+        found |= {
+            Symbol(SymbolKind.LOCAL_ID, axis=one.number): (0, one.local - 1),
+            Symbol(SymbolKind.GROUP_ID, axis=one.number): (first, last),
+            Symbol(SymbolKind.GLOBAL_ID, axis=one.number): (
+                first * one.local + one.offset, greatest
+            ),
+        }  # fmt: skip
+        sizes = one.bind_sizes((least_local, one.local))
+        found |= {key: (size, size) if isinstance(size, int) else size
+                  for key, size in sizes.items()}  # fmt: skip
     return found
 
 
@@ -189,12 +184,10 @@ def find_active_box(
         return everything
     if not spans:
         return None
-    starts, stops = (
-        [edge(getattr(groups, name) for groups in axis) for axis in zip(*spans, strict=True)]
-        for edge, name in ((min, "start"), (max, "stop"))
-    )
-    shape = tuple(stop - start for start, stop in zip(starts, stops, strict=True))
-    return GroupBox(start=tuple(starts), shape=shape)
+    axes = [*zip(*spans, strict=True)]
+    start = tuple(min(groups.start for groups in axis) for axis in axes)
+    stops = (max(groups.stop for groups in axis) for axis in axes)
+    return GroupBox(start=start, shape=tuple(b - a for a, b in zip(start, stops, strict=True)))
 
 
 _SPACES: Final = frozenset({MemorySpace.GLOBAL, MemorySpace.CONSTANT})

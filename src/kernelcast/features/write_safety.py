@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelcast.expressions import EvaluationError, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
@@ -26,10 +25,9 @@ from kernelcast.expressions.point_sets import (
     make_context,
     relate_bytes,
 )
+from kernelcast.expressions.symbols import BoolArray, IntArray
 from kernelcast.records.balance import MergeRule, SlabSpace
 from kernelcast.records.operations import MemorySpace
-
-IntArray = npt.NDArray[np.int64]
 
 MOST_STRETCHES = 1 << 19
 """Stretches of bytes of one access that are told apart, at most."""
@@ -90,7 +88,7 @@ class WrittenRanges:
         is_own = (ordered.slabs[first] == own) & (changes[first] == changes[last])
         return bool(is_own.all())
 
-    def spans(self, slabs: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    def spans(self, slabs: BoolArray) -> list[tuple[int, int]]:
         """List bytes to copy for some slabs of an ordered footprint, untouched gaps included."""
         is_mine = np.concatenate([[False], slabs[self.slabs], [False]])
         edges = np.flatnonzero(is_mine[1:] != is_mine[:-1])

@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelcast.expressions import EvaluationError, Symbol, Value
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.expressions.symbols import evaluate_where
+from kernelcast.expressions.symbols import BoolArray, IntArray, evaluate_where
 from kernelcast.features.counting.static import (
+    FloatArray,
     Points,
     bind_ids,
     choose_work_groups,
@@ -33,9 +33,6 @@ ROW_BYTES = BANKS * BANK_BYTES
 
 _NOWHERE = np.iinfo(np.int64).max
 _PIECES = (16, 8, 4)
-
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Touches(NamedTuple):
@@ -101,9 +98,6 @@ WARP_WIDTH = 32
 
 BUDGET = 65_536
 """Addresses evaluated per access, at most: about 10 ms. Beyond, some iterations stand for all."""
-
-FloatArray = npt.NDArray[np.float64]
-
 
 _Requests = tuple[MemoryAccess, FloatArray, Touches]
 """Requests of one access, each with the number that it stands for."""

@@ -28,6 +28,7 @@ from kernelcast.expressions import (
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.axes import bind_names, list_axes
 from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.expressions.symbols import BoolArray, IntArray
 from kernelcast.features.ir.values import sources_of
 from kernelcast.records.arguments import Argument, ScalarArgument
 from kernelcast.records.errors import NDRangeError
@@ -35,6 +36,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.software_counters import CounterSample
 
 Numbers = npt.NDArray[np.generic]
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -42,7 +44,7 @@ class WorkItems:
     """Ids and sizes of work-items, each an int or an array of shape (work-groups, work-items)."""
 
     bindings: dict[Symbol, Value]
-    is_present: npt.NDArray[np.bool_]
+    is_present: BoolArray
 
     @property
     def work_items(self) -> tuple[int, ...]:
@@ -164,7 +166,7 @@ LARGEST = 2**62
 """Beyond every address and count; two of them still add up within 64 bits."""
 
 
-def widen(value: Value | npt.NDArray[np.bool_], shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+def widen(value: Value | BoolArray, shape: tuple[int, ...]) -> IntArray:
     """Give a value the shape of others, integers beyond 64 bits cut to `LARGEST`."""
     if isinstance(value, int):
         value = np.asarray(max(-LARGEST, min(value, LARGEST)), dtype=np.int64)
@@ -177,7 +179,7 @@ UNKNOWN_SHARE = 0.5
 
 def estimate_share(
     guard: Condition, bindings: Mapping[Symbol, Value], shape: tuple[int, ...]
-) -> npt.NDArray[np.float64]:
+) -> FloatArray:
     """Tell where a condition holds: 0, 1, or in between for parts that are not known."""
     if guard.is_exact and guard.symbols() <= bindings.keys():
         try:
@@ -198,8 +200,8 @@ def count_solutions(
     guard: Condition,
     symbol: Symbol,
     bindings: Mapping[Symbol, Value],
-    trips: npt.NDArray[np.int64],
-) -> tuple[npt.NDArray[np.float64], bool] | None:
+    trips: IntArray,
+) -> tuple[FloatArray, bool] | None:
     """Count iterations that meet a condition, and tell if exactly; None if not linear."""
     edges = [np.zeros_like(trips), trips]
     parts = [guard]
@@ -272,7 +274,7 @@ def find_loops(facts: KernelFacts, loops: tuple[LoopFacts, ...]) -> tuple[Loop, 
 
 def count_trips(
     loop: Loop, bindings: Mapping[Symbol, Value], shape: tuple[int, ...], budget: int
-) -> tuple[npt.NDArray[np.int64], bool]:
+) -> tuple[IntArray, bool]:
     """Count iterations of shape (points, lanes), and tell if exactly; else they are a bound."""
     facts = loop.facts
     if facts.trip_count is not None:
@@ -329,10 +331,6 @@ def known_part(condition: Condition) -> Condition:
         return conjunction(*(part for part in condition.parts if part.is_exact))
     return TRUE
 
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Multiples of these, modulo 1, fill a line and a square evenly without any period.
 _GOLDEN, _PLASTIC = 0.6180339887498949, 0.7548776662466927
@@ -442,7 +440,7 @@ def _enumerate(
 BUDGET = 400_000
 """Iterations enumerated per way on which a counter is reached, at most: about 20 ms."""
 
-Counts = tuple[npt.NDArray[np.float64], bool]
+Counts = tuple[FloatArray, bool]
 
 
 def count_statically(
@@ -495,7 +493,7 @@ def count_statically(
 
 def _classify(
     bindings: Mapping[Symbol, Value], symbols: frozenset[Symbol]
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+) -> tuple[IntArray, IntArray]:
     """Choose a work-item for each combination of values, and tell whose combination is whose."""
     size = next(value.size for value in bindings.values() if isinstance(value, np.ndarray))
     key = np.zeros(size, dtype=np.int64)

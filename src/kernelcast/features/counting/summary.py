@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.expressions.kernel_facts import ONCE, BlockKind, KernelFacts
-from kernelcast.features.counting.static import ASSUMED_TRIPS, has_bound
+from kernelcast.expressions.symbols import BoolArray
+from kernelcast.features.counting.static import ASSUMED_TRIPS, FloatArray, has_bound
 from kernelcast.records.operations import (
     MemorySpace,
     NumberClass,
@@ -44,10 +45,6 @@ def count_instructions(counts: OperationCounts) -> float:
         for access, times in counts.memory.items()
         if access.space is not MemorySpace.PRIVATE
     )
-
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 def count_divergent_branches(

@@ -12,11 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from kernelcast.expressions import SymbolKind
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.counting.static import Numbers, count_statically, find_loops
+from kernelcast.features.counting.static import FloatArray, Numbers, count_statically, find_loops
 from kernelcast.features.counting.summary import count_instructions, count_sums, split_lanes
 from kernelcast.records.ndrange import GroupBox, NDRange
 
@@ -34,7 +33,6 @@ _MOST_ITEMS_FOR_PLACES, _MOST_IN_ALL_FOR_PLACES = 100_000, 1024
 _IN_STEP = (8, 32)
 # Multiples of the golden ratio's fraction keep step with no row length.
 _GOLDEN = (math.sqrt(5) - 1) / 2
-FloatArray = npt.NDArray[np.float64]
 _PLACES = frozenset({SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID, SymbolKind.CONTENT})
 _DECIDING = frozenset({SymbolKind.GROUP_ID, SymbolKind.CONTENT})
 
