@@ -17,7 +17,8 @@ from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.features import (
     DEFAULT_GROUPS,
-    DeviceFeatures,
+    DeviceAnswer,
+    DeviceFindings,
     FeatureSettings,
     KernelFeatures,
     read_on_devices,
@@ -100,10 +101,11 @@ def features(
             tell("analysing the source")
             try:
                 answers.append(read_source_features(problem, settings))
-                for device in read_on_devices(answers[-1], devices, report=tell):
-                    answers[-1] = replace(answers[-1], devices=(*answers[-1].devices, device))
-                    if device.error is not None:
-                        collected.failures.append((problem.name, device.error))
+                for device, found in read_on_devices(answers[-1], devices, report=tell):
+                    told = (*answers[-1].devices, (device, found))
+                    answers[-1] = replace(answers[-1], devices=told)
+                    if isinstance(found, KernelcastError):
+                        collected.failures.append((problem.name, found))
             except KernelcastError as error:
                 collected.refusals.append((problem.name, error))
     present([features_to_json(answer) for answer in answers])
@@ -143,9 +145,8 @@ def describe(answer: KernelFeatures) -> Iterator[Part]:
             yield Section(title=name, parts=[table])
     yield Section(title="Understood", parts=list(_describe_gaps(answer)))
     # List the vector by group, one column per device; what is 0 everywhere in one line.
-    vectors = {
-        device.device_id: device.vector for device in answer.devices if device.vector is not None
-    }
+    found = {one.id: said for one, said in answer.devices if isinstance(said, DeviceFindings)}
+    vectors = {key: one.vector for key, one in found.items() if one.vector is not None}
     vectors = vectors or {"without a device": answer.vector}
     values = [vector.as_dict() for vector in vectors.values()]
     rows: list[list[Value]] = []
@@ -165,10 +166,9 @@ def describe(answer: KernelFeatures) -> Iterator[Part]:
         parts=[Table(columns={"feature": "text", **columns}, rows=rows, breaks=breaks[1:])],
     )
     yield f"cost without a device: {_list_costs(answer.costs_s)}"
-    for device in answer.devices:
-        if device.findings is not None:
-            yield f"cost on {device.device_id}: {_list_costs(device.findings.costs_s)}"
-            yield from (f"{device.device_id}: {note}" for note in device.findings.notes)
+    for key, one in found.items():
+        yield f"cost on {key}: {_list_costs(one.costs_s)}"
+        yield from (f"{key}: {note}" for note in one.notes)
 
 
 def _list_costs(costs_s: Mapping[str, float]) -> str:
@@ -347,7 +347,7 @@ def features_to_json(features: KernelFeatures) -> dict[str, object]:
         ],
         "vector": _describe_vector(features.vector),
         "costs_seconds": features.costs_s,
-        "devices": [_describe_device(device, facts) for device in features.devices],
+        "devices": [_describe_device(answer, facts) for answer in features.devices],
     }  # fmt: skip
 
 
@@ -382,11 +382,11 @@ def _describe_counts(counts: OperationCounts) -> dict[str, object]:
     }
 
 
-def _describe_device(features: DeviceFeatures, facts: KernelFacts) -> dict[str, object]:
-    about: dict[str, object] = {"device": features.device, "device_id": features.device_id}
-    findings = features.findings
-    if findings is None or features.vector is None:
-        return {**about, "error_message": str(features.error)}
+def _describe_device(answer: DeviceAnswer, facts: KernelFacts) -> dict[str, object]:
+    device, findings = answer
+    about: dict[str, object] = {"device": device.name, "device_id": device.id}
+    if isinstance(findings, KernelcastError):
+        return {**about, "error_message": str(findings)}
     return {
         **about,
         "local_size": _plain(findings.ndrange.local_size),
@@ -395,7 +395,7 @@ def _describe_device(features: DeviceFeatures, facts: KernelFacts) -> dict[str, 
             for name, trait in findings.compiler.known.items()
         },
         "counters": _describe_counters(findings.counters, facts),
-        "vector": _describe_vector(features.vector),
+        "vector": None if findings.vector is None else _describe_vector(findings.vector),
         "notes": list(findings.notes),
         "costs_seconds": findings.costs_s,
     }  # fmt: skip

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeAlias
 
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts
@@ -61,8 +62,11 @@ class DeviceFindings:
     analytic: AnalyticEstimate | None = None
     costs_s: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    vector: FeatureVector | None = None
+    """All features that were asked for, those of the source too; made of all of the above."""
 
 
+DeviceAnswer: TypeAlias = tuple[DeviceDescription, DeviceFindings | KernelcastError]
 _READ = Task(entry="kernelcast.launches.features:read_device_features", returns=DeviceFindings)
 
 
@@ -81,16 +85,6 @@ class FeatureSettings:
 _DEFAULTS = FeatureSettings()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceFeatures:
-    device_id: str
-    device: str
-    vector: FeatureVector | None = None
-    """All features that were asked for, those of the source too; None where the device failed."""
-    findings: DeviceFindings | None = None
-    error: KernelcastError | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
 class KernelFeatures:
     problem: Problem
@@ -101,7 +95,7 @@ class KernelFeatures:
     counters: SoftwareCounters
     costs_s: dict[str, float]
     notes: tuple[str, ...] = ()
-    devices: tuple[DeviceFeatures, ...] = ()
+    devices: tuple[DeviceAnswer, ...] = ()
 
     @cached_property
     def vector(self) -> FeatureVector:
@@ -113,8 +107,8 @@ class KernelFeatures:
     @property
     def best_counters(self) -> SoftwareCounters:
         """Counters of the first device that measured them, else those derived from the source."""
-        measured = (one.findings.counters for one in self.devices if one.findings is not None)
-        return next((one for one in measured if one is not None), self.counters)
+        found = (one.counters for _, one in self.devices if isinstance(one, DeviceFindings))
+        return next((one for one in found if one is not None), self.counters)
 
 
 def read_source_features(problem: Problem, settings: FeatureSettings = _DEFAULTS) -> KernelFeatures:
@@ -144,27 +138,24 @@ def read_on_devices(
     devices: Sequence[DeviceDescription],
     *,
     report: ReportProgress = lambda _: None,
-) -> Iterator[DeviceFeatures]:
+) -> Iterator[DeviceAnswer]:
     """Add what devices tell, one after the other, each in a process of its own."""
     settings = features.settings
-    found = ask_each(
+    asked = ask_each(
         _READ,
         devices if settings.groups & _NEEDS_DEVICE else (),
         lambda device: (features.problem.on(device), device.id, settings),
         timeout_s=settings.timeout_s,
         report=report,
     )
-    for device, findings in found:
-        answer = DeviceFeatures(device_id=device.id, device=device.name)
-        if isinstance(findings, KernelcastError):
-            yield replace(answer, error=findings)
-            continue
-        try:
-            vector = compose_vector(features, findings)
-        except KernelcastError as error:
-            yield replace(answer, error=error)
-        else:
-            yield replace(answer, vector=vector, findings=findings)
+    for device, found in asked:
+        answer = found
+        if isinstance(found, DeviceFindings):
+            try:
+                found.vector = compose_vector(features, found)
+            except KernelcastError as error:
+                answer = error
+        yield device, answer
 
 
 def compose_vector(features: KernelFeatures, found: DeviceFindings) -> FeatureVector:

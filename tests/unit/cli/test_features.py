@@ -12,7 +12,7 @@ from kernelcast.cli import app
 from kernelcast.cli.annotated_source import AnnotatedSource
 from kernelcast.cli.features import list_accesses
 from kernelcast.launches.features import (
-    DeviceFeatures,
+    DeviceAnswer,
     DeviceFindings,
     KernelFeatures,
     compose_vector,
@@ -40,17 +40,18 @@ def devices(monkeypatch: pytest.MonkeyPatch) -> list[BaseException | None]:
     outcomes: list[BaseException | None] = [None]
 
     def read_on_devices(features: KernelFeatures, *_: object, **__: object
-                        ) -> Iterator[DeviceFeatures]:  # fmt: skip
+                        ) -> Iterator[DeviceAnswer]:  # fmt: skip
         for number, outcome in enumerate(outcomes):
-            answer = DeviceFeatures(device_id=f"device-{number}", device="A device")
+            device = replace(make_description(), id=f"device-{number}")
             if isinstance(outcome, KernelRunError):
-                yield replace(answer, error=outcome)
+                yield device, outcome
             elif outcome is not None:
                 raise outcome
             else:
                 found = DeviceFindings(ndrange=features.ndrange, compute_units=2,
                                        compiler=CompilerFacts(), notes=["a note"])  # fmt: skip
-                yield replace(answer, findings=found, vector=compose_vector(features, found))
+                found.vector = compose_vector(features, found)
+                yield device, found
 
     monkeypatch.setattr("kernelcast.cli.features.choose_devices", lambda _: [make_description()])
     monkeypatch.setattr("kernelcast.cli.features.read_on_devices", read_on_devices)
