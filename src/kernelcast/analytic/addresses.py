@@ -71,7 +71,6 @@ class GroupAddresses:
         return self.count == self.table.size
 
     def list_lines(self, size_bytes: int, line_bytes: int) -> IntArray:
-        """List the different lines, sorted."""
         lines = self.lines.get((size_bytes, line_bytes))
         if lines is None:
             found = self.table if self.is_full else self.table[self.table != ABSENT]

@@ -134,15 +134,6 @@ class Walk(NamedTuple):
         return prod(axis.extent for axis, is_inside in around if is_inside)
 
 
-class Moved(NamedTuple):
-    """Lines that a level sends towards a core over all axes; what is written is loaded first."""
-
-    loaded: float
-    stored: float
-    unforeseen: float
-    """Lines among the loaded that no prefetcher brings in time."""
-
-
 class CacheFootprint:
     """What the walks of nested loops touch, worked out once for all levels of caches."""
 
@@ -154,8 +145,8 @@ class CacheFootprint:
             for one, is_store in walks.items()
         ]
 
-    def count_moved(self, size_bytes: float, ways: int) -> Moved:
-        """Count the lines that a cache does not hold when they are wanted."""
+    def count_moved(self, size_bytes: float, ways: int) -> tuple[float, float, float]:
+        """Count the lines that a cache loads, writes back, and loads with no prefetcher in time."""
         # A layer condition: what one iteration of an axis touches is still there in the next if all
         # accesses of an iteration fit the cache, and each access the sets that its addresses fall
         # into. The outermost axis whose iterations fit is the one along which lines are reused.
@@ -178,7 +169,7 @@ class CacheFootprint:
                 # Streams beside each other of which half are late, as measured with columns of 8 to
                 # 512 rows.
                 unforeseen += lines * beside / (beside + 64)
-        return Moved(loaded, stored, unforeseen)
+        return loaded, stored, unforeseen
 
 
 class Loop(NamedTuple):
@@ -360,12 +351,12 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
     footprint = CacheFootprint(walks, axes, device.line_bytes)
     far = {}
     for nearer, farther in pairwise(device.levels):
-        moved = footprint.count_moved(nearer.size_bytes, 12)
+        loaded, stored, unforeseen = footprint.count_moved(nearer.size_bytes, 12)
         seconds = device.line_bytes * (
-            moved.loaded * farther.load_s_per_byte + moved.stored * farther.store_s_per_byte
+            loaded * farther.load_s_per_byte + stored * farther.store_s_per_byte
         )
         # Cache misses that a core waits for at once.
-        waiting = moved.unforeseen * farther.latency_s / 4.0 / device.cores
+        waiting = unforeseen * farther.latency_s / 4.0 / device.cores
         far[farther.name] = seconds + waiting
     ends = max(core.values()) * items, max(far.values(), default=0.0)
     rest = {

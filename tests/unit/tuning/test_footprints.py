@@ -22,7 +22,7 @@ def walk(*steps: int, inside: tuple[bool, ...] | None = None) -> Walk:
 def count_loaded(walks: Sequence[Walk], extents: Sequence[int], cache: tuple[int, int]) -> float:
     """Count the lines that a cache loads for walks that store nothing."""
     axes = [Axis(one) for one in extents]
-    return CacheFootprint(dict.fromkeys(walks, False), axes, LINE).count_moved(*cache).loaded
+    return CacheFootprint(dict.fromkeys(walks, False), axes, LINE).count_moved(*cache)[0]
 
 
 def test_conflicts_cost_what_capacity_would_not() -> None:

@@ -45,7 +45,6 @@ class _Line:
 
     @property
     def target(self) -> str | None:
-        """Where it may jump."""
         return self.operands[0] if self.name.startswith("j") and self.operands else None
 
 
@@ -250,7 +249,6 @@ def _execute(line: _Line, state: State) -> State:
 
 
 def _compute(line: _Line, state: State, before: Value) -> Value:
-    """Give what an instruction writes."""
     name = re.sub("^(add|sub|inc|dec|mov|lea)[lqwb]$", r"\1", line.name)
     first = line.operands[0]
     if name in ("inc", "dec"):

@@ -253,7 +253,6 @@ class RooflinePrediction:
         return self.bottleneck.cycles
 
     def ceiling(self, level: str) -> Ceiling | None:
-        """Find a bound."""
         return next((one for one in self.ceilings if one.level == level), None)
 
 

@@ -195,7 +195,6 @@ class OsacaProvider:
             )
 
     def predict(self, nest: LoopNest, iterations: float) -> InCoreTerms:
-        """Predict the terms of so many iterations of a nest, which messages name."""
         passes = iterations / self._iterations
         return InCoreTerms(
             overlapping=passes * self._other,

@@ -37,7 +37,6 @@ class LayerConditions:
         self._notes = tuple(self._note())
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
-        """Predict the traffic of every level."""
         capacities = self._machine.shares(cores)
         bound = self.bind(constants)
         profile = profile_nest(bound, self._machine.line_bytes)

@@ -53,7 +53,6 @@ def read_work(
 
 
 def weigh(executed: Executed, private_bytes: int, warp_width: int) -> WarpWork:
-    """Weigh the instructions of all blocks."""
     total: dict[str, float] = {}
     # Registers that hold addresses in private memory that do not vary.
     fixed = {"%SP", "%SPL"}
@@ -125,7 +124,12 @@ def _count(one: Instruction, private_bytes: int, fixed: set[str], width: int) ->
     if name == "call":
         return _CALL
     if name == "cvt":
-        return _count_conversion(one)
+        kinds = [part for part in one.parts if re.fullmatch(r"[fsu]\d+", part)]
+        target, source = kinds[0], kinds[-1]
+        if "f" in target or "f" in source:
+            return {"special": 1.0}
+        # Only widening a signed number takes an instruction.
+        return {"int": 1.0} if (source, target) == ("s32", "s64") else {}
     if one.is_float and name not in {"selp", "setp"}:
         if name in {"div", "sqrt", "rcp", "rsqrt"} and not {"approx", "full"} & set(one.parts):
             root = "sqrt" in name
@@ -146,15 +150,6 @@ def _count(one: Instruction, private_bytes: int, fixed: set[str], width: int) ->
     if name in {"mul", "mad"}:
         return {"fp32": 1.0} if "wide" in one.parts or bits < 64 else {"fp32": 4.0}
     return {"int": times}
-
-
-def _count_conversion(one: Instruction) -> Slots:
-    kinds = [part for part in one.parts if re.fullmatch(r"[fsu]\d+", part)]
-    target, source = kinds[0], kinds[-1]
-    if "f" not in target and "f" not in source:
-        # Only widening a signed number takes an instruction.
-        return {"int": 1.0} if (source, target) == ("s32", "s64") else {}
-    return {"special": 1.0}
 
 
 def _count_access(one: Instruction, private_bytes: int, fixed: set[str], width: int) -> Slots:

@@ -97,7 +97,6 @@ def read_hit_rates() -> Mapping[str, HitRates]:
 
 
 def find_hit_rates(name: str = DEFAULT) -> HitRates:
-    """Find a shipped set of hit rates."""
     known = read_hit_rates()
     if name not in known:
         msg = f"no hit rates are called {name!r}; those that are: {', '.join(sorted(known))}"

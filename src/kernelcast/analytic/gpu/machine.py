@@ -191,12 +191,10 @@ def read_machine(description: MachineDescription) -> GpuMachine:
 
 
 def read_value(trait: Trait[Number] | None) -> Number | None:
-    """Take a number, None where it is not known."""
     return trait.value if trait else None
 
 
 def _need(trait: Trait[Number] | None, what: str, description: MachineDescription) -> Number:
-    """Take a number, or say how to get it."""
     if trait is None:
         refuse_missing(description.id, what, _MEASURED_BY[what])
     return trait.value

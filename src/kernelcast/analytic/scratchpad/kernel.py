@@ -165,5 +165,4 @@ class ScratchpadKernel:
 
     @property
     def dma_requests(self) -> float:
-        """``#DMA_reqs``: of one CPE."""
         return sum(one.count for one in self.dma)

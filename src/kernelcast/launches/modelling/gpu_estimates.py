@@ -44,7 +44,6 @@ class Configuration:
 
 
 def write_folds(folds: Folds) -> str:
-    """Write foldings as they are typed."""
     return ",".join(f"{times}{AXES[axis]}" for axis, times in folds)
 
 

@@ -60,7 +60,6 @@ class MeasuredLaunch:
 
 
 def read_measurements(path: Path) -> tuple[list[HitRatePoint], list[MeasuredLaunch]]:
-    """Read points and launches from CSV or JSON."""
     points, launches = [], []
     for number, row in enumerate(_read_rows(path), start=1):
         try:
@@ -260,12 +259,10 @@ class Comparison:
 
     @property
     def mean_error(self) -> float:
-        """Mean of ``|predicted - measured| / measured``."""
         return float(np.mean(np.abs(self._errors())))
 
     @property
     def bias(self) -> float:
-        """Mean of ``(predicted - measured) / measured``."""
         return float(np.mean(self._errors()))
 
     @property
@@ -290,7 +287,6 @@ class Comparison:
 def compare_with_measured(
     source: LaunchSource, machine: MachineDescription, launches: Sequence[MeasuredLaunch]
 ) -> list[Comparison]:
-    """Predict launches that were measured."""
     if not launches:
         raise InputError("no launch was measured; expected rows with local_size")
     found = [configure(source, machine, one.local_size, one.folds or None) for one in launches]

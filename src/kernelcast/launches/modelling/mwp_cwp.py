@@ -230,7 +230,18 @@ def add_mwp_cwp(
 def _count_memory(launch: ModelledLaunch, units: Units) -> tuple[float, float, float, float]:
     """Count a thread's coalesced and uncoalesced memory instructions, the transactions of one of
     the latter, and the bytes that a warp asks for in one, mean of both."""
-    patterns = [one for one in _find_patterns(launch, units.warp_width) if one.space in _FAR]
+    facts = KernelFacts(
+        kernel=launch.kernel, line=0, parameters=(), local_arrays=(), blocks=(), counter_count=0,
+        reaches=(), accesses=launch.accesses, loops=(), gaps=(),
+    )  # fmt: skip
+    width = units.warp_width
+    # By addresses where they are known, as recorded elsewhere.
+    found = [*compute_requests(facts, launch.ndrange, launch.scalars, warp_width=width)]
+    if launch.recorded is not None:
+        sites = {one.site for one in found}
+        measured = measure_requests(facts, launch.recorded, warp_width=width)
+        found += [one for one in measured if one.site not in sites]
+    patterns = [one for one in found if one.space in _FAR]
     coal = sum(one.requests for one in patterns if one.is_coalesced)
     scattered = [one for one in patterns if not one.is_coalesced]
     uncoal = sum(one.requests for one in scattered)
@@ -245,7 +256,7 @@ def _count_memory(launch: ModelledLaunch, units: Units) -> tuple[float, float, f
         # Nobody knows where they go: every work-item for itself.
         unknown = max(0.0, executed - known)
         if unknown:
-            per_mw = (per_mw * uncoal + units.warp_width * unknown) / (uncoal + unknown)
+            per_mw = (per_mw * uncoal + width * unknown) / (uncoal + unknown)
             uncoal += unknown
     elif executed and known:
         # Conditions on data count as met in patterns, but not in what is executed.
@@ -257,23 +268,9 @@ def _count_memory(launch: ModelledLaunch, units: Units) -> tuple[float, float, f
         for is_store in (True, False)
     )
     touched = _average(patterns) * _SECTOR_BYTES
-    asked = moved / executed * units.warp_width if executed else touched
+    asked = moved / executed * width if executed else touched
     at_once = min(asked, touched) if asked and touched else max(asked, touched, 1.0)
     return coal, uncoal, per_mw, at_once
-
-
-def _find_patterns(launch: ModelledLaunch, width: int) -> list[RequestPattern]:
-    """Give how warps touch memory: by addresses where they are known, as recorded elsewhere."""
-    facts = KernelFacts(
-        kernel=launch.kernel, line=0, parameters=(), local_arrays=(), blocks=(), counter_count=0,
-        reaches=(), accesses=launch.accesses, loops=(), gaps=(),
-    )  # fmt: skip
-    computed = compute_requests(facts, launch.ndrange, launch.scalars, warp_width=width)
-    if launch.recorded is None:
-        return list(computed)
-    sites = {one.site for one in computed}
-    measured = measure_requests(facts, launch.recorded, warp_width=width)
-    return [*computed, *(one for one in measured if one.site not in sites)]
 
 
 def _average(patterns: Sequence[RequestPattern]) -> float:

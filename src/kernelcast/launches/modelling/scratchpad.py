@@ -185,7 +185,6 @@ def terms_to_json(terms: ScratchpadTerms, machine: ScratchpadMachine) -> dict[st
 
 
 def granularity_to_json(steps: Sequence[GranularityStep]) -> list[dict[str, object]]:
-    """Give a kernel with smaller and smaller DMA requests."""
     return [
         {
             **_pick(one, "parts", "smallest_bytes", "saving_s", "equation_13_s"),
@@ -197,13 +196,11 @@ def granularity_to_json(steps: Sequence[GranularityStep]) -> list[dict[str, obje
 
 
 def double_buffering_to_json(found: DoubleBuffering) -> dict[str, object]:
-    """Give what double buffering would save."""
     names = ("saving_s", "equation_14_s", "t_total_s", "needed_bytes", "fits")
     return {"groups": found.terms.dma.groups, **_pick(found, *names)}
 
 
 def cpes_to_json(sweep: CpeSweep) -> dict[str, object]:
-    """Give a kernel on several numbers of CPEs."""
     own = sweep.best_of_one_group
     return {
         "best_active_cpes": sweep.best.active_cpes,

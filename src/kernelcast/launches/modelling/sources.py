@@ -245,7 +245,33 @@ def read_access_file(
     root = replace(bare, key="access file", names=read_numbers(bare, section, parameters or {}))
     entries = root.mapping(KEYS, required=("arrays", "global_size"))
     with root.pointing_here():
-        kernel = _read_kernel(entries, path)
+        scalars = {
+            name: value.integer(minimum=-(2**63))
+            for name, value in pairs_of(entries.get("scalars")).items()
+        }
+        arrays = {
+            name: _read_array(name, value, tuple(scalars))
+            for name, value in pairs_of(entries["arrays"]).items()
+        }
+        accesses: list[MemoryAccess] = []
+        for key, kind in _KINDS.items():
+            for item in items_of(entries.get(key)):
+                text = item.text()
+                with item.pointing_here():
+                    found = read_access(
+                        text, arrays, kind=kind, scalars=tuple(scalars), site=len(accesses)
+                    )
+                accesses.append(replace(found, line=item.node.start_mark.line + 1))
+        kernel = WrittenKernel(
+            name=entries["kernel"].text() if "kernel" in entries else path.stem,
+            arrays=tuple(arrays.values()),
+            accesses=tuple(accesses),
+            scalars=scalars,
+            operations={
+                name: float(value.number())
+                for name, value in pairs_of(entries.get("operations")).items()
+            },
+        )
     folds = []
     for item in items_of(entries.get("fold")):
         with item.pointing_here():
@@ -255,36 +281,6 @@ def read_access_file(
         read_ndrange(entries),
         folds=tuple(folds),
         registers=entries["registers"].integer(minimum=1) if "registers" in entries else None,
-    )
-
-
-def _read_kernel(entries: Mapping[str, AccessEntry], path: Path) -> WrittenKernel:
-    scalars = {
-        name: value.integer(minimum=-(2**63))
-        for name, value in pairs_of(entries.get("scalars")).items()
-    }
-    arrays = {
-        name: _read_array(name, value, tuple(scalars))
-        for name, value in pairs_of(entries["arrays"]).items()
-    }
-    accesses: list[MemoryAccess] = []
-    for key, kind in _KINDS.items():
-        for item in items_of(entries.get(key)):
-            text = item.text()
-            with item.pointing_here():
-                found = read_access(
-                    text, arrays, kind=kind, scalars=tuple(scalars), site=len(accesses)
-                )
-            accesses.append(replace(found, line=item.node.start_mark.line + 1))
-    return WrittenKernel(
-        name=entries["kernel"].text() if "kernel" in entries else path.stem,
-        arrays=tuple(arrays.values()),
-        accesses=tuple(accesses),
-        scalars=scalars,
-        operations={
-            name: float(value.number())
-            for name, value in pairs_of(entries.get("operations")).items()
-        },
     )
 
 

@@ -171,12 +171,10 @@ class CpuDevice:
         return self.width >= 16
 
     def lanes_of(self, bits: int) -> int:
-        """Give the lanes of a register for elements of so many bits."""
         return max(1, self.lanes * 32 // max(32, bits))
 
 
 def read_device(description: MachineDescription) -> CpuDevice:
-    """Take what the model needs from a calibrated machine description."""
     description.require_kind(DeviceKind.CPU)
     fp32 = description.instruction("fp32")
     if fp32 is None or fp32.peak_per_s is None or 1 not in fp32.completion_latency_s:

@@ -50,7 +50,6 @@ class FamilyCosts:
 
     @property
     def requested_sectors(self) -> float:
-        """Sectors that all instructions ask for."""
         # Full warps tell of those that are cut too little: a row of 18 work-items is more than
         # 18/32 of a full warp's sectors.
         return max(self.costs.sectors * self.instructions, self.sectors[-1])

@@ -98,7 +98,6 @@ class WaveVolumes:
 
     @property
     def loaded_bytes(self) -> float:
-        """Bytes that the DRAM sends."""
         return (
             self.row_load_bytes
             - self.reused_bytes
@@ -108,7 +107,6 @@ class WaveVolumes:
 
     @property
     def stored_bytes(self) -> float:
-        """Bytes written to the DRAM."""
         return self.unique_store_bytes + self.partial_store_bytes
 
 
