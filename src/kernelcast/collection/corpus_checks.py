@@ -166,7 +166,7 @@ def _check(
 ) -> tuple[CheckOutcome, ...]:
     """Check kernels in one process; if it dies, each in one of its own to see which it was."""
     try:
-        outcomes: tuple[CheckOutcome, ...] = run_isolated(
+        return run_isolated(
             _CHECK,
             CheckTask(kernels=kernels, device_id=device_id),
             timeout_s=timeout_s * len(kernels),
@@ -174,18 +174,12 @@ def _check(
             report=lambda stage: report(f"{device_id}: {stage}"),
         )
     except KernelcastError as error:
-        if len(kernels) > 1:
-            return tuple(
-                outcome
-                for kernel in kernels
-                for outcome in _check((kernel,), device_id, timeout_s, report)
-            )
-        return (
-            CheckOutcome(
-                kernel=kernels[0].name,
-                device_id=device_id,
-                status=CheckStatus.FAILED,
+        if len(kernels) == 1:
+            failed = CheckOutcome(
+                kernel=kernels[0].name, device_id=device_id, status=CheckStatus.FAILED,
                 explanation=str(error),
-            ),
-        )
-    return outcomes
+            )  # fmt: skip
+            return (failed,)
+    return tuple(
+        outcome for one in kernels for outcome in _check((one,), device_id, timeout_s, report)
+    )

@@ -22,7 +22,6 @@ from kernelcast.training_data.summary import observation_to_json
 
 REMOVED: Final = "remove_observations"
 CORRECTED: Final = "correct_observation"
-_NOTHING: Final = Selection()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +40,8 @@ def find_observations(store: Store, wanted: Selection, *, most: int) -> list[dic
 
 def describe_selection(wanted: Selection) -> dict[str, Any]:
     """Write down what a selection asks for, in plain values."""
-    found = {one.name: getattr(wanted, one.name) for one in fields(wanted)}
-    asked = {name: value for name, value in found.items() if value != getattr(_NOTHING, name)}
+    asked = {one.name: getattr(wanted, one.name) for one in fields(wanted)
+             if getattr(wanted, one.name) != one.default}  # fmt: skip
     return {name: _plain(value) for name, value in asked.items()}
 
 

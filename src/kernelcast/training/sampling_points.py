@@ -1,7 +1,7 @@
 """The linear model's error over sampling points, from what collections have sampled (Fig. 15)."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +39,22 @@ def score_sampling_points(
 ) -> tuple[SamplingPointScore, ...]:
     """Score the linear model from each choice of sampling points on each device."""
     rows = rows or RowFilter()
-    found = [*_score_samples(observations, rows)]
+    by_key: dict[str, Observation] = {}
+    for one in observations:
+        by_key.setdefault(one.key, one)
+    found = [
+        {
+            "device": one.launch.device.id,
+            "multiple": sample.multiple,
+            # As shares of the measured time.
+            "error": abs(sample.linear_s - one.seconds) / one.seconds,
+            "cost": sample.sampling_s / one.seconds,
+        }
+        for one in by_key.values()
+        if rows.takes(one.seconds, one.launch.work_group_count or math.nan)
+        for sample in one.samples
+        if sample.linear_s
+    ]
     if not found:
         return ()
     points = pd.DataFrame(found).groupby(["device", "multiple"])
@@ -51,30 +66,9 @@ def score_sampling_points(
         np.lexsort((scores["multiple"], scores["multiple"] == 0, scores["device"]))
     ]
     return tuple(
-        SamplingPointScore(label=_name(one["multiple"]), **{str(name): one[name] for name in one})
+        SamplingPointScore(
+            label=f"{one['multiple']}, {one['multiple'] + 1}" if one["multiple"] else DEFAULT_LABEL,
+            **{str(name): one[name] for name in one},
+        )
         for one in scores.to_dict("records")
     )
-
-
-def _score_samples(
-    observations: Iterable[Observation], rows: RowFilter
-) -> Iterator[dict[str, str | float]]:
-    """Return error and cost of each sample set, as shares of the measured time."""
-    seen: set[str] = set()
-    for one in observations:
-        count = one.launch.work_group_count
-        if one.key in seen or not rows.takes(one.seconds, math.nan if count is None else count):
-            continue
-        seen.add(one.key)
-        for sample in one.samples:
-            if sample.linear_s:
-                yield {
-                    "device": one.launch.device.id,
-                    "multiple": sample.multiple,
-                    "error": abs(sample.linear_s - one.seconds) / one.seconds,
-                    "cost": sample.sampling_s / one.seconds,
-                }
-
-
-def _name(multiple: int) -> str:
-    return f"{multiple}, {multiple + 1}" if multiple else DEFAULT_LABEL

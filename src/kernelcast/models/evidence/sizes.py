@@ -10,7 +10,7 @@ it grows most where known times are microseconds: they may be all launch and no 
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -246,7 +246,24 @@ def fit_sizes(kernels: Iterable[Sequence[KnownSize]], start: SizeSettings) -> Si
 
     usual = float(np.median([size.noise for one in several for size in one]))
     start = replace(start, usual_noise=usual)
-    leave_out = _stack_known(several)
+    stacks = [
+        _stack([one for one in several if len(one) == count])
+        for count in sorted({len(one) for one in several})
+    ]
+    # Of several sizes those of the same session foretell each other, whatever another one did.
+    by_time = [sorted(one, key=lambda size: size.at_s) for one in several if len(one) > 2]
+    stacks += [_stack([[one[0], one[-1]] for one in by_time])] if by_time else []
+
+    def leave_out(settings: SizeSettings) -> tuple[Numbers, Numbers]:
+        """Leave each size out, by closed form; return errors and variances."""
+        residuals, variances = [], []
+        for work, at_s, rates, noise in stacks:
+            own = noise_variance(settings, noise)[..., None] * np.eye(work.shape[-1])
+            inverse = np.linalg.inv(relate_sizes(settings, work, at_s) + own)
+            precision = np.diagonal(inverse, axis1=-2, axis2=-1)
+            residuals.append(((inverse @ rates[..., None])[..., 0] / precision).ravel())
+            variances.append(1.0 / precision.ravel())
+        return np.concatenate(residuals), np.concatenate(variances)
 
     begin = np.log([max(getattr(start, name), _LEAST_SETTING) for name in _FREE])
     leaning = np.array([1.0 / _LEANINGS.get(name, math.inf) for name in _FREE])
@@ -271,31 +288,6 @@ def fit_sizes(kernels: Iterable[Sequence[KnownSize]], start: SizeSettings) -> Si
 def _set(start: SizeSettings, logs: Numbers) -> SizeSettings:
     values = np.exp(np.clip(logs, math.log(_LEAST_SETTING), 15.0)).tolist()
     return replace(start, **dict(zip(_FREE, values, strict=True)))
-
-
-def _stack_known(
-    kernels: Sequence[Sequence[KnownSize]],
-) -> Callable[[SizeSettings], tuple[Numbers, Numbers]]:
-    """Make what leaves each size out, by closed form, and returns errors and variances."""
-    stacks = [
-        _stack([one for one in kernels if len(one) == count])
-        for count in sorted({len(one) for one in kernels})
-    ]
-    # Of several sizes those of the same session foretell each other, whatever another one did.
-    by_time = [sorted(one, key=lambda size: size.at_s) for one in kernels if len(one) > 2]
-    stacks += [_stack([[one[0], one[-1]] for one in by_time])] if by_time else []
-
-    def leave_out(settings: SizeSettings) -> tuple[Numbers, Numbers]:
-        residuals, variances = [], []
-        for work, at_s, rates, noise in stacks:
-            own = noise_variance(settings, noise)[..., None] * np.eye(work.shape[-1])
-            inverse = np.linalg.inv(relate_sizes(settings, work, at_s) + own)
-            precision = np.diagonal(inverse, axis1=-2, axis2=-1)
-            residuals.append(((inverse @ rates[..., None])[..., 0] / precision).ravel())
-            variances.append(1.0 / precision.ravel())
-        return np.concatenate(residuals), np.concatenate(variances)
-
-    return leave_out
 
 
 def _stack(kernels: Sequence[Sequence[KnownSize]]) -> tuple[Numbers, Numbers, Numbers, Numbers]:

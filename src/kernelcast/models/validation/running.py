@@ -4,7 +4,7 @@ Hyperparameters, gate and intervals are chosen inside each fit, from the rows it
 held out has no part in them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -86,7 +86,16 @@ def validate(
     order = np.argsort(table.keys.astype(str), kind="stable")
     rows = order[np.isfinite(table.seconds[order])]
     known, groups = table.take(rows), labels[rows]
-    folds = [*_list_folds(known, groups, plan)]
+    devices = sorted(set(known.devices.tolist()))
+    everything = np.ones(len(known), dtype=np.bool_)
+    folds: list[tuple[_Rows, _Rows]] = []
+    for region in [known.devices == one for one in devices] if plan.is_per_device else [everything]:
+        names = sorted(set(groups[region].tolist()))
+        count = min(plan.folds or len(names), len(names))
+        # A model needs two groups to learn from.
+        for part in (names[place::count] for place in range(count if len(names) > 2 else 0)):
+            held = np.isin(groups.astype(str), part)
+            folds.append((np.flatnonzero(region & ~held), np.flatnonzero(region & held)))
     if not folds or len({one.name for one in models}) < len(models):
         raise InputError(
             f"validation: {len(known)} measured rows of {len(set(groups.tolist()))} groups and "
@@ -107,22 +116,6 @@ def validate(
         refused=refused,
         rows=validated,
     )
-
-
-def _list_folds(
-    table: TrainingTable, groups: Texts, plan: ValidationPlan
-) -> Iterator[tuple[_Rows, _Rows]]:
-    everything = np.ones(len(table), dtype=np.bool_)
-    devices = sorted(set(table.devices.tolist()))
-    regions = [table.devices == one for one in devices] if plan.is_per_device else [everything]
-    for region in regions:
-        names = sorted(set(groups[region].tolist()))
-        if len(names) <= 2:  # a model needs two groups to learn from
-            continue
-        count = min(plan.folds or len(names), len(names))
-        for part in (names[place::count] for place in range(count)):
-            held = np.isin(groups.astype(str), part)
-            yield np.flatnonzero(region & ~held), np.flatnonzero(region & held)
 
 
 def _run_folds(

@@ -25,6 +25,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import cattrs
 import yaml
 
 from kernelcast.records.errors import InputError
@@ -207,14 +208,7 @@ def find_data_set(path: Path) -> DataSet:
 @cache
 def list_data_sets() -> tuple[DataSet, ...]:
     text = Path(__file__).with_name("data_sets.yaml").read_text(encoding="utf-8")
-    found = []
-    for one in yaml.safe_load(text):
-        del one["title"]  # is for readers of the file
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in one.items()
-        }
-        found.append(DataSet(**values | {"marks": frozenset(one["marks"])}))
-    return tuple(found)
+    return cattrs.structure(yaml.safe_load(text), tuple[DataSet, ...])
 
 
 def make_foreign(

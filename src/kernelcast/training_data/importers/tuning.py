@@ -179,7 +179,13 @@ def _read_entry(
 
 def _read_runs(entry: Mapping[str, Any], problem: _Problem) -> RunTimes:
     runtimes = [float(one) for one in entry["times"].get("runtimes") or ()]
-    measured = _find_time(entry)
+    # The measured time that has a unit: the number, and seconds per unit.
+    measured: tuple[float, float] | None = None
+    for one in entry.get("measurements") or ():
+        unit, value = str(one.get("unit", "")).lower(), one.get("value")
+        if one.get("name") == "time" and unit in UNITS and isinstance(value, int | float):
+            measured = float(value), UNITS[unit]
+            break
     if not runtimes:
         if measured is None:
             msg = "has no run times; expected `times.runtimes` or a measurement called time"
@@ -193,16 +199,6 @@ def _read_runs(entry: Mapping[str, Any], problem: _Problem) -> RunTimes:
         msg = f"does not say the unit of its run times; give one of {', '.join(UNITS)}"
         raise ImportFileError(msg)
     return summarise_runs([one * unit_s for one in runtimes])
-
-
-def _find_time(entry: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Find the measured time that has a unit: the number, and seconds per unit."""
-    for one in entry.get("measurements") or ():
-        unit = str(one.get("unit", "")).lower()
-        value = one.get("value")
-        if one.get("name") == "time" and unit in UNITS and isinstance(value, int | float):
-            return float(value), UNITS[unit]
-    return None
 
 
 def _read_ndrange(configuration: Mapping[str, Any], problem: _Problem) -> NDRange | None:

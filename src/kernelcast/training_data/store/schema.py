@@ -76,7 +76,7 @@ def _make_writer(path: str, hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401 
     if hint in {NDRange, MachineState}:
         put = _write_once
     elif hint == _FLAGS:
-        put = _write_flags
+        put = lambda flags: f",{','.join(sorted(flags))}," if flags else ""  # noqa: E731 - a case
     elif get_origin(hint) is not None:
         put = lambda value: dump(unstructure(value))  # noqa: E731 - one of four
 
@@ -85,10 +85,6 @@ def _make_writer(path: str, hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401 
         return None if value is None else put(value)
 
     return write
-
-
-def _write_flags(flags: frozenset[ObservationFlag]) -> str:
-    return f",{','.join(sorted(flags))}," if flags else ""
 
 
 @lru_cache(maxsize=4096)  # programs repeat their launches
@@ -396,10 +392,6 @@ FEATURE_SCHEMAS = _make_table(
 )  # fmt: skip
 
 
-_CARE = frozenset({ObservationFlag.CONTAMINATED, ObservationFlag.OUTLIER,
-                   ObservationFlag.FIRST_LAUNCH, ObservationFlag.DOUBTED})  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
     """Conditions on observations; an empty one holds for all, several hold together."""
@@ -432,7 +424,10 @@ class Selection:
 
 
 EVERYTHING = Selection()
-SOUND = Selection(without_flags=_CARE)
+SOUND = Selection(without_flags=frozenset({
+    ObservationFlag.CONTAMINATED, ObservationFlag.OUTLIER, ObservationFlag.FIRST_LAUNCH,
+    ObservationFlag.DOUBTED,
+}))  # fmt: skip
 """Rows without any flag: what models learn from."""
 
 
