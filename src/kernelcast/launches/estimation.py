@@ -30,8 +30,7 @@ _COSTLY_SHARE = 0.12
 
 
 MOMENTS_APART_S = 0.05
-"""Between two moments of a plan. What disturbs samples is another thing after 15 ms (Intel's
-runtime) to 30 ms (PoCL), as measured with version 0.2."""
+"""Between two moments of a plan: what disturbs samples is another thing after 15 to 30 ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

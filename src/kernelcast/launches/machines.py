@@ -185,8 +185,7 @@ def model_on(
     recorded: RecordedAddresses | None = None,
     with_rivals: bool = False,
 ) -> AnalyticEstimate:
-    """Estimate a launch by an analytic model; where nothing of it was counted, a CPU's model says
-    how far loops that data end may change its time."""
+    """Estimate a launch; uncounted, a CPU's model says how much loops that data end may change."""
     # The models take longer to import than a file to read.
     from kernelcast.features.counting.summary import doubt_counts
     from kernelcast.launches.modelling.estimating import estimate_analytically

@@ -209,8 +209,7 @@ class HeldBuffer(BufferArgument):
     )
     """Gives the content, of any element type; None where it cannot be had cheaply."""
     overlaps: tuple[tuple[int, int], ...] = ()
-    """Earlier arguments that share memory with it: their positions, and how many bytes behind their
-    beginning this one begins."""
+    """Positions of earlier arguments that share its memory, and how many bytes later it begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

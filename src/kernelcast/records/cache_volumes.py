@@ -16,16 +16,13 @@ class LevelVolume:
     name: str
     hits: float
     misses: float
-    """Lines asked of this level that it holds, and that it does not; everything hits memory. Of a
-    victim cache as its predictor sees it: lines that pass it by are no misses of it in a
-    simulation, but are misses of a layer condition."""
+    """Lines asked of this level that it holds, and that it does not; everything hits memory. Lines
+    that pass a victim cache by are misses of layer conditions alone."""
     evicts: float
-    """Lines that it hands to what lies behind it: modified ones, and to a victim cache all. 0 for
-    memory."""
+    """Lines that it hands on: modified ones, and to a victim cache all; 0 for memory."""
     loads: float | None = None
     stores: float | None = None
-    """Lines asked of it and written to it; None where the predictor cannot tell (a layer condition
-    knows no single accesses of the nearest cache)."""
+    """Lines asked of it and written to it; None where layer conditions cannot tell."""
 
 
 class Transfer(NamedTuple):

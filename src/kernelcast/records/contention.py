@@ -13,8 +13,7 @@ DEFAULT_COVERAGE = 0.9
 NOTICEABLE = 1.15
 """Below this factor a machine counts as idle."""
 HOLDS_S = 30.0
-"""So long a session's trials, and the service's kept times beside other programs, are used, in
-seconds."""
+"""Seconds that trials of a session, and kept times beside other programs, are used for."""
 # Threads that wake are let in at once and keep a processor for about so long: launches of 0.1, 0.5
 # and 1.2 ms on PoCL, Intel's runtime and rusticl took 0.1 to 0.6, 0.4 to 0.8 and 0.4 to 1 of what
 # longer ones waited beside the same programs, those of 4 ms and more all of it.

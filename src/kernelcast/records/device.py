@@ -94,9 +94,8 @@ class SaturationPoint:
 
     p_sat: Trait[int]
     concurrency: int
-    """Work-groups active at once on the whole device: as counted where P_sat is measured (a
-    software device may report more compute units than it has threads), else P_sat times compute
-    units."""
+    """Work-groups active at once on the whole device: as counted where P_sat is measured, for
+    software devices may report more compute units than they have, else P_sat times those."""
     computed: int | None = None
     measured: int | None = None
     """By counting concurrent work-groups on the device."""
@@ -148,8 +147,7 @@ class CompilerFacts:
     spill_load_bytes_per_work_item: Trait[int] | None = None
     """Bytes moved by the instructions that spill registers, each counted once."""
     ptx_virtual_register_count: Trait[int] | None = None
-    """Registers that the PTX of the kernel declares, of any width, before hardware registers are
-    allocated."""
+    """Registers of any width that the kernel's PTX declares, before those of the hardware."""
     ptx_instruction_count: Trait[int] | None = None
     """Instructions in the PTX of the kernel's own body, each counted once."""
 

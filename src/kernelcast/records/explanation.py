@@ -49,8 +49,7 @@ class ModelFacts:
     """Of the features it takes, and of the data it was trained on."""
     rows: int | None = None
     error: float | None = None
-    """Mean relative error on groups held out, of the validation stored with it, over the devices it
-    was validated on."""
+    """Mean relative error on groups held out, by the validation stored with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +109,7 @@ class Explanation:
     interval: str = ""
     pieces: tuple[PieceFacts, ...] = ()
     evidence: str = ""
-    """Whose variances and intervals these are: the device's own, its runtime's, those of any CPU
-    device, or built-in ones."""
+    """Whose variances these are: the device's, its runtime's, of any CPU device, or built-in."""
     linear: LinearFacts | None = None
     model: ModelFacts | None = None
     history: HistoryFacts | None = None
@@ -121,8 +119,7 @@ class Explanation:
     """Seconds that each part of the launch alone would take, by the analytic model."""
     notes: tuple[str, ...] = ()
     contention: Contention | None = None
-    """What other programs left to the device while it was sampled; None where nothing was seen of
-    them, or nothing can be known."""
+    """What other programs left to the device meanwhile; None where nothing is known of any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +135,7 @@ class AnalyticEstimate:
     limiters: Mapping[str, float]
     """Seconds that each part alone would take: ``fp32``, ``L1``, ``DRAM``, ``latency``."""
     volumes: Mapping[str, float] = field(default_factory=dict)
-    """Bytes of the whole launch over each boundary: ``L2_to_L1``, ``DRAM_to_L2``,
-    ``L2_to_DRAM``."""
+    """Bytes of the whole launch over boundaries: ``L2_to_L1``, ``DRAM_to_L2``, ``L2_to_DRAM``."""
     quantities: Mapping[str, float] = field(default_factory=dict)
     """Everything else worth reading or learning from; names end in their unit, see
     `kernelcast.records.feature_vector.UNITS`."""

@@ -29,8 +29,7 @@ _RANDOM = frozenset({Init.UNIFORM, Init.NORMAL, Init.PERMUTATION})
 class KernelIdentity:
     name: str
     digest: str
-    """64 hex letters: `kernelcast.records.kernel.Kernel.digest`; of imported kernels without source
-    the hash of their names, see `digest_text`."""
+    """That of `Kernel`; of imported kernels without source a hash of their names."""
     application: str = ""
     suite: str = ""
     """Collection the application belongs to; empty if it is not known."""
@@ -69,8 +68,7 @@ class LaunchIdentity:
     """Index space; None where a foreign source does not tell it."""
     arguments_digest: str
     parameters: Mapping[str, int | float | str] = field(default_factory=dict)
-    """What a problem file or a foreign source calls the sizes; a description, no part of the
-    identity."""
+    """What a problem file or foreign source calls the sizes; no part of the identity."""
 
     def __post_init__(self) -> None:
         _check_digest("arguments", self.arguments_digest)

@@ -39,8 +39,7 @@ class CacheFacts:
     name: str
     size_bytes: Trait[int] | None = None
     reported_size_bytes: Trait[int] | None = None
-    """Capacity of one cache: the best figure there is, and what the operating system says beside a
-    measured one."""
+    """Capacity of one cache: the best figure, and what the system says beside a measured one."""
     line_bytes: Trait[int] | None = None
     ways: Trait[int] | None = None
     sector_bytes: Trait[int] | None = None

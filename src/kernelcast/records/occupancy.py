@@ -113,10 +113,9 @@ def compute_p_sat(
     scalar_registers_per_sub_group: int | None = None,
     uses_barriers: bool | None = None,
 ) -> tuple[int, Limiter]:
-    """Compute ``p_sat = min(work-groups that fit by slots, warps, registers, local memory)``.
+    """Compute how many work-groups fit by slots, warps, registers and local memory, where known.
 
-    Registers are 32 bits wide, AMD's with the accumulation VGPRs; local memory is static and
-    passed. What is None is not known, and does not limit.
+    Registers are 32 bits wide, AMD's with the accumulation VGPRs; local memory: static and passed.
     """
     size = sub_group_size or limits.warp_sizes[0]
     if size not in limits.warp_sizes:

@@ -42,8 +42,7 @@ class TimedLaunch:
     clock_s: float | None = None
     """Time by the clock, in seconds, where `duration_s` is work of the device's threads."""
     weight: float = 1.0
-    """Work of its work-groups over that of the launch's mean work-group, where the source tells how
-    they differ."""
+    """Work of its work-groups over the launch's mean, where the source tells how they differ."""
 
     @property
     def mean_work_groups(self) -> float:
@@ -70,16 +69,14 @@ class SampleRun:
     at_s: float = 0.0
     """When the first of them ran, in seconds since 1970; 0 where that is not known."""
     contention: Contention | None = None
-    """What other programs left to the device right after the samples; None where nothing was seen
-    of any."""
+    """What other programs left to the device afterwards; None where nothing was seen of any."""
     warm_up_s: float = 0.0
     """Device time of work-groups that only filled caches for those that were timed, in seconds."""
     least_rate_s: float = 0.0
     """Least time per work-group by what the launch moves through DRAM, in seconds: samples find
     room in the caches for what they store. 0 where it is not known."""
     imbalance: float = 1.0
-    """Work of the core that gets most of it over that of the mean core, where cores get parts of
-    the launch beforehand."""
+    """Most work of a core over the mean, where cores get parts of the launch beforehand."""
 
     @property
     def sampling_s(self) -> float:

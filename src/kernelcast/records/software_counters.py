@@ -22,8 +22,7 @@ class CounterSample:
     """Shape (work-groups, work-items, counters). Work-items in the order of their local linear id.
     A remainder work-group that is smaller holds NaN for those it lacks."""
     is_exact: tuple[bool, ...]
-    """Per counter: whether it was counted, or follows exactly from the source; False for an
-    estimate."""
+    """Per counter: whether it was counted or follows from the source, and is no estimate."""
     work_items: tuple[int, ...] | None = None
     """Work-items of each work-group; None if NaN tells, or there are no smaller ones. A kernel
     without counters needs it for its remainder work-groups."""
@@ -56,8 +55,7 @@ class WarpCounters:
     width: int
     """Work-items that run in step: a warp, a wavefront, a sub-group."""
     issued: float
-    """Instructions issued per warp: a block is issued as often as the work-item that executes it
-    most often."""
+    """Instructions issued per warp: a block as often as the work-item that executes it most."""
     executed: float
     branches: float
     divergent_branches: float
@@ -171,8 +169,7 @@ class RecordedAddresses:
     """Shape (accesses,). Index of the kernel's parameter that the address belongs to; local arrays
     are numbered behind the parameters; -1 if it is not known."""
     offsets_bytes: IntArray
-    """Shape (accesses,). Offset from the start of the buffer, or any address if the buffer is not
-    known."""
+    """Shape (accesses,). Offset in the buffer, or any address if the buffer is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,8 +179,7 @@ class LineFacts:
     line: int
     """Its number, from 1. What goes over several lines counts for the line where it begins."""
     parts: tuple[tuple[int, OperationCounts], ...]
-    """Blocks that have code on the line, by index in `KernelFacts.blocks`, and what one execution
-    of the block executes on it."""
+    """Indices in `KernelFacts.blocks`, and what one execution of the block executes on the line."""
 
     @property
     def once(self) -> OperationCounts:

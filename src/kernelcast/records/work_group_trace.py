@@ -76,8 +76,7 @@ class WorkGroupTrace:
     compute_units: int
     reason: str
     concurrency: int | None
-    """Most work-groups that were active at once on the whole device; None if neither a clock nor
-    steps told."""
+    """Most work-groups active at once on the whole device; None if neither clock nor steps told."""
     p_sat: int | None
     """The same per compute unit: the measured saturation point."""
     probe_concurrency: int
