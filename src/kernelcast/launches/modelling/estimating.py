@@ -9,6 +9,7 @@ from kernelcast.analytic.cpu.estimate import estimate_cpu
 from kernelcast.analytic.gpu.code import read_work
 from kernelcast.analytic.gpu.estimate import estimate_gpu
 from kernelcast.analytic.gpu.machine import find_architecture
+from kernelcast.analytic.gpu.volumes.affine import pad_sizes
 from kernelcast.compiling import Compiled, Target, compile_kernel, read_facts
 from kernelcast.compiling.execution import Shape
 from kernelcast.compiling.targets import read_options
@@ -58,8 +59,8 @@ def add_code(
         compiled = _compile(problem.kernel, target if str(target).startswith("sm_") else _PTX)
         ndrange = launch.ndrange
         shape = Shape(
-            local=_pad(ndrange.known_local_size, 1), groups=_pad(ndrange.group_counts, 1),
-            offset=_pad(ndrange.global_offset, 0), items=_pad(ndrange.global_size, 1),
+            local=pad_sizes(ndrange.known_local_size), groups=pad_sizes(ndrange.group_counts),
+            offset=pad_sizes(ndrange.global_offset, 0), items=pad_sizes(ndrange.global_size),
             dimensions=ndrange.dimensions,
         )  # fmt: skip
         arguments = [
@@ -93,11 +94,6 @@ def _compile(kernel: Kernel, target: Target) -> Compiled:
         source_name=kernel.source_name,
         include_folders=read_options(kernel.build_options).folders,
     )  # fmt: skip
-
-
-def _pad(sizes: tuple[int, ...], fill: int) -> tuple[int, int, int]:
-    x, y, z = (*sizes, fill, fill)[:3]
-    return x, y, z
 
 
 def estimate_analytically(

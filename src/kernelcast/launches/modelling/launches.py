@@ -86,6 +86,7 @@ class ModelledKernel:
         ndrange: NDRange,
         executed: OperationCounts | None = None,
         *,
+        counters: SoftwareCounters | None = None,
         warps: tuple[WarpCounters, ...] = (),
         registers: int | None = None,
         recorded: RecordedAddresses | None = None,
@@ -94,7 +95,7 @@ class ModelledKernel:
         chosen, notes = choose_local_size(ndrange, self.facts)
         unjumped = NOTHING
         if executed is None:
-            counters = self.count(chosen)
+            counters = counters or self.count(chosen)
             executed, warps = counters.executed, counters.warps
             unjumped = count_unjumped(self.facts, counters)
             notes = (*notes, *doubt_counts(self.facts, counters)[1])
@@ -171,19 +172,8 @@ def model_launch(
 ) -> ModelledLaunch:
     """Give a problem's launch as analytic models see it."""
     refuse_persistent(problem.kernel)
-    kernel = model_kernel(problem)
-    launch = kernel.launch(
-        problem.ndrange if ndrange is None else ndrange,
-        None if counters is None else counters.executed,
-        warps=() if counters is None else counters.warps,
-        recorded=recorded,
-    )
-    if counters is None:
-        return launch
-    return replace(
-        launch,
-        notes=(*launch.notes, *doubt_counts(kernel.facts, counters)[1]),
-        unjumped=count_unjumped(kernel.facts, counters),
+    return model_kernel(problem).launch(
+        problem.ndrange if ndrange is None else ndrange, counters=counters, recorded=recorded
     )
 
 

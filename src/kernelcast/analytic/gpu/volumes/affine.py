@@ -54,9 +54,9 @@ class Grid:
     def of(ndrange: NDRange) -> "Grid":
         """Make one of a launch's index space."""
         return Grid(
-            local=_three(ndrange.known_local_size),
-            counts=_three(ndrange.group_counts),
-            items=_three(ndrange.global_size),
+            local=pad_sizes(ndrange.known_local_size),
+            counts=pad_sizes(ndrange.group_counts),
+            items=pad_sizes(ndrange.global_size),
         )
 
     @property
@@ -142,7 +142,7 @@ def make_box(
     if any(symbol.kind is SymbolKind.SCALAR for symbol in strides):
         return None
     ndrange = launch.ndrange
-    sizes, offsets = _three(ndrange.known_local_size), _three(ndrange.global_offset, fill=0)
+    sizes, offsets = pad_sizes(ndrange.known_local_size), pad_sizes(ndrange.global_offset, fill=0)
     local, group, moved = [0, 0, 0], [0, 0, 0], 0
     for symbol, stride in strides.items():
         axis = symbol.axis
@@ -178,7 +178,7 @@ def clip_guard(
     clip = [_EVERYTHING] * MAX_DIMENSIONS
     if guard == TRUE:
         return clip[0], clip[1], clip[2]
-    offsets = _three(ndrange.global_offset, fill=0)
+    offsets = pad_sizes(ndrange.global_offset, fill=0)
     guard = guard.substitute(bound)
     for part in guard.parts if isinstance(guard, And) else (guard,):
         if part == TRUE or isinstance(part, Unknown):
@@ -209,7 +209,8 @@ def _cut_of(part: Condition) -> tuple[int, int, int] | None:
     return symbol.axis, _EVERYTHING[0], constant // -factor + 1
 
 
-def _three(sizes: tuple[int, ...], fill: int = 1) -> tuple[int, int, int]:
+def pad_sizes(sizes: tuple[int, ...], fill: int = 1) -> tuple[int, int, int]:
+    """Add what is missing of three dimensions."""
     full = (*sizes, fill, fill)
     return full[0], full[1], full[2]
 
