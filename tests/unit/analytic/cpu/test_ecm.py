@@ -35,7 +35,7 @@ def volumes_of(*lines: tuple[float, float]) -> CacheVolumes:
 
 @pytest.mark.parametrize("machine", sorted(MACHINES))
 def test_transfers_take_the_cycles_of_the_reference(machine: str) -> None:
-    """Reproduces every data term and the choice of the memory benchmark, to the last digit."""
+    """Reproduces all traffic, every data term and the choice of the memory benchmark."""
     known = read_machine(find_machine(MACHINES[machine]))
     predictors = {
         name: LayerConditions(read_reference_nest(name, kernel), known)
@@ -44,8 +44,12 @@ def test_transfers_take_the_cycles_of_the_reference(machine: str) -> None:
     for case in CASES["cases"]:
         if case["machine"] != machine or "LC" not in case:
             continue
-        ecm = predict_ecm(predictors[case["kernel"]].predict(case["defines"]), known)
+        volumes = predictors[case["kernel"]].predict(case["defines"])
         wanted = case["LC"]
+        for name in ("hits", "misses", "evicts", "loads", "stores"):
+            assert [getattr(one, name) for one in volumes.levels] == wanted[name], case["defines"]
+        assert volumes.iterations == wanted["iterations_per_CL"]
+        ecm = predict_ecm(volumes, known)
         got = [one.cycles for one in ecm.transfers]
         # The reference rounds to four decimal places.
         assert got == pytest.approx(list(wanted["cycles_cy_per_CL"].values()), abs=6e-5)

@@ -5,11 +5,6 @@ import numpy as np
 import pytest
 
 from kernelcast.analytic.gpu.estimate import estimate_gpu
-from kernelcast.analytic.gpu.limiters.assess import assess
-from kernelcast.analytic.gpu.limiters.demands import make_demands
-from kernelcast.analytic.gpu.limiters.rates import FITTED, read_rates
-from kernelcast.analytic.gpu.machine import read_machine
-from kernelcast.analytic.gpu.volumes import compute_volumes
 from kernelcast.expressions import Expr, Symbol, SymbolKind, less
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -198,21 +193,6 @@ def test_features_come_from_the_estimate() -> None:
     assert vector["analytic.l1_miss_ratio"] > 0
     assert "analytic.special_limiter_s" not in vector
     assert "analytic.l1_miss_ratio" in combine(estimate_gpu(make_copy(), V100)).absent
-
-
-def test_volumes_by_counters_replace_modelled_ones() -> None:
-    """Takes twice as long where counters saw twice the bytes."""
-    launch, rates = make_copy(), read_rates(V100, FITTED)
-    demands = make_demands(
-        launch, compute_volumes(launch, read_machine(V100)), rates.machine.warp_width
-    )
-    seen = replace(
-        demands,
-        dram_load_bytes=2 * demands.dram_load_bytes,
-        dram_store_bytes=2 * demands.dram_store_bytes,
-    )
-    one, two = (assess(each, rates, FITTED).times["DRAM"] for each in (demands, seen))
-    assert one < two <= 2 * one
 
 
 def test_a_machine_without_bandwidth_is_refused() -> None:

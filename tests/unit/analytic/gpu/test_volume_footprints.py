@@ -1,8 +1,7 @@
-"""Footprints of work-groups against enumeration and against islpy."""
+"""Footprints of work-groups against enumeration."""
 
 from collections.abc import Iterable
 
-import islpy as isl
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -150,18 +149,6 @@ def test_matrix_product_in_loops() -> None:
     assert len(footprint.list_levels(wave=2, granularity=32)) == 2
 
 
-def test_guards_cut_the_domain() -> None:
-    """Work-items beyond a guard touch nothing."""
-    launch = ModelledLaunch(
-        kernel="k",
-        ndrange=NDRange(global_size=(128,), local_size=(32,)),
-        accesses=(load("a", 4 * X, guard=less(X, 72)),),
-    )
-    footprint = loads_of(launch)
-    assert footprint.count_box(whole(launch), 32) == 72 * 4
-    assert footprint.count_box(((3, 4), (0, 1), (0, 1)), 32) == 0
-
-
 def test_mean_work_group_counts_every_alignment_and_edge() -> None:
     """The mean over work-groups equals the mean of all of them, one by one."""
     launch = make_star(array=(70, 20), radius=1, local_size=(6, 5), alignment_bytes=8)
@@ -171,40 +158,6 @@ def test_mean_work_group_counts_every_alignment_and_edge() -> None:
     count = launch.ndrange.work_group_count
     singles = [enumerate_sectors(launch, range(one, one + 1), 32) for one in range(count)]
     assert mean == pytest.approx(np.mean(singles))
-
-
-@pytest.mark.parametrize("local", [(32, 4, 8), (16, 2, 32), (1, 16, 64), (30, 3, 7)])
-def test_wave_equals_islpy(local: tuple[int, int, int]) -> None:
-    """The unique fetches of some rows of a launch for an A100 are those that islpy counts."""
-    launch = make_star(
-        array=(640, 512, 512), radius=4, local_size=local, first=(4, 4, 4),
-        interior=(632, 504, 504),
-    )  # fmt: skip
-    x, (_, rows), (_, layers) = whole(launch)
-    box = x, (rows // 2, rows // 2 + 5), (layers // 2, layers // 2 + 2)
-    assert loads_of(launch).count_box(box, 64) == 64 * count_with_islpy(launch, box, 64)
-
-
-def count_with_islpy(launch: ModelledLaunch, box: GroupRange, granularity: int) -> int:
-    """Count the sectors of all loads with integer sets over (sector, row, plane)."""
-    pieces = " and ".join(
-        f"{low * size} <= {name} < {end * size}"
-        for name, (low, end), size in zip("xyz", box, launch.ndrange.known_local_size, strict=True)
-    )
-    items = isl.Set(f"{{ [x, y, z] : x < 632 and y < 504 and z < 504 and {pieces} }}")
-    touched = None
-    for dx, dy, dz in {(0, 0, 0)} | {
-        tuple(sign * by if one == axis else 0 for one in range(3))
-        for axis in range(3) for by in range(1, 5) for sign in (-1, 1)
-    }:  # fmt: skip
-        mapping = isl.Map(
-            f"{{ [x, y, z] -> [s, y + {dy}, z + {dz}] : "
-            f"s = floor((8 * (x + 4 + {dx})) / {granularity}) }}"
-        )
-        own = items.apply(mapping)
-        touched = own if touched is None else touched.union(own)
-    assert touched is not None
-    return int(touched.coalesce().count_val().to_python())
 
 
 def test_what_is_no_box_is_left_to_enumeration() -> None:

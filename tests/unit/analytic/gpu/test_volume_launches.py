@@ -14,7 +14,6 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
-from support.stencils import make_star
 
 X, Y = (Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in (0, 1))
 K = Expr.symbol(Symbol(SymbolKind.LOOP, "k"))
@@ -125,32 +124,3 @@ def test_one_more_access_never_moves_fewer_bytes(
     assert many.l1.compulsory_bytes >= fewer.l1.compulsory_bytes
     assert many.l1.allocated_bytes >= fewer.l1.allocated_bytes
     assert many.dram_load_bytes >= fewer.dram_load_bytes * (1 - 1e-9)
-
-
-def test_folding_saves_loads_per_update() -> None:
-    """Work-items that compute neighbours along z share their halo: fewer bytes per update."""
-    plain, folded = (
-        compute_volumes(
-            make_star(
-                array=(264, 264, 264), radius=4, local_size=(32, 4, 4), fold=fold, registers=64
-            ),
-            V100,
-        )
-        for fold in ((1, 1, 1), (1, 1, 2))
-    )
-    assert plain.updates == folded.updates == 256**3
-    assert folded.per_update()["L2_to_L1"] < plain.per_update()["L2_to_L1"]
-    assert folded.per_update()["DRAM_to_L2"] < plain.per_update()["DRAM_to_L2"]
-
-
-def test_partial_sectors_are_read_and_written_twice() -> None:
-    """Work-groups of half a sector write sectors in two parts; some return to DRAM in between."""
-    narrow, wide = (
-        compute_volumes(
-            make_star(array=(640, 512, 512), radius=4, local_size=local), V100
-        )
-        for local in ((2, 16, 32), (4, 16, 16))
-    )  # fmt: skip
-    assert wide.wave.partial_store_bytes == pytest.approx(0, abs=wide.wave.unique_store_bytes / 100)
-    assert narrow.per_update()["L2_to_DRAM"] > 10
-    assert narrow.l2_written_bytes > narrow.l2_store_bytes
