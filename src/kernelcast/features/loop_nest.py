@@ -4,6 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import Final, NoReturn, TypeAlias
 
 from kernelcast.compiling import Target, compile_kernel
@@ -655,10 +656,7 @@ def _find_stop(stays: Condition, own: Symbol, step: int) -> Expr | None:
         if len(known) < len(ends):
             return None
         takes_less = isinstance(stays, And) == (step > 0)
-        result = known[0]
-        for one in known[1:]:
-            result = minimum(result, one) if takes_less else maximum(result, one)
-        return result
+        return reduce(minimum if takes_less else maximum, known)
     if not isinstance(stays, Comparison):
         return None
     rest, slope = stays.expr.split(own) or (None, None)

@@ -239,12 +239,12 @@ def _find_offsets(
     facts: KernelFacts, ndrange: NDRange, scalars: Mapping[str, int], groups: Sequence[int]
 ) -> Iterator[tuple[MemoryAccess, npt.NDArray[np.int64] | None]]:
     """Find the offsets of accesses in the first iterations of their loops; None if not known."""
-    items = bind_ids(ndrange, groups)
+    ids, is_present = bind_ids(ndrange, groups)
     for access in facts.accesses:
         if access.space not in _SPACES:
             continue
-        bindings = items.bindings | bind_names(scalars)
-        runs = items.is_present
+        bindings = ids | bind_names(scalars)
+        runs = is_present
         try:
             for loop in access.loops:
                 if loop.trip_count is None:

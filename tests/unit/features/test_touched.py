@@ -108,7 +108,7 @@ def test_ranges_hold_all_addresses_of_a_box() -> None:
     box = GroupBox(start=(1, 1), shape=(2, 1))
     ranges = touched.list_ranges(box)
     groups = [x + 5 * y for y in (1,) for x in (1, 2)]
-    known = bind_ids(NDRANGE, groups).bindings | bind_names({"w": 64})
+    known = bind_ids(NDRANGE, groups)[0] | bind_names({"w": 64})
     for access in facts.accesses:
         place = {"a": 0, "b": 1}[str(access.buffer)]
         assert access.offset_bytes is not None

@@ -113,20 +113,18 @@ def compute_requests(
 ) -> tuple[RequestPattern, ...]:
     """Compute patterns of warps' requests from addresses; conditions on data count as met."""
     groups = work_groups or choose_work_groups(ndrange)
-    items = bind_ids(ndrange, groups)
+    ids, is_present = bind_ids(ndrange, groups)
     # Ids by warp and lane; missing lanes repeat some other's.
-    missing = -items.is_present.shape[1] % warp_width
-    is_present = np.pad(items.is_present, ((0, 0), (0, missing))).reshape(-1, warp_width)
+    missing = (0, 0), (0, -is_present.shape[1] % warp_width)
+    is_present = np.pad(is_present, missing).reshape(-1, warp_width)
     kept = np.asarray(is_present.any(axis=1))
     is_present = is_present[kept]
-    bindings: dict[Symbol, Value] = {}
-    for symbol, value in items.bindings.items():
-        if isinstance(value, np.ndarray):
-            if missing:
-                value = np.concatenate([value, np.repeat(value[:, -1:], missing, axis=1)], axis=1)
-            bindings[symbol] = value.reshape(-1, warp_width)[kept]
-        else:
-            bindings[symbol] = value
+    bindings: dict[Symbol, Value] = {
+        symbol: np.pad(value, missing, mode="edge").reshape(-1, warp_width)[kept]
+        if isinstance(value, np.ndarray)
+        else value
+        for symbol, value in ids.items()
+    }
     start = Points.start(bindings | bind_names(scalars), is_present)
     # Accesses have in common what is the same of iterations and of addresses.
     runs: dict[object, Points] = {}

@@ -39,19 +39,9 @@ Numbers = npt.NDArray[np.generic]
 FloatArray = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class WorkItems:
-    """Ids and sizes of work-items, each an int or an array of shape (work-groups, work-items)."""
-
-    bindings: dict[Symbol, Value]
-    is_present: BoolArray
-
-    @property
-    def work_items(self) -> tuple[int, ...]:
-        return tuple(int(count) for count in self.is_present.sum(axis=1))
-
-
-def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> WorkItems:
+def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> tuple[dict[Symbol, Value], BoolArray]:
+    """Give ids and sizes of work-items, each an int or an array of shape (work-groups, work-items),
+    and which of the latter there are."""
     rest = np.asarray(groups, dtype=np.int64).reshape(-1, 1)
     count = ndrange.work_group_count
     wrong = rest[(rest < 0) | (rest >= count)]
@@ -73,7 +63,7 @@ def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> WorkItems:
         is_whole = bool((size == axis.local).all())
         own_size = axis.local if is_whole else np.broadcast_to(size, local.shape)
         bindings |= axis.bind(np.broadcast_to(place, local.shape), local, own_size)
-    return WorkItems(bindings=bindings, is_present=is_present)
+    return bindings, is_present
 
 
 def bind_scalars(facts: KernelFacts, arguments: Sequence[Argument]) -> dict[str, int]:
@@ -453,10 +443,9 @@ def count_statically(
     contents: Mapping[str, Numbers] = {},
 ) -> CounterSample:
     """Count from the source: conditions on data hold half the time, loops run as assumed."""
-    items = bind_ids(ndrange, work_groups)
-    shape, named = items.is_present.shape, bind_names(scalars)
-    known = bind_contents(facts, {**items.bindings, **named}, contents, shape)
-    bindings = {**items.bindings, **known}
+    ids, is_present = bind_ids(ndrange, work_groups)
+    shape, named = is_present.shape, bind_names(scalars)
+    bindings = {**ids, **bind_contents(facts, {**ids, **named}, contents, shape)}
     fixed: dict[Symbol, Value] = {
         **{one: value for one, value in bindings.items() if isinstance(value, int)}, **named,
     }  # fmt: skip
@@ -482,12 +471,12 @@ def count_statically(
         number, is_known = count(reach.guard, find_loops(facts, reach.loops))
         counts[..., reach.counter] += number
         is_exact[reach.counter] &= is_known
-    counts[~items.is_present] = np.nan
+    counts[~is_present] = np.nan
     return CounterSample(
         work_groups=tuple(int(group) for group in work_groups),
         counts=counts,
         is_exact=tuple(bool(one) for one in is_exact),
-        work_items=items.work_items,
+        work_items=tuple(int(count) for count in is_present.sum(axis=1)),
     )
 
 

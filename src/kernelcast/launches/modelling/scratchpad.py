@@ -390,9 +390,9 @@ def _note(
 def count_group_requests(access: MemoryAccess, launch: ModelledLaunch) -> GroupRequests:
     """Count an access's requests per work-group; conditions on data count as met half the time."""
     chosen = choose_work_groups(launch.ndrange)
-    items = bind_ids(launch.ndrange, chosen)
-    bindings: Mapping[Symbol, object] = {**items.bindings, **bind_names(launch.scalars)}
-    start = Points.start(bindings, items.is_present)  # type: ignore[arg-type]  # both are values
+    ids, is_present = bind_ids(launch.ndrange, chosen)
+    bindings: Mapping[Symbol, object] = {**ids, **bind_names(launch.scalars)}
+    start = Points.start(bindings, is_present)  # type: ignore[arg-type]  # both are values
     loops = tuple(Loop(one) for one in access.loops)
     offset = access.offset_bytes
     own = frozenset(loop.symbol for loop in loops)
