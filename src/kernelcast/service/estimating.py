@@ -33,7 +33,7 @@ from kernelcast.service.queues import (
 )
 from kernelcast.service.settings import Limits
 from kernelcast.service.telemetry import Metrics, log
-from kernelcast.service.timeouts import TimeoutMemory
+from kernelcast.service.timeouts import forget_timeout, refuse_repeat, remember_timeout
 from kernelcast.service_state import AnswerRecord, StoreError
 
 _APART_S: Final = 1.0
@@ -126,7 +126,6 @@ class Estimating:
         self._pending: dict[tuple[object, ...], asyncio.Task[_Kept]] = {}
         self._recalls = ThreadPoolExecutor(4, thread_name_prefix="recall")
         self._models = BoundedPool(32, "launches")
-        self._timeouts = TimeoutMemory()
         # What requests ask, by their bytes and by whether kernels may be run.
         self._requests: FIFOCache[tuple[bytes, bool], Sequence[Wanted]] = FIFOCache(4096)
         self.refinable: OrderedDict[tuple[object, ...], Wanted] = OrderedDict()
@@ -311,7 +310,7 @@ class Estimating:
 
     def _refuse_repeat(self, ask: Ask) -> None:
         try:
-            self._timeouts.check(ask)
+            refuse_repeat(ask)
         except ApiError:
             self._metrics.sampling_refused.labels(ask.device.id).inc()
             raise
@@ -325,9 +324,9 @@ class Estimating:
         try:
             found = self._backend.sample(ask)
         except EstimateTimeoutError as error:
-            self._timeouts.remember(ask, str(error))
+            remember_timeout(ask, str(error))
             raise
-        self._timeouts.forget(ask)
+        forget_timeout(ask)
         return found
 
     async def _do_without(self, ask: Ask, cause: TurnMissedError) -> Estimate:

@@ -1,4 +1,8 @@
-"""Launches that did not end in time, so that they do not block their device again."""
+"""Launches that did not end in time, so that they do not block their device again.
+
+All processes of a host share a small file for each device. Only who holds the device's lock writes
+it; anybody reads.
+"""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,71 +44,60 @@ class TimedOut:
         return self.at + min(_LONGEST, _STANDS * (1 << 2 * min(self.times - 1, 9)))
 
 
-class TimeoutMemory:
-    """Remembers launches that did not end in time, for all processes of a host.
+def refuse_repeat(ask: Ask) -> None:
+    """Refuse a launch that has timed out, unless it may be tried again or has more time."""
+    found = _load(ask.device.id).get(_key_of(ask))
+    if found is None or ask.timeout_s > found.limit_s or datetime.now(UTC) >= found.until:
+        return
+    raise ApiError(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "kernel_timeout",
+        f"{ask.device.id}: this launch did not end when it was sampled at "
+        f"{found.at:%Y-%m-%d %H:%M:%S} UTC, and is not run again before "
+        f"{found.until:%Y-%m-%d %H:%M:%S} UTC. Change its source, build options, sizes or "
+        "arguments; report what whole runs take; ask for an answer that runs nothing "
+        '("sampling": "never"); or start the service with a longer --timeout if it is only '
+        f"slow. It was said then: {found.reason}",
+        detail={
+            "timed_out_at": found.at.isoformat(),
+            "not_before": found.until.isoformat(),
+            "limit_seconds": found.limit_s,
+        },
+    )
 
-    Only who holds the device's lock writes its small file; anybody reads.
-    """
 
-    def __init__(self) -> None:
-        self._read: dict[str, tuple[int, dict[str, TimedOut]]] = {}
+def remember_timeout(ask: Ask, reason: str) -> None:
+    """Note that a launch has not ended in time, and what was said of it."""
+    known = _load(ask.device.id)
+    before = known.pop(_key_of(ask), None)
+    known[_key_of(ask)] = TimedOut(
+        at=datetime.now(UTC),
+        limit_s=ask.timeout_s,
+        reason=reason,
+        times=1 + (before.times if before else 0),
+    )
+    _store(ask.device.id, known)
 
-    def check(self, ask: Ask) -> None:
-        """Refuse a launch that has timed out, unless it may be tried again or has more time."""
-        found = self._load(ask.device.id).get(_key_of(ask))
-        if found is None or ask.timeout_s > found.limit_s or datetime.now(UTC) >= found.until:
-            return
-        raise ApiError(
-            HTTPStatus.UNPROCESSABLE_ENTITY,
-            "kernel_timeout",
-            f"{ask.device.id}: this launch did not end when it was sampled at "
-            f"{found.at:%Y-%m-%d %H:%M:%S} UTC, and is not run again before "
-            f"{found.until:%Y-%m-%d %H:%M:%S} UTC. Change its source, build options, sizes or "
-            "arguments; report what whole runs take; ask for an answer that runs nothing "
-            '("sampling": "never"); or start the service with a longer --timeout if it is only '
-            f"slow. It was said then: {found.reason}",
-            detail={
-                "timed_out_at": found.at.isoformat(),
-                "not_before": found.until.isoformat(),
-                "limit_seconds": found.limit_s,
-            },
-        )
 
-    def remember(self, ask: Ask, reason: str) -> None:
-        """Note that a launch has not ended in time, and what was said of it."""
-        known = dict(self._load(ask.device.id))
-        before = known.pop(_key_of(ask), None)
-        known[_key_of(ask)] = TimedOut(
-            at=datetime.now(UTC),
-            limit_s=ask.timeout_s,
-            reason=reason,
-            times=1 + (before.times if before else 0),
-        )
-        self._store(ask.device.id, known)
+def forget_timeout(ask: Ask) -> None:
+    """Note that a launch has ended in time."""
+    known = _load(ask.device.id)
+    if known.pop(_key_of(ask), None) is not None:
+        _store(ask.device.id, known)
 
-    def forget(self, ask: Ask) -> None:
-        """Note that a launch has ended in time."""
-        known = dict(self._load(ask.device.id))
-        if known.pop(_key_of(ask), None) is not None:
-            self._store(ask.device.id, known)
 
-    def _load(self, device_id: str) -> dict[str, TimedOut]:
-        path = _path_of(device_id)
-        try:
-            changed_ns = path.stat().st_mtime_ns
-            read = self._read.get(device_id)
-            if read is None or read[0] != changed_ns:
-                read = changed_ns, _CONVERTER.loads(path.read_text(), dict[str, TimedOut])
-                self._read[device_id] = read
-        except (OSError, ValueError, TypeError, KeyError):  # a damaged file costs one more try
-            return {}
-        return read[1]
+def _load(device_id: str) -> dict[str, TimedOut]:
+    try:
+        return _CONVERTER.loads(_path_of(device_id).read_text(), dict[str, TimedOut])
+    except (OSError, ValueError, TypeError, KeyError):  # a damaged file costs one more try
+        return {}
 
-    def _store(self, device_id: str, known: dict[str, TimedOut]) -> None:
-        """Write all or nothing: a process may end at any time."""
-        newest = sorted(known.items(), key=lambda one: one[1].at)[-_MOST:]
-        with suppress(OSError):  # a full disk costs the memory, not the answer
-            write_private(_path_of(device_id), _CONVERTER.dumps(dict(newest)).encode())
+
+def _store(device_id: str, known: dict[str, TimedOut]) -> None:
+    """Write all or nothing: a process may end at any time."""
+    newest = sorted(known.items(), key=lambda one: one[1].at)[-_MOST:]
+    with suppress(OSError):  # a full disk costs the memory, not the answer
+        write_private(_path_of(device_id), _CONVERTER.dumps(dict(newest)).encode())
 
 
 def _path_of(device_id: str) -> Path:

@@ -22,7 +22,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.service import Limits, ServiceSettings, timeouts
 from kernelcast.service.backend import Ask
 from kernelcast.service.errors import ApiError
-from kernelcast.service.timeouts import TimeoutMemory
+from kernelcast.service.timeouts import refuse_repeat, remember_timeout
 from support.service_backend import FakeBackend, failing, make_devices, open_client
 
 Plain = dict[str, Any]
@@ -184,12 +184,12 @@ def test_it_expires_and_stands_longer_each_time(
     monkeypatch.setattr(timeouts, "datetime", Clock)
     stood = []
     for _ in range(8):
-        TimeoutMemory().remember(_ask(), "hung")
+        remember_timeout(_ask(), "hung")
         with pytest.raises(ApiError) as refused:
-            TimeoutMemory().check(_ask())
+            refuse_repeat(_ask())
         until = datetime.fromisoformat(refused.value.detail["not_before"])  # type: ignore[index]
         stood.append(until - now)
         now = until
-        TimeoutMemory().check(_ask())
+        refuse_repeat(_ask())
     assert stood[:3] == [timedelta(minutes=m) for m in (10, 40, 160)]
     assert stood[-1] == timedelta(days=1)

@@ -1,9 +1,8 @@
 """What the pages ask of a request: who looks at them, by which cookie, and what a form holds."""
 
-from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from fastapi import Depends, Query, Request
 from starlette.requests import HTTPConnection
@@ -25,28 +24,16 @@ _SECURE_COOKIE: Final = f"__Host-{_COOKIE}"
 _HTTPS: Final = "https"
 
 
-class Form:
-    """Fields of a form that was sent; a name may stand for several."""
+class Form(dict[str, list[str]]):
+    """Fields of a form that was sent, as they came; a name may stand for several."""
 
-    def __init__(self, fields: Mapping[str, list[str]]) -> None:
-        self._fields = fields
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._fields
-
-    def get(self, name: str, default: str = "") -> str:
+    def first(self, name: str, default: str = "") -> str:
         """Give a field's text without blanks around it."""
-        found = self._fields.get(name)
-        return found[0].strip() if found else default
-
-    def raw(self, name: str) -> str:
-        """Give a field's text as it came, with line ends as in files."""
-        found = self._fields.get(name)
-        return found[0].replace("\r\n", "\n") if found else ""
+        return self.list(name)[0] if name in self else default
 
     def list(self, name: str) -> list[str]:
         """Give all fields of a name."""
-        return [one.strip() for one in self._fields.get(name, [])]
+        return [one.strip() for one in self.get(name, [])]
 
 
 async def read_form(request: Request) -> Form:
@@ -60,16 +47,13 @@ async def read_form(request: Request) -> Form:
         )
     body = await request.body()
     try:
-        pairs = parse_qsl(
+        fields = parse_qs(
             body.decode(), keep_blank_values=True, errors="strict", max_num_fields=500
         )
     except ValueError as error:
         raise ApiError(
             HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_form", f"the form cannot be read: {error}"
         ) from error
-    fields: dict[str, list[str]] = {}
-    for name, value in pairs:
-        fields.setdefault(name, []).append(value)
     return Form(fields)
 
 

@@ -105,7 +105,7 @@ add_pictures(router, "/devices/machines/{machine}/figures", find_figures)
 @router.post("/devices/calibrate")
 async def calibrate(form: SentForm, page: PageAdmin) -> Response:
     """Start a calibration as a job."""
-    effort = form.get("effort", "normal")
+    effort = form.first("effort", "normal")
     if effort not in EFFORTS:
         raise ApiError(
             HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -137,7 +137,7 @@ async def _describe(device: DeviceDescription) -> dict[str, Any]:
         "device": device,
         "machine": machine,
         "calibration_error": error,
-        "headlines": [] if machine is None else list_headlines(machine),
+        "headlines": [],
         **({} if machine is None else _judge(machine)),
     }
 
@@ -152,6 +152,7 @@ def _link_roofline(
 def _judge(machine: MachineDescription) -> dict[str, Any]:
     doubts = list_doubts(machine)
     return {
+        "headlines": list_headlines(machine),
         "doubts": doubts,
         "is_disturbed": any("disturbed" in one for one in doubts),
         "age_days": find_age_days(machine),
@@ -166,7 +167,6 @@ def _describe_machine(machine: MachineDescription, name: str) -> dict[str, Any]:
     return {
         "machine": machine,
         "roofline": _link_roofline([machine], [name]),
-        "headlines": list_headlines(machine),
         **_judge(machine),
         "numbers": make_html(*describe_machine(machine, has_figures=False), level=2),
         "figures": [

@@ -67,13 +67,13 @@ async def start_job(page: PageAdmin, form: SentForm) -> Response:
         kind, options = read_job(form)
         # Somebody who goes back and changes a field wants another job.
         digest = hashlib.sha256(json.dumps([kind, options], sort_keys=True).encode()).hexdigest()
-        key = f"page-{form.get('key')[:64]}-{digest[:16]}" if form.get("key") else None
+        key = f"page-{form.first('key')[:64]}-{digest[:16]}" if form.first("key") else None
         job = await add_job(kind, options, page, key)
     except (KernelcastError, ApiError) as error:
         told = as_api_error(error)
         if told.status == HTTPStatus.SERVICE_UNAVAILABLE:
             raise
-        return await _render_list(page, form.get("kind"), form, told)
+        return await _render_list(page, form.first("kind"), form, told)
     return RedirectResponse(f"/jobs/{job.id}", HTTPStatus.SEE_OTHER)
 
 
@@ -176,20 +176,20 @@ _OPTIONS: Final[Mapping[str, type[BaseModel]]] = {
 
 def read_job(form: Form) -> tuple[JobKind, dict[str, Any]]:
     """Read what somebody wants to be done: fields of a form are options of the kind of job."""
-    kind = form.get("kind")
+    kind = form.first("kind")
     if kind not in _OPTIONS:
         raise InputError(f"kind: {kind[:40]!r} is no kind of job; choose of {', '.join(_OPTIONS)}")
     options: dict[str, Any] = {}
     for field, described in _OPTIONS[kind].model_fields.items():
         name = described.alias or field
-        value: object = form.get(name)
+        value: object = form.first(name)
         if described.annotation is bool:  # a form that has the box says so, ticked or not
             value = name in form if f"{name}_is_there" in form else None
         elif get_origin(described.annotation) is list:  # boxes, or words with commas or blanks
             value = " ".join(form.list(name)).replace(",", " ").split()
         if value not in (None, "", []):
             options[name] = value
-    if minutes := form.get("time_budget_minutes"):
+    if minutes := form.first("time_budget_minutes"):
         options["time_budget_seconds"] = minutes  # what is no number is told by whoever checks
         with contextlib.suppress(ValueError):
             options["time_budget_seconds"] = float(minutes) * 60.0

@@ -256,14 +256,14 @@ async def show_observation(page: PageReader, key: Name) -> Response:
 @router.post("/kernels/observation/correct")
 async def correct(form: SentForm, page: PageAdmin) -> Response:
     """Correct an observation, for a reason."""
-    key = form.get("key")
+    key = form.first("key")
     one = await find_observation(key, page.service)
     try:
         asked: dict[str, Any] = {field: flag in form for flag, field in _FLAGS.items()}
-        if form.get("seconds"):
-            asked["seconds"] = form.get("seconds")
+        if form.first("seconds"):
+            asked["seconds"] = form.first("seconds")
         correction = CorrectionIn.model_validate(
-            {**asked, "reason": _read_reason(form.get("reason"))}, strict=False
+            {**asked, "reason": _read_reason(form.first("reason"))}, strict=False
         )
     except (ValidationError, InputError) as error:
         told = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
@@ -275,12 +275,12 @@ async def correct(form: SentForm, page: PageAdmin) -> Response:
 @router.post("/kernels/observation/remove")
 async def remove(form: SentForm, page: PageAdmin) -> Response:
     """Remove an observation, for a reason."""
-    one = await find_observation(form.get("key"), page.service)
+    one = await find_observation(form.first("key"), page.service)
     try:
-        reason = _read_reason(form.get("reason"))
+        reason = _read_reason(form.first("reason"))
     except InputError as error:
         return _render_observation(page, one, str(error))
-    await remove_observation(form.get("key"), page, reason)
+    await remove_observation(form.first("key"), page, reason)
     return RedirectResponse(link_kernel(str(one["kernel"])), HTTPStatus.SEE_OTHER)
 
 

@@ -36,7 +36,7 @@ async def show_sign_in(request: Request, service: OurService) -> Response:
 async def sign_in(request: Request, form: SentForm, service: OurService) -> Response:
     """Take a token; a wrong one counts as everywhere."""
     refuse_foreign_form(request)
-    token, wanted = form.get("token"), _choose_next(form.get("next"))
+    token, wanted = form.first("token"), _choose_next(form.first("next"))
     try:
         caller = await service.authenticator.identify(f"Bearer {token}")
     except ApiError as error:

@@ -75,13 +75,13 @@ class LabFields:
     def read(cls, form: Form) -> Self:
         """Take the fields of a form that was sent."""
         return cls(
-            **{name: form.get(name) for name in _TYPED - _LONG},
-            **{name: form.raw(name) for name in _LONG},
+            **{name: form.first(name) for name in _TYPED - _LONG},
+            **{name: form.get(name, [""])[0].replace("\r\n", "\n") for name in _LONG},
             devices=tuple(one for one in form.list("device") if 0 < len(one) <= 200),
-            machine=form.get("machine"),
-            method=form.get("method", "analytic"),
-            may_sample=form.get("sampling", "never") == "auto",
-            varied=form.get("varied"),
+            machine=form.first("machine"),
+            method=form.first("method", "analytic"),
+            may_sample=form.first("sampling", "never") == "auto",
+            varied=form.first("varied"),
         )
 
     @property
