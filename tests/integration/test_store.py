@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from kernelcast.records.observed_times import RunTimes
 from kernelcast.training_data.check import FindingKind, check_store
-from kernelcast.training_data.store import Selection, Store, StoreError, open_store
+from kernelcast.training_data.store import Selection, StoreError, open_store
 from kernelcast.training_data.store.connecting import connect, parse_url
 from kernelcast.training_data.store.schema import METADATA, VERSION_TABLE
 from support.observations import insert_as_then, make_failure, make_observation
@@ -95,15 +95,6 @@ def test_a_launch_is_read_alike_in_every_database(url: str) -> None:
         assert read[0].key == first.key
 
 
-@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_a_newer_store_is_refused(url: str) -> None:
-    """Names both versions and changes nothing."""
-    open_store(url).close()
-    change_version(url)
-    with pytest.raises(StoreError, match="version 9999"):
-        open_store(url)
-
-
 def test_a_server_that_does_not_answer(cluster: PostgresqlCluster) -> None:
     """Says where it looked, without the password."""
     with pytest.raises(StoreError, match=r"postgres:\*\*\*@127.0.0.1:1/") as caught:
@@ -130,10 +121,3 @@ def test_a_damaged_index_of_postgresql_is_found(cluster: PostgresqlCluster) -> N
         found = list(check_store(store))
         assert {one.kind for one in found} == {FindingKind.DAMAGED}
         assert any("observations" in one.message for one in found)
-
-
-def change_version(url: str) -> None:
-    """Make a store look like one of a later release."""
-    store: Store
-    with open_store(url) as store, store._write() as connection:
-        connection.exec_driver_sql("update kernelcast_store_version set version_num = '9999'")

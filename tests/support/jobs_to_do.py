@@ -23,12 +23,6 @@ def _count(order: JobOrder) -> int:
     return count
 
 
-def give_order(order: JobOrder, report: Reporter) -> str:
-    """Give back what was ordered."""
-    _tell(report, done=1, total=2)
-    return json.dumps({"result": order})
-
-
 def be_away_once(order: JobOrder, _: Reporter) -> str:
     """Find no database the first time."""
     error = {"code": "database_unavailable", "message": "away", "detail": None}

@@ -149,18 +149,6 @@ def _list_open(folder: Path) -> list[Path]:
     return [one for one in [folder, *folder.rglob("*")] if one.stat().st_mode & 0o077]
 
 
-def test_two_services_over_one_database(tmp_path: Path) -> None:
-    """A token that is made while they run is good for both, until it is revoked."""
-    with (
-        ServiceProcess(tmp_path / "data", "--no-jobs") as first,
-        ServiceProcess(tmp_path / "data", "--no-jobs") as second,
-    ):
-        with Client(first.url) as client:
-            digest = client.send_problem(PROBLEM)
-        found = httpx.get(f"{second.url}/v1/problems/{digest}", timeout=240)
-    assert found.json()["kernel"] == "fill"
-
-
 def test_systemd_is_told_when_requests_are_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,6 @@ from kernelcast.launches.features import (
     read_source_features,
 )
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.predictor.answering import gathering
 from kernelcast.records.arguments import ElementType, ScalarArgument
 from kernelcast.records.device import CompilerFacts, Trait, TraitSource
 from kernelcast.records.errors import InputError, KernelRunError
@@ -190,24 +189,3 @@ def test_a_local_size_that_is_not_chosen_is_left_to_a_run() -> None:
     open_size = NDRange(global_size=problem.ndrange.global_size)
     exact, _ = count(replace(problem, ndrange=open_size))
     assert exact is None
-
-
-def test_a_model_that_wants_records_gets_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the analytic model of a calibrated device has no answer, addresses are recorded."""
-    problem = read_problem(ROOT / "examples/transpose/transpose.yaml")
-    features = read_source_features(problem)
-    found = DeviceFindings(ndrange=problem.ndrange, compute_units=2, notes=["earlier"])
-
-    def refuse(found: DeviceFindings, *_: object, **__: object) -> None:
-        found.notes.append("no analytic features")
-
-    monkeypatch.setattr(gathering, "add_analytic_findings", refuse)
-    monkeypatch.setattr(gathering, "find_own_machine", lambda _: None)
-    assert gathering._derive(features, problem, "a device", found)
-    assert found.counters is not None
-    assert found.notes == ["earlier", "no analytic features"]
-    found.notes = ["earlier"]
-    monkeypatch.setattr(gathering, "find_own_machine", lambda _: object())
-    assert not gathering._derive(features, problem, "a device", found)
-    assert found.counters is None
-    assert found.notes == ["earlier"]

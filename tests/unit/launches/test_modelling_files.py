@@ -9,11 +9,9 @@ from kernelcast.analytic.gpu.hit_rates import HitRate, find_hit_rates
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_estimates import configure
 from kernelcast.launches.modelling.measurements import (
-    RATE,
     Comparison,
     HitRatePoint,
     MeasuredLaunch,
-    compare_with_measured,
     derive_points,
     fit_all,
     read_hit_rates_file,
@@ -183,22 +181,6 @@ def test_compares_with_measurements() -> None:
     worse = replace(found, predicted=(11, 18, 9))
     assert worse.best_share == 0.5
     assert replace(found, predicted=(1, 1, 1)).rank_correlation is None
-
-
-def test_compares_own_predictions_without_error() -> None:
-    """Predicts each launch with its own local size and folding."""
-    machine = find_machine("a100")
-    source = read_launch_source(ROOT / "examples/models/accesses/stencil2d5pt.yaml")
-    answer = configure(source, machine, (32, 8), ((1, 2),))
-    measured = MeasuredLaunch(
-        local_size=(32, 8), folds=((1, 2),),
-        volumes={RATE: answer.updates / answer.estimate.seconds},
-    )  # fmt: skip
-    [found] = compare_with_measured(source, machine, [measured])
-    assert found.labels == ("32x8, folded 2y",)
-    assert found.mean_error == pytest.approx(0, abs=1e-12)
-    with pytest.raises(InputError, match="no launch was measured"):
-        compare_with_measured(source, machine, [])
 
 
 @pytest.mark.parametrize("text", ["", "schema: other", "[1, 2]", "schema: kernelcast-hit-rates-1"])

@@ -1,13 +1,9 @@
 import threading
 from dataclasses import replace
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.predictor import Predictor, PredictorOptions
-from kernelcast.records.arguments import BufferArgument, ElementType, Init
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.estimates import Tier
 from kernelcast.records.observation import ObservationFlag
@@ -17,8 +13,6 @@ from support.fake_executor import (
     DEVICE,
     PROBLEM,
     FakeExecutor,
-    SettableClock,
-    make_device,
     make_predictor,
     make_problem,
     observe,
@@ -63,22 +57,6 @@ def test_another_launch_is_sampled(executor: FakeExecutor, store: Store, other: 
     assert len(executor.tasks) == 2
 
 
-@pytest.mark.parametrize(
-    "other", [make_device(driver="2"), make_device("fake-device-1111")], ids=["driver", "device"]
-)
-def test_another_driver_or_device_is_sampled(
-    executor: FakeExecutor, store: Store, other: object
-) -> None:
-    """Observations of another driver or device do not count."""
-    first = make_predictor(executor, store)
-    observe(first, first.estimate(PROBLEM, DEVICE.id), 0.7, 0.7)
-    first.flush()
-    executor.driver = other.driver  # type: ignore[attr-defined]
-    options = PredictorOptions(executor=executor, clock=SettableClock())
-    second = Predictor([other], store=store, registry="none", options=options)  # type: ignore[list-item]
-    assert second.estimate(PROBLEM, other.id).tier is Tier.LINEAR  # type: ignore[attr-defined]
-
-
 def test_a_driver_that_changed_meanwhile_is_noticed(executor: FakeExecutor, store: Store) -> None:
     """When the device that sampled has another driver, what the old one did is forgotten."""
     predictor = make_predictor(executor, store)
@@ -89,25 +67,6 @@ def test_a_driver_that_changed_meanwhile_is_noticed(executor: FakeExecutor, stor
     assert found.identity.device.driver == "2"
     assert predictor.devices()[0].driver == "2"
     assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.LINEAR
-
-
-def test_a_changed_input_file_is_another_launch(
-    executor: FakeExecutor, store: Store, tmp_path: Path
-) -> None:
-    """The content of a buffer's file belongs to the launch, also where the problem is the same."""
-    path = tmp_path / "values.npy"
-    np.save(path, np.zeros(8))
-    argument = BufferArgument(element=ElementType("float64"), count=8, init=Init.FILE, path=path)
-    problem = replace(PROBLEM, arguments=(argument,))
-    predictor = make_predictor(executor, store)
-    first = predictor.estimate(problem, DEVICE.id)
-    assert predictor.estimate(problem, DEVICE.id) is first
-    np.save(path, np.arange(16))
-    assert predictor.estimate(problem, DEVICE.id) is not first
-    path.unlink()
-    executor.error = InputError("values.npy cannot be read")
-    with pytest.raises(InputError, match="cannot be read"):
-        predictor.estimate(problem, DEVICE.id)
 
 
 def test_the_devices_choice_of_local_size_is_the_same_launch(
@@ -191,24 +150,6 @@ def test_observing_what_was_never_asked_for(executor: FakeExecutor, store: Store
         predictor.observe(anonymous, 1.0)
 
 
-def test_times_that_have_shifted_answer_and_name_what_they_contradict(
-    executor: FakeExecutor, store: Store
-) -> None:
-    """Three in a row that agree count for what was before; samples that say else are named."""
-    predictor = make_predictor(executor, store)
-    sampled = predictor.estimate(PROBLEM, DEVICE.id)
-    observe(predictor, sampled, *(0.5 + 0.001 * number for number in range(10)))
-    assert predictor.estimate(PROBLEM, DEVICE.id).seconds == pytest.approx(0.505, rel=0.02)
-    for _ in range(3):
-        predictor.observe(sampled, 1.9)
-    shifted = predictor.estimate(PROBLEM, DEVICE.id)
-    assert len(executor.tasks) == 1
-    assert shifted.tier is Tier.HISTORY
-    assert shifted.low < 1.9 < shifted.high
-    assert shifted.seconds == pytest.approx(1.9, rel=0.1)
-    assert any("observations of the launch say 1.90 s, but" in one for one in shifted.warnings)
-
-
 def test_failures_are_not_remembered(executor: FakeExecutor, store: Store) -> None:
     """A device that fails raises its error, and is asked again the next time."""
     predictor = make_predictor(executor, store)
@@ -265,16 +206,3 @@ def test_a_wrong_observation_is_kept_and_not_believed(executor: FakeExecutor, st
     predictor.flush()
     again = make_predictor(FakeExecutor(), store).estimate(PROBLEM, DEVICE.id)
     assert (again.tier, again.seconds) == (Tier.HISTORY, pytest.approx(0.6))
-
-
-def test_physics_unseats_what_was_observed_before_anybody_asked(
-    executor: FakeExecutor, store: Store
-) -> None:
-    """A nanosecond for 26 MB is none, though nothing was sampled then."""
-    identity = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id).identity
-    assert identity is not None
-    predictor = make_predictor(FakeExecutor(), store)
-    predictor.observe(identity, 1e-6, is_first=False)
-    found = predictor.estimate(PROBLEM, DEVICE.id)
-    assert found.tier is Tier.LINEAR
-    assert "impossible" in found.warnings[0]

@@ -1,4 +1,4 @@
-"""A wrong observation does not become the truth, and can be taken out or corrected."""
+"""What is removed beside the service is noticed by it."""
 
 import time
 from collections.abc import Callable
@@ -11,13 +11,9 @@ from fastapi.testclient import TestClient
 from kernelcast.collection.data_rows import remove_by_hand
 from kernelcast.launches.data_store import Selection, open_data_store
 from kernelcast.service import ServiceSettings
-from support.service_backend import FakeBackend
 
 Plain = dict[str, Any]
 DEVICE = "fake-device-0000"
-USUAL_S = 1024e-8
-"""What the fake device samples."""
-WRONG_S = 1e-9
 BEGIN = datetime(2026, 3, 1, tzinfo=UTC)
 
 
@@ -50,24 +46,6 @@ def _wait(client: TestClient, problem: Plain, is_so: Callable[[Plain], bool]) ->
             return found
         time.sleep(0.02)
     pytest.fail(f"never came: {found}")
-
-
-def test_a_wrong_observation_changes_no_answer_and_is_told(
-    client: TestClient, backend: FakeBackend, problem: Plain
-) -> None:
-    """In the reply to who reports it, and in the warnings of the estimate, which was kept."""
-    _ask(client, problem)
-    (doubt,) = _send(client, problem, WRONG_S)["doubted"]
-    assert doubt["key"] == "n0"
-    assert "impossible" in doubt["reason"]
-    found = _wait(client, problem, lambda one: bool(one["warnings"]))
-    assert (found["tier"], found["seconds"]) == ("linear", pytest.approx(USUAL_S))
-    assert "1e-09 s" in found["warnings"][0]
-    history = found["explanation"]["history"]
-    assert history["observations"] == 0
-    assert [one["key"] for one in history["set_aside"]] == [doubt["observation"]]
-    assert "not believed" in found["explanation"]["missing"]["history"]
-    assert backend.calls["sample"] == 1
 
 
 def test_what_is_removed_at_a_terminal_is_noticed(

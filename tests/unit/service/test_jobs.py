@@ -79,18 +79,6 @@ def _run(
     asyncio.run(work())
 
 
-def test_a_job_is_done(state: ServiceState, folder: Path) -> None:
-    """Its process gets kind, options and place; progress and result are kept."""
-    job_id = _add(state)
-    _run(state, folder, "give_order", lambda: _find(state, job_id).state.is_final)
-    job = _find(state, job_id)
-    assert job.state is JobState.DONE
-    assert job.progress == {"done": 1, "total": 2}
-    assert job.result == ["train", {"model": "hybrid"}, str(folder / "rows.sqlite"), None]
-    assert job.started_at is not None
-    assert job.ended_at is not None
-
-
 @pytest.mark.parametrize("job", ["be_away_once", "die_twice"])
 def test_a_job_that_dies_goes_on(state: ServiceState, folder: Path, job: str) -> None:
     """Where the database was away, and as often as it makes progress in between."""

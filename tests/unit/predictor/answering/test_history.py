@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.memory import Memory
-from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import summarise_runs
@@ -125,11 +124,3 @@ def test_recalls_the_very_same_launch(tmp_path: Path) -> None:
     facts = history.describe()
     assert facts.observations == 5
     assert facts.first == BEGIN
-
-
-def test_a_damaged_store_says_so(tmp_path: Path) -> None:
-    """A file that is no store is an error of ours."""
-    path = tmp_path / "rows.sqlite"
-    path.write_bytes(b"something else" * 100)
-    with pytest.raises(KernelcastError):
-        Memory(path).recall(make_launch(1))
