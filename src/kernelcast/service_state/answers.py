@@ -10,7 +10,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from kernelcast.records.service_state import ANSWER_ID_BITS, AnswerRecord
-from kernelcast.service_state.database import Database, fetch, grow, name_global_size
+from kernelcast.service_state.database import Table, fetch, grow, name_global_size
 from kernelcast.service_state.tables import (
     ANSWERS,
     WEEK_KEYS,
@@ -109,10 +109,7 @@ def begin_week(at: datetime) -> datetime:
     return day - timedelta(days=day.weekday())
 
 
-class AnswerTable:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class AnswerTable(Table):
     def write(
         self,
         new: Sequence[AnswerRecord],

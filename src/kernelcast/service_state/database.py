@@ -39,6 +39,13 @@ class Database:
             yield connection
 
 
+class Table:
+    """What is asked of one of the service's tables."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+
 def fetch(connection: sa.Connection, query: sa.Select[Any], record: type[R]) -> list[R]:
     return [record(**row) for row in connection.execute(query).mappings()]
 

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.service_state.database import Database, fetch, insert_once
+from kernelcast.service_state.database import Table, fetch, insert_once
 from kernelcast.service_state.tables import JOBS, KEYS, select_record, write_row
 
 _COLUMNS = JOBS.c
@@ -16,11 +16,8 @@ _IS_RUNNING = _COLUMNS.state == JobState.RUNNING
 _WAITING = {"state": JobState.QUEUED, "owner": ""}
 
 
-class JobTable:
+class JobTable(Table):
     """Jobs, by their ids; several processes and hosts share the table."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(
         self, job: JobRecord, *, key: str | None = None, request_digest: str = ""
@@ -104,7 +101,7 @@ class JobTable:
             values |= {"progress": progress, "revision": _COLUMNS.revision + 1}
         if has_advanced:
             values["crashes"] = 0
-        own = (_COLUMNS.id == job_id, _COLUMNS.owner == owner, _IS_RUNNING)
+        own = _select_own(job_id, owner)
         with self._database.write() as connection:
             connection.execute(sa.update(JOBS).where(*own).values(values))
             wanted = sa.select(_COLUMNS.is_cancel_wanted).where(*own)
@@ -122,16 +119,15 @@ class JobTable:
     ) -> None:
         """Note what a job has come to; nothing if somebody else does it now."""
         ended = {"state": state, "ended_at": datetime.now(UTC), "owner": ""}
-        own = (_COLUMNS.id == job_id, _COLUMNS.owner == owner, _IS_RUNNING)
         with self._database.write() as connection:
+            own = _select_own(job_id, owner)
             _change(connection, *own, **ended, result=result, error=error)
 
     def put_back(self, job_id: str, owner: str, *, has_crashed: bool = False) -> None:
         """Let a job wait again: it goes on where it was."""
         crashes = _COLUMNS.crashes + (1 if has_crashed else 0)
-        own = (_COLUMNS.id == job_id, _COLUMNS.owner == owner, _IS_RUNNING)
         with self._database.write() as connection:
-            _change(connection, *own, **_WAITING, crashes=crashes)
+            _change(connection, *_select_own(job_id, owner), **_WAITING, crashes=crashes)
 
     def put_back_orphans(self, owner: str, *, silent_since: datetime) -> int:
         """Let jobs wait again whose process is gone; give how many.
@@ -156,6 +152,10 @@ class JobTable:
         begun = {"heartbeat_at": now, "started_at": job.started_at or now}
         _change(connection, _COLUMNS.id == job.id, state=JobState.RUNNING, owner=owner, **begun)
         return fetch(connection, _FOUND.where(_COLUMNS.id == job.id), JobRecord)[0]
+
+
+def _select_own(job_id: str, owner: str) -> tuple[sa.ColumnElement[bool], ...]:
+    return _COLUMNS.id == job_id, _COLUMNS.owner == owner, _IS_RUNNING
 
 
 def _change(

@@ -9,7 +9,13 @@ import sqlalchemy as sa
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import AuditRecord, TokenRecord
 from kernelcast.service_state.answers import AnswerTable
-from kernelcast.service_state.database import Database, count_change, insert_once, name_global_size
+from kernelcast.service_state.database import (
+    Database,
+    Table,
+    count_change,
+    insert_once,
+    name_global_size,
+)
 from kernelcast.service_state.jobs import JobTable
 from kernelcast.service_state.tables import (
     AUDIT,
@@ -33,10 +39,7 @@ TOKENS_CHANGED = "tokens"
 _FOUND = select_record(TOKENS, TokenRecord)
 
 
-class TokenTable:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class TokenTable(Table):
     def add(self, one: TokenRecord) -> None:
         with self._database.write() as connection:
             connection.execute(sa.insert(TOKENS), write_row(one, TOKENS))
@@ -61,10 +64,7 @@ class TokenTable:
         return found
 
 
-class AuditTable:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class AuditTable(Table):
     def add(self, one: AuditRecord) -> None:
         with self._database.write() as connection:
             connection.execute(sa.insert(AUDIT), write_row(one, AUDIT))
@@ -74,11 +74,11 @@ class AuditTable:
         return self._database.fetch(newest.limit(most), AuditRecord)
 
 
-class ProblemTable:
+class ProblemTable(Table):
     """Problems as JSON texts; when there are too many, the oldest are forgotten."""
 
     def __init__(self, database: Database, *, most: int = 20_000) -> None:
-        self._database = database
+        super().__init__(database)
         self._most = most
 
     def add(self, digest: str, content: str) -> None:
@@ -104,11 +104,8 @@ class ProblemTable:
         return found
 
 
-class ChangeTable:
+class ChangeTable(Table):
     """Counts of changes: a process that sees one grown looks anew at what it holds."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def count(self, *names: str) -> None:
         """Note changes, in one transaction."""

@@ -100,20 +100,19 @@ class WarmChild:
         # Programs and their buffers are remembered: a new process gives the memory back.
         if self._child is None or self._done >= 200:
             self._drop()
-            self._child = self._start(steps)
+            start = partial(ChildProcess.start, idle_s=self.idle_s, confinement=self.confinement)
+            if self.shared is None:
+                self._child = start(steps=steps)
+            else:
+                flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+                descriptor = os.open(self.shared.path, flags, 0o600)
+                try:
+                    first = f"{self.shared.step}:{descriptor}"
+                    self._child = start(steps=[first, *steps], descriptors=[descriptor])
+                finally:
+                    os.close(descriptor)
         self._done += 1
         return self._child
-
-    def _start(self, steps: Sequence[str]) -> ChildProcess:
-        start = partial(ChildProcess.start, idle_s=self.idle_s, confinement=self.confinement)
-        if self.shared is None:
-            return start(steps=steps)
-        descriptor = os.open(self.shared.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            first = f"{self.shared.step}:{descriptor}"
-            return start(steps=[first, *steps], descriptors=[descriptor])
-        finally:
-            os.close(descriptor)
 
     def _drop(self) -> None:
         child, self._child, self._done = self._child, None, 0

@@ -1,7 +1,7 @@
 """What the pages ask of a request: who looks at them, by which cookie, and what a form holds."""
 
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from fastapi import Depends, Query, Request
@@ -18,10 +18,6 @@ from kernelcast.service.settings import ServiceSettings
 _FORM: Final = "application/x-www-form-urlencoded"
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 _COOKIE: Final = "kernelcast_token"
-# Browsers take a cookie of this prefix over TLS alone, and from this host alone: no neighbour of a
-# domain can plant one.
-_SECURE_COOKIE: Final = f"__Host-{_COOKIE}"
-_HTTPS: Final = "https"
 
 
 class Form(dict[str, list[str]]):
@@ -59,7 +55,7 @@ async def read_form(request: Request) -> Form:
 
 def read_token(connection: HTTPConnection) -> str | None:
     """Give the token that a browser keeps for us."""
-    return connection.cookies.get(_name_cookie(connection))
+    return connection.cookies.get(_describe_cookie(connection)["key"])
 
 
 def read_authorization(connection: HTTPConnection, settings: ServiceSettings) -> str | None:
@@ -73,31 +69,20 @@ def read_authorization(connection: HTTPConnection, settings: ServiceSettings) ->
 
 def keep_token(answer: Response, connection: HTTPConnection, token: str) -> None:
     """Have the browser keep a token; over TLS it never sends it without."""
-    answer.set_cookie(
-        _name_cookie(connection),
-        token,
-        httponly=True,
-        samesite="strict",
-        secure=_is_secure(connection),
-    )
+    answer.set_cookie(value=token, **_describe_cookie(connection))
 
 
 def forget_token(answer: Response, connection: HTTPConnection) -> None:
     """Have the browser forget the token."""
-    answer.delete_cookie(
-        _name_cookie(connection),
-        httponly=True,
-        samesite="strict",
-        secure=_is_secure(connection),
-    )
+    answer.delete_cookie(**_describe_cookie(connection))
 
 
-def _name_cookie(connection: HTTPConnection) -> str:
-    return _SECURE_COOKIE if _is_secure(connection) else _COOKIE
-
-
-def _is_secure(connection: HTTPConnection) -> bool:
-    return connection.url.scheme == _HTTPS
+def _describe_cookie(connection: HTTPConnection) -> dict[str, Any]:
+    is_secure = connection.url.scheme == "https"
+    # Browsers take a cookie of this prefix over TLS alone, and from this host alone: no neighbour
+    # of a domain can plant one.
+    name = f"__Host-{_COOKIE}" if is_secure else _COOKIE
+    return {"key": name, "httponly": True, "samesite": "strict", "secure": is_secure}
 
 
 async def get_page_caller(
