@@ -155,7 +155,7 @@ class EcmPrediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScalingPoint:
-    """Time at a number of busy cores."""
+    """Time at a number of busy cores, and whether memory is the limit there."""
 
     cores: int
     cycles: float

@@ -163,11 +163,10 @@ def sweep_sizes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
-    """A climb from few bytes per update to many."""
+    """A climb from few bytes per update to many: sizes at which a tenth and half of it is done."""
 
     begins: float
     middle: float
-    """Sizes at which a tenth and half of the climb is done."""
     low: float
     high: float
 
@@ -180,20 +179,16 @@ def find_transition(sizes: Sequence[float], volumes: Sequence[float]) -> Transit
     if low <= 0 or high < 1.15 * low:  # no climb
         return None
     rest = list(zip(sizes[start:], volumes[start:], strict=True))
-    return Transition(
-        begins=_cross(rest, low + 0.1 * (high - low)),
-        middle=_cross(rest, low + 0.5 * (high - low)),
-        low=low,
-        high=high,
+    begins, middle = (
+        # The first size at which the curve, drawn in straight lines, reaches a level.
+        next(
+            before + (after - before) * (level - lower) / (upper - lower)
+            for (before, lower), (after, upper) in pairwise(rest)
+            if upper >= level > lower
+        )
+        for level in (low + 0.1 * (high - low), low + 0.5 * (high - low))
     )
-
-
-def _cross(points: Sequence[tuple[float, float]], level: float) -> float:
-    """Give the first size at which the curve, drawn in straight lines, reaches a level."""
-    for (before, lower), (after, upper) in pairwise(points):
-        if upper >= level > lower:
-            return before + (after - before) * (level - lower) / (upper - lower)
-    return points[0][0]
+    return Transition(begins=begins, middle=middle, low=low, high=high)
 
 
 def configuration_to_json(name: str, found: Configuration) -> dict[str, object]:

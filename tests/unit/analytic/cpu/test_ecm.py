@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.analytic.cpu.ecm import predict_ecm, scale_cores
+from kernelcast.analytic.cpu.ecm import Unit, Work, predict_ecm, scale_cores
 from kernelcast.analytic.cpu.in_core import InCoreTerms
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.analytic.cpu.machine import StreamRates, read_machine
@@ -21,6 +21,7 @@ MACHINES = {"IvyBridgeEP_E5-2690v2": "ivy-bridge-ep", "SkylakeSP_Gold-6148": "sk
 LONG_RANGE = read_reference_nest("long-range", CASES["kernels"]["3d-long-range-stencil"])
 PAPER = InCoreTerms(overlapping=52.0, non_overlapping=54.0, provider="paper")
 SIZES = {"M": 130, "N": 1015}
+WORK = Work(clock_hz=3e9, iterations_per_line=8, flops_per_iteration=12, iterations=1e6)
 
 
 def volumes_of(*lines: tuple[float, float]) -> CacheVolumes:
@@ -116,3 +117,34 @@ def test_missing_bandwidths_are_named() -> None:
     small = replace(IVY_BRIDGE, caches=caches)
     with pytest.raises(InputError, match=r"caches.L2.load_bytes_per_s .* --only caches"):
         predict_ecm(volumes_of((3, 1), (3, 1)), small)
+
+
+@pytest.mark.parametrize(
+    ("unit", "value"),
+    [
+        (Unit.CYCLES_PER_LINE, 32.0),
+        (Unit.CYCLES_PER_ITERATION, 4.0),
+        (Unit.ITERATIONS_PER_S, 0.75e9),
+        (Unit.FLOP_PER_S, 9e9),
+        (Unit.SECONDS, 4e6 / 3e9),
+    ],
+)
+def test_tells_cycles_in_every_unit(unit: Unit, value: float) -> None:
+    """Converts 32 cycles for a line of eight iterations."""
+    assert WORK.tell(32.0, unit) == pytest.approx(value)
+
+
+def test_a_measured_time_is_told_in_cycles() -> None:
+    """Is the inverse of seconds."""
+    assert WORK.cycles(WORK.tell(32.0, Unit.SECONDS)) == pytest.approx(32.0)
+
+
+def test_refuses_what_a_loop_cannot_be_told_in() -> None:
+    """Names what is missing."""
+    copy = Work(clock_hz=3e9, iterations_per_line=8)
+    with pytest.raises(InputError, match="floating-point operations above 0"):
+        copy.tell(32.0, Unit.FLOP_PER_S)
+    with pytest.raises(InputError, match="number of iterations"):
+        copy.tell(32.0, Unit.SECONDS)
+    with pytest.raises(InputError, match="It/s needs a time above 0"):
+        copy.tell(0.0, Unit.ITERATIONS_PER_S)

@@ -14,6 +14,7 @@ from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
+from support.stencils import make_star
 
 X, Y = (Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in (0, 1))
 K = Expr.symbol(Symbol(SymbolKind.LOOP, "k"))
@@ -124,3 +125,22 @@ def test_one_more_access_never_moves_fewer_bytes(
     assert many.l1.compulsory_bytes >= fewer.l1.compulsory_bytes
     assert many.l1.allocated_bytes >= fewer.l1.allocated_bytes
     assert many.dram_load_bytes >= fewer.dram_load_bytes * (1 - 1e-9)
+
+
+def make_stencil(*local_size: int) -> ModelledLaunch:
+    """Make the launch of a star stencil on 640 x 512 x 512 numbers."""
+    return make_star(array=(640, 512, 512), radius=4, local_size=local_size, registers=40)
+
+
+@pytest.mark.parametrize(("x", "y", "z"), [(16, 1, 64), (2, 8, 64), (8, 8, 16), (64, 4, 4)])
+def test_a_work_group_uses_a_page_for_each_layer(x: int, y: int, z: int) -> None:
+    """Layers of 640 x 512 numbers are longer than a page: those that are loaded, those stored."""
+    volumes = compute_volumes(make_stencil(x, y, z), V100)
+    assert volumes.group_pages == pytest.approx(2 * z + 8, abs=3)
+
+
+@pytest.mark.parametrize(("local_size", "lines"), [((32, 8, 4), 2.94), ((16, 8, 8), 3.88)])
+def test_rows_of_a_warp_touch_lines(local_size: tuple[int, ...], lines: float) -> None:
+    """Counts 8 n - 8 bytes over lines of 128 more than one for each row, mean of alignments."""
+    l1 = compute_volumes(make_stencil(*local_size), V100).l1
+    assert l1.load_lines / l1.load_requests == pytest.approx(lines, rel=0.03)
