@@ -5,6 +5,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -105,26 +106,16 @@ class LaunchBuffers:
         dict[int, int]
     ):  # fmt: skip
         """Put compared copies together, where the first device's copy is."""
-        if len(devices) < 2:
-            return dict.fromkeys(self._copies, 0)
-        found: dict[int, int] = {}
-        for index in self._copies:
+        found = dict.fromkeys(self._copies, 0)
+        for index, held in self._copies.items() if len(devices) > 1 else ():
             original = memory.view(self.places[index])
-            copies = [memory.view(self._copies[index][device]) for device in devices]
-            pieces = _cut(original.size)
-
-            def merge(
-                span: tuple[int, int],
-                original: Bytes = original,
-                copies: list[Bytes] = copies,
-                size: int = element[index],
-            ) -> int:
-                part = slice(*span)
-                own = [copy[part] for copy in copies]
-                return merge_changes(original[part], own, element_bytes=size, into=own[0])
-
+            copies = [memory.view(held[device]) for device in devices]
+            pieces = [slice(*piece) for piece in _cut(original.size)]
+            before = [original[piece] for piece in pieces]
+            after = [[copy[piece] for copy in copies] for piece in pieces]
             with ThreadPoolExecutor(_workers()) as pool:
-                found[index] = sum(pool.map(merge, pieces))
+                conflicts = pool.map(merge_changes, before, after, repeat(element[index]))
+                found[index] = sum(conflicts)
         return found
 
     def take(
@@ -162,12 +153,10 @@ def _workers() -> int:
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
-def merge_changes(
-    original: Bytes, copies: Sequence[Bytes], *, element_bytes: int, into: Bytes
-) -> int:
-    """Merge copies of a buffer; count elements that two devices changed to different values."""
+def merge_changes(original: Bytes, copies: Sequence[Bytes], element_bytes: int) -> int:
+    """Merge copies into the first; count elements that two devices changed to different values."""
     word = _WORDS[element_bytes]
-    whole, result = original.view(word), into.view(word)
+    whole = original.view(word)
     views = [one.view(word) for one in copies]
     conflicts = 0
     # Pieces that stay in a core's cache while several copies are compared.
@@ -188,5 +177,5 @@ def merge_changes(
                 conflicts += int((changed & is_taken & (after != found)).sum())
                 is_taken = is_taken | changed
             np.copyto(found, after, where=changed)
-        result[piece] = found
+        views[0][piece] = found
     return conflicts
