@@ -10,8 +10,6 @@ from kernelcast.records.errors import InputError
 if TYPE_CHECKING:
     from kernelcast.training_data.applications import CorpusKernel
 
-DEFAULT_ROW_TIMEOUT_S = 120.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectionSettings:
@@ -42,7 +40,7 @@ class CollectionSettings:
     too_long: float | None = None
     """Launches whose samples foretell more than so many times `longest_s` are left out: sizes that
     were chosen for another device may be. None: no launch is."""
-    row_timeout_s: float = DEFAULT_ROW_TIMEOUT_S
+    row_timeout_s: float = 120.0
 
     def foretell_s(self, kernels: "Sequence[CorpusKernel]") -> float:
         """Foretell what a collection of kernels takes on a device, within a factor of two or so."""

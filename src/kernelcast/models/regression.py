@@ -39,9 +39,6 @@ EVIDENCE_ROWS: Final = 5000
 _FARTHEST: Final = 5.0  # standard deviations beyond which a column says no more
 _TINY: Final = 1e-9
 _EPSILON: Final = 0.02  # below what repeated runs differ by, there is nothing to learn
-_SHARES: Final = (1.0, 0.7, 0.5, 0.3)
-_THRESHOLDS: Final = (0.0, 0.02, 0.05)
-
 
 LEARNERS: Final[Mapping[str, tuple[Setting, ...]]] = {
     "svr": tuple({"C": c, "width": w} for c, w in product((0.1, 1.0, 10.0), (0.5, 2.0, 8.0))),
@@ -319,7 +316,8 @@ def _choose_gate(
     """Choose setting and gate by groups that fits had not seen; none gains by chance alone."""
     without = relative_errors(targets)
     best = 0, replace(rough, share=0.0, inner_error=float(without.mean()))
-    gates = tuple(product(_SHARES, _THRESHOLDS)) if rough.is_gated else ((1.0, 0.0),)
+    shares, thresholds = (1.0, 0.7, 0.5, 0.3), (0.0, 0.02, 0.05)
+    gates = tuple(product(shares, thresholds)) if rough.is_gated else ((1.0, 0.0),)
     least, sizes = np.inf, np.bincount(groups)
     present = sizes > 0
     for number, corrections in enumerate(raw):

@@ -16,7 +16,7 @@ from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import summarise_runs
 from kernelcast.training_data.store import AddedRows, Selection, Store, StoreError, open_store
 from kernelcast.training_data.store.connecting import parse_url
-from support.observations import SCHEMA, make_failure, make_observation, observations
+from support.observations import make_failure, make_observation, observations
 
 
 @pytest.fixture
@@ -80,7 +80,6 @@ def test_rows_are_selected(store: Store) -> None:
         one.seconds >= 0.12 for one in map(make_observation, range(30))
     )
     assert store.count(Selection(least_work_groups=1010)) == 20
-    assert store.count(Selection(schema_ids=(SCHEMA.id,))) == 30
 
 
 def test_the_newest_rows_come_oldest_first(store: Store) -> None:

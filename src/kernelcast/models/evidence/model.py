@@ -137,12 +137,8 @@ SAMPLER = "sampler"
 """Basis of all pieces that rest on samples of the kernel."""
 ANY_FORM = ""
 """Stands for forms that were too rare to calibrate on their own."""
-SHORT_DEVIATION = 0.6
-"""Deviation of what samples say of launches that are much shorter than `SHORT_S`."""
 SHORT_S = 10e-3
-CALIBRATED_S = 0.1
-"""The shortest launches that were calibrated: far shorter ones find their data in caches when they
-are repeated, and the noise of a moment is as large as their work."""
+"""Of launches that are much shorter, samples deviate by 0.6."""
 USUAL_COVERAGE = 0.9
 """Where an interval that is known makes the deviation of a normal error."""
 # Standardised errors beyond this count as this much: one kernel must not decide for the others.
@@ -404,7 +400,9 @@ def find_uncalibrated(log_seconds: float, *, is_busy: bool = False) -> float:
     # Deviation of what samples say beside other programs, which take caches between launches.
     busy = 0.2 if is_busy else 0.0
     seconds = math.exp(log_seconds)
-    short = SHORT_DEVIATION / (1.0 + (seconds / SHORT_S) ** 2) if seconds < CALIBRATED_S else 0.0
+    # The shortest launches that were calibrated took 0.1 s: far shorter ones find their data in
+    # caches when they are repeated, and the noise of a moment is as large as their work.
+    short = 0.6 / (1.0 + (seconds / SHORT_S) ** 2) if seconds < 0.1 else 0.0
     return busy**2 + short**2
 
 

@@ -19,9 +19,6 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 from kernelcast.scheduling.starpu.models import Worker, check_symbol, parse_worker
 
-_POLYNOMIAL = 0x1EDC6F41
-_TOP_BIT = 0x8000_0000
-_MASK = 0xFFFF_FFFF
 _LARGEST_COUNT = 2**32 - 1
 _KEYS = ("data", "size_base", "footprint", "flops", "sizes", "workers")
 
@@ -84,7 +81,7 @@ def hash_bytes(content: bytes, crc: int = 0) -> int:
     for byte in content:
         crc ^= byte << 24
         for _ in range(8):
-            crc = ((crc << 1) & _MASK) ^ (_POLYNOMIAL if crc & _TOP_BIT else 0)
+            crc = ((crc << 1) & 0xFFFF_FFFF) ^ (0x1EDC6F41 if crc & 0x8000_0000 else 0)
     return crc
 
 

@@ -30,7 +30,6 @@ _MOST_IMPLEMENTATIONS = 4
 _MICROSECONDS = 1e6
 _NEAR = 0.9
 _LARGEST_EXPONENT = 700.0
-_LARGEST_FOOTPRINT = 2**32 - 1
 _LONGEST_PATH = 255
 _HOMES = ("XDG_CACHE_HOME", "STARPU_HOME", "HOME")  # StarPU 1.3.10, src/common/utils.c
 _RULE = "#" * 20
@@ -100,7 +99,7 @@ class Entry:
     def __post_init__(self) -> None:
         is_there = min(self.size_bytes, self.samples) >= 1 and 0 < self.seconds < math.inf
         is_right = all(0 <= one < math.inf for one in (self.deviation_s, self.flops))
-        if not (is_there and is_right and 0 <= self.footprint <= _LARGEST_FOOTPRINT):
+        if not (is_there and is_right and 0 <= self.footprint < 2**32):
             raise InputError(
                 f"{self}: expected a footprint of 32 bits, size, samples and time above 0, and no "
                 "negative number"

@@ -25,7 +25,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import cattrs
 import yaml
 
 from kernelcast.records.errors import InputError
@@ -208,7 +207,14 @@ def find_data_set(path: Path) -> DataSet:
 @cache
 def list_data_sets() -> tuple[DataSet, ...]:
     text = Path(__file__).with_name("data_sets.yaml").read_text(encoding="utf-8")
-    return cattrs.structure(yaml.safe_load(text), tuple[DataSet, ...])
+    found = []
+    for one in yaml.safe_load(text):
+        del one["title"]  # is for readers of the file
+        values: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in one.items()
+        }
+        found.append(DataSet(**values | {"marks": frozenset(one["marks"])}))
+    return tuple(found)
 
 
 def make_foreign(

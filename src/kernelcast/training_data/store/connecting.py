@@ -20,7 +20,6 @@ import sqlalchemy as sa
 from kernelcast.records.errors import InputError, KernelcastError
 
 # PostgreSQL's codes: https://www.postgresql.org/docs/current/errcodes-appendix.html
-_PG_DISK_FULL = "53100"
 _SQLITE_ADVICE = {
     sqlite3.SQLITE_FULL: "the disk is full; nothing of this step was kept: make room and repeat it",
     sqlite3.SQLITE_BUSY: "another process keeps it locked; try again when that has ended",
@@ -33,7 +32,7 @@ _SQLITE_ADVICE = {
     sqlite3.SQLITE_IOERR: "the disk does not answer as it should; check it",
 }
 _PG_ADVICE = {
-    _PG_DISK_FULL: "the server's disk is full; nothing of this step was kept: make room and repeat",
+    "53100": "the server's disk is full; nothing of this step was kept: make room and repeat",
     "42501": "this user may not do that; ask for the permission",
     "3D000": "there is no such database; create it with createdb",
 }

@@ -409,7 +409,6 @@ class Selection:
     ndranges: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     """Ids of devices or their beginnings."""
-    schema_ids: tuple[str, ...] = ()
     origins: tuple[Origin, ...] = ()
     with_flags: frozenset[ObservationFlag] = frozenset()
     without_flags: frozenset[ObservationFlag] = frozenset()
