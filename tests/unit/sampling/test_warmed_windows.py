@@ -65,16 +65,6 @@ def test_every_window_is_warmed_anew() -> None:
     assert len({one.window for one in run.launches}) > 2
 
 
-def test_idle_borders_weigh_on_the_others() -> None:
-    """Lets samples of active work-groups stand for fewer of the whole launch."""
-    launch = Calls(NDRange(global_size=(4096,), local_size=(1,)))
-    active = GroupBox(start=(1024,), shape=(2048,))
-    run = WarmedSampler(launch, SamplingPlan(), active=active).take_moment()
-    assert run is not None
-    assert {one.weight for one in run.launches} == {2.0}
-    assert all(1024 <= one.box.start[0] < 3072 for one in run.launches)
-
-
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 40), st.integers(1, 3))
 def test_launches_of_any_size_are_sampled(
     width: int, height: int, per_unit: int, moments: int
@@ -130,15 +120,6 @@ def test_further_moments_keep_to_the_budget() -> None:
             }
 
 
-def test_warming_up_counts_as_cost() -> None:
-    """Adds to the cost of samples what their warm-ups took."""
-    launch = Calls(NDRange(global_size=(4096,), local_size=(1,)))
-    run = WarmedSampler(launch, SamplingPlan()).take_moment()
-    assert run is not None
-    timed_s = sum(one.duration_s for one in run.launches)
-    assert 1.3 * timed_s < run.sampling_s < 1.6 * timed_s
-
-
 def test_what_every_launch_pays_hides_no_work() -> None:
     """Takes longer launches where the first ones last long for what each of them pays once."""
     launch = SyntheticLaunch(
@@ -159,14 +140,6 @@ def test_samples_lie_where_the_plan_says() -> None:
     assert run is not None
     starts = [one.box.start[0] for one in run.launches]
     assert all(abs(one - 3072) < 100 for one in starts)
-
-
-def test_gpus_are_sampled_in_warmed_windows() -> None:
-    """Chooses the way of sampling by the kind of the device."""
-    launch = Calls(NDRange(global_size=(4096,), local_size=(1,)))
-    assert not isinstance(open_sampler(launch, SamplingPlan()), WarmedSampler)
-    launch.device = replace(launch.device, kind=DeviceKind.GPU)
-    assert isinstance(open_sampler(launch, SamplingPlan()), WarmedSampler)
 
 
 def test_a_launch_of_milliseconds_is_sampled_by_a_small_part_of_it() -> None:

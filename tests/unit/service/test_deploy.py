@@ -38,23 +38,6 @@ def test_expressions_name_what_is_counted(client: TestClient) -> None:
             assert expression.count(opening) == expression.count(closing), title
 
 
-def test_panels_stand_beside_each_other() -> None:
-    """No two of them overlap, and all have names of their own."""
-    board = json.loads((DEPLOY / "grafana.json").read_text(encoding="utf-8"))
-    taken: set[tuple[int, int]] = set()
-    for one in board["panels"]:
-        at = one["gridPos"]
-        cells = {
-            (x, y)
-            for x in range(at["x"], at["x"] + at["w"])
-            for y in range(at["y"], at["y"] + at["h"])
-        }
-        assert at["x"] + at["w"] <= 24
-        assert not cells & taken
-        taken |= cells
-    assert len({one["id"] for one in board["panels"]}) == len(board["panels"])
-
-
 @pytest.mark.parametrize(
     ("name", "command"),
     [

@@ -75,22 +75,6 @@ def test_leaves_out_what_the_innermost_loop_does_not_move() -> None:
     assert any(note.startswith("A: the innermost loop") for note in volumes.notes)
 
 
-def test_a_solved_size_is_where_the_numbers_change() -> None:
-    """Agrees with evaluations on both sides of every transition."""
-    conditions = LayerConditions(FIVE_POINTS, IVY_BRIDGE)
-    for one in list_transitions(FIVE_POINTS, IVY_BRIDGE, size="N", constants={"M": 10**7}):
-        assert one.largest is not None
-        if one.largest < 3:
-            continue  # the loops would not run
-        inside, outside = (
-            conditions.predict({"M": 10**7, "N": one.largest + more}).level(one.level)
-            for more in (0, 1)
-        )
-        assert inside is not None
-        assert outside is not None
-        assert inside.misses == one.misses < outside.misses
-
-
 @st.composite
 def stencils(draw: st.DrawFn) -> LoopNest:
     """Make stencils over one or two arrays, perhaps strided, perhaps repeated."""
@@ -143,20 +127,6 @@ def test_sees_reuse_over_outer_loops() -> None:
     conditions = LayerConditions(nest, IVY_BRIDGE)
     assert conditions.predict({"M": 10**6, "N": 2048}).levels[0].misses == 1
     assert conditions.predict({"M": 10**6, "N": 2049}).levels[0].misses == 2
-
-
-def test_matrix_product_agrees_with_the_simulated_reference() -> None:
-    """Follows lines down a column: within 5 % of the reference simulator on Ivy Bridge."""
-    nest = make_nest(
-        [("i", "0", "N", 1), ("j", "0", "N", 1), ("k", "0", "N", 1)],
-        {"A": ["N", "N"], "S": ["N", "N"]},
-        [("S", "i, j"), ("A", "i, k"), ("A", "k, j")], [("S", "i, j")],
-    )  # fmt: skip
-    conditions = LayerConditions(nest, IVY_BRIDGE)
-    for case in CASES["cases"]:
-        if case["kernel"] == "matsq" and case["machine"].startswith("Ivy"):
-            got = [one.misses for one in conditions.predict(case["defines"]).levels]
-            assert got == pytest.approx(case["SIM"]["misses"], rel=0.05, abs=0.01)
 
 
 def test_a_victim_cache_is_judged_alone() -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from kernelcast.analytic.cpu import simulated
 from kernelcast.analytic.cpu.cache_engine import Simulator
-from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine
 from kernelcast.analytic.cpu.simulated import NestAddresses, SimulatedVolumes, simulate_nest
 from kernelcast.expressions import Expr, Symbol, SymbolKind
@@ -369,19 +368,6 @@ def change_cache(name: str, **changes: object) -> CpuMachine:
         for one in IVY_BRIDGE.caches
     )
     return replace(IVY_BRIDGE, caches=tuple(caches))
-
-
-def test_stands_in_for_layer_conditions_and_shares_caches() -> None:
-    """Both agree where they must; of ten cores each has a tenth of the shared cache."""
-    sizes = {"M": 200, "N": 200_000}
-    simulation = SimulatedVolumes(FIVE_POINTS, IVY_BRIDGE)
-    for cores in (1, 10):
-        found, expected = (
-            [level.misses for level in one.predict(sizes, cores).levels[:-1]]
-            for one in (simulation, LayerConditions(FIVE_POINTS, IVY_BRIDGE))
-        )
-        assert found == pytest.approx(expected, rel=0.02)
-        assert found[-1] == pytest.approx(2 if cores == 1 else 4, rel=0.02)
 
 
 def test_unknown_associativity_is_bounded() -> None:
