@@ -172,13 +172,9 @@ class Sampler:
 
     @property
     def _slab_s(self) -> float:
-        share_s = _SLAB_SHARE * self._plan.budget / self._plan.moments * self._whole_s
-        return max(share_s, self._short_slab_s)
-
-    @property
-    def _short_slab_s(self) -> float:
-        most_s = _LARGEST_SHARE * self._whole_s
-        return min(max(_SHORT_SLAB_S, self._worth_s), most_s) / self._plan.moments
+        share_s = _SLAB_SHARE * self._plan.budget * self._whole_s
+        short_s = min(max(_SHORT_SLAB_S, self._worth_s), _LARGEST_SHARE * self._whole_s)
+        return max(share_s, short_s) / self._plan.moments
 
     @property
     def _windows(self) -> list[TimedLaunch]:

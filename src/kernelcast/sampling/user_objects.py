@@ -9,7 +9,6 @@ from typing import TypeAlias, cast
 
 from cachetools import LRUCache
 
-from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import EventTimesError, InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.sampling.discovery import describe_device, read_dialect
@@ -117,17 +116,12 @@ def read_kernel(
     if options is None and program is not None:
         info = cl.program_build_info.OPTIONS
         options = cast("str", program.get_build_info(device, info))  # type: ignore[no-untyped-call]  # pyopencl leaves it untyped
-    options = options or ()
-    if isinstance(options, str):
-        options = options.split()
-    return _make_kernel(name, text, tuple(options), read_dialect(device))
+    listed = options.split() if isinstance(options, str) else options or ()
+    dialect = read_dialect(device)
+    return _make_kernel(name=name, source=text, build_options=tuple(listed), dialect=dialect)
 
 
-@lru_cache(maxsize=64)
-def _make_kernel(name: str, source: str, options: tuple[str, ...], dialect: Dialect) -> Kernel:
-    return Kernel(name=name, source=source, build_options=options, dialect=dialect)
-
-
+_make_kernel = lru_cache(maxsize=64)(Kernel)  # its digest is made once
 _KEPT = "_kernelcast_name"
 
 
