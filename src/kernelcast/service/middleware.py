@@ -19,22 +19,24 @@ from kernelcast.records.service_state import Scope as Access
 from kernelcast.service.dependencies import identify
 from kernelcast.service.errors import ApiError, ErrorResponse
 from kernelcast.service.guard import is_plain_form, is_plain_json, is_text
-from kernelcast.service.pages.dependencies import read_authorization
-from kernelcast.service.pages.sign_in import FORM_BYTES, SIGN_IN_PATH
+from kernelcast.service.pages.dependencies import (
+    SIGN_IN_BYTES,
+    SIGN_IN_PATH,
+    read_authorization,
+)
 from kernelcast.service.service import Service
 from kernelcast.service.settings import API_PREFIX
 from kernelcast.service.telemetry import LOGGER, Metrics, log
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-API_POLICY: Final = "default-src 'none'; frame-ancestors 'none'"
-"""Content security policy of answers that are no pages."""
 _HEADERS: Final = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
-    "content-security-policy": API_POLICY,
+    # Of answers that are no pages.
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
     "cache-control": "no-store",
 }
 _RAW_HEADERS: Final = tuple((name.encode(), value.encode()) for name, value in _HEADERS.items())
@@ -138,7 +140,7 @@ class Frame:
         authorization = headers.get("authorization")
         most = service.settings.limits.body_bytes
         if scope["path"] == SIGN_IN_PATH:
-            most = FORM_BYTES
+            most = SIGN_IN_BYTES
         else:  # of a stranger nothing is read
             if not is_of_api:
                 authorization = read_authorization(HTTPConnection(scope), service.settings)

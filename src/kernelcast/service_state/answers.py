@@ -10,12 +10,15 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from kernelcast.records.service_state import ANSWER_ID_BITS, AnswerRecord
-from kernelcast.service_state.database import Table, fetch, grow, name_global_size
 from kernelcast.service_state.tables import (
     ANSWERS,
     WEEK_KEYS,
     WEEK_SUMS,
     WEEKS,
+    Table,
+    fetch,
+    grow,
+    name_global_size,
     select_record,
     write_row,
 )

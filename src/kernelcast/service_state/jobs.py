@@ -7,8 +7,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.service_state.database import Table, fetch, insert_once
-from kernelcast.service_state.tables import JOBS, KEYS, select_record, write_row
+from kernelcast.service_state.tables import (
+    JOBS,
+    KEYS,
+    Table,
+    fetch,
+    insert_once,
+    select_record,
+    write_row,
+)
 
 _COLUMNS = JOBS.c
 _FOUND = select_record(JOBS, JobRecord)

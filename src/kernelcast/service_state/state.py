@@ -9,13 +9,6 @@ import sqlalchemy as sa
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import AuditRecord, TokenRecord
 from kernelcast.service_state.answers import AnswerTable
-from kernelcast.service_state.database import (
-    Database,
-    Table,
-    count_change,
-    insert_once,
-    name_global_size,
-)
 from kernelcast.service_state.jobs import JobTable
 from kernelcast.service_state.tables import (
     AUDIT,
@@ -25,6 +18,11 @@ from kernelcast.service_state.tables import (
     PROBLEMS,
     TOKENS,
     VERSION_TABLE,
+    Database,
+    Table,
+    count_change,
+    insert_once,
+    name_global_size,
     select_record,
     write_row,
 )

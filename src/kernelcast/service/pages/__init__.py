@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from kernelcast.service.dependencies import respond_if_changed
 from kernelcast.service.errors import refuse_unknown
-from kernelcast.service.pages import accuracy, compare, devices, home, jobs, kernels, sign_in
+from kernelcast.service.pages import accuracy, compare, devices, home, jobs, kernels
 from kernelcast.service.pages.lab import routes as lab
 from kernelcast.service.pages.rendering import PageRoute
 
@@ -41,6 +41,6 @@ def list_assets() -> dict[str, bytes]:
 def include_pages(app: FastAPI) -> None:
     """Add every page, and what pages load; none is part of the described API."""
     # What has a name of its own below an address comes before what takes any name there.
-    pages = (sign_in, home, kernels, lab, devices, compare, accuracy, jobs)
+    pages = (home, kernels, lab, devices, compare, accuracy, jobs)
     for one in (router, *(page.router for page in pages)):
         app.include_router(one, include_in_schema=False)

@@ -15,6 +15,10 @@ from kernelcast.service.errors import ApiError
 from kernelcast.service.service import Service
 from kernelcast.service.settings import ServiceSettings
 
+SIGN_IN_PATH: Final = "/sign-in"
+"""Takes the form of somebody who is not known yet."""
+SIGN_IN_BYTES: Final = 4096
+"""Of that form: a token and where to go."""
 _FORM: Final = "application/x-www-form-urlencoded"
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 _COOKIE: Final = "kernelcast_token"
