@@ -6,8 +6,8 @@ can be written in another way, what is let through cannot be taken back.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from kernelcast.launches.source_check import check_reach
@@ -33,15 +33,6 @@ _NUL: Final = "\0"
 # in UTF-16 is full of NULs.
 _SUSPICIOUS: Final = re.compile(rb"\x00|\\u0000|\\u[dD][89a-fA-F]|\xed[\xa0-\xbf]")
 _MOST_OPTIONS: Final = 200
-
-
-def check_content(content: Mapping[str, Any], limits: Limits) -> None:
-    """Refuse a problem by its text, before anything reads it."""
-    options = content.get("build_options")
-    texts = [str(one) for one in options] if isinstance(options, list) else []
-    code = content.get("code")
-    if isinstance(code, str):
-        check_source(code, limits, texts)
 
 
 def check_problem(problem: Problem, limits: Limits) -> None:

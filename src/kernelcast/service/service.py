@@ -23,7 +23,7 @@ from kernelcast.service.changes import ChangeWatcher, Versions
 from kernelcast.service.device_lock import turns_file
 from kernelcast.service.errors import ApiError
 from kernelcast.service.estimating import Estimating
-from kernelcast.service.guard import check_content, check_problem
+from kernelcast.service.guard import check_problem, check_source
 from kernelcast.service.jobs import JobRunner
 from kernelcast.service.observing import Observing
 from kernelcast.service.queues import BoundedPool
@@ -74,7 +74,8 @@ class ProblemCache:
     def _read(self, content: Mapping[str, Any]) -> Problem:
         given = dict(content)
         name = given.pop("name", None)
-        check_content(given, self._limits)
+        # Refuse a problem by its text, before anything reads it.
+        check_source(given["code"], self._limits, given.get("build_options", ()))
         try:
             problem = read_inline_problem(given, name=name)
         except (ValueError, OverflowError, RecursionError) as error:
