@@ -1,6 +1,5 @@
 """The service over PostgreSQL, which may go away for a while."""
 
-import json
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -14,17 +13,14 @@ import pytest
 with warnings.catch_warnings():
     # It wants httpx2 by now; httpx still works, and our own client speaks it.
     warnings.simplefilter("ignore")
-    from fastapi.testclient import TestClient
 
 from kernelcast.client import Client
 from kernelcast.client.transport import Patience
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.records.service_state import JobKind, JobRecord, JobState, Scope
-from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.authentication import make_token
 from kernelcast.service_state import open_state
 from support.postgresql_cluster import PostgresqlCluster
-from support.service_backend import FakeBackend
 from support.service_process import ServiceProcess
 
 PROBLEM: dict[str, Any] = {
@@ -115,27 +111,3 @@ def test_a_database_that_goes_away_and_comes_back(
     assert acknowledged > 0
     # A batch may have been stored whose answer was lost on the way: it is known, never missing.
     assert acknowledged <= stored <= acknowledged + 20 * refused
-
-
-@pytest.mark.parametrize("name", ["a\0b", "\ud800"])
-def test_text_that_cannot_be_kept_is_refused(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """With 400, as over SQLite: the database is not away."""
-    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
-    settings = ServiceSettings(database=url, runs_jobs=False)
-    app = create_app(settings, backend=FakeBackend(url))
-    body = {"key": name, "problem": PROBLEM, "device": {"id": "far-away", "driver": "1"},
-            "seconds": 0.1}  # fmt: skip
-    with TestClient(app, base_url="http://localhost") as client:
-        answers = [
-            client.post(
-                path, content=json.dumps(content), headers={"content-type": "application/json"}
-            )
-            for path, content in (
-                ("/v1/problems", {**PROBLEM, "name": name}),
-                ("/v1/observations", {"observations": [body]}),
-            )
-        ]
-        answers.append(client.get("/v1/jobs/a%00b"))
-    assert [one.status_code for one in answers] == [400] * 3

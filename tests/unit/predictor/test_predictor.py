@@ -80,32 +80,6 @@ def test_the_devices_choice_of_local_size_is_the_same_launch(
     assert len(executor.tasks) == 1
 
 
-def test_repeats_are_answered_from_history(executor: FakeExecutor, store: Store) -> None:
-    """What was observed weighs most; a new process asks the store, and samples nothing."""
-    predictor = make_predictor(executor, store)
-    sampled = predictor.estimate(PROBLEM, DEVICE.id)
-    observe(predictor, sampled, 0.6, 0.61, 0.62)
-    known = predictor.estimate(PROBLEM, DEVICE.id)
-    assert known.tier is Tier.HISTORY
-    assert known.seconds == pytest.approx(0.61, rel=0.05)
-    assert known.low < 0.61 < known.high
-    assert {one.kind for one in known.explain().pieces} == {"observed", "samples"}
-    assert known.estimates_s["linear"] == sampled.estimates_s["linear"]
-    assert known.estimates_s["history"] == 0.61
-    predictor.flush()
-    fresh = FakeExecutor()
-    again = make_predictor(fresh, store).estimate(PROBLEM, DEVICE.id)
-    assert (again.tier, again.seconds) == (Tier.HISTORY, pytest.approx(0.61))
-    assert fresh.tasks == []
-    facts = again.explain().history
-    assert facts is not None
-    assert facts.observations == 3
-    assert facts.first is not None
-    stored = list(store.find())
-    assert sorted(one.seconds for one in stored) == [0.6, 0.61, 0.62, 9.0]
-    assert [one.flags for one in stored if one.seconds == 9.0] == [FIRST]
-
-
 def test_history_may_be_refused(executor: FakeExecutor, store: Store) -> None:
     """Without history, and where whole runs are measured, repeats are sampled."""
     first = make_predictor(executor, store)
