@@ -22,6 +22,7 @@ from kernelcast.service import Limits, ServiceSettings
 from kernelcast.service.backend import Ask
 from kernelcast.service.device_lock import DeviceLock
 from kernelcast.service.routes.estimates import EstimateOut
+from kernelcast.service.service import Service
 from support.service_backend import FakeBackend, failing, open_client
 
 Plain = dict[str, Any]
@@ -157,3 +158,33 @@ def test_answers_do_not_say_where_models_are(
     answer = _ask(client, problem)["estimates"][0]
     assert answer["explanation"]["model"]["name"] == "hybrid/x"
     assert "/secret" not in str(answer)
+
+
+def test_a_repeat_is_not_read_again(
+    client: TestClient, problem: Plain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer is the one before, but for saying that it was kept."""
+    service: Service = client.app.state.service  # type: ignore[attr-defined]
+    first = client.post("/v1/estimates", json={"problem": problem})
+    monkeypatch.setattr(service.devices, "choose", None)  # calling it would fail
+    second = client.post("/v1/estimates", json={"problem": problem})
+    assert second.status_code == 200
+    assert second.headers["content-security-policy"]
+    assert second.headers["x-request-id"]
+    assert [one["is_kept"] for one in second.json()["estimates"]] == [True, True]
+    assert second.json()["estimates"][0]["seconds"] == first.json()["estimates"][0]["seconds"]
+    text = client.get("/metrics").text
+    counted = 'kernelcast_http_requests_total{method="POST",route="/v1/estimates",status="200"}'
+    assert f"{counted} 2.0" in text
+
+
+def test_other_models_make_answers_anew(
+    client: TestClient, backend: FakeBackend, problem: Plain
+) -> None:
+    """As soon as the service has looked."""
+    service: Service = client.app.state.service  # type: ignore[attr-defined]
+    client.post("/v1/estimates", json={"problem": problem})
+    backend.models = 7
+    client.portal.call(service.watcher.look)  # type: ignore[union-attr]
+    client.post("/v1/estimates", json={"problem": problem})
+    assert backend.calls["sample"] == 4

@@ -6,7 +6,8 @@ from typing import Any, NoReturn
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.launches.data_store import open_data_store
+from kernelcast.collection.data_rows import remove_by_hand
+from kernelcast.launches.data_store import Selection, open_data_store
 from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.service import ServiceSettings
 from kernelcast.service_state import Store, StoreError
@@ -79,3 +80,26 @@ def test_a_store_that_is_away_is_told(
     assert refused.status_code == 503
     assert refused.json()["error"]["code"] == "database_unavailable"
     assert "retry-after" in refused.headers
+
+
+def test_what_is_removed_at_a_terminal_is_noticed(
+    client: TestClient, settings: ServiceSettings, problem: Plain
+) -> None:
+    """The service's answers follow, and its audit log says so."""
+
+    def find_tier() -> str:
+        asked = {"problem": problem, "devices": [FIRST]}
+        answer = client.post("/v1/estimates", json=asked)
+        return str(answer.json()["estimates"][0]["tier"])
+
+    _send(client, *(_report(problem, key, seconds=3e-5) for key in ("a", "b")))
+    assert find_tier() == "history"
+    with open_data_store(settings.database) as store:
+        assert remove_by_hand(store, Selection(kernels=("fill",)), 2) == 2
+    ends_s = time.monotonic() + 60
+    while (tier := find_tier()) == "history" and time.monotonic() < ends_s:
+        time.sleep(0.02)
+    assert tier == "linear"
+    (entry,) = client.get("/v1/audit").json()["entries"]
+    assert entry["actor"].startswith("command line: ")
+    assert entry["detail"] == {"kernels": ["fill"]}

@@ -138,3 +138,19 @@ def test_a_strangers_body_is_not_read(guarded: ServiceSettings, backend: FakeBac
         refused = client.post("/v1/observations", content=body)
         assert (refused.status_code, refused.headers["connection"]) == (401, "close")
         assert client.post("/sign-in", content=body, headers=form).status_code == 413
+
+
+def test_a_repeat_is_given_to_nobody_who_may_not_ask(
+    guarded: ServiceSettings, backend: FakeBackend, problem: Plain
+) -> None:
+    """The same bytes without the token, or with one of another scope, are refused."""
+    runner, reader, observer = (
+        _bearer(_make(guarded, *scopes))
+        for scopes in ((Scope.ESTIMATE, Scope.RUN), (Scope.ESTIMATE,), (Scope.OBSERVE,))
+    )
+    with open_client(guarded, backend) as client:
+        statuses = [
+            client.post("/v1/estimates", json={"problem": problem}, headers=one).status_code
+            for one in (runner, runner, reader, observer, {}, _bearer("no"))
+        ]
+    assert statuses == [200, 200, 403, 403, 401, 401]
