@@ -13,7 +13,7 @@ from kernelcast.records import errors
 from kernelcast.records.errors import KernelcastError
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.errors import as_api_error
-from kernelcast.service.schemas.jobs import CompareOptions, JobRequest
+from kernelcast.service.routes.jobs import CompareOptions, JobRequest
 from kernelcast.service.schemas.observations import CorrectionIn, ObservationsRequest
 from support.service_backend import FakeBackend, failing
 

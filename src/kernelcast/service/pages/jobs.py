@@ -25,16 +25,17 @@ from kernelcast.service.dependencies import Call
 from kernelcast.service.errors import ApiError, as_api_error, refuse_unknown
 from kernelcast.service.pages.dependencies import Form, PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
-from kernelcast.service.routes.jobs import add_job, find_job
-from kernelcast.service.routes.jobs import cancel_job as cancel
-from kernelcast.service.routes.jobs import follow_job as follow
-from kernelcast.service.schemas.jobs import (
+from kernelcast.service.routes.jobs import (
     CalibrateOptions,
     CollectOptions,
     CompareOptions,
     TrainOptions,
     ValidateOptions,
+    add_job,
+    find_job,
 )
+from kernelcast.service.routes.jobs import cancel_job as cancel
+from kernelcast.service.routes.jobs import follow_job as follow
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=PageRoute)
