@@ -336,3 +336,35 @@ int printf(__constant const char *format, ...) __attribute__((format(printf, 1, 
 // of the whole launch, three numbers each, and its dimensions. The host writes it before a launch.
 __attribute__((weak)) constant uint kernelcast_launch[13] = {0};
 #endif
+
+// Copies by a work-group (6.15.11): every work-item copies its share, and waits for the others'.
+#if __OPENCL_C_VERSION__ >= 120
+#define __kc_static static
+#else
+#define __kc_static
+#endif
+__kc_static __attribute__((overloadable)) size_t __kc_step(const volatile __global void *p, size_t stride)
+{
+    return stride;
+}
+__kc_static __attribute__((overloadable)) size_t __kc_step(const volatile __local void *p, size_t stride)
+{
+    return 1;
+}
+#define __kc_copy(to, from, count, to_step, from_step, event)                              \
+    ({                                                                                     \
+        __auto_type __kc_to = (to);                                                        \
+        __auto_type __kc_from = (from);                                                    \
+        size_t __kc_count = (count), __kc_to_step = (to_step), __kc_from_step = (from_step); \
+        size_t __kc_x = get_local_size(0), __kc_y = get_local_size(1);                     \
+        size_t __kc_i = (get_local_id(2) * __kc_y + get_local_id(1)) * __kc_x + get_local_id(0); \
+        for (; __kc_i < __kc_count; __kc_i += __kc_x * __kc_y * get_local_size(2))         \
+            __kc_to[__kc_i * __kc_to_step] = __kc_from[__kc_i * __kc_from_step];           \
+        event_t __kc_event = (event);                                                      \
+        __kc_event;                                                                        \
+    })
+#define async_work_group_copy(to, from, count, event) __kc_copy(to, from, count, 1, 1, event)
+#define async_work_group_strided_copy(to, from, count, stride, event) \
+    __kc_copy(to, from, count, __kc_step(__kc_to, stride), __kc_step(__kc_from, stride), event)
+#define wait_group_events(count, events) \
+    ((void)(count), (void)(events), barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE))

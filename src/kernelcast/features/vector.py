@@ -304,7 +304,7 @@ _OTHERS = {
     Kind.BARRIER: ("barriers", "barriers"),
     Kind.ATOMIC: ("atomics", "atomic operations"),
     Kind.CALL: ("calls", "calls of functions whose work is not known"),
-    Kind.COPY: ("copies", "copies between global and local memory by a whole work-group"),
+    Kind.COPY: ("copies", "prefetches"),
 }  # fmt: skip
 _KINDS_OF_NUMBERS = [
     ({"number": number, "bits": bits, "per_lane": True}, f"{short}{bits}", kinds)

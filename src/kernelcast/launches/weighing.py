@@ -15,6 +15,7 @@ kernel bound by memory does not follow its instructions.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TypeAlias
 
 import numpy as np
@@ -182,7 +183,10 @@ def apply_profile(run: SampleRun, profile: WorkProfile, parts: int = 1) -> Sampl
         # Work-items in step are believed in where samples agree clearly better.
         if len(new) >= _FEWEST_LAUNCHES and _spread(new) < 0.8 * _spread(old):
             weighed = launches
-    before, after = _find_rates(run.launches), _find_rates(weighed)
+    # One that is mostly the cost of a launch tells nothing of its work-groups.
+    tells = [one.duration_s >= 2 * run.launch_overhead_s for one in run.launches]
+    before = _find_rates([*compress(run.launches, tells)])
+    after = _find_rates([*compress(weighed, tells)])
     # Launches whose weights differ by less than this factor agree as well without them.
     if len(after) < _FEWEST_LAUNCHES or max(profile.weights) < 1.25 * min(profile.weights):
         agrees = profile.is_exact  # too few to contradict, or too much alike

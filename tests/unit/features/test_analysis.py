@@ -4,9 +4,12 @@ import pytest
 
 from kernelcast.expressions.accesses import AccessKind, AddressPattern
 from kernelcast.features.analysis import read_facts
+from kernelcast.features.counting.static import count_statically
+from kernelcast.features.counting.summary import summarise
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
+from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, OperationKind, add_weighted
 from kernelcast.records.software_counters import LineFacts
 
@@ -112,14 +115,23 @@ def test_conditions_that_grow_without_end_are_given_up(steps: int) -> None:
     assert str(store.offset_bytes) == "4*global_id(0)"
 
 
-def test_private_copies_are_a_gap() -> None:
-    """Says that the memory of asynchronous copies is not described."""
+def test_copies_by_work_groups_are_accesses_of_their_work_items() -> None:
+    """Elements are copied by turns, and those that are waited for are there."""
     source = (
-        "kernel void k(global int *a, local int *b) {"
-        " event_t e = async_work_group_copy(b, a, 4, 0); wait_group_events(1, &e); }"
+        "kernel void k(global uchar2 *a, local uchar2 *b) {"
+        " event_t e = async_work_group_copy(b, a, 40, 0);"
+        " e = async_work_group_strided_copy(a, b, 4, 8, e); wait_group_events(1, &e); }"
     )
-    [gap] = read_facts(Kernel(name="k", source=source)).gaps
-    assert gap.reason == "the memory that async_work_group_copy copies is not described"
+    facts = read_facts(Kernel(name="k", source=source))
+    ndrange = NDRange(global_size=(64,), local_size=(16,))
+    counters = summarise(facts, count_statically(facts, ndrange, {}, [0]))
+    counts = [
+        counters.executed.count_memory(space, is_store=is_store)
+        for space in (MemorySpace.GLOBAL, MemorySpace.LOCAL)
+        for is_store in (False, True)
+    ]
+    assert (facts.gaps, counters.is_exact) == ((), True)
+    assert counts == [40 / 16, 4 / 16, 4 / 16, 40 / 16]
 
 
 def write_unrolled_hash(rounds: int) -> str:

@@ -180,11 +180,11 @@ def test_fewer_cpes_run_more_work_groups(tmp_path: Path) -> None:
     assert gloads[0] == 2 * gloads[1]
 
 
-def test_asynchronous_copies_are_missing_and_said_so(tmp_path: Path) -> None:
-    """Says plainly that the analysis does not know what async_work_group_copy moves."""
-    found = derive(tmp_path, COPIED)
-    assert not found.dma or all(one.direction is Direction.OUT for one in found.dma)
-    assert any("async_work_group_copy" in one and "missing" in one for one in found.notes)
+def test_asynchronous_copies_are_requests(tmp_path: Path) -> None:
+    """Takes async_work_group_copy for one copy of all that it moves."""
+    copy, stored = derive(tmp_path, COPIED).dma
+    assert (copy.direction, stored.direction) == (Direction.IN, Direction.OUT)
+    assert copy.copies[0].bytes == 256
 
 
 def test_tiles_of_a_matrix_are_strided_requests() -> None:

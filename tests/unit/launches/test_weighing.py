@@ -258,6 +258,18 @@ def test_two_launches_cannot_contradict_the_source() -> None:
     assert fit_linear(weighed).seconds == pytest.approx(TOTAL_S, rel=0.05)
 
 
+def test_launches_that_are_mostly_overhead_are_no_evidence() -> None:
+    """Light work-groups that vanish in the cost of a launch do not contradict their weights."""
+    light, *heavy = make_run([10, 600, 700, 800]).launches
+    least_s = heavy[0].duration_s
+    light = replace(light, duration_s=0.7 * least_s)
+    run = replace(make_run([10]), launches=(light, *heavy), launch_overhead_s=0.4 * least_s)
+    assert weigh_run(run, KERNEL, ARGUMENTS).launches[-1].weight > 1.5
+    assert weigh_run(replace(run, launch_overhead_s=0.2 * least_s), KERNEL, ARGUMENTS).launches == (
+        run.launches
+    )
+
+
 def test_the_pilot_is_no_evidence() -> None:
     """A pilot that is off does not keep weights from agreeing."""
     run = make_run([20, 300, 600, 900])

@@ -576,27 +576,4 @@ OVERLOADED void atomic_work_item_fence(cl_mem_fence_flags flags, memory_order or
     mem_fence(scope > memory_scope_work_group ? CLK_GLOBAL_MEM_FENCE : CLK_LOCAL_MEM_FENCE);
 }
 
-// Copies by a work-group (6.15.11): every work-item copies its share.
-CONST size_t get_local_linear_id(void);
-CONST size_t get_local_size(uint dim);
-OVERLOADED void barrier(cl_mem_fence_flags flags);
-#define COPY(type, to, from)                                                                     \
-    OVERLOADED event_t async_work_group_copy(to type *target, const from type *source,           \
-                                             size_t count, event_t event)                        \
-    {                                                                                            \
-        size_t items = get_local_size(0) * get_local_size(1) * get_local_size(2);                \
-        for (size_t i = get_local_linear_id(); i < count; i += items) target[i] = source[i];     \
-        return event;                                                                            \
-    }
-#define COPIES(type) COPY(type, local, global) COPY(type, global, local)
-COPIES(int)
-COPIES(uint)
-COPIES(float)
-COPIES(float2)
-COPIES(float4)
-COPIES(double)
-OVERLOADED void wait_group_events(int count, event_t *events)
-{
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-}
 OVERLOADED void prefetch(const global float *p, size_t count) {}

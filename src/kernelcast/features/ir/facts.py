@@ -427,9 +427,6 @@ class FactsReader:
         line = self.code.line_of(one)
         if one.detail in self._module.functions:
             self._gaps.append(Gap(line=line, reason=f"{name} calls itself: OpenCL C forbids it"))
-        elif "async_work_group" in name:
-            self._gaps.append(Gap(line=line, reason=f"the memory that {name} copies is not "
-                                                    "described"))  # fmt: skip
         elif "printf" not in one.detail and any(
             # A builtin like `modf` may write to memory that other work-items see.
             not isinstance(place, Pointer)

@@ -29,7 +29,7 @@ _CHEAP = {
     "isfinite isinf isnan isnormal isordered isunordered any all",
     Kind.BARRIER: "barrier work_group_barrier sub_group_barrier mem_fence read_mem_fence "
     "write_mem_fence atomic_work_item_fence",
-    Kind.COPY: "async_work_group_copy async_work_group_strided_copy prefetch wait_group_events",
+    Kind.COPY: "prefetch",
 }
 _SINGLE = {name: kind for kind, names in _CHEAP.items() for name in names.split()} | dict.fromkeys(
     _PRECISE, Kind.SPECIAL

@@ -325,11 +325,7 @@ def derive_scratchpad_kernel(
         for is_store in (True, False)
     )
     counts["spm"] = max(0.0, touched * work_items - by_dma)
-    gaps = [
-        f"line {one.line}: {one.reason}"
-        for one in model.facts.gaps
-        if "async_work_group" not in one.reason  # has a note of its own
-    ]
+    gaps = [f"line {one.line}: {one.reason}" for one in model.facts.gaps]
     notes = _note(launch, far, sum(map(len, copies.values())), average_ilp)
     return ScratchpadKernel(
         name=problem.name,
@@ -371,11 +367,6 @@ def _note(
         for operation in launch.executed.operations
     ):
         notes.append("special functions count as one division or root each, which is too little")
-    if launch.executed.count(OperationKind.COPY):
-        notes.append(
-            "async_work_group_copy: the analysis does not describe what it copies, so its DMA "
-            "requests are missing here; write them into a scratchpad kernel file"
-        )
     if copies:
         notes.append(
             f"{copies} accesses beside local memory are taken for DMA copies of the work-group"
