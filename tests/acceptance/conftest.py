@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyopencl as cl
 import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli import app
+from support.device_queues import make_queue, parametrize_queues
+
+pytest_generate_tests = parametrize_queues
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REFERENCE = REPOSITORY.parent / "shared" / "reference"
@@ -113,6 +117,12 @@ def run_process() -> Run:
         return Ended(done.returncode, done.stdout, done.stderr)
 
     return call
+
+
+@pytest.fixture(scope="module")
+def queue(request: pytest.FixtureRequest) -> cl.CommandQueue:
+    """Make a queue on each device in turn."""
+    return make_queue(request.param)
 
 
 @pytest.fixture

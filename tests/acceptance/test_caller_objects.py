@@ -17,10 +17,9 @@ from pyopencl.reduction import ReductionKernel
 from pyopencl.tools import ImmediateAllocator, MemoryPool, parse_arg_list
 
 import kernelcast
-from support.device_queues import list_devices, make_queue, parametrize_queues, put, read
+from support.device_queues import list_devices, make_queue, put, read
 
 pytestmark = pytest.mark.device
-pytest_generate_tests = parametrize_queues
 
 SOURCE = """
 #ifndef STEPS
@@ -56,12 +55,6 @@ ITEMS, LOCAL, PART = 1 << 12, 64, 1 << 10
 ONES = np.ones(ITEMS, np.float32)
 FLAGS = cl.mem_flags.READ_WRITE
 PIXEL = cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.FLOAT)
-
-
-@pytest.fixture(scope="module")
-def queue(request: pytest.FixtureRequest) -> cl.CommandQueue:
-    """Make a queue on one device."""
-    return make_queue(request.param)
 
 
 class Program:

@@ -14,10 +14,9 @@ import pyopencl as cl
 import pytest
 
 import kernelcast
-from support.device_queues import list_devices, make_launch, parametrize_queues, write_calibration
+from support.device_queues import list_devices, make_launch, write_calibration
 
 pytestmark = pytest.mark.device
-pytest_generate_tests = parametrize_queues
 
 SOURCE = """
 kernel void horner(global float *y, const int degree)

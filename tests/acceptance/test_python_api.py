@@ -22,14 +22,12 @@ from support.device_queues import (
     list_devices,
     make_launch,
     make_queue,
-    parametrize_queues,
     put,
     read,
     write_calibration,
 )
 
 pytestmark = pytest.mark.device
-pytest_generate_tests = parametrize_queues
 
 SOURCE = """
 typedef float real;
@@ -91,12 +89,6 @@ class Program:
         local = more.pop("local_size", (LOCAL,))
         program = program or self.program
         return make_launch(program, name, (items,), local, args, self.queue, **more)
-
-
-@pytest.fixture(scope="module")
-def queue(request: pytest.FixtureRequest) -> cl.CommandQueue:
-    """Make a queue on each device in turn."""
-    return make_queue(request.param)
 
 
 @pytest.fixture(scope="module")

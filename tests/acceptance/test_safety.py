@@ -11,12 +11,11 @@ import pyopencl as cl
 import pytest
 
 import kernelcast
-from support.device_queues import make_launch, make_queue, parametrize_queues, put, read
+from support.device_queues import make_launch, put, read
 from support.service_attacks.attacks import ON_DEVICES, list_attacks
 from support.service_attacks.target import serve_targets
 
 pytestmark = [pytest.mark.device, pytest.mark.timeout(600)]
-pytest_generate_tests = parametrize_queues
 
 SOURCE = """\
 struct S { int v[4]; };
@@ -59,12 +58,6 @@ kernel void drain(volatile global int *head, global int *a, const int n)
 { int i; while ((i = atomic_inc(head)) < n) a[i] *= 2; }
 """
 ITEMS, LOCAL = 8192, 32
-
-
-@pytest.fixture(scope="module")
-def queue(request: pytest.FixtureRequest) -> cl.CommandQueue:
-    """Make a queue on each device in turn."""
-    return make_queue(request.param)
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,9 @@ import pytest
 
 import kernelcast
 from acceptance.conftest import Run
-from support.device_queues import make_queue, parametrize_queues, put
+from support.device_queues import put
 
 pytestmark = pytest.mark.device
-pytest_generate_tests = parametrize_queues
 
 SOURCE = """
 kernel void advance(global float *y, const int steps)
@@ -27,12 +26,6 @@ kernel void advance(global float *y, const int steps)
 """
 ITEMS, LOCAL = 1 << 18, 64
 LONG_S, HASTY_S, PATIENT_S = 1.0, 0.4, 30.0
-
-
-@pytest.fixture(scope="module")
-def queue(request: pytest.FixtureRequest) -> cl.CommandQueue:
-    """Make a queue on one device."""
-    return make_queue(request.param)
 
 
 @pytest.fixture

@@ -32,22 +32,16 @@ SCHEMA = FeatureSchema(
 """Features of synthetic rows."""
 _ITEMS = 256
 _FLOOR_S = 2e-4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Planted:
-    """What is hidden in the rows."""
-
-    curvature: float = 0.35
-    """How much slower a launch far beyond the cache is than its sample says, as a logarithm."""
-    kernel_effect: float = 0.02
-    """Standard deviation of what each kernel differs by, as a logarithm."""
-    sample_noise: float = 0.02
-    """Relative standard deviation of linear estimates."""
-    run_noise: float = 0.015
-    """Relative standard deviation of whole runs."""
-    absent: float = 0.05
-    """Share of counters that are absent."""
+_CURVATURE = 0.35
+"""How much slower a launch far beyond the cache is than its sample says, as a logarithm."""
+_KERNEL_EFFECT = 0.02
+"""Standard deviation of what each kernel differs by, as a logarithm."""
+_SAMPLE_NOISE = 0.02
+"""Relative standard deviation of linear estimates."""
+_RUN_NOISE = 0.015
+"""Relative standard deviation of whole runs."""
+_ABSENT = 0.05
+"""Share of counters that are absent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,24 +54,22 @@ class _Device:
 
 
 def make_rows(
-    *, kernels: int = 24, sizes: int = 6, devices: int = 1, seed: int = 0,
-    planted: Planted | None = None,
-) -> TrainingTable:  # fmt: skip
+    *, kernels: int = 24, sizes: int = 6, devices: int = 1, seed: int = 0
+) -> TrainingTable:
     """Make a table of kernels x sizes x devices rows."""
-    law = planted or Planted()
     rng = np.random.default_rng(seed)
     found = [_make_device(number) for number in range(devices)]
     columns: dict[str, list[Any]] = {}
     features = []
     for kernel in range(kernels):
         traits = rng.normal(size=6)
-        effects = rng.normal(scale=law.kernel_effect, size=devices)
+        effects = rng.normal(scale=_KERNEL_EFFECT, size=devices)
         for size in range(sizes):
             groups = float(round(1024 * 2 ** (6 * (size + rng.uniform()) / sizes)))
             for device, effect in zip(found, effects, strict=True):
-                row = _make_row(traits, groups, device, law, rng)
+                row = _make_row(traits, groups, device, rng)
                 row["seconds"] = row["seconds"] * math.exp(effect)
-                features.append(_hide(row.pop("features"), law.absent, rng))
+                features.append(_hide(row.pop("features"), rng))
                 row |= {
                     "kernels": f"suite/app{kernel // 2}/kernel{kernel}", "suites": "suite",
                     "applications": f"suite/app{kernel // 2}", "devices": device.name,
@@ -98,9 +90,8 @@ def _make_device(number: int) -> _Device:
 
 
 def _make_row(
-    traits: npt.NDArray[np.float64], groups: float, device: _Device, law: Planted,
-    rng: np.random.Generator,
-) -> dict[str, Any]:  # fmt: skip
+    traits: npt.NDArray[np.float64], groups: float, device: _Device, rng: np.random.Generator
+) -> dict[str, Any]:
     flops = 10 ** (2.2 + 0.7 * traits[0])
     load_bytes = 10 ** (1.2 + 0.4 * traits[1])
     lanes = 1 / (1 + math.exp(-1.5 - traits[2]))
@@ -111,14 +102,14 @@ def _make_row(
     share = memory_s / (compute_s + memory_s)
     # Beyond the cache the sample's rate no longer holds: the cold start's curvature.
     beyond = math.tanh(math.log1p(working_set / device.cache_bytes) / 2)
-    curve = law.curvature * share * beyond
+    curve = _CURVATURE * share * beyond
     ideal_s = (compute_s + memory_s) / lanes
-    seen_s = ideal_s * math.exp(rng.normal(scale=law.sample_noise + 0.3 * spread))
-    whole_s = (ideal_s * math.exp(curve) + _FLOOR_S) * math.exp(rng.normal(scale=law.run_noise))
+    seen_s = ideal_s * math.exp(rng.normal(scale=_SAMPLE_NOISE + 0.3 * spread))
+    whole_s = (ideal_s * math.exp(curve) + _FLOOR_S) * math.exp(rng.normal(scale=_RUN_NOISE))
     sampled_groups = max(6.0, round(0.02 * groups))
     return {
-        "seconds": whole_s, "linear_s": seen_s, "noise": law.run_noise * 1.28,
-        "linear_error": law.sample_noise + 0.3 * spread, "work_groups": groups,
+        "seconds": whole_s, "linear_s": seen_s, "noise": _RUN_NOISE * 1.28,
+        "linear_error": _SAMPLE_NOISE + 0.3 * spread, "work_groups": groups,
         "sampling_s": seen_s * sampled_groups / groups, "compute_units": device.compute_units,
         "cache_bytes": device.cache_bytes, "bandwidth_bytes_per_s": device.bandwidth,
         "flops_per_s": device.flops,
@@ -133,9 +124,9 @@ def _make_row(
     }  # fmt: skip
 
 
-def _hide(row: list[float], share: float, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+def _hide(row: list[float], rng: np.random.Generator) -> npt.NDArray[np.float64]:
     """Make some of the counters absent."""
     values = np.array(row, dtype=np.float64)
     is_counter = np.array([name.startswith("counters.") for name in SCHEMA.names])
-    values[is_counter & (rng.uniform(size=len(values)) < share)] = np.nan
+    values[is_counter & (rng.uniform(size=len(values)) < _ABSENT)] = np.nan
     return values
