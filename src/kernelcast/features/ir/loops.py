@@ -42,11 +42,31 @@ _MOST_TRIED = 4096
 _ONE = Expr.constant(1)
 
 
-def describe_top(
-    symbol: Symbol, line: int, test: Condition, breaks: Sequence[Condition], *, leaves: bool,
-    limits: Mapping[str, int],
+def describe_loop(
+    symbol: Symbol, line: int, test: Condition | None, breaks: Sequence[Condition], *,
+    leaves: bool, limits: Mapping[str, int],
 ) -> LoopFacts:  # fmt: skip
-    """Describe a loop tested before each iteration; a break is asked in all iterations."""
+    """Describe a loop by what is tested before each iteration, and by what ends it within one.
+
+    Without such a test, the breaks are one on which another iteration follows.
+    """
+    condition: Condition
+    if test is None:
+        again = conjunction(*breaks)
+        count, is_counted = count_iterations(again, symbol, limits)
+        total = None if count is None else count + 1
+        if not breaks:
+            condition = UNKNOWN if leaves else TRUE
+        elif is_counted and total is not None:
+            condition = less(symbol, total)
+        else:
+            earlier = again.substitute({symbol: Expr.symbol(symbol) - 1})
+            condition = disjunction(equal(symbol, 0), earlier)
+        is_exact = is_counted or (again != TRUE and ends_for_good(again, symbol))
+        return LoopFacts(
+            name=symbol.name, line=line, condition=condition, trip_count=total,
+            is_exact=is_exact and not leaves,
+        )  # fmt: skip
     count, is_counted = count_iterations(test, symbol, limits)
     is_exact = is_counted or (test != TRUE and ends_for_good(test, symbol))
     condition = test
@@ -54,8 +74,6 @@ def describe_top(
         condition = less(symbol, count)
     for again in breaks:
         more, is_known = count_iterations(again, symbol, limits)
-        if again == FALSE:
-            more, is_known = Expr.constant(0), True
         if more is not None and is_known:
             count = more + 1 if count is None else minimum(count, more + 1)
             condition = conjunction(condition, less(symbol, more + 1))
@@ -63,33 +81,6 @@ def describe_top(
             is_exact = False
     return LoopFacts(
         name=symbol.name, line=line, condition=condition, trip_count=count,
-        is_exact=is_exact and not leaves,
-    )  # fmt: skip
-
-
-def describe_bottom(
-    symbol: Symbol, line: int, stays: Sequence[Condition], *, leaves: bool,
-    limits: Mapping[str, int],
-) -> LoopFacts:  # fmt: skip
-    """Describe a loop tested after each iteration by conditions on which another one follows."""
-    again = conjunction(*stays)
-    if not stays:
-        return LoopFacts(
-            name=symbol.name, line=line, condition=UNKNOWN if leaves else TRUE, trip_count=None,
-            is_exact=False,
-        )  # fmt: skip
-    count, is_counted = count_iterations(again, symbol, limits)
-    if again == FALSE:
-        count, is_counted = Expr.constant(0), True
-    total = None if count is None else count + 1
-    if is_counted and total is not None:
-        condition = less(symbol, total)
-    else:
-        earlier = again.substitute({symbol: Expr.symbol(symbol) - 1})
-        condition = disjunction(equal(symbol, 0), earlier)
-    is_exact = is_counted or (again != TRUE and ends_for_good(again, symbol))
-    return LoopFacts(
-        name=symbol.name, line=line, condition=condition, trip_count=total,
         is_exact=is_exact and not leaves,
     )  # fmt: skip
 
@@ -106,6 +97,8 @@ def count_iterations(
     condition: Condition, symbol: Symbol, limits: Mapping[str, int]
 ) -> tuple[Expr | None, bool]:
     """Count iterations that meet a condition, or bound them, and tell if it is the count."""
+    if condition == FALSE:
+        return Expr.constant(0), True
     if condition.is_exact and condition.symbols() == {symbol}:
         # Nothing but the iteration matters: the loop is run.
         linear = condition.expr.as_linear() if isinstance(condition, Comparison) else None

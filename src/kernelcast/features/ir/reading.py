@@ -4,6 +4,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -29,29 +30,16 @@ Result = TypeVar("Result")
 
 def run_deep(function: Callable[[], Result]) -> Result:
     """Run a function with room for deep recursion."""
-    results: list[Result] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(function())
-        except BaseException as error:  # noqa: BLE001 - it is raised again by the caller
-            errors.append(error)
-
-    with _LOCK:  # both settings are the whole process's
+    # Both settings are the whole process's.
+    with _LOCK, ThreadPoolExecutor(1, "kernelcast deep stack") as pool:
         # Address space; memory is taken only as far as the stack grows.
         frames, stack_bytes = sys.getrecursionlimit(), threading.stack_size(512 << 20)
         try:
             sys.setrecursionlimit(max(frames, 60_000))
-            thread = threading.Thread(target=run, name="kernelcast deep stack")
-            thread.start()
-            thread.join()
+            return pool.submit(function).result()
         finally:
             sys.setrecursionlimit(frames)
             threading.stack_size(stack_bytes)
-    if errors:
-        raise errors[0]
-    return results[0]
 
 
 # clang's errors have no numbers, so their text must do.

@@ -32,7 +32,7 @@ from kernelcast.expressions.symbols import ID_FUNCTIONS
 from kernelcast.features.ir.arithmetic import Arithmetic
 from kernelcast.features.ir.control import LEFT, ControlFlow, Loop, Term
 from kernelcast.features.ir.debug import DebugNotes, TypeNote
-from kernelcast.features.ir.loops import REASON, Slot, describe_bottom, describe_top, solve_slots
+from kernelcast.features.ir.loops import REASON, Slot, describe_loop, solve_slots
 from kernelcast.features.ir.module import (
     Function,
     Instruction,
@@ -611,30 +611,21 @@ class Evaluator:
 
     def _describe(self, loop: Loop) -> LoopFacts:
         flow, symbol = self.flow, self.symbol(loop)
-        line = self.loop_line(loop.header)
         stays: list[Condition] = []
-        leaves = flow.is_irreducible
+        test, leaves = None, flow.is_irreducible
         for label, edge in loop.exits:
             if label == loop.test:
-                continue
-            steady = flow.loop_of[label] is loop and all(
+                test = self.choice(label, frozenset((edge,))).negated()
+            elif flow.loop_of[label] is loop and all(
                 flow.dominates(label, one) for one in loop.latches
-            )
-            if not steady:
-                leaves = True
+            ):
+                stays.append(self.choice(label, frozenset((edge,))).negated())
             else:
-                stays.append(self._stay(label, edge))
-        if loop.test:
-            edge = next(edge for label, edge in loop.exits if label == loop.test)
-            return describe_top(
-                symbol, line, self._stay(loop.test, edge), stays, leaves=leaves,
-                limits=self.largest_unsigned,
-            )  # fmt: skip
-        return describe_bottom(symbol, line, stays, leaves=leaves, limits=self.largest_unsigned)
-
-    def _stay(self, label: str, edge: int) -> Condition:
-        """Give the condition on which a loop is not left by an edge."""
-        return self.choice(label, frozenset((edge,))).negated()
+                leaves = True
+        return describe_loop(
+            symbol, self.loop_line(loop.header), test, stays, leaves=leaves,
+            limits=self.largest_unsigned,
+        )  # fmt: skip
 
     def _solve(self, loop: Loop) -> None:
         """Find out what a loop's values are at the start of each iteration."""
