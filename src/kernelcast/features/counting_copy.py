@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from kernelcast.compiling.signatures import read_types
-from kernelcast.features.ir.facts import FactsReader, Touch
+from kernelcast.features.ir.facts import FactsReader
 from kernelcast.features.ir.module import (
     Instruction,
     Operand,
@@ -99,11 +99,11 @@ class _Writer:
         """At the beginning of its body."""
         self._body: list[str] = []
         self._labels = {label: f"kc_l{number}" for number, label in enumerate(self._flow.order)}
-        self._touched: dict[int, list[tuple[int, Touch]]] = {}
+        self._touched: dict[int, list[tuple[int, Operand]]] = {}
         self._log = len(reader.counters)
-        for place, touch in enumerate(reader.touches):
-            self._touched.setdefault(id(touch.instruction), []).append((place, touch))
-        self._places = tuple((touch.site,) for touch in reader.touches)
+        for place, (one, operand, _) in enumerate(reader.touches):
+            self._touched.setdefault(id(one), []).append((place, operand))
+        self._places = tuple((site,) for _, _, site in reader.touches)
         self._bases: dict[str, str] = {}
 
     def write(self) -> InstrumentedKernel:
@@ -118,8 +118,8 @@ class _Writer:
             if counter is not None:
                 self._body.append(f"kc_n{counter}++;")
             for one in self._flow.blocks[label]:
-                for place, touch in self._touched.get(id(one), ()):
-                    touched = f"(ulong){self._operand(touch.operand)}"
+                for place, operand in self._touched.get(id(one), ()):
+                    touched = f"(ulong){self._operand(operand)}"
                     access = read_vector_access(one, self._module)
                     if access is not None:
                         touched += f" + {self._operand(access.index)} * {access.stride}ul"

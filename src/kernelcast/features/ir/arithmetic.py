@@ -108,20 +108,29 @@ class Arithmetic:
             return equal(one, two)
         if predicate == "ne":
             return not_equal(one, two)
-        is_signed, relation = predicate[0] == "s", predicate[1:]
-        if relation in ("gt", "le"):
+        relation = predicate[1:]
+        if relation in ("le", "ge"):
+            opposite = predicate[0] + {"le": "gt", "ge": "lt"}[relation]
+            return self.compare(opposite, one, two, bits).negated()
+        if relation == "gt":
             one, two = two, one
-        is_less = less(one, two) if is_signed else self._is_less(one, two, bits)
-        return is_less if relation in ("lt", "gt") else is_less.negated()
-
-    def _is_less(self, one: Expr, two: Expr, bits: int) -> Condition:
-        """Compare without sign; sizes and arguments are taken not to be negative."""
+        if predicate[0] == "s":
+            return less(one, two)
+        # Without a sign sizes and arguments are taken not to be negative.
         one, two = (
             each + (1 << bits) if (each.constant_value or 0) < 0 else each for each in (one, two)
         )
         found = less(one, two)
         is_low, is_high = (
-            each.is_parameter or _is_distance(each) or self.is_non_negative(each)
+            # The distance of two numbers of a buffer is the length of a row: row pointers ascend.
+            # Where a constant is taken off, a test of a range may be meant, as `c - 97u < 26u`,
+            # which lives on negative numbers.
+            each.is_parameter
+            or self.is_non_negative(each)
+            or (
+                each.constant_term == 0
+                and all(symbol.kind is SymbolKind.CONTENT for symbol in each.symbols())
+            )
             for each in (one, two)
         )
         if is_low and is_high:
@@ -144,17 +153,12 @@ class Arithmetic:
             return number
         size = 1 << bits
         start = -(size // 2) if is_signed else 0
-        if _fits(number, start, start + size - 1, self._unsigned):
+        low, high = range_of(number, self._unsigned)
+        if getattr(number.sole_atom, "kind", None) is SymbolKind.LOCAL_ID:
+            low, high = 0, (1 << 15) - 1
+        if start <= low and high < start + size:
             return number
         return floor_mod(number - start, size) + start
-
-
-def _fits(expr: Expr, least: int, most: int, unsigned: Mapping[str, int]) -> bool:
-    atom = expr.sole_atom
-    if getattr(atom, "kind", None) is SymbolKind.LOCAL_ID:
-        return most >= (1 << 15) - 1
-    low, high = range_of(expr, unsigned)
-    return least <= low and high <= most
 
 
 def _divide_again(one: Expr, two: Expr) -> Expr | None:
@@ -163,16 +167,6 @@ def _divide_again(one: Expr, two: Expr) -> Expr | None:
     if isinstance(atom, Geometric) and atom.is_division and atom.factor == two.constant_value:
         return geometric(atom.start, atom.factor, atom.iteration + 1, is_division=True)
     return None
-
-
-def _is_distance(expr: Expr) -> bool:
-    """Tell whether something is the distance of two numbers of a buffer: the length of a row.
-
-    Row pointers ascend. Where a constant is taken off, a test of a range may be meant, as
-    `c - 97u < 26u`, which lives on negative numbers.
-    """
-    are_contents = all(one.kind is SymbolKind.CONTENT for one in expr.symbols())
-    return are_contents and expr.constant_term == 0
 
 
 def combine_bits(opcode: str, one: Expr, two: Expr) -> Expr | None:

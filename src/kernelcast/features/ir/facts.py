@@ -1,7 +1,7 @@
 """Facts about a kernel from the module that holds it."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -70,7 +70,7 @@ class _Block:
     line: int = 0
     last_line: int = 0
     lines: dict[int, tuple[Counter[Operation], Counter[MemoryOperation]]] = field(
-        default_factory=dict
+        default_factory=lambda: defaultdict(lambda: (Counter(), Counter()))
     )
     """What is executed, by line of the source; 0 for included files."""
     at: int = 0
@@ -79,33 +79,12 @@ class _Block:
     @property
     def operations(self) -> Counter[Operation]:
         """What is executed in the line at work."""
-        return self._counts()[0]
+        return self.lines[self.at][0]
 
     @property
     def memory(self) -> Counter[MemoryOperation]:
         """What is loaded and stored in the line at work."""
-        return self._counts()[1]
-
-    def _counts(self) -> tuple[Counter[Operation], Counter[MemoryOperation]]:
-        found = self.lines.get(self.at)
-        if found is None:
-            found = self.lines[self.at] = (Counter(), Counter())
-        return found
-
-    def sum_up(self) -> OperationCounts:
-        """Add up what is executed."""
-        return add_weighted((_count(*each), 1) for each in self.lines.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Touch:
-    """An instruction that touches memory which other work-items see."""
-
-    instruction: Instruction
-    operand: Operand
-    """Its address."""
-    site: int
-    """As the facts number it."""
+        return self.lines[self.at][1]
 
 
 class FactsReader:
@@ -115,7 +94,8 @@ class FactsReader:
         self.code = code
         self.counters: dict[str, int] = {}
         """By the block of the code that is executed as often."""
-        self.touches: list[Touch] = []
+        self.touches: list[tuple[Instruction, Operand, int]] = []
+        """What touches memory that other work-items see, its address, and its site in the facts."""
         self._flow, self._evaluator, self._notes = code.flow, code.evaluator, code.notes
         self._module, self._function = code.evaluator.module, code.evaluator.function
         self._lines = source.splitlines()
@@ -206,7 +186,7 @@ class FactsReader:
                     line=one.line,
                     last_line=max(one.line, one.last_line), parent=one.parent,
                     count=((one.counter, 1),),
-                    operations=one.sum_up(),
+                    operations=add_weighted((_count(*each), 1) for each in one.lines.values()),
                 )
                 for one in self._blocks
             ),
@@ -265,10 +245,9 @@ class FactsReader:
             counter = self.counters[label] = len(self.counters)
             self._reaches.append(CounterReach(counter=counter, guard=guard, loops=loops))
         loop = flow.loop_of[label]
-        parent = self._parent(label, loop)
         block = _Block(
             id=len(self._blocks), function="", kind=self._kind(label, loop),
-            parent=parent, counter=counter,
+            parent=self._parent(label, loop), counter=counter,
         )  # fmt: skip
         self._blocks.append(block)
         return block
@@ -348,11 +327,8 @@ class FactsReader:
 
     # Instructions
 
-    def _place(self, one: Instruction) -> Place | None:
-        return self._notes.place(one.note)
-
     def _read_instruction(self, one: Instruction, block: _Block) -> None:
-        place = self._place(one)
+        place = self._notes.place(one.note)
         if place is not None and (place.line or not place.is_main):
             block.at = place.line
         if place is not None and place.line:
@@ -538,7 +514,7 @@ class FactsReader:
                 space=spaces[0], is_store=kind is AccessKind.STORE, bytes=size
             )
             block.memory[operation] += 1
-        where = self._find_object(one, operand)
+        where, text = self._find_object(one, operand)
         key: object = id(one)
         if where is not None and where.line:
             written = (where.line, where.column, where.function, kind, size)
@@ -549,11 +525,10 @@ class FactsReader:
         if key not in self._sites:
             self._sites[key] = len(self._sites)
         site = self._sites[key]
-        line, text = self.code.line_of(one), self._text(where)
         if kind is not AccessKind.ATOMIC and MemorySpace.PRIVATE not in spaces:
             self._form_of[site] = self._forms.combine((operand,))
         if any(space is not MemorySpace.PRIVATE for space in spaces):
-            self.touches.append(Touch(instruction=one, operand=operand, site=site))
+            self.touches.append((one, operand, site))
         for (conditions, each), space in zip(places, spaces, strict=True):
             whole = conjunction(self._guard, *conditions)
             if space is MemorySpace.PRIVATE or whole == FALSE:
@@ -564,34 +539,25 @@ class FactsReader:
             blurred = offset if isinstance(offset, Opaque) else blur(offset)
             pattern, reason = _judge(known, blurred)
             self._accesses.append(MemoryAccess(
-                site=site, block=block.id, line=line, text=text, kind=kind, space=space,
-                buffer=None if memory is None else memory.name, bytes=size, lanes=lanes,
-                offset_bytes=known, pattern=pattern, guard=whole,
-                loops=self._loops,
+                site=site, block=block.id, line=self.code.line_of(one), text=text, kind=kind,
+                space=space, buffer=None if memory is None else memory.name, bytes=size,
+                lanes=lanes, offset_bytes=known, pattern=pattern, guard=whole, loops=self._loops,
                 sources=tuple(sorted(blurred.sources)), reason=reason,
             ))  # fmt: skip
 
-    def _find_object(self, one: Instruction, operand: Operand) -> Place | None:
-        """Find where the accessed object stands in the source."""
+    def _find_object(self, one: Instruction, operand: Operand) -> tuple[Place | None, str]:
+        """Find where the accessed object stands in the source, and how it is written there."""
         address = self._evaluator.instructions.get(operand[1])
-        place = None
-        if address is not None and address.opcode == "getelementptr" and one.opcode != "call":
-            place = self._place(address)
-            if place is not None and not (
-                0 < place.line <= len(self._lines) and _BEGINNING.match(
-                    self._lines[place.line - 1][max(0, place.column - 1) :])
-            ):  # fmt: skip
-                place = None
-        return place or self._place(one)
-
-    def _text(self, place: Place | None) -> str:
-        """Give the accessed object as the source has it."""
-        if place is None or not 0 < place.line <= len(self._lines):
-            return ""
-        line = self._lines[place.line - 1]
-        if _BEGINNING.match(line[max(0, place.column - 1) :]):
-            return read_expression(self._lines, place.line - 1, place.column - 1)
-        return read_operand_before(line[: max(0, place.column - 1)])
+        is_indexed = address is not None and address.opcode == "getelementptr"
+        for named in (address if is_indexed and one.opcode != "call" else None, one):
+            place = named and self._notes.place(named.note)
+            if place and 0 < place.line <= len(self._lines):
+                line, column = self._lines[place.line - 1], max(0, place.column - 1)
+                if _BEGINNING.match(line[column:]):
+                    return place, read_expression(self._lines, place.line - 1, column)
+                if named is one:
+                    return place, read_operand_before(line[:column])
+        return self._notes.place(one.note), ""
 
     # Parameters and the rest
 

@@ -62,8 +62,7 @@ _FREE = re.compile(
     r"|enqueued_num_sub_groups)|as_\w+|__builtin_astype|vec_step|__builtin_(inf|nan|huge_val)f?"
 )
 _ATOMIC = re.compile(r"atom(ic)?_\w+")
-_HALF = re.compile(r"(?P<what>vload|vstore)a?_half(?P<lanes>\d*)(_\w+)?")
-_VECTOR = re.compile(r"(?P<what>vload|vstore)(?P<lanes>\d+)")
+_VECTOR = re.compile(r"v(load|store)(?:(\d+)|(a?_half)(\d*)(?:_\w+)?)")
 
 NATIVE_PREFIXES = ("native_", "half_")
 
@@ -96,12 +95,9 @@ def is_atomic(name: str) -> bool:
 def find_vector_access(name: str) -> tuple[bool, int, bool] | None:
     """Tell (does it store, lanes, is it half) of a vload or vstore; None for any other function."""
     match = _VECTOR.fullmatch(name)
-    if match:
-        return match["what"] == "vstore", int(match["lanes"]), False
-    match = _HALF.fullmatch(name)
-    if match:
-        return match["what"] == "vstore", int(match["lanes"] or 1), True
-    return None
+    if match is None:
+        return None
+    return match[1] == "store", int(match[2] or match[4] or 1), bool(match[3])
 
 
 def _dot(lanes: int) -> _Parts:
@@ -164,7 +160,12 @@ def count_instruction(one: Instruction, module: Module, counts: Counter[Operatio
             return
         counts[make_operation(kind, *number_of(one.type))] += 1
     elif one.opcode in _CONVERSIONS:
-        _count_conversion(one, counts)
+        before, after = number_of(one.operands[0][0]), number_of(one.type)
+        if "i1" in (one.operands[0][0], one.type) or "x i1>" in one.operands[0][0] + one.type:
+            return  # a condition is a number already
+        is_floating = NumberClass.FLOAT in (before[0], after[0])
+        number = NumberClass.FLOAT if is_floating else NumberClass.INTEGER
+        counts[make_operation(Kind.CONVERT, number, max(before[1], after[1]), after[2])] += 1
     elif one.opcode == "getelementptr":
         # An address of a structure's member costs nothing.
         pointed = module.types.get(one.detail, one.detail)
@@ -179,16 +180,6 @@ def count_instruction(one: Instruction, module: Module, counts: Counter[Operatio
     elif one.opcode in ("atomicrmw", "cmpxchg"):
         name = f"atomic_{one.detail}"
         counts[make_operation(Kind.ATOMIC, *number_of(one.type), name)] += 1
-
-
-def _count_conversion(one: Instruction, counts: Counter[Operation]) -> None:
-    before, after = number_of(one.operands[0][0]), number_of(one.type)
-    if "i1" in (one.operands[0][0], one.type) or "x i1>" in one.operands[0][0] + one.type:
-        return  # a condition is a number already
-    is_floating = NumberClass.FLOAT in (before[0], after[0])
-    number = NumberClass.FLOAT if is_floating else NumberClass.INTEGER
-    bits = max(before[1], after[1])
-    counts[make_operation(Kind.CONVERT, number, bits, after[2])] += 1
 
 
 def _count_call(one: Instruction, counts: Counter[Operation]) -> None:

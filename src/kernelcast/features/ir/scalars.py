@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from kernelcast.compiling.signatures import split_name
 from kernelcast.expressions import (
@@ -18,13 +18,10 @@ from kernelcast.expressions import (
     conjunction,
     disjunction,
     equal,
-    floor_div,
-    less,
     maximum,
     minimum,
     not_equal,
     select,
-    trunc_div,
 )
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.kernel_facts import ContentRead
@@ -73,6 +70,8 @@ from kernelcast.features.ir.values import (
 )
 from kernelcast.records.ndrange import MAX_DIMENSIONS
 from kernelcast.records.operations import MemorySpace
+
+Found = TypeVar("Found")
 
 _SPACES: Final = {
     0: MemorySpace.PRIVATE, 1: MemorySpace.GLOBAL, 2: MemorySpace.CONSTANT, 3: MemorySpace.LOCAL,
@@ -172,17 +171,19 @@ class Evaluator:
 
     # What is known already, in layers: while a loop is being solved, its values are preliminary.
 
-    def _known(self, key: object) -> object | None:
+    def _known(self, key: object) -> Any:  # noqa: ANN401 - the key says what it is
         for layer in reversed(self._layers):
             found = layer.get(key)
             if found is not None:
                 return found
         return None
 
-    def _remember(self, key: object, find: Callable[[], object]) -> object:
-        found = self._known(key)
+    def _remember(self, key: object, find: Callable[[], Found], meanwhile: object = None) -> Found:
+        """Find what is not known yet; whoever asks for it `meanwhile` takes that for it."""
+        found: Found | None = self._known(key)
         if found is None:
-            found = self._layers[-1][key] = find()
+            self._layers[-1][key] = meanwhile
+            self._layers[-1][key] = found = find()
         return found
 
     def loop_line(self, header: str) -> int:
@@ -222,9 +223,9 @@ class Evaluator:
     # Values
 
     def value(self, name: str) -> Value:
-        found = self._known(name)
+        found: Value | None = self._known(name)
         if found is not None:
-            return found  # type: ignore[return-value] # names stand for values
+            return found
         depth = len(self._layers)
         if (depth, name) in self._active:  # it is made of itself, in what is no natural loop
             return Opaque(reason=REASON)
@@ -256,7 +257,8 @@ class Evaluator:
             self._layers[-1][top] = bound_size(self._evaluate(instruction))
             self._active.discard((depth, top))
             stack.pop()
-        return self._known(name)  # type: ignore[return-value] # it has just been found
+        value: Value = self._known(name)
+        return value
 
     def assume(self, name: str, value: Value) -> None:
         """Take a result for a value, before others that are made of it are asked for."""
@@ -279,7 +281,7 @@ class Evaluator:
         """Give the value of an operand where a block uses it."""
         kind, text = operand
         if not text.startswith("%"):
-            return self._constant(kind, text)
+            return self._remember(operand, lambda: self._constant(kind, text))
         value = self.value(text)
         instruction = self.instructions.get(text)
         if instruction is None or instruction.block not in self.flow.loop_of:
@@ -310,13 +312,6 @@ class Evaluator:
         return as_condition(self.operand(operand, block))
 
     def _constant(self, kind: str, text: str) -> Value:
-        key = (kind, text)
-        found = self._layers[0].get(key)
-        if found is None:
-            found = self._layers[0][key] = self._read_constant(kind, text)
-        return found  # type: ignore[return-value] # pairs stand for values
-
-    def _read_constant(self, kind: str, text: str) -> Value:
         if text in ("true", "false"):
             return TRUE if text == "true" else FALSE
         if _WHOLE.match(text) and bits_of(kind):
@@ -398,7 +393,12 @@ class Evaluator:
             if one.type == "i1":
                 return _combine_truths(one.opcode, left, right)
             if isinstance(left, PLACES) or isinstance(right, PLACES):
-                return _combine_places(one.opcode, left, right)
+                if opcode == "sub" and isinstance(left, Pointer) and isinstance(right, Pointer):
+                    first, second = left.offset, right.offset
+                    is_same = left.memory == right.memory
+                    if is_same and isinstance(first, Expr) and isinstance(second, Expr):
+                        return first - second
+                return blur(left, right, reason="a calculation with pointers")
             first, second = as_number(left), as_number(right)
             if isinstance(first, Expr) and isinstance(second, Expr):
                 bits = bits_of(one.type)
@@ -410,10 +410,8 @@ class Evaluator:
                     return found
                 return Opaque(reason="an operation that is not followed")
             return blur(left, right)
-        if opcode in ("sext", "zext"):
-            return self._widen(values[0], one, is_signed=opcode == "sext")
-        if opcode == "trunc":
-            return self._cut(values[0], one)
+        if opcode in ("sext", "zext", "trunc"):
+            return self._resize(values[0], one)
         if opcode in _KEEPING:
             before = one.operands[0][0]
             is_same = opcode != "bitcast" or before.startswith("ptr") or (
@@ -457,28 +455,26 @@ class Evaluator:
             return left if one.detail == "ne" else left.negated()
         return self.arithmetic.compare(one.detail, first, second, bits_of(one.type))
 
-    def _widen(self, value: Value, one: Instruction, *, is_signed: bool) -> Value:
-        bits = bits_of(one.operands[0][0])
-        if bits == 1:
-            condition = as_condition(value)
-            if is_signed and condition.is_exact:
-                return select(condition, -1, 0)
-            return condition if not is_signed else blur(condition)
-        number = as_number(value)
-        if isinstance(number, Opaque):
-            return number if isinstance(value, Opaque) else value
-        return self.arithmetic.widen(number, bits, is_signed=is_signed)
-
-    def _cut(self, value: Value, one: Instruction) -> Value:
-        if one.type == "i1":
-            if isinstance(value, Condition):
+    def _resize(self, value: Value, one: Instruction) -> Value:
+        """Widen a number, or cut it: what is cut is taken to fit, but for truth values."""
+        before, is_signed = bits_of(one.operands[0][0]), one.opcode == "sext"
+        if one.opcode == "trunc":
+            if one.type != "i1" or isinstance(value, Condition):
                 return value
             number = as_number(value)
-            if isinstance(number, Expr):
-                return not_equal(self.arithmetic.combine("urem", number, Expr.constant(2), 64,
-                                                         is_signed=False) or number, 0)  # fmt: skip
-            return as_condition(value)
-        return value
+            if isinstance(number, Opaque):
+                return as_condition(value)
+            lowest = self.arithmetic.combine("urem", number, Expr.constant(2), 64, is_signed=False)
+            return not_equal(lowest or number, 0)
+        if before == 1:
+            condition = as_condition(value)
+            if not is_signed:
+                return condition
+            return select(condition, -1, 0) if condition.is_exact else blur(condition)
+        number = as_number(value)
+        if isinstance(number, Opaque):
+            return value
+        return self.arithmetic.widen(number, before, is_signed=is_signed)
 
     # Conditions and joins
 
@@ -565,49 +561,43 @@ class Evaluator:
 
     def _sources_of_exits(self, header: str) -> frozenset[str]:
         """Give the buffers on which it depends how a loop is left."""
-        key = ("sources", header)
-        found = self._known(key)
-        if found is None:
-            self._layers[-1][key] = frozenset()
+
+        def find() -> frozenset[str]:
             loop = next(one for one in self.flow.loops if one.header == header)
             asked = {label for label, _ in loop.exits}
             for label, _ in loop.exits:
                 asked.update(key for term in self.flow.terms(label) or () for key in term
                              if not key.startswith(LEFT))  # fmt: skip
-            found = self._layers[-1][key] = sources_of(*(
+            return sources_of(*(
                 self.value(value) for label in asked
                 for _, value in self.flow.terminator(label).operands[:1] if value.startswith("%")
             ))  # fmt: skip
-        return found  # type: ignore[return-value] # the key says so
+
+        return self._remember(("sources", header), find, frozenset())
 
     def guard(self, block: str) -> Condition:
         """Give the condition on which a block is executed, loops aside."""
         loop, own = self.flow.loop_of[block], self.flow.terms(block)
-        return self._remember(("guard", block), lambda: bound_size(conjunction(
+        return self._remember(("guard", block), lambda: as_condition(bound_size(conjunction(
             TRUE if loop is None else self._guard_of_loop(loop),
             UNKNOWN if own is None else self._meet(own, {}),
-        )))  # type: ignore[return-value] # fmt: skip # the key says so
+        ))))  # fmt: skip
 
     def _guard_of_loop(self, loop: Loop) -> Condition:
         return self._remember(("enters", loop.header), lambda: conjunction(
             TRUE if loop.parent is None else self._guard_of_loop(loop.parent),
             UNKNOWN if (terms := self.flow.terms_of_header(loop)) is None
             else self._meet(terms, {}),
-        ))  # type: ignore[return-value] # fmt: skip # the key says so
+        ))  # fmt: skip
 
     # Loops
 
     def loop_facts(self, loop: Loop) -> LoopFacts:
-        key = ("loop", loop.header)
-        found = self._known(key)
-        if found is None:
-            # A loop's end may depend on values of it that are used outside.
-            self._layers[-1][key] = LoopFacts(
-                name=self.symbol(loop).name, line=0, condition=UNKNOWN, trip_count=None,
-                is_exact=False,
-            )  # fmt: skip
-            found = self._layers[-1][key] = self._describe(loop)
-        return found  # type: ignore[return-value] # the key says so
+        # A loop's end may depend on values of it that are used outside.
+        return self._remember(("loop", loop.header), lambda: self._describe(loop), LoopFacts(
+            name=self.symbol(loop).name, line=0, condition=UNKNOWN, trip_count=None,
+            is_exact=False,
+        ))  # fmt: skip
 
     def _describe(self, loop: Loop) -> LoopFacts:
         flow, symbol = self.flow, self.symbol(loop)
@@ -634,43 +624,39 @@ class Evaluator:
         symbol = self.symbol(loop)
         starts: dict[str, Value] = {}
         for phi in phis:
-            sides = [
-                self._leave(self.operand(operand, label), self.flow.loop_of[label], loop.parent)
-                for operand, label in zip(phi.operands, phi.labels, strict=True)
-                if label not in loop.blocks and label in self.flow.place
+            labels = [
+                one for one in phi.labels if one not in loop.blocks and one in self.flow.place
             ]
-            if len(sides) == 1:
-                starts[phi.name] = sides[0]
-            else:
-                starts[phi.name] = blur(*sides, reason=REASON)
+            starts[phi.name] = self._merge_sides(phi, labels, loop.parent)
         slots: dict[str, list[Slot]] = {}
         layer: dict[object, object] = {}
-        forgotten: dict[str, Value] = {}
+        forgotten: set[str] = set()
         for phi in phis:
             start = starts[phi.name]
             if not is_followed(phi.type):
                 layer[phi.name] = Opaque(sources_of(start), _IN_FLOAT)
                 continue
             if isinstance(start, Choice):
-                layer[phi.name] = forgotten[phi.name] = blur(start, reason=REASON)
+                layer[phi.name] = blur(start, reason=REASON)
+                forgotten.add(phi.name)
                 continue
             slots[phi.name] = [
                 Slot(leaf, stand_in_for(phi.name, at)) for at, leaf in enumerate(split(start))
             ]
             layer[phi.name] = rebuild(start, (Expr.symbol(each.before) for each in slots[phi.name]))
         self._layers.append(layer)
-        ends = {phi.name: self._end(phi, loop) for phi in phis if phi.name in slots}
-        sources = {
-            phi.name: sources_of(starts[phi.name], self._end(phi, loop)) for phi in phis
-            if phi.name not in slots
-        }  # fmt: skip
+        ends = {
+            phi.name: self._merge_sides(
+                phi, [one for one in phi.labels if one in loop.blocks], loop
+            )
+            for phi in phis
+        }
         self._layers.pop()
         known = self._layers[-1]
-        for name, found in sources.items():
-            if name in forgotten:
-                known[name] = Opaque(found, "" if found else REASON)
-            else:
-                known[name] = Opaque(found, _IN_FLOAT)
+        for name in starts.keys() - slots.keys():
+            found = sources_of(starts[name], ends[name])
+            reason = "" if found else REASON
+            known[name] = Opaque(found, reason if name in forgotten else _IN_FLOAT)
         shaped = []
         for name, each in slots.items():
             start, end = starts[name], ends[name]
@@ -691,19 +677,18 @@ class Evaluator:
                     slot.after = leaf
             else:
                 known[name] = Opaque(sources_of(end), REASON)
-        every = [slot for each in slots.values() for slot in each]
-        solve_slots(every, symbol)
+        solve_slots([slot for each in slots.values() for slot in each], symbol)
         for name in shaped:
-            start = starts[name]
-            value = rebuild(start, (slot.at_start or Opaque(reason=REASON) for slot in slots[name]))
-            known[name] = value
+            leaves = (slot.at_start or Opaque(reason=REASON) for slot in slots[name])
+            known[name] = rebuild(starts[name], leaves)
 
-    def _end(self, phi: Instruction, loop: Loop) -> Value:
+    def _merge_sides(self, phi: Instruction, labels: list[str], loop: Loop | None) -> Value:
+        """Give what a value is in a loop by all ways from some blocks, if that is one."""
         sides = [
-            self._leave(self.operand(operand, label), self.flow.loop_of[label], loop)
-            for operand, label in zip(phi.operands, phi.labels, strict=True)
-            if label in loop.blocks
-        ]
+            self._leave(self.operand(phi.operands[phi.labels.index(label)], label),
+                        self.flow.loop_of[label], loop)
+            for label in labels
+        ]  # fmt: skip
         if all(one == sides[0] for one in sides):
             return sides[0]
         return blur(*sides, reason=REASON)
@@ -790,7 +775,6 @@ class Evaluator:
             )
         except ValueError:
             return None
-        assert isinstance(content, bytes)
         if bits < 8 or not 0 <= offset <= len(content) - self.module.size_of(wanted):
             return None
         lanes = [
@@ -803,9 +787,8 @@ class Evaluator:
         """Read an array of the work-item's own: whatever is written to it anywhere."""
         if name in self._reading:
             return Opaque(reason=_OWN_ARRAY)
-        key = ("own", name)
-        found = self._known(key)
-        if found is None:
+
+        def find() -> Opaque:
             self._reading.add(name)
             held = [
                 self.operand(store.operands[0], store.block) if store.opcode == "store"
@@ -814,9 +797,9 @@ class Evaluator:
                 for store in self.stores().get(f"%{name}", ())
             ]  # fmt: skip
             self._reading.discard(name)
-            found = blur(*held, reason=_OWN_ARRAY)
-            self._layers[-1][key] = found
-        return blur(found, offset, reason=_OWN_ARRAY)  # type: ignore[arg-type] # the key says so
+            return blur(*held, reason=_OWN_ARRAY)
+
+        return blur(self._remember(("own", name), find), offset, reason=_OWN_ARRAY)
 
     def stores(self) -> dict[str, list[Instruction]]:
         """Give what writes to each array of the work-item's own."""
@@ -891,10 +874,9 @@ class Evaluator:
     def _calculate(self, name: str, values: list[Value], one: Instruction) -> Value:
         """Evaluate a built-in function of whole numbers."""
         if any(isinstance(each, Lanes) for each in values):
-            return _by_lanes(one, values, lambda inner, own: (
-                _choose_by_sign(own[2], own[1], own[0]) if name == "select"
-                else self._calculate(name, own, inner)
-            ))  # fmt: skip
+            if name == "select":  # by the sign of each lane
+                return blur(*values)
+            return _by_lanes(one, values, lambda inner, own: self._calculate(name, own, inner))
         converted = _CONVERSION.fullmatch(name)
         if converted and values:
             return self._convert(values[0], converted, one)
@@ -915,10 +897,6 @@ class Evaluator:
         if name in ("abs", "llvm.abs.i32", "llvm.abs.i64") and known:
             number = known[0]
             return number if self.arithmetic.is_non_negative(number) else maximum(number, -number)
-        if name == "abs_diff" and len(known) == 2:
-            return maximum(known[0] - known[1], known[1] - known[0])
-        if name == "hadd" and len(known) == 2:
-            return floor_div(known[0] + known[1], 2)
         if name in _PRODUCTS and len(known) in (2, 3):
             product = self.arithmetic.combine("mul", known[0], known[1], 32, is_signed=is_signed)
             if product is not None and len(known) == 3:
@@ -936,10 +914,8 @@ class Evaluator:
         bits, is_signed = _CONVERTED_BITS[match[2]], not match[1]
         if not match[3]:
             return self.arithmetic.widen(number, bits, is_signed=is_signed)
-        if bits >= 32:
-            return number
         low = -(1 << (bits - 1)) if is_signed else 0
-        return minimum(maximum(number, low), low + (1 << bits) - 1)
+        return number if bits >= 32 else minimum(maximum(number, low), low + (1 << bits) - 1)
 
     def _extremum(self, name: str, one: Expr, two: Expr, bits: int, *, is_signed: bool) -> Expr:
         is_plain = is_signed or all(
@@ -1004,41 +980,18 @@ def _combine_truths(opcode: str, left: Value, right: Value) -> Condition:
     return Unknown(tuple(sorted(sources_of(left, right))))
 
 
-def _combine_places(opcode: str, left: Value, right: Value) -> Value:
-    is_same = isinstance(left, Pointer) and isinstance(right, Pointer) and (
-        left.memory == right.memory
-    )  # fmt: skip
-    if is_same and opcode == "sub":
-        one, two = left.offset, right.offset  # type: ignore[union-attr] # pointers both
-        if isinstance(one, Expr) and isinstance(two, Expr):
-            return one - two
-    if opcode in ("sdiv", "udiv") and isinstance(left, Expr) and isinstance(right, Expr):
-        return trunc_div(left, right)
-    if opcode == "add" and not (isinstance(left, PLACES) and isinstance(right, PLACES)):
-        place, number = (left, right) if isinstance(left, PLACES) else (right, left)
-        return move_place(place, as_number(number))
-    return blur(left, right, reason="a difference of pointers")
-
-
 def _move_lanes(opcode: str, values: list[Value], one: Instruction) -> Value:
     """Take, set or rearrange lanes of a vector."""
-    if opcode == "extractelement":
-        vector, index = values
+    if opcode != "shufflevector":
+        vector, index = values[0], values[-1]
         place = index.constant_value if isinstance(index, Expr) else None
-        if isinstance(vector, Lanes) and place is not None and 0 <= place < len(vector.lanes):
+        if opcode == "insertelement" and isinstance(vector, Opaque):
+            vector = Lanes((vector,) * lanes_of(one.type))
+        if place is None or not isinstance(vector, Lanes) or not 0 <= place < len(vector.lanes):
+            return blur(*values, reason="lanes of a vector that is not followed")
+        if opcode == "extractelement":
             return vector.lanes[place]
-        return blur(*values, reason="lanes of a vector that is not followed")
-    if opcode == "insertelement":
-        vector, lane, index = values
-        place = index.constant_value if isinstance(index, Expr) else None
-        count = lanes_of(one.type)
-        if isinstance(vector, Opaque) and count <= 16:
-            vector = Lanes((vector,) * count)
-        if isinstance(vector, Lanes) and place is not None and 0 <= place < count:
-            lanes = list(vector.lanes)
-            lanes[place] = lane
-            return Lanes(tuple(lanes))
-        return blur(*values, reason="lanes of a vector that is not followed")
+        return Lanes((*vector.lanes[:place], values[1], *vector.lanes[place + 1 :]))
     first, second, mask = values
     count = lanes_of(one.operands[0][0])
     sides: list[Value] = []
@@ -1051,13 +1004,3 @@ def _move_lanes(opcode: str, values: list[Value], one: Instruction) -> Value:
         at = lane.constant_value if isinstance(lane, Expr) else None
         chosen.append(Opaque(is_unset=True) if at is None or at >= len(sides) else sides[at])
     return Lanes(tuple(chosen))
-
-
-def _choose_by_sign(value: Value, then: Value, otherwise: Value) -> Value:
-    """Choose as vector ``?:`` does: by the sign of each lane (OpenCL C 6.3.9)."""
-    if isinstance(value, Condition):
-        return merge(value, then, otherwise)
-    number = as_number(value)
-    if isinstance(number, Expr):
-        return merge(less(number, 0), then, otherwise)
-    return blur(value, then, otherwise)

@@ -201,10 +201,11 @@ def merge(condition: Condition, then: Value, otherwise: Value) -> Value:
     if isinstance(otherwise, Opaque) and otherwise.is_unset:
         return then
     if isinstance(then, PLACES) or isinstance(otherwise, PLACES):
-        if not isinstance(then, PLACES):
-            return _merge_with_number(condition, otherwise, then)
-        if not isinstance(otherwise, PLACES):
-            return _merge_with_number(condition, then, otherwise)
+        if not (isinstance(then, PLACES) and isinstance(otherwise, PLACES)):
+            place, number = (then, otherwise) if isinstance(then, PLACES) else (otherwise, then)
+            if isinstance(number, Expr) and number.is_zero:
+                return place  # the other is no pointer
+            return blur(condition, place, number, reason="one of several pointers")
         if isinstance(then, Pointer) and isinstance(otherwise, Pointer):  # noqa: SIM102 - narrows types
             if then.memory == otherwise.memory:
                 return Pointer(
@@ -223,11 +224,6 @@ def merge(condition: Condition, then: Value, otherwise: Value) -> Value:
     if isinstance(one, Expr) and isinstance(two, Expr) and condition.is_exact:
         return select(condition, one, two)
     return blur(condition, then, otherwise)
-
-
-def _merge_with_number(condition: Condition, place: Value, number: Value) -> Value:
-    is_null = isinstance(number, Expr) and number.is_zero
-    return place if is_null else blur(condition, place, number, reason="one of several pointers")
 
 
 def split(value: Value) -> Iterator[Leaf]:
