@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import cattrs
 
 _Hook = Callable[[Any, Any], Any]
-_SEQUENCES: tuple[type, ...] = (tuple, list, frozenset)
 
 
 class NotDecodableError(ValueError):
@@ -103,7 +102,6 @@ def _converter() -> "cattrs.Converter":
     )
     made.register_structure_hook(datetime, _take_moment)
     configure_union_passthrough(Union[int, float, str, bool, None], made)  # noqa: UP007 - as asked
-    made.register_structure_hook_factory(_is_sequence, lambda t: _make_sequence_hook(t, made))
     made.register_structure_hook_factory(_is_mapping, lambda t: _make_mapping_hook(t, made))
     return made
 
@@ -132,29 +130,9 @@ def _take_moment(value: object, _: object) -> datetime:
     return datetime.fromisoformat(value)
 
 
-def _is_sequence(kind: Any) -> bool:  # noqa: ANN401 - any type
-    return kind in _SEQUENCES or get_origin(kind) in _SEQUENCES
-
-
 def _is_mapping(kind: Any) -> bool:  # noqa: ANN401 - any type
     origin = get_origin(kind) or kind
     return isinstance(origin, type) and issubclass(origin, Mapping)
-
-
-def _make_sequence_hook(kind: Any, converter: "cattrs.Converter") -> _Hook:  # noqa: ANN401
-    make, members = get_origin(kind), get_args(kind)
-    has_fixed_length = make is tuple and not (len(members) > 1 and members[-1] is Ellipsis)
-
-    def take(value: Any, _: Any) -> Any:  # noqa: ANN401
-        if type(value) is not list:
-            _refuse("a list", value)
-        if not has_fixed_length:
-            return make(converter.structure(one, members[0]) for one in value)
-        if len(value) != len(members):
-            _refuse(f"a list of {len(members)}", value)
-        return tuple(map(converter.structure, value, members))
-
-    return take
 
 
 def _make_mapping_hook(kind: Any, converter: "cattrs.Converter") -> _Hook:  # noqa: ANN401
