@@ -87,7 +87,10 @@ class JobTable(Table):
         with self._database.write() as connection:
             for job in fetch(connection, query, JobRecord):
                 if set(job.devices) <= set(devices):
-                    return self._take(connection, job, owner)
+                    its, now = _COLUMNS.id == job.id, datetime.now(UTC)
+                    begun = {"heartbeat_at": now, "started_at": job.started_at or now}
+                    _change(connection, its, state=JobState.RUNNING, owner=owner, **begun)
+                    return fetch(connection, _FOUND.where(its), JobRecord)[0]
         return None
 
     def report(
@@ -153,12 +156,6 @@ class JobTable(Table):
                     state=JobState.CANCELLED, ended_at=now, is_cancel_wanted=True)  # fmt: skip
             _change(connection, its, _IS_RUNNING, is_cancel_wanted=True)
         return self.find(job_id)
-
-    def _take(self, connection: sa.Connection, job: JobRecord, owner: str) -> JobRecord:
-        now = datetime.now(UTC)
-        begun = {"heartbeat_at": now, "started_at": job.started_at or now}
-        _change(connection, _COLUMNS.id == job.id, state=JobState.RUNNING, owner=owner, **begun)
-        return fetch(connection, _FOUND.where(_COLUMNS.id == job.id), JobRecord)[0]
 
 
 def _select_own(job_id: str, owner: str) -> tuple[sa.ColumnElement[bool], ...]:

@@ -112,17 +112,13 @@ def read_message(frame: bytes, *, returns: Any, gives: Any) -> Message:  # noqa:
     kind, content = decode(frame, tuple[str, Any])
     if kind not in set(MessageKind):
         raise NotDecodableError(f"a message of kind {kind!r:.50}")
-    match MessageKind(kind):
-        case MessageKind.RESULT:
-            return Message(MessageKind.RESULT, structure(content, returns))
-        case MessageKind.ITEM:
-            return Message(MessageKind.ITEM, structure(content, gives))
-        case MessageKind.ERROR:
-            name, text = structure(content, tuple[str, str])
-            if name not in ERRORS:
-                raise NotDecodableError(f"an error of class {name!r:.50}")
-            return Message(MessageKind.ERROR, ERRORS[name](text[:_LONGEST_TEXT]))
-        case MessageKind.PROGRESS:
-            return Message(MessageKind.PROGRESS, structure(content, str)[:500])
-        case MessageKind.BUG:
-            return Message(MessageKind.BUG, structure(content, str)[:_LONGEST_TEXT])
+    told = MessageKind(kind)
+    if told is MessageKind.ERROR:
+        name, text = structure(content, tuple[str, str])
+        if name not in ERRORS:
+            raise NotDecodableError(f"an error of class {name!r:.50}")
+        return Message(told, ERRORS[name](text[:_LONGEST_TEXT]))
+    if told in {MessageKind.PROGRESS, MessageKind.BUG}:
+        most = 500 if told is MessageKind.PROGRESS else _LONGEST_TEXT
+        return Message(told, structure(content, str)[:most])
+    return Message(told, structure(content, returns if told is MessageKind.RESULT else gives))
