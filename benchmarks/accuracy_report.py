@@ -6,17 +6,16 @@ per kernel, the noise of repeated whole runs beside it.
 """
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+from harness import RESULTS, read_json, replace_block, write_text
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
-RESULTS = Path(__file__).resolve().parent / "results"
 PAGE = RESULTS.parent.parent / "docs" / "explanation" / "accuracy.md"
 FOLDERS = {"examples": "accuracy", "heldout": "accuracy-heldout"}
 BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
@@ -33,14 +32,14 @@ def main() -> None:
     folder = RESULTS / FOLDERS[chosen]
     files = _read(folder)
     text = "\n".join(_table(content) for content in files)
-    (folder / "summary.md").write_text(f"# Accuracy: {chosen}\n\n{text}", encoding="utf-8")
+    write_text(folder / "summary.md", f"# Accuracy: {chosen}", "", text)
     _draw(files, folder / "errors.png")
     _write_overview()
     print(text)
 
 
 def _read(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    return [read_json(path) for path in sorted(folder.glob("*.json"))]
 
 
 def _write_overview() -> None:
@@ -62,10 +61,7 @@ def _write_overview() -> None:
                 f"| {np.median([row['cost'] for row in rows]):.1%} "
                 f"| {np.mean([row['noise'] for row in rows]):.1%} |"
             )
-    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    after = rest.partition(END)[2]
-    block = "\n".join([BEGIN, "", *lines, "", END])
-    PAGE.write_text(f"{before}{block}{after}", encoding="utf-8")
+    replace_block(PAGE, BEGIN, END, ["", *lines, ""])
 
 
 def _figures(row: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ shows. Nothing runs on a device.
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -26,6 +25,7 @@ from cluster_simulator import (
     make_graph,
     simulate,
 )
+from harness import write_json
 from machine import describe_machine
 from matplotlib.figure import Figure
 
@@ -143,7 +143,6 @@ def main() -> None:
     parser.add_argument("--only", choices=SIZES, help="one of the clusters")
     options = parser.parse_args()
     measured = read_validation(options.validation) if options.validation else []
-    RESULTS.mkdir(parents=True, exist_ok=True)
     for name, size in SIZES.items():
         if options.only not in {None, name}:
             continue
@@ -174,8 +173,7 @@ def main() -> None:
                 for row in rows
             ],
         }
-        path = RESULTS / f"{name}.json"
-        path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        write_json(RESULTS / f"{name}.json", result)
         draw(PICTURES / f"simulation-{name}.svg", size, rows)
         print(f"\n{name}, {took_s:.0f} s", *shapes)
         for label in dict.fromkeys(row["knowledge"] for row in rows):

@@ -17,7 +17,6 @@ the terms of the last are work-items, instructions and bytes.
 """
 
 import argparse
-import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from typing import Any
 
 import numpy as np
 from evidence_report import write_report
+from harness import write_json
 from machine import describe_machine
 
 from kernelcast.models.evidence.calibration import (
@@ -328,13 +328,10 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", type=Path, default=sorted(SHIPPED.glob("*.parquet")))
     parser.add_argument("--only-tables", action="store_true")
     options = parser.parse_args()
-    FOLDER.mkdir(parents=True, exist_ok=True)
     for path in () if options.only_tables else options.data:
         stored = read_stored(path)
         if len({one.kernel for one in stored}) >= FOLDS:
-            found = measure(path.stem, stored)
-            text = json.dumps(found, indent=1) + "\n"
-            (FOLDER / f"{path.stem}.json").write_text(text, encoding="utf-8")
+            write_json(FOLDER / f"{path.stem}.json", measure(path.stem, stored))
     write_report(FOLDER)
 
 

@@ -1,11 +1,11 @@
 """Renders the results of ``evidence.py``: tables of each device, and one picture."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+from harness import read_json, replace_block, write_text
 
 mpl.use("Agg")
 from matplotlib import pyplot as plt
@@ -66,11 +66,11 @@ DRAWN = {
 
 def write_report(folder: Path) -> None:
     """Write ``summary.md`` and ``errors.svg`` from the result files of a folder."""
-    files = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
+    files = [read_json(path) for path in sorted(folder.glob("*.json"))]
     lines = ["# Pieces of evidence", "", *_introduce()]
     for one in files:
         lines += _describe(one)
-    (folder / "summary.md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    write_text(folder / "summary.md", *lines)
     newest = [one for one in files if one.get("sampler", 0) >= SAMPLER]
     if newest:
         _write_overview(newest)
@@ -95,9 +95,7 @@ def _write_overview(files: Sequence[Result]) -> None:
             _pair(told.get("no sampling, all other sizes")),
         ]  # fmt: skip
         lines.append(f"| {' | '.join(cells)} |")
-    block = "\n".join((BEGIN, "", *lines, "", END))
-    before, _, rest = README.read_text(encoding="utf-8").partition(BEGIN)
-    README.write_text(f"{before}{block}{rest.partition(END)[2]}", encoding="utf-8")
+    replace_block(README, BEGIN, END, ["", *lines, ""])
 
 
 def _introduce() -> list[str]:

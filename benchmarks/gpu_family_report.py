@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import make_table, percent, write_text
+from harness import make_table, percent, replace_block, write_text
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
@@ -104,8 +104,7 @@ def list_failures(tables: Tables) -> list[str]:
 
 def write_document(path: Path, lines: Sequence[str]) -> None:
     """Put the table of what fails between its marks."""
-    before, rest = path.read_text(encoding="utf-8").split(BEGIN)
-    write_text(path, before + BEGIN, *lines, END + rest.split(END)[1])
+    replace_block(path, BEGIN, END, lines)
 
 
 def draw(rows: Sequence[Mapping[str, Any]], device: str, path: Path) -> None:

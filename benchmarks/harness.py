@@ -33,6 +33,13 @@ def write_text(path: Path, *lines: str) -> None:
     path.write_text("\n".join(lines).rstrip("\n") + "\n", encoding="utf-8")
 
 
+def replace_block(path: Path, begin: str, end: str, lines: Iterable[str]) -> None:
+    """Replace what stands between two marks of a file, where it has such marks."""
+    before, mark, rest = path.read_text(encoding="utf-8").partition(begin)
+    if mark:
+        write_text(path, before + begin, *lines, end + rest.partition(end)[2])
+
+
 def make_table(headings: Sequence[object], rows: Iterable[Iterable[object]]) -> list[str]:
     """Make the lines of a Markdown table: the first column to the left, numbers to the right.
 

@@ -9,13 +9,13 @@ from those of the other devices alone, which is what a machine that is not ours 
 difference (bootstrap over families), by class of launches, and the gain over the number of rows.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from harness import write_json, write_text
 
 from kernelcast.models.columns import make_columns
 from kernelcast.models.evidence.calibration import EvidenceRow, fit_variances, gather
@@ -169,9 +169,8 @@ def main() -> None:
         corrections = correct(known, "svr", "own rows", share)
         everything = score(known, corrections, np.arange(len(known.rows)))
         found["curve"].append({"share of families": share, **everything})
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / "answers.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    (RESULTS / "summary.md").write_text("\n".join(list_lines(found)) + "\n", encoding="utf-8")
+    write_json(RESULTS / "answers.json", found)
+    write_text(RESULTS / "summary.md", *list_lines(found))
 
 
 def list_lines(found: dict[str, Any]) -> Iterator[str]:

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from harness import RESULTS, make_table, percent, write_result, write_text
+from harness import RESULTS, make_table, percent, replace_block, write_result, write_text
 
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.models.conformal import Calibration, calibrate
@@ -446,11 +446,7 @@ def put_into_page(name: str, lines: Sequence[str]) -> None:
     """Replace what stands between the marks of a name on the page, where it has such marks."""
     begin, end = (f"<!-- {mark} {name}, by benchmarks/static_estimates.py -->"
                   for mark in ("begin", "end"))  # fmt: skip
-    text = PAGE.read_text(encoding="utf-8")
-    before, mark, rest = text.partition(begin)
-    if mark:
-        after = rest.partition(end)[2]
-        PAGE.write_text("\n".join([f"{before}{begin}\n", *lines, f"\n{end}{after}"]), "utf-8")
+    replace_block(PAGE, begin, end, ["", *lines, ""])
 
 
 if __name__ == "__main__":
