@@ -222,6 +222,12 @@ def is_vector(name: str) -> bool:
     return name.startswith("<") and not name.startswith("<{")
 
 
+def lane_of(name: str) -> str:
+    """Type of a vector's lanes; any other type is its own."""
+    sequence = split_sequence(name) if is_vector(name) else None
+    return sequence[1] if sequence else name
+
+
 def _measure(module: Module, name: str) -> tuple[int, int]:
     """Size and alignment in bytes."""
     name = module.types.get(name, name)

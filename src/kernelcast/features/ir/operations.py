@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
-from kernelcast.features.ir.module import Instruction, Module, Operand, is_vector, split_sequence
+from kernelcast.features.ir.module import Instruction, Module, Operand, lane_of
 from kernelcast.features.ir.scalars import bits_of, is_float, lanes_of, mangled_types, name_called
 from kernelcast.records.operations import NumberClass, Operation
 from kernelcast.records.operations import OperationKind as Kind
@@ -141,8 +141,7 @@ def number_of(type_name: str) -> tuple[NumberClass, int, int]:
     """Give class, bits and lanes of a type's numbers."""
     lanes = lanes_of(type_name)
     if is_float(type_name):
-        sequence = split_sequence(type_name) if is_vector(type_name) else None
-        return NumberClass.FLOAT, _FLOAT_BITS[sequence[1] if sequence else type_name], lanes
+        return NumberClass.FLOAT, _FLOAT_BITS[lane_of(type_name)], lanes
     bits = bits_of(type_name)
     return (NumberClass.INTEGER, max(8, bits), lanes) if bits else (NumberClass.NONE, 0, 1)
 
@@ -238,8 +237,7 @@ def read_vector_access(one: Instruction, module: Module) -> VectorAccess | None:
     is_store, lanes, is_half = access
     place = next(at for at, (kind, _) in enumerate(one.operands) if kind.startswith("ptr"))
     moved = one.operands[0][0] if is_store else one.type
-    sequence = split_sequence(moved) if is_vector(moved) else None
-    element = 2 if is_half else module.size_of(sequence[1] if sequence else moved)
+    element = 2 if is_half else module.size_of(lane_of(moved))
     # Three lanes are packed by vload3 and vstore3, four apart by the aligned ones.
     apart = 4 if lanes == 3 and "a_half" in name else lanes
     return VectorAccess(

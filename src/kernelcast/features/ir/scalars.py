@@ -36,6 +36,7 @@ from kernelcast.features.ir.module import (
     Module,
     Operand,
     is_vector,
+    lane_of,
     read_operand,
     split_list,
     split_sequence,
@@ -112,10 +113,8 @@ def mangled_types(instruction: Instruction) -> str:
 @lru_cache(maxsize=512)
 def bits_of(type_name: str) -> int:
     """Give the bits of a whole number's type, or of a vector's lane; 0 for all else."""
-    if is_vector(type_name):
-        sequence = split_sequence(type_name)
-        return bits_of(sequence[1]) if sequence else 0
-    return int(type_name[1:]) if type_name[:1] == "i" and type_name[1:].isdigit() else 0
+    lane = lane_of(type_name)
+    return int(lane[1:]) if lane[:1] == "i" and lane[1:].isdigit() else 0
 
 
 def lanes_of(type_name: str) -> int:
@@ -952,14 +951,10 @@ def _by_lanes(
     counts = {len(each.lanes) for each in values if isinstance(each, Lanes)}
     if len(counts) > 1 or not is_vector(one.type):
         return blur(*values)
-
-    def lane(kind: str) -> str:
-        sequence = split_sequence(kind) if is_vector(kind) else None
-        return sequence[1] if sequence else kind
-
     inner = Instruction(
-        one.opcode, "", lane(one.type), tuple((lane(kind), value) for kind, value in one.operands),
-        detail=one.detail, flags=one.flags, block=one.block,
+        one.opcode, "", lane_of(one.type),
+        tuple((lane_of(kind), value) for kind, value in one.operands), detail=one.detail,
+        flags=one.flags, block=one.block,
     )  # fmt: skip
     return Lanes(tuple(
         apply(inner, [each.lanes[at] if isinstance(each, Lanes) else each for each in values])
