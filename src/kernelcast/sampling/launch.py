@@ -250,7 +250,8 @@ class OpenCLLaunch:
         self._prepare(boxes)
         start = partial(enqueue_window, self._session.queue, self._window, self.ndrange)
         with explained_errors(self._kernel, self.device):
-            durations = self._session.timer.by_work([partial(start, box) for box in boxes])
+            starts = [partial(start, box) for box in boxes]
+            durations = self._session.timer.by_work(starts, self.ndrange.work_group_count)
         self._session.note_busy()
         return durations
 

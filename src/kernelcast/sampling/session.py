@@ -82,8 +82,9 @@ class LaunchTimer:
             self.note_compiled(beside_s)
         return event_s
 
-    def by_work(self, enqueues: Sequence[Enqueue]) -> list[float]:
-        """Run launches one after the other; return the seconds that each one's work takes."""
+    def by_work(self, enqueues: Sequence[Enqueue], work_groups: int) -> list[float]:
+        """Run parts of a launch of so many work-groups one after the other; return the seconds that
+        each one's work takes."""
         if self.cores is None and self.uses_event_timer:
             # All at once: between launches that are waited for, the runtime's threads fall asleep
             # and each launch would pay for waking them.
@@ -99,8 +100,11 @@ class LaunchTimer:
                 before = _read_work(self.workers)
                 clock_s = self.by_clock(enqueue)
                 after = _read_work(self.workers)
-                worked_s = sum(time_s - before.get(one, 0.0) for one, time_s in after.items())
-                seconds = min(clock_s, worked_s / self.cores + self.asleep_s)
+                times_s = [time_s - before.get(one, 0.0) for one, time_s in after.items()]
+                worked_s = sum(times_s)
+                # Fewer work-groups than cores keep some threads idle, or waiting.
+                share_s = max(times_s) if work_groups < self.cores else worked_s / self.cores
+                seconds = min(clock_s, share_s + self.asleep_s)
                 if after.keys() < {*self.workers} or worked_s <= 0:  # others work now
                     self.workers, seconds = (), clock_s
                 found.append(LaunchTime(seconds, clock_s))

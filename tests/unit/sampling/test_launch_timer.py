@@ -48,9 +48,12 @@ def queue(monkeypatch: pytest.MonkeyPatch) -> FakeQueue:
 def test_time_without_a_processor_is_left_out(queue: FakeQueue, *, uses_event_timer: bool) -> None:
     """Believes processor time over cores where it is less than the clock, and keeps both."""
     timer = LaunchTimer(queue, uses_event_timer, cores=2, workers=(0,), asleep_s=1e-5)  # type: ignore[arg-type]
-    [duration_s] = timer.by_work([queue.enqueue])  # type: ignore[list-item]
+    [duration_s] = timer.by_work([queue.enqueue], 8)  # type: ignore[list-item]
     assert duration_s == pytest.approx(2.01e-3)
     assert clock_of(duration_s) == pytest.approx(4e-3)
+    queue.worked_s = 3e-3
+    [duration_s] = timer.by_work([queue.enqueue], 1)  # type: ignore[list-item]
+    assert duration_s == pytest.approx(3.01e-3)  # one work-group keeps one core busy
 
 
 def test_a_thread_that_ends_leaves_the_clock(
@@ -65,7 +68,7 @@ def test_a_thread_that_ends_leaves_the_clock(
 
     monkeypatch.setattr(time, "clock_gettime", read)
     timer = LaunchTimer(queue, True, cores=2, workers=(0,))  # type: ignore[arg-type]
-    assert timer.by_work([queue.enqueue]) == pytest.approx([4e-3])  # type: ignore[list-item]
+    assert timer.by_work([queue.enqueue], 8) == pytest.approx([4e-3])  # type: ignore[list-item]
     assert timer.workers == ()
 
 
@@ -74,13 +77,13 @@ def test_work_of_other_threads_leads_back_to_the_clock(queue: FakeQueue, worked_
     """Believes the clock where other threads of the process worked too, or in their place."""
     queue.worked_s = worked_s
     timer = LaunchTimer(queue, True, cores=2, workers=(0,))  # type: ignore[arg-type]
-    assert timer.by_work([queue.enqueue] * 2) == pytest.approx([4e-3] * 2)  # type: ignore[list-item]
+    assert timer.by_work([queue.enqueue] * 2, 8) == pytest.approx([4e-3] * 2)  # type: ignore[list-item]
 
 
 def test_without_cores_the_clock_is_believed(queue: FakeQueue) -> None:
     """Asks events alone on a GPU."""
     timer = LaunchTimer(queue, True)  # type: ignore[arg-type]
-    [duration_s] = timer.by_work([queue.enqueue])  # type: ignore[list-item]
+    [duration_s] = timer.by_work([queue.enqueue], 8)  # type: ignore[list-item]
     assert duration_s == pytest.approx(4e-3)
     assert clock_of(duration_s) is None
 
