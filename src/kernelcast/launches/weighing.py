@@ -202,7 +202,10 @@ def apply_profile(run: SampleRun, profile: WorkProfile, parts: int = 1) -> Sampl
     if profile.is_exact and parts > 1:
         imbalance = profile.find_imbalance(parts, run.ndrange.work_group_count)
     return replace(
-        run, launches=weighed, is_even=run.is_even or is_even(after), imbalance=imbalance
+        run,
+        launches=weighed,
+        is_even=run.is_even or is_even(_find_rates(weighed)),
+        imbalance=imbalance,
     )
 
 

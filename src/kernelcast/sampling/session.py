@@ -103,7 +103,9 @@ class LaunchTimer:
                 times_s = [time_s - before.get(one, 0.0) for one, time_s in after.items()]
                 worked_s = sum(times_s)
                 # Fewer work-groups than cores keep some threads idle, or waiting.
-                share_s = max(times_s) if work_groups < self.cores else worked_s / self.cores
+                share_s = (
+                    max(times_s, default=0.0) if work_groups < self.cores else worked_s / self.cores
+                )
                 seconds = min(clock_s, share_s + self.asleep_s)
                 if after.keys() < {*self.workers} or worked_s <= 0:  # others work now
                     self.workers, seconds = (), clock_s

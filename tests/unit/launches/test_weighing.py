@@ -497,3 +497,9 @@ def test_parts_that_differ_by_chance_are_even() -> None:
     everywhere = tuple(zip(np.arange(200) / 200, weights / weights.mean(), strict=True))
     profile = replace(PROFILE, everywhere=everywhere)
     assert profile.find_imbalance(4, total=1 << 20) < 1.03 < profile.find_imbalance(4, total=200)
+
+
+def test_launches_that_are_mostly_overhead_are_weighed() -> None:
+    """Where none of them tells of its work-groups, the counted work does."""
+    run = replace(make_run([100, 450, 800]), launch_overhead_s=1.0, is_even=False)
+    assert {one.weight for one in weigh_run(run, KERNEL, ARGUMENTS).launches} != {1.0}
