@@ -21,10 +21,11 @@ from kernelcast.collection.data_rows import (
 )
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.settings import prefix
+from kernelcast.records.errors import InputError
 from kernelcast.reports.numbers import NOTHING
 from kernelcast.reports.presenter import Part, Table
 from kernelcast.training_data.check import FindingKind, check_store
-from kernelcast.training_data.importers.tuning import UNITS, TuningFiles
+from kernelcast.training_data.importers.tuning import UNITS, find_tuning_files
 from kernelcast.training_data.store import AddedRows, Selection
 from kernelcast.training_data.summary import (
     GROUPS,
@@ -146,6 +147,10 @@ def export_rows(
     file: Path = option.argument("FILE.parquet"),
 ) -> None:
     """Write observations into a Parquet file that others can read and import."""
+    if file.suffix.lower() in {".csv", ".json"}:
+        raise InputError(
+            f"{file}: observations are written as Parquet; call it {file.stem}.parquet"
+        )
     from kernelcast.training_data.parquet import export_parquet  # slow to import
 
     with open_data_store(place, must_exist=True) as store, progress() as report:
@@ -159,7 +164,7 @@ def export_rows(
 def import_files(
     place: str | None = STORE,
     files: tuple[Path, ...] = option.argument("FILE..."),
-    replace: bool = _REPLACE,
+    replaces: bool = _REPLACE,
     problem: Path | None = option.given(
         "--problem T1.json", "For a tuner's results: what it tuned, in the T1 format."
     ),
@@ -183,9 +188,11 @@ def import_files(
     outcomes = []
     with open_data_store(place) as store, progress() as report:
         for path in files:
-            tuning = TuningFiles(results=path, problem=problem, device=device, time_unit=time_unit)
+            tuning = replace(find_tuning_files(path), device=device, time_unit=time_unit)
+            if problem is not None:
+                tuning = replace(tuning, problem=problem)
             tell = prefix(report, f"{path.name}: ")
-            outcomes.append(import_file(store, path, replace=replace, tuning=tuning, report=tell))
+            outcomes.append(import_file(store, path, replace=replaces, tuning=tuning, report=tell))
     content = [
         {"file": str(one.path), "kind": one.kind, "licence": one.licence,
          **_count_rows(one.rows), "failures": one.failures}

@@ -171,7 +171,11 @@ class _Listing:
         ))  # fmt: skip
 
     def _refuse(self, error: CompileError) -> NoReturn:
-        found = _ERROR.search(str(error))
+        # Of a declaration that cannot be read, clang first says that its sizes are variable.
+        found = None
+        for found in _ERROR.finditer(str(error)):
+            if not found[3].startswith("variable length arrays"):
+                break
         place = f":{found[2]}" if found and found[1] == _FILE else ""
         words = found[3] if found else str(error)
         msg = f"{self.name}{place}: {words}; give C99 declarations and one loop nest"

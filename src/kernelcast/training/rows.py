@@ -59,13 +59,16 @@ def describe_shortage(
     is_filtered = rows != ALL_ROWS
     if is_filtered:
         found.append(f"{len(counting)} of {rows.describe()}")
-    found.append(f"{sampled} of these sampled")
+    needed = "measured"
+    if np.isfinite(table.linear_s).any():  # else models learn without samples
+        found.append(f"{sampled} of these sampled")
+        needed = "sampled and measured"
     more = f" --device {devices[0]}" if len(devices) == 1 else ""
     looser = ", or lower --shortest and --least-work-groups" if is_filtered else ""
     least = _count(LEAST_GROUPS, what)
     return (
         f"{', '.join(found)}, of {_count(groups, what)}; at least {least} with "
-        f"sampled and measured launches are needed: `kernelcast collect{more}` adds some{looser}"
+        f"{needed} launches are needed: `kernelcast collect{more}` adds some{looser}"
     )
 
 

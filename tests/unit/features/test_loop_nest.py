@@ -182,6 +182,7 @@ def test_chains_from_iteration_to_iteration(body: str, chain: tuple[str, ...]) -
         ("double a[N]; for (int i = 0; i < N; i--) a[i] = 1;", "by -1 goes on while"),
         ("double a[N]; int i = 0; while (a[i] > 0) a[i] = 1;", "without start, condition and step"),
         ("double a[N]; for (int i = 0; i < N; i++ a[i] = 1;", r"x\.c:1:41: expected '\)'"),
+        ("double a[N]\nfor (int i = 0; i < N; i++) a[i] = 1;", r"x\.c:1:12: expected ';'"),
         ("double a[N], s; for (int i = 0; i < N; i++) s = 1;", "no array is read or written"),
         ("double a[]= {1, 2}; for (int i = 0; i < 2; i++) a[i] = 1;", "of unknown size"),
         (NEST + "{ if (a[j][i] > t) break; a[j][i] = 1; }", "break.*if, else and continue"),

@@ -263,12 +263,12 @@ def test_a_unit_that_does_not_fit_the_runs_is_not_believed(tmp_path: Path) -> No
         (lambda content: [], "holds a list"),
         (lambda content: {}, "no list `results`"),
         (lambda content: {**content, "schema_version": "2.0.0"}, "T4 2.0.0.*reads version 1"),
-        (lambda content: {**content, "results": [{}]}, "result 0: KeyError"),
-        (lambda content: {**content, "results": [3]}, "result 0: TypeError"),
+        (lambda content: {**content, "results": [{}]}, "result 0: lacks 'configuration'"),
+        (lambda content: {**content, "results": [3]}, "result 0: is no entry of T4"),
         (lambda content: {**content, "results": [{**VALID, "times": {"runtimes": [-1.0]}}]},
          "result 0: "),
         (lambda content: {**content, "results": [{**VALID, "times": {"runtimes": ["fast"]}}]},
-         "result 0: ValueError"),
+         "result 0: is no entry of T4 .*fast"),
     ],
 )  # fmt: skip
 def test_malformed_results_are_refused(
@@ -279,6 +279,33 @@ def test_malformed_results_are_refused(
     write(tmp_path, "t4.json", change(json.loads(files.results.read_text(encoding="utf-8"))))
     with pytest.raises(ImportFileError, match=message):
         read_tuning(files)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kernel;device;seconds\na;b;1\n", "has the columns kernel;device;seconds; .* with commas"),
+        ("kernel,device,seconds\n", "has no rows"),
+        ("kernel,device,seconds\na,b,1,2\n", "row 1: has more cells than"),
+        ("kernel,device,seconds\na,b,1\na,b,\n", "row 2: seconds: no value"),
+        ("kernel,device,seconds\na,b,3 ms\n", "row 1: column seconds: .*3 ms"),
+    ],
+)
+def test_malformed_tables_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    """Names the row and the column that is wrong."""
+    path = tmp_path / "own.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ImportFileError, match=message):
+        list(find_data_set(path).read(path))
+
+
+def test_a_table_saved_by_excel_is_read(tmp_path: Path) -> None:
+    """Reads CSV with a mark of its encoding; a row without sizes is sound."""
+    path = tmp_path / "own.csv"
+    path.write_bytes("kernel,device,seconds,how\r\nü,b,1,x\r\n".encode("utf-8-sig"))
+    with open_store(tmp_path / "rows.sqlite") as store:
+        assert store.add_many(find_data_set(path).read(path)).added == 1
+        assert list(check_store(store)) == []
 
 
 def test_results_that_are_cut_off(tmp_path: Path) -> None:

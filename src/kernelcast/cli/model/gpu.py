@@ -146,10 +146,19 @@ class GpuOptions:
                 written == (self.file is not None),
             "accesses as text need --global, the sizes of the index space":
                 written and self.global_size is None,
+            "--global, --offset, --scalar and --operation are for accesses as text; P.yaml says "
+            "them itself: change them there, or by --param":
+                self.file is not None
+                and (self.global_size or self.global_offset or self.scalars or self.operations),
+            "--param replaces a parameter of P.yaml; accesses as text take --scalar":
+                written and bool(self.parameters),
             "--sweep-size sweeps a parameter of a file, and nothing else at the same time":
                 self.sweep_size is not None and (ranks or written),
             "several --local are for --sweep-size; --sweep-local tries all local sizes":
                 len(self.local_sizes) > 1 and self.sweep_size is None,
+            "--sweep-local, --sweep-fold and --measured have local sizes of their own: leave "
+            "--local out":
+                self.local_sizes and (ranks or self.measured_file),
             "--measured compares with the launches of one machine; it cannot be swept":
                 self.measured_file and (ranks or self.sweep_size or len(self.machines) > 1),
         })  # fmt: skip

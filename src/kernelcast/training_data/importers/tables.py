@@ -150,20 +150,22 @@ class _OwnTable(DataSet):
     def read(self, path: Path) -> Iterator[Observation]:
         """Read observations out of a table, see the module; an error names row and column."""
         if path.suffix == CSV_ENDING:
-            try:
-                with path.open(encoding="utf-8", newline="") as file:
-                    rows: list[Row] = list(csv.DictReader(file))
-            except (OSError, UnicodeDecodeError, csv.Error) as error:
-                raise ImportFileError(f"{path}: cannot be read as CSV ({error})") from error
+            columns, rows = _read_csv(path)
         else:
-            rows = list(read_rows(path))
-        columns = [*rows[0]] if rows else []
+            # NaN is how pandas writes an empty cell.
+            rows = [
+                {name: None if cell != cell else cell for name, cell in row.items()}
+                for row in read_rows(path)
+            ]
+            columns = [*rows[0]] if rows else sorted(read_column_names(path))
         missing = [one for one in REQUIRED if one not in columns]
         if missing:
             raise ImportFileError(
-                f"{path}: a table of measurements needs the columns {', '.join(REQUIRED)}; "
-                f"{', '.join(missing) if columns else 'all'} is missing"
+                f"{path}: has the columns {', '.join(columns) or '(none)'}; your own table (CSV "
+                f"with commas, or Parquet) needs {', '.join(REQUIRED)}: add {', '.join(missing)}"
             )
+        if not rows:
+            raise ImportFileError(f"{path}: has no rows; give one per measured launch")
         features, others = {}, []
         for name in (one for one in columns if one not in {*_COLUMNS, *_SIZES}):
             try:
@@ -185,6 +187,17 @@ class _OwnTable(DataSet):
                     raise ImportFileError(f"{path}: row {number}: {error}") from error
 
         return number_repeats(make())
+
+
+def _read_csv(path: Path) -> tuple[list[str], list[Row]]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:  # Excel marks UTF-8
+            reader = csv.DictReader(file)
+            rows: list[Row] = list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        msg = f"{path}: cannot be read as CSV ({error}); save it as CSV in UTF-8"
+        raise ImportFileError(msg) from error
+    return [*(reader.fieldnames or ())], rows
 
 
 def find_data_set(path: Path) -> DataSet:
@@ -320,11 +333,18 @@ def _make_row(
     row: Mapping[str, Any], features: Mapping[str, str], others: Sequence[str],
     schema: FeatureSchema, where: str,
 ) -> Observation:  # fmt: skip
-    values: dict[str, Any] = {
-        column.name: column.read(row[label])
-        for label, column in _COLUMNS.items()
-        if row.get(label) not in _EMPTY
-    }
+    if None in row:
+        raise InputError("has more cells than the header has columns")
+    empty = [one for one in REQUIRED if row[one] in _EMPTY]
+    if empty:
+        raise InputError(f"{', '.join(empty)}: no value; fill the cell, or remove the row")
+    values: dict[str, Any] = {}
+    for label, column in _COLUMNS.items():
+        if row.get(label) not in _EMPTY:
+            try:
+                values[column.name] = column.read(row[label])
+            except (ValueError, TypeError) as error:
+                raise InputError(f"column {label}: {error}") from error
     told = {name: float(row[one]) for one, name in features.items() if row[one] not in _EMPTY}
     sizes = [_read_size(row.get(name)) for name in _SIZES]
     if sizes[0]:

@@ -89,7 +89,9 @@ def read_tuning(files: TuningFiles) -> tuple[list[Observation], list[FailureReco
             for one in _read_entry(entry, problem):
                 (failures if isinstance(one, FailureRecord) else observations).append(one)  # type: ignore[arg-type]  # the list is chosen by the type
         except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
-            said = str(error) if isinstance(error, InputError) else repr(error)
+            said = str(error) if isinstance(error, InputError) else f"is no entry of T4 ({error!r})"
+            if isinstance(error, KeyError):
+                said = f"lacks {error}"
             raise ImportFileError(f"{where}: result {number}: {said}") from error
     return [*number_repeats(observations)], failures
 
@@ -119,8 +121,11 @@ def _read_problem(files: TuningFiles) -> _Problem:
     general = _section(content, "General")
     device = files.device or _section(kernel, "Device").get("Name")
     if not device:
-        msg = f"{files.results}: does not say on which device it was measured; name it"
-        raise ImportFileError(msg)
+        raise ImportFileError(
+            f"{files.results}: does not say on which device it was measured; put a T1 file "
+            f"{files.results.with_suffix('.t1.json').name} beside it, or name the device by "
+            "`kernelcast data import --measured-on`"
+        )
     unit = files.time_unit or general.get("TimeUnit")
     return _Problem(
         where=str(files.results),
