@@ -224,26 +224,28 @@ class DeviceWorker:
                 return Collected(start_s=start_s, end_s=time.monotonic())
 
     def _prepare(self, command: Prepare, start_s: float) -> Prepared:
-        from kernelcast.sampling.partial_launch import InPlace, PartialLaunch
+        from kernelcast.sampling.partial_launch import PartialLaunch
 
         self._drop()
         self._memory.map(command.memory_bytes)
-        contents: list[Content] = []
-        for index, one in enumerate(command.contents):
-            if isinstance(one, MemoryRange):
-                view = self._memory.view(one)
-                contents.append(InPlace(array=view) if index in command.in_place else view)
-            else:
-                contents.append(one)
+        contents: list[Content] = [
+            self._memory.view(one) if isinstance(one, MemoryRange) else one
+            for one in command.contents
+        ]
         launch = self._launch = PartialLaunch(
-            self._session, command.kernel, command.ndrange, command.arguments, contents
+            self._session,
+            command.kernel,
+            command.ndrange,
+            command.arguments,
+            contents,
+            command.in_place,
         )
         return Prepared(
             start_s=start_s,
             end_s=time.monotonic(),
             upload_s=launch.upload_s,
             uploaded_bytes=launch.uploaded_bytes,
-            in_place=launch.in_place,
+            in_place=frozenset(launch.in_place),
         )
 
     def _drop(self) -> None:

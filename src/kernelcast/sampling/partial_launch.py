@@ -1,8 +1,7 @@
 """Boxes of a launch's work-groups run for real, on buffers of the device's own."""
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from typing import Any, Self, cast
 
 import numpy as np
@@ -21,22 +20,14 @@ from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_arguments
 
 Bytes = npt.NDArray[np.uint8]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class InPlace:
-    """A buffer's content that a device may use where it lies, if it works in the host's memory."""
-
-    array: npt.NDArray[Any]
-    """The kernel only reads it, or only writes it; then it changes."""
-
-
-Content = npt.NDArray[Any] | InPlace | np.generic | LocalArgument
+Content = npt.NDArray[Any] | np.generic | LocalArgument
 
 
 class PartialLaunch:
     """A kernel with index space and buffers of its own, run box by box: each work-group once, and
-    its results are read back. Arrays are copied unless they are given in place."""
+    its results are read back. Arrays are copied, but for those at places in `in_place`, which the
+    kernel only reads or only writes: a device that works in the host's memory uses, and changes,
+    them where they lie."""
 
     def __init__(
         self,
@@ -45,6 +36,7 @@ class PartialLaunch:
         ndrange: NDRange,
         arguments: Sequence[Argument],
         contents: Sequence[Content],
+        in_place: Collection[int] = (),
     ) -> None:
         started_s = time.monotonic()
         self._session, self.kernel = session, kernel
@@ -62,31 +54,30 @@ class PartialLaunch:
                 f"{device.max_allocation_bytes:,} for one. Balance a smaller launch"
             )
         self._held: list[KernelArgument] = []
-        self._in_place: dict[int, npt.NDArray[Any]] = {}
+        self.in_place: dict[int, npt.NDArray[Any]] = {}
+        """Arrays of the buffers that are used where they lie, by position."""
         with explained_errors(kernel, device):
             self._window = session.window_kernel(kernel, self.ndrange)
             self.build_s = time.monotonic() - started_s
             for index, content in enumerate(contents):
-                flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
                 held: KernelArgument = content
-                if isinstance(content, InPlace):
-                    held = content.array
-                    if session.works_in_host_memory:
-                        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
-                        self._in_place[index] = content.array
                 if isinstance(content, LocalArgument):
                     held = cl.LocalMemory(content.bytes)
-                elif isinstance(arguments[index], BufferArgument) and isinstance(held, np.ndarray):
-                    held = cl.Buffer(session.context, flags, hostbuf=held)
+                elif isinstance(content, np.ndarray) and isinstance(
+                    arguments[index], BufferArgument
+                ):
+                    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+                    if index in in_place and session.works_in_host_memory:
+                        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
+                        self.in_place[index] = content
+                    held = cl.Buffer(session.context, flags, hostbuf=content)
                 self._held.append(held)
                 self._window.kernel.set_arg(index, held)
             session.queue.finish()
-        self.in_place = frozenset(self._in_place)
-        """Positions of the buffers that are used where they lie."""
         self.uploaded_bytes = sum(
             one.size
             for index, one in enumerate(self._held)
-            if isinstance(one, cl.Buffer) and index not in self._in_place
+            if isinstance(one, cl.Buffer) and index not in self.in_place
         )
         self.upload_s = time.monotonic() - started_s - self.build_s
 
@@ -110,7 +101,7 @@ class PartialLaunch:
     def read(self, index: int, spans: Sequence[tuple[int, int]], into: Bytes) -> None:
         """Copy stretches of a buffer's bytes, ascending, to the same places of an array."""
         queue, held = self._session.queue, self._held[index]
-        own = self._in_place.get(index)
+        own = self.in_place.get(index)
         with explained_errors(self.kernel, self._session.description):
             if own is not None and (own.ctypes.data, own.nbytes) == (into.ctypes.data, into.nbytes):
                 # Nothing to copy; mapping is how OpenCL has the host see what was written.
@@ -136,7 +127,7 @@ class PartialLaunch:
             if isinstance(one, cl.Buffer):
                 one.release()
         self._held = []
-        self._in_place = {}
+        self.in_place = {}
 
 
 def open_place(device_id: str, compute_units: int | None = None) -> DeviceSession:
