@@ -63,14 +63,11 @@ def compare(
     Exit status: 0 when all methods are judged on every device, 1 when not, 2 for bad input, 130
     after Ctrl-C.
     """
-    from kernelcast.records.errors import InputError
     from kernelcast.reports.presenter import Table, save_page
     from kernelcast.training.runs import compare_runs, find_run, is_run
 
     if len(methods) == 2 and all(map(is_run, methods)):
         first, second = methods
-        if first == second:
-            raise InputError(f"{first}: a run cannot be compared with itself; name another one")
         rows = compare_runs(find_run(first), find_run(second))
         content = [{"what": what, first: one, second: other} for what, one, other in rows]
         present(content, Table(columns=dict.fromkeys(("what", *methods), "text"), rows=rows))

@@ -166,7 +166,9 @@ def import_files(
     files: tuple[Path, ...] = option.argument("FILE..."),
     replaces: bool = _REPLACE,
     problem: Path | None = option.given(
-        "--problem T1.json", "For a tuner's results: what it tuned, in the T1 format."
+        "--problem T1.json",
+        "For a tuner's results: what it tuned, in the T1 format; else NAME.t1.json beside "
+        "NAME.json is read.",
     ),
     device: str | None = option.given(
         "--measured-on NAME",

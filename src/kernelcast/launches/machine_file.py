@@ -159,7 +159,8 @@ def _read(entry: Located, hint: Any) -> Any:  # noqa: ANN401 - as the type of a 
         return entry.integer(minimum=1)
     if hint is float:
         number = entry.number()
-        if number < 0 or (number == 0 and entry.key.endswith("_per_s")):
+        is_rate = "_per_s" in entry.key or entry.key.endswith("_hz")
+        if number < 0 or (number == 0 and is_rate):
             entry.fail(f"expected a number above 0, found {number}")
         return float(number)
     text = entry.raw_text()

@@ -186,7 +186,7 @@ def _choose_schema(rows: Sequence[Observation], left_out: Mapping[str, int]) -> 
         raise InputError(
             "there are no sampled observations with features to learn from"
             + (f" (left out: {reasons})" if reasons else "")
-            + "; `kernelcast collect` measures some, `--data` names others"
+            + "; `kernelcast collect` measures some, `--data` and `--device` name others"
         )
     versions = sorted({one.version for one in found})
     if len(versions) > 1:

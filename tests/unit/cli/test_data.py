@@ -36,6 +36,20 @@ def run(*words: str | Path) -> Result:
     return CliRunner().invoke(app, ["data", *map(str, words)])
 
 
+def test_the_description_beside_results_is_read(tmp_path: Path) -> None:
+    """Imports a tuner's results with the T1 file beside them; Parquet gets no other name."""
+    entry = {"configuration": {"x": 16}, "invalidity": "correct", "times": {"runtimes": [2.0]}}
+    problem = {"General": {"TimeUnit": "ms"}, "KernelSpecification": {"Device": {"Name": "A100"}}}
+    (tmp_path / "own.json").write_text(json.dumps({"results": [entry]}), encoding="utf-8")
+    (tmp_path / "own.t1.json").write_text(json.dumps(problem), encoding="utf-8")
+    assert run("import", tmp_path / "own.json").exit_code == 0
+    (row,) = json.loads(run("ls", "--rows", "--json").stdout)
+    assert row["seconds"] == 2e-3
+    refused = run("export", tmp_path / "rows.csv")
+    assert refused.exit_code == 2
+    assert "call it rows.parquet" in refused.stderr
+
+
 def test_check_finds_and_removes(filled: Path) -> None:
     """Ends with status 1 while there is something wrong, and says what to do."""
     assert "every row is sound" in run("check").stdout

@@ -168,6 +168,11 @@ def test_a_plain_number_is_assumed() -> None:
             HEAD + "memories: {global: {load_bytes_per_s: {four: 1}}}\n",
             "load_bytes_per_s.four: expected a whole number of at least 1 as the key",
         ),
+        (HEAD + "clock_hz: 0\n", "clock_hz: expected a number above 0, found 0"),
+        (
+            HEAD + "memories: {global: {load_bytes_per_s: {4: 0}}}\n",
+            "per_s.4: expected a number above 0",
+        ),
         (HEAD + "costs: {launch_s: -1}\n", "costs.launch_s: expected a number above 0, found -1"),
         (HEAD + "curves: {a: {x_name: x, y_name: y, x: [1]}}\n", "the key `y` is missing"),
         (

@@ -47,6 +47,8 @@ def test_two_runs_are_compared() -> None:
     assert rows["data_digest"] == ["a", "b"]
     assert "split" not in rows
     assert rows["linear.coverage.device-0"][0] == rows["linear.coverage.device-0"][1] != ""
+    with pytest.raises(InputError, match="cannot be compared with itself"):
+        compare_runs(first, first)
 
 
 def test_what_is_no_run_is_refused(folder: Path) -> None:
