@@ -143,7 +143,7 @@ def is_run(text: str) -> bool:
 def compare_runs(first: Run, second: Run) -> list[tuple[str, str, str]]:
     """Return what two runs differ by, and all scores of both: name, first, second; "" for none."""
     if first == second:
-        raise InputError(f"run {first.name}: a run cannot be compared with itself; name another")
+        raise InputError("a run cannot be compared with itself; name two of `train --list`")
     begun, later = (
         time.strftime("%Y-%m-%d %H:%M", time.localtime(one.started_s)) for one in (first, second)
     )

@@ -150,7 +150,14 @@ class _OwnTable(DataSet):
     def read(self, path: Path) -> Iterator[Observation]:
         """Read observations out of a table, see the module; an error names row and column."""
         if path.suffix == CSV_ENDING:
-            columns, rows = _read_csv(path)
+            try:
+                with path.open(encoding="utf-8-sig", newline="") as file:  # Excel marks UTF-8
+                    reader = csv.DictReader(file)
+                    rows: list[Row] = list(reader)
+            except (OSError, UnicodeDecodeError, csv.Error) as error:
+                msg = f"{path}: cannot be read as CSV ({error}); save it as CSV in UTF-8"
+                raise ImportFileError(msg) from error
+            columns = [*(reader.fieldnames or ())]
         else:
             # NaN is how pandas writes an empty cell.
             rows = [
@@ -187,17 +194,6 @@ class _OwnTable(DataSet):
                     raise ImportFileError(f"{path}: row {number}: {error}") from error
 
         return number_repeats(make())
-
-
-def _read_csv(path: Path) -> tuple[list[str], list[Row]]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:  # Excel marks UTF-8
-            reader = csv.DictReader(file)
-            rows: list[Row] = list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        msg = f"{path}: cannot be read as CSV ({error}); save it as CSV in UTF-8"
-        raise ImportFileError(msg) from error
-    return [*(reader.fieldnames or ())], rows
 
 
 def find_data_set(path: Path) -> DataSet:

@@ -90,8 +90,6 @@ def read_tuning(files: TuningFiles) -> tuple[list[Observation], list[FailureReco
                 (failures if isinstance(one, FailureRecord) else observations).append(one)  # type: ignore[arg-type]  # the list is chosen by the type
         except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
             said = str(error) if isinstance(error, InputError) else f"is no entry of T4 ({error!r})"
-            if isinstance(error, KeyError):
-                said = f"lacks {error}"
             raise ImportFileError(f"{where}: result {number}: {said}") from error
     return [*number_repeats(observations)], failures
 
