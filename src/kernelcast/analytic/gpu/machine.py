@@ -63,22 +63,18 @@ RDNA = Architecture(
     issued_lanes=64, dispatch_cycles=1.1,
 )  # fmt: skip
 _AMD_WORDS = ("amd", "instinct", "radeon", "gfx")
-_CDNA_WIDTH = 64
 
 
 def find_architecture(machine: MachineDescription) -> Architecture:
     """Tell a GPU's family from its name and its warp width."""
     width = machine.warp_width.value if machine.warp_width else None
     text = f"{machine.id} {machine.name} {machine.platform}".lower()
-    if width == _CDNA_WIDTH:
+    if width == 64:
         return CDNA
     return RDNA if any(word in text for word in _AMD_WORDS) else NVIDIA
 
 
 Number = TypeVar("Number", int, float)
-_LINE_BYTES = 128
-_SECTOR_BYTES = 32
-_FETCH_BYTES = 64
 # What the driver reports is in every description, whichever microbenchmark made it.
 _MEASURED_BY = {
     "compute_units": "clock",
@@ -160,11 +156,11 @@ def read_machine(description: MachineDescription) -> GpuMachine:
         warp_width=width,
         clock_hz=read_value(description.clock_hz),
         l1_bytes=_need(l1.size_bytes, "L1 size", description),
-        l1_line_bytes=_assume(l1.line_bytes, _LINE_BYTES, "L1 line bytes", notes),
-        l1_sector_bytes=_assume(l1.sector_bytes, _SECTOR_BYTES, "L1 sector bytes", notes),
+        l1_line_bytes=_assume(l1.line_bytes, 128, "L1 line bytes", notes),
+        l1_sector_bytes=_assume(l1.sector_bytes, 32, "L1 sector bytes", notes),
         l2_bytes=_need(l2.size_bytes, "L2 size", description),
         l2_units=_assume(l2.shared_by, units, "compute units of an L2 cache", notes),
-        dram_fetch_bytes=_assume(l2.sector_bytes, _FETCH_BYTES, "L2 sector bytes", notes),
+        dram_fetch_bytes=_assume(l2.sector_bytes, 64, "L2 sector bytes", notes),
         l3_bytes=(read_value(l3.size_bytes) or 0) if l3.load_bytes_per_s else 0,
         unit=UnitLimits(
             vendor=family.name,

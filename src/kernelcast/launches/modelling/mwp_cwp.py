@@ -22,7 +22,6 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import RequestPattern, SoftwareCounters
 
 _SECTOR_BYTES = 32
-_NANOSECONDS = 1e9
 _SLOWER: Mapping[str, float] = {"fp64": 2.0, "native_special": 4.0, "special": 4.0}
 """Times of an fp32 instruction, where the machine description does not tell."""
 
@@ -105,7 +104,7 @@ def read_units(launch: ModelledLaunch, machine: MachineDescription) -> Units:
         warp_width=width,
         warps_per_group=warps,
         resident_groups=resident,
-        clock_hz=clock_hz or _NANOSECONDS,
+        clock_hz=clock_hz or 1e9,
         bandwidth_bytes_per_s=bandwidth,
         latency_s=memory.latency_s.value,
         path_bytes_per_s=max([*known[-1:], bandwidth]) / count,

@@ -29,7 +29,6 @@ _MOST_IMPLEMENTATIONS = 4
 """``STARPU_MAXIMPLEMENTATIONS`` of Debian's build."""
 _MICROSECONDS = 1e6
 _NEAR = 0.9
-_LARGEST_EXPONENT = 700.0
 _LONGEST_PATH = 255
 _HOMES = ("XDG_CACHE_HOME", "STARPU_HOME", "HOME")  # StarPU 1.3.10, src/common/utils.c
 _RULE = "#" * 20
@@ -151,7 +150,7 @@ def fit_power_law(entries: Sequence[Entry]) -> tuple[float, float] | None:
         return None
     beta = (samples * sum_xy - sum_x * sum_y) / spread
     exponent = (sum_y - beta * sum_x) / samples
-    return (math.exp(exponent), beta) if abs(exponent) < _LARGEST_EXPONENT else None
+    return (math.exp(exponent), beta) if abs(exponent) < 700 else None  # of doubles
 
 
 def fit_offset_power_law(entries: Sequence[Entry]) -> tuple[float, float, float] | None:
