@@ -125,8 +125,8 @@ def test_a_model_without_samples_is_trained_and_judged(
 @pytest.mark.parametrize(
     ("columns", "told"),
     [
-        ({"kernel": ["a"], "seconds": [1.0]}, "device is missing"),
-        ({"kernel": ["a"], "device": ["d"], "seconds": ["soon"]}, "row 1: could not convert"),
+        ({"kernel": ["a"], "seconds": [1.0]}, "add device"),
+        ({"kernel": ["a"], "device": ["d"], "seconds": ["soon"]}, "row 1: column seconds: could not convert"),
         ({"kernel": ["a"], "device": ["d"], "seconds": [-1.0]}, "row 1: .*expected a positive"),
     ],
 )
