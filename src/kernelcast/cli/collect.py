@@ -44,9 +44,10 @@ def parse_sizes(
         name, _equals, values = text.partition("=")
         try:
             sizes = tuple(int(evaluate(one)) for one in values.split(",") if one)
+            if min(sizes, default=1) < 1:
+                raise ValueError("sizes are at least 1")
         except (ArithmeticProblem, ValueError) as error:
-            msg = f"{text!r}: expected NAME or NAME=NUMBER,NUMBER,... ({error})"
-            raise click.BadParameter(msg) from error
+            raise click.BadParameter(f"{text!r}: give NAME or NAME=N,N,... ({error})") from error
         found[name.strip()] = sizes
     return found
 

@@ -27,13 +27,17 @@ def find_problems(
     found: dict[Path, CorpusKernel] = {}
     for path in sorted(folder.rglob(DESCRIPTION)):
         found |= {one.problem_path: one for one in read_application(path.parent).kernels}
-    left_out = {}
+    left_out, named = {}, set[str]()
     for path in sorted(folder.rglob("*")):
         if path.suffix in _ENDINGS and path.name != DESCRIPTION and path not in found:
             try:
+                named |= read_parameters(path).keys()
                 found[path] = _describe(path, folder, sizes or {})
             except KernelcastError as error:
                 left_out[str(path)] = str(error)
+    if unknown := sorted({*(sizes or {})} - named):
+        known = ", ".join(sorted(named)) or "none"
+        raise InputError(f"--size {unknown[0]}: no problem file of {folder} has it, but {known}")
     if not found:
         reasons = "".join(f"\n  {one}" for one in left_out.values())
         raise InputError(f"{folder}: no problem files that can be collected are here{reasons}")
@@ -49,8 +53,7 @@ def _describe(path: Path, folder: Path, sizes: Mapping[str, Sequence[int]]) -> C
     own = [name for name in sizes if name in parameters]
     given = tuple(sorted({int(one) for name in own for one in sizes[name]}))
     if len(own) > 1:
-        msg = f"{path}: has the parameters {' and '.join(own)}; name one of them by --size"
-        raise InputError(msg)
+        raise InputError(f"{path}: has {' and '.join(own)}; name one of them by --size")
     size = (
         SizeRange(parameter=own[0], least=1, most=max(given) + 1)
         if given

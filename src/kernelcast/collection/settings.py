@@ -34,12 +34,10 @@ class CollectionSettings:
     worst_noise: float = 0.1
     """Noise of all whole runs above which a row counts as contaminated and is measured again."""
     most_others: float = 0.15
-    """Processors that other processes may keep busy meanwhile, above which a row counts as
-    contaminated too."""
+    """Processors that others may keep busy meanwhile; beyond, a row counts as contaminated too."""
     seed: int = 0
     too_long: float | None = None
-    """Launches whose samples foretell more than so many times `longest_s` are left out: sizes that
-    were chosen for another device may be. None: no launch is."""
+    """Launches foretold to last more than so many times `longest_s` are left out; None: none."""
     row_timeout_s: float = 120.0
 
     def foretell_s(self, kernels: "Sequence[CorpusKernel]") -> float:

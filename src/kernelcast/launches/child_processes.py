@@ -4,9 +4,6 @@ from functools import cache
 
 from kernelcast.workers import BESIDE, WarmChildren
 
-_LISTING = "kernelcast.launches.devices"
-_SAMPLING = "kernelcast.predictor.answering.measuring"
-
 
 @cache
 def share_children() -> WarmChildren:
@@ -15,7 +12,8 @@ def share_children() -> WarmChildren:
 
 def start_ahead(device_id: str | None) -> None:
     """Start the process that lists the devices, then samples on one; waits for nothing."""
-    steps = [f"{_LISTING}:look:"]
+    steps = ["kernelcast.launches.devices:look:"]
     if device_id is not None:
-        steps.append(f"{BESIDE}{_SAMPLING}:make_ready:{device_id}")
+        sampling = "kernelcast.predictor.answering.measuring"
+        steps.append(f"{BESIDE}{sampling}:make_ready:{device_id}")
     share_children().start_ahead(steps)
