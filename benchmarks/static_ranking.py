@@ -75,10 +75,11 @@ def tell(problems: Mapping[int, Problem], machine: MachineDescription) -> Told:
 
 def _tell_one(problem: Problem, machine: MachineDescription, device: CpuDevice) -> dict[str, float]:
     found = dict.fromkeys(MODELS, math.inf)
-    ndrange, _ = choose_local_size(problem.ndrange)
     with suppress(KernelcastError):
-        found["tune's cost model"] = cost_launch(model_kernel(problem), ndrange, device).seconds
-    with suppress(KernelcastError):
+        kernel = model_kernel(problem)
+        ndrange, _ = choose_local_size(problem.ndrange, kernel.facts)
+        with suppress(KernelcastError):
+            found["tune's cost model"] = cost_launch(kernel, ndrange, device).seconds
         found["analytic"] = model_on(problem, ndrange, machine).seconds
     return found
 
