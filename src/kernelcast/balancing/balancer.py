@@ -136,38 +136,21 @@ class Balancer:
         if not isinstance(kernel, Kernel):
             msg = f"kernel: {type(kernel).__name__} given; give a kernelcast.Kernel or a Launch"
             raise InputError(msg)
-        space = ndrange if isinstance(ndrange, NDRange) else NDRange(global_size=tuple(ndrange))
-        found = self._balance(
-            kernel, space, args, settings or self._settings, estimates or {}, report
-        )
-        if write_back is not None:
-            rules = zip(args.buffers, found.merges.values(), strict=True)
-            write_back(index for index, rule in rules if rule is not MergeRule.READ)
-        return found
-
-    def _balance(
-        self,
-        kernel: Kernel,
-        ndrange: NDRange,
-        arguments: HostArguments,
-        rules: BalanceSettings,
-        estimates: Mapping[str, Estimate | Interval],
-        report: Callable[[str], None],
-    ) -> BalanceReport:
-        started_s = time.monotonic()
+        started_s, rules = time.monotonic(), settings or self._settings
         if rules.fixed_shares and len(rules.fixed_shares) != len(self._places):
             msg = f"{len(rules.fixed_shares)} shares given for {len(self._places)} devices"
             raise InputError(msg)
-        chosen, notes = choose_local_size(ndrange, read_facts(kernel))
-        problem = Problem(
-            name=kernel.name, kernel=kernel, ndrange=chosen, arguments=arguments.described
+        chosen, notes = choose_local_size(
+            ndrange if isinstance(ndrange, NDRange) else NDRange(global_size=tuple(ndrange)),
+            read_facts(kernel),
         )
+        problem = Problem(name=kernel.name, kernel=kernel, ndrange=chosen, arguments=args.described)
         report("analysing the kernel")
         safety = choose_split(problem, rules, unit=max(place.concurrency for place in self._places))
         # Rules are in the order of the arguments.
-        names = dict(zip(arguments.buffers, safety.rules, strict=True))
+        names = dict(zip(args.buffers, safety.rules, strict=True))
         buffers = LaunchBuffers(
-            {index: array.nbytes for index, array in arguments.buffers.items()},
+            {index: array.nbytes for index, array in args.buffers.items()},
             {
                 index: safety.footprints[name].spans
                 for index, name in names.items()
@@ -182,7 +165,7 @@ class Balancer:
             raise join_errors(list(self._errors.values()))
         memory = self._devices.memory
         memory.grow(buffers.size)
-        arrays = {index: as_bytes(array) for index, array in arguments.buffers.items()}
+        arrays = {index: as_bytes(array) for index, array in args.buffers.items()}
         buffers.put(memory, arrays)
         prepare = Prepare(
             kernel=kernel,
@@ -190,7 +173,7 @@ class Balancer:
             arguments=problem.arguments,
             contents=tuple(
                 buffers.places.get(index, value)  # type: ignore[arg-type]  # arrays all have places
-                for index, value in enumerate(arguments.values)
+                for index, value in enumerate(args.values)
             ),
             memory_bytes=memory.size,
             # A buffer that is read and written has a copy on each device: where one fails, another
@@ -204,14 +187,13 @@ class Balancer:
         launch = SplitLaunch(
             space=safety.space,
             prepare=prepare,
-            collect=buffers.collect,
-            result_bytes=buffers.result_bytes,
+            buffers=buffers,
             is_known_even=is_even,
             weights=weights,
             estimates={
                 number: found.expected if isinstance(found, Estimate) else found
                 for number, place in enumerate(self._places)
-                if (found := estimates.get(place.device_id)) is not None
+                if (found := (estimates or {}).get(place.device_id)) is not None
             },
         )
         fixed = rules.fixed_shares
@@ -231,7 +213,7 @@ class Balancer:
         execution.started_s, execution.merging_s = started_s, self._devices.now_s()
         report("merging results")
         handed = [n for n, one in enumerate(execution.states) if one.collected.any()]
-        widths = {index: array.dtype.itemsize for index, array in arguments.buffers.items()}
+        widths = {index: array.dtype.itemsize for index, array in args.buffers.items()}
         for index, conflicts in buffers.merge(memory, handed, widths).items():
             if conflicts:
                 raise InputError(
@@ -245,6 +227,9 @@ class Balancer:
                 self._outstanding[number] += 1
                 self._devices.send(number, Finish())
         execution.ended_s = time.monotonic()
+        if write_back is not None:
+            merged = zip(args.buffers, safety.rules.values(), strict=True)
+            write_back(index for index, rule in merged if rule is not MergeRule.READ)
         return make_report(
             kernel.name, safety, execution, self._places, self._names, notes, self._errors
         )

@@ -17,7 +17,6 @@ from kernelcast.balancing.messages import (
     Failed,
     Finish,
     MemoryRange,
-    OpenDevice,
     Opened,
     Prepare,
     Prepared,
@@ -135,13 +134,7 @@ class DeviceProcesses:
                     idle_s=1e9, variables=place.environment, descriptors=(memory,)
                 )
                 device = _Device(device_id=place.device_id, child=child)
-                order = OpenDevice(
-                    device_id=place.device_id,
-                    cores=place.cores,
-                    compute_units=place.compute_units,
-                    memory=memory,
-                )
-                device.order(_OPEN, order, within_s=self._timeout_s)
+                device.order(_OPEN, (place, memory), within_s=self._timeout_s)
                 self._devices.append(device)
         except BaseException:
             self.close()
@@ -257,14 +250,16 @@ class DeviceWorker:
 _opened: list[DeviceWorker] = []
 
 
-def open_device(order: OpenDevice, _: Reporter) -> Opened:
-    """Open a device on its cores: runtimes start their threads when they are loaded."""
+def open_device(order: tuple[DevicePlace, int], _: Reporter) -> Opened:
+    """Open a device on its cores, with the descriptor of the memory that it shares: runtimes start
+    their threads when they are loaded."""
     start_s = time.monotonic()
-    bind_to_cores(order.cores)
+    place, memory = order
+    bind_to_cores(place.cores)
     from kernelcast.sampling.partial_launch import open_place
 
-    session = open_place(order.device_id, order.compute_units)
-    _opened.append(DeviceWorker(session, SharedMemory(order.memory)))
+    session = open_place(place.device_id, place.compute_units)
+    _opened.append(DeviceWorker(session, SharedMemory(memory)))
     return Opened(start_s=start_s, end_s=time.monotonic(), device=session.description.name)
 
 

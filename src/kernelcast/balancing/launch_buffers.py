@@ -89,6 +89,7 @@ class LaunchBuffers:
 
     @property
     def result_bytes(self) -> dict[int, int]:
+        """Bytes that all devices together give back, by buffer, unless they write in place."""
         return {index: self.places[index].size for index in self._ranges}
 
     def put(self, memory: SharedMemory, arrays: Mapping[int, Bytes]) -> None:

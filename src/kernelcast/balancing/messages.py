@@ -23,16 +23,6 @@ class MemoryRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OpenDevice:
-    """Open a device, or a part of it, on some cores; `memory` is the shared one's descriptor."""
-
-    device_id: str
-    cores: tuple[int, ...]
-    compute_units: int | None
-    memory: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Prepare:
     """Build the kernel, take the buffers."""
 

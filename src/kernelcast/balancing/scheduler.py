@@ -25,8 +25,8 @@ from enum import Enum, auto
 import numpy as np
 
 from kernelcast.balancing.device_processes import Devices
+from kernelcast.balancing.launch_buffers import LaunchBuffers
 from kernelcast.balancing.messages import (
-    Collect,
     Collected,
     Command,
     Failed,
@@ -170,10 +170,7 @@ class SplitLaunch:
 
     space: SlabSpace
     prepare: Prepare
-    collect: Callable[[int, BoolArray], Collect]
-    """Makes the command for the results of some slabs, of a device by its number."""
-    result_bytes: Mapping[int, int] = field(default_factory=dict)
-    """Bytes that all devices together give back, by buffer, unless they write in place."""
+    buffers: LaunchBuffers
     is_known_even: bool = False
     weights: FloatArray | None = None
     """Work of each slab, 1 on average, where the source tells that it differs."""
@@ -226,11 +223,9 @@ class Scheduler:
         ])  # fmt: skip
         self._queue = WorkQueue(count, launch.weights)
         edges = [round(count * sum(settings.fixed_shares[:n])) for n in range(devices.size + 1)]
-        self._fixed = (
-            {n: float(edges[n + 1] - edges[n]) for n in range(devices.size)}
-            if settings.fixed_shares
-            else {}
-        )
+        self._fixed = {
+            n: float(edges[n + 1] - edges[n]) for n in range(devices.size) if settings.fixed_shares
+        }
         self._has_begun = False
 
     def run(self) -> Execution:
@@ -282,7 +277,7 @@ class Scheduler:
                     if reply.uploaded_bytes:
                         returned = sum(
                             size
-                            for index, size in launch.result_bytes.items()
+                            for index, size in launch.buffers.result_bytes.items()
                             if index not in reply.in_place
                         )
                         returning_s = returned * reply.upload_s / reply.uploaded_bytes
@@ -375,7 +370,7 @@ class Scheduler:
             self._send_parts(number, weight)
         elif (state.owned & ~state.collected).any():
             state.handed_over, state.stage = state.owned.copy(), Stage.COLLECTING
-            self._send(number, self._launch.collect(number, state.owned & ~state.collected))
+            self._send(number, self._launch.buffers.collect(number, state.owned & ~state.collected))
             self._report("collecting results")
 
     @property

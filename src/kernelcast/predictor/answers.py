@@ -7,13 +7,15 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from kernelcast.models.evidence.fusion import FusedEstimate, Piece, fuse
+from kernelcast.models.evidence.fusion import Piece, fuse
 from kernelcast.models.evidence.model import CORRECTED
 from kernelcast.predictor.answering.composing import (
     NOTHING,
     Basis,
+    Learned,
     Remembered,
     compose,
+    correct,
     explain_unsampled,
 )
 from kernelcast.predictor.answering.evidence import (
@@ -26,8 +28,7 @@ from kernelcast.predictor.answering.evidence import (
 )
 from kernelcast.predictor.answering.kernel_sizes import know_estimate, name_size
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
-from kernelcast.predictor.answering.launch_request import LaunchRequest, name_asked
-from kernelcast.predictor.answering.learned import KnownCorrection, Learned, ask, list_sizes
+from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.memory import Answer, KnownLaunch, Memory, SamplesStore
 from kernelcast.predictor.answering.plausibility import expect
 from kernelcast.predictor.answering.policy import BUSY, Policy, hold
@@ -36,6 +37,8 @@ from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
     append_moments,
+    put_analytic,
+    write_facts,
 )
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.contention import list_contention
@@ -45,7 +48,6 @@ from kernelcast.records.estimates import Estimate, Interval, format_seconds
 from kernelcast.records.explanation import AnalyticEstimate, Explanation, Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
-from kernelcast.records.problem import Problem
 from kernelcast.sampling.contention_meter import FRESH_S, ContentionMeter
 from kernelcast.training.settings import STATIC_MODEL
 
@@ -84,13 +86,6 @@ class Answers:
             trained_models=self.trained_models, memory=self.memory, foretell=self.foretell
         )
 
-    def recall(self, problem: Problem, device: object) -> Estimate | None:
-        """Find the answer to the very same object; None where it has to be made anew."""
-        known = self.memory.find_asked(name_asked(problem, device))
-        if known is None or known.stamp != self._stamp(known.identity):
-            return None
-        return known.answer
-
     def ask(self, request: LaunchRequest) -> KnownLaunch:
         """Find the launch and see to it that it can be answered."""
         known = self._find(request)
@@ -101,8 +96,6 @@ class Answers:
             known = self._make_ready(known, request)
             self._compose(request, known)
         if request.remembers:
-            if request.name is not None:
-                self.memory.keep_asked(request.name, known)
             self.note_asked(request, known)
         return known
 
@@ -291,7 +284,7 @@ class Answers:
                     return self._take_outcome(known, request, free)
         limit = request.limit
         taken, facts = ((), None) if kept is None else (kept.moments, kept.facts)
-        wants_row = self._wants_row(request) and self._recall_correction(request) is None
+        wants_row = self._wants_row(request)
         if facts is None and limit is not None and not limit.goes_on:
             # Callers who wait no longer have samples without the features that learned models need.
             wants_row = wants_row and limit.left_s > 1.0
@@ -303,7 +296,7 @@ class Answers:
                 wants_row=wants_row,
                 wants_counts=wants_row and self.trained_models.takes_counters(request.device),
                 facts=facts,
-                ends_s=None if limit is None else limit.work_ends_s,
+                ends_s=None if limit is None or limit.goes_on else limit.ends_s,
                 waits_for_device=limit is not None,
                 runs_end_s=time.monotonic() + policy.timeout_s,
             )
@@ -314,7 +307,10 @@ class Answers:
         outcome = replace(outcome, moments=append_moments(taken, outcome.moments))
         if self.samples_store is not None:
             self.samples_store.keep(request, outcome)
-        return self._take_outcome(known, request, outcome.with_recorded_facts())
+        if outcome.facts is not None:  # a recording answers from them again
+            recording = replace(outcome.recording, facts=write_facts(outcome.facts))
+            outcome = replace(outcome, recording=recording)
+        return self._take_outcome(known, request, outcome)
 
     def _is_answered(self, known: KnownLaunch, request: LaunchRequest) -> bool:
         """Recall what was observed; tell whether nothing has to be sampled or modelled."""
@@ -338,6 +334,7 @@ class Answers:
         ran = request.as_run(outcome)
         if ran.device.driver != request.device.driver:
             self.take_driver(ran.device)
+            self.memory.forget_device(ran.device.id)
         identity = ran.identify()
         if request.remembers:
             known = self.memory.join(known, identity)
@@ -401,7 +398,15 @@ class Answers:
             pieces = self.evidence.weigh_samples(outcome.moments, identity, device)
             pieces += self.evidence.weigh_models(request.problem, device, analytic_s)
         fused = fuse([one for one in pieces if one.kind in CORRECTED] or pieces)
-        learned = self._correct(request, outcome, fused)
+        policy = request.policy
+        if not (policy.settings.uses_models and policy.uses(Tier.HYBRID)):
+            learned = Learned(absence=_NOT_ASKED)
+        elif evidence.model.correction is None:
+            learned = Learned()
+        elif outcome.row is None:
+            learned = Learned(failure=outcome.row_failure)
+        else:
+            learned = correct(evidence.model, evidence.facts, outcome.row, fused)
         work = measure_launch(request.problem, identity, estimate.ndrange, facts)
         learned_s = None
         if learned.log_factor is not None:
@@ -418,7 +423,7 @@ class Answers:
         estimate = replace(estimate, identity=identity, explanation=replace(told, notes=notes))
         absence = {} if learned_s else {Tier.HYBRID.value: learned.failure or learned.absence}
         return Basis(
-            estimate=add_models(self.trained_models, estimate, outcome, request.policy),
+            estimate=add_models(self.trained_models, estimate, outcome, policy),
             pieces=tuple(pieces),
             evidence=evidence,
             learned=learned,
@@ -426,34 +431,6 @@ class Answers:
             missing=absence,
             work=work,
         )
-
-    def _correct(
-        self, request: LaunchRequest, outcome: EstimateOutcome, said: FusedEstimate
-    ) -> Learned:
-        """Ask the device's correction how it moves what samples say."""
-        policy = request.policy
-        if not (policy.settings.uses_models and policy.uses(Tier.HYBRID)):
-            return Learned(absence=_NOT_ASKED)
-        evidence = self.trained_models.find_evidence(request.device)
-        if evidence.model.correction is None:
-            return Learned()
-        if outcome.row is None:
-            known = None if outcome.row_failure else self._recall_correction(request)
-            return known or Learned(failure=outcome.row_failure)
-        found = ask(evidence.model, evidence.facts, outcome.row, said)
-        sizes = list_sizes(request.problem)
-        if found.log_factor is not None and sizes is not None:
-            kernel = self.memory.find_kernel(request.problem.kernel.digest, request.device)
-            local = request.problem.ndrange.local_size
-            kernel.corrections[local] = KnownCorrection(evidence.model, sizes, found)
-        return found
-
-    def _recall_correction(self, request: LaunchRequest) -> Learned | None:
-        """Find what was learned of a size of a live launch's kernel near by."""
-        kernel = self.memory.find_kernel(request.problem.kernel.digest, request.device)
-        known = kernel.corrections.get(request.problem.ndrange.local_size)
-        model = self.trained_models.find_evidence(request.device).model
-        return known.learned if known is not None and known.serves(request, model) else None
 
     def _model_alone(self, request: LaunchRequest, identity: LaunchIdentity) -> Basis:
         device, policy = request.device, request.policy
@@ -512,23 +489,13 @@ class Answers:
             sampling_seconds=0.0,
             overhead_seconds=0.0,
             identity=identity,
-            explanation=Explanation(tier=Tier.ANALYTIC, notes=tuple(notes)),
+            explanation=Explanation(
+                tier=Tier.ANALYTIC, notes=(*notes, *(analytic.notes if analytic else ()))
+            ),
         )
-        told: tuple[float | None, float] = (None, 0.0)
-        if analytic is not None:
-            told = analytic.seconds, analytic.doubt
-            estimate = replace(
-                estimate,
-                estimates_s={Tier.ANALYTIC.value: analytic.seconds},
-                limiter=analytic.limiter,
-                explanation=Explanation(
-                    tier=Tier.ANALYTIC,
-                    limiters=dict(analytic.limiters),
-                    notes=(*notes, *analytic.notes),
-                ),
-            )
+        told = (None, 0.0) if analytic is None else (analytic.seconds, analytic.doubt)
         return Basis(
-            estimate=estimate,
+            estimate=put_analytic(estimate, analytic),
             pieces=tuple(self.evidence.weigh_models(problem, device, *told)),
             evidence=self.trained_models.find_evidence(device),
             missing={Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES},

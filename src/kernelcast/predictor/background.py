@@ -151,14 +151,14 @@ class Asker:
         self._lock = threading.Lock()
         self._running: dict[threading.Thread, TimeLimit] = {}
 
-    def answer(
+    def _answer(
         self,
         one: AskedLaunch,
         policy: Policy,
-        report: ReportProgress = lambda _: None,
-        limit: TimeLimit | None = None,
+        report: ReportProgress,
+        limit: TimeLimit | None,
         *,
-        remembers: bool = True,
+        remembers: bool,
     ) -> None:
         """Answer a launch, however long that takes; what it raises is its answer."""
         try:
@@ -166,7 +166,7 @@ class Asker:
                 one.launch, one.device, policy=policy, report=report, remembers=remembers
             )
             known = one.known = self._answers.ask(
-                request if limit is None else request.hurry(limit, remembers=remembers)
+                request if limit is None else request.hurry(limit)
             )
             one.best = known.answer or one.best
             one.is_last_word = known.answer is not None
@@ -177,9 +177,9 @@ class Asker:
         except Exception as error:  # noqa: BLE001 - it is raised in the caller's thread
             one.error = error
 
-    def hurry(
+    def ask(
         self,
-        limit: TimeLimit,
+        limit: TimeLimit | None,
         policy: Policy,
         list_pairs: Callable[[], Iterable[Pair]],
         *,
@@ -187,10 +187,15 @@ class Asker:
         report: ReportProgress = lambda _: None,
         remembers: bool = True,
     ) -> list[AskedLaunch]:
-        """Find out of launches what time allows: what is known first, samples then.
+        """Answer launches; within a limit by what time allows: what is known first, samples then.
 
         Where drivers work in this process (`is_live`), it must not end meanwhile.
         """
+        if limit is None:
+            answered = [AskedLaunch(*one) for one in list_pairs()]
+            for one in answered:
+                self._answer(one, policy, report, limit, remembers=remembers)
+            return answered
         asked: list[AskedLaunch] = []
         failures: list[Exception] = []
         is_done = threading.Event()
@@ -200,18 +205,18 @@ class Asker:
                 asked.extend([AskedLaunch(*one) for one in list_pairs()])
                 for one in asked:
                     limit.note(_DESCRIBING)
-                    answers = self._answers
                     try:
-                        request = self._reader.sketch(one.launch, one.device, policy=policy)
-                        one.request = request = request.hurry(limit, remembers=remembers)
-                        if remembers and isinstance(one.launch, Problem):
-                            one.best = answers.recall(one.launch, one.device)
-                            one.is_last_word = one.best is not None
-                        if not one.is_last_word:
-                            best, is_last_word = answers.foretell_launch(request)
-                            one.best, one.is_last_word = best or one.best, is_last_word
-                        if one.is_last_word and one.best is not None:
-                            one.best = answers.as_now(one.best)
+                        one.request = self._reader.read(
+                            one.launch,
+                            one.device,
+                            policy=policy,
+                            remembers=remembers,
+                            asks_device=False,
+                        ).hurry(limit)
+                        best, is_last_word = self._answers.foretell_launch(one.request)
+                        if best is not None and is_last_word:
+                            best = self._answers.as_now(best)
+                        one.best, one.is_last_word = best, is_last_word
                     except NoAnswerYetError:
                         raise
                     except KernelcastError:  # reading it once more says what is wrong with it
@@ -219,7 +224,7 @@ class Asker:
                 for one in asked:
                     if not one.is_last_word:
                         limit.note(_DESCRIBING)
-                        self.answer(one, policy, report, limit, remembers=remembers)
+                        self._answer(one, policy, report, limit, remembers=remembers)
             except NoAnswerYetError:
                 pass
             except Exception as error:  # noqa: BLE001 - it is raised in the caller's thread

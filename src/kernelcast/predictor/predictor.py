@@ -72,10 +72,6 @@ class PredictorOptions:
     foretell: Foretell | None = None
     clock: Callable[[], float] = time.monotonic
 
-    def choose_samples_store(self) -> SamplesStore | None:
-        """Give the place of samples, where the executor samples on this machine's devices."""
-        return self.samples_store if getattr(self.executor, "samples_here", False) else None
-
     def choose_meter(self) -> ContentionMeter | None:
         """Give what measures other programs: callers of a service run launches who knows where."""
         return METER if isinstance(self.executor, WarmProcesses) else None
@@ -149,10 +145,13 @@ class Predictor:
             policy=self._policy,
             trained_models=self._models,
             memory=self._memory,
-            samples_store=options.choose_samples_store(),
+            # Samples of this machine's devices alone are kept for other processes.
+            samples_store=options.samples_store
+            if getattr(options.executor, "samples_here", False)
+            else None,
             foretell=options.foretell,
             meter=options.choose_meter(),
-            take_driver=self._take_driver,
+            take_driver=self._reader.replace_device,
         )
         self._refiner = Refiner(self._answers)
         self._refines = refines
@@ -226,22 +225,14 @@ class Predictor:
         policy = policy or self._policy
         self._models.refresh()
         limit = self._limit(policy, within_s, in_background)
-        if limit is not None:
-            [one] = self._asker.hurry(
-                limit,
-                policy,
-                lambda: [(launch, device)],
-                is_live=self._reader.is_live(launch),
-                report=report,
-                remembers=remembers,
-            )
-        else:
-            if remembers and keep is None and isinstance(launch, Problem):
-                known_answer = self._answers.recall(launch, device)
-                if known_answer is not None:
-                    return self._answers.as_now(known_answer)
-            one = AskedLaunch(launch, device)
-            self._asker.answer(one, policy, report, remembers=remembers)
+        [one] = self._asker.ask(
+            limit,
+            policy,
+            lambda: [(launch, device)],
+            is_live=self._reader.is_live(launch),
+            report=report,
+            remembers=remembers,
+        )
         estimate = one.conclude(limit)
         if keep is None:
             return estimate
@@ -302,18 +293,13 @@ class Predictor:
         """
         self._models.refresh()
         limit = self._limit(self._policy, within_s, in_background)
-        if limit is not None:
-            launches = [*launches]
-            asked = self._asker.hurry(
-                limit,
-                self._policy,
-                lambda: self._reader.list_pairs(launches, devices),
-                is_live=any(map(self._reader.is_live, launches)),
-            )
-        else:
-            asked = [AskedLaunch(*pair) for pair in self._reader.list_pairs(launches, devices)]
-            for one in asked:
-                self._asker.answer(one, self._policy)
+        launches = launches if limit is None else [*launches]
+        asked = self._asker.ask(
+            limit,
+            self._policy,
+            lambda: self._reader.list_pairs(launches, devices),
+            is_live=limit is not None and any(map(self._reader.is_live, launches)),
+        )
         find_machine = cache(find_sound_machine)
         return [_weigh(one, limit, find_machine) for one in asked]
 
@@ -465,11 +451,6 @@ class Predictor:
             return None
         goes_on = self._refines if in_background is None else in_background
         return TimeLimit(settings.within_s, goes_on=goes_on)
-
-    def _take_driver(self, device: DeviceDescription) -> None:
-        """Forget what another driver of the device has done."""
-        self._reader.replace_device(device)
-        self._memory.forget_device(device.id)
 
 
 def _weigh(

@@ -8,7 +8,7 @@ from kernelcast.launches.estimation import estimate_runs
 from kernelcast.launches.recordings import RecordedAnswer, Recording
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.fusion import Kind, Piece
-from kernelcast.predictor.answering.measuring import make_row, put_analytic
+from kernelcast.predictor.answering.measuring import make_row
 from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
@@ -16,6 +16,7 @@ from kernelcast.predictor.answering.tasks import (
     LaunchFacts,
     ModelOutcome,
     ModelTask,
+    put_analytic,
     read_facts,
     read_moments,
 )

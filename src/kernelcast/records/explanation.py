@@ -40,12 +40,12 @@ class LinearFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFacts:
-    name: str
-    version: str
-    place: str
+    name: str = ""
+    version: str = ""
+    place: str = ""
     """What it is published as, and the registry that holds it."""
-    schema_id: str
-    data_digest: str
+    schema_id: str = ""
+    data_digest: str = ""
     """Of the features it takes, and of the data it was trained on."""
     rows: int | None = None
     error: float | None = None

@@ -5,7 +5,7 @@ from kernelcast.workers.protocol import Message, MessageKind
 from kernelcast.workers.running import run_isolated, stream_isolated, take_result
 from kernelcast.workers.sandbox import Confinement
 from kernelcast.workers.task import BESIDE, BUILDING, COUNTING, Reporter, Task
-from kernelcast.workers.warm import SPARE, SharedFile, WarmChild, WarmChildren
+from kernelcast.workers.warm import SPARE, WarmChild, WarmChildren
 
 __all__ = [
     "BESIDE",
@@ -17,7 +17,6 @@ __all__ = [
     "Message",
     "MessageKind",
     "Reporter",
-    "SharedFile",
     "Task",
     "WarmChild",
     "WarmChildren",

@@ -49,9 +49,6 @@ class _ChannelReporter:
         self.tell(MessageKind.ERROR, (name_error(error), str(error)))
         os._exit(0)  # the thread that waits for the driver does not end
 
-    def has_order(self) -> bool:
-        return self._channel.is_readable()
-
     def tell(self, kind: MessageKind, content: object) -> None:
         frame = encode((kind.value, content))
         if len(frame) > self.most_bytes:

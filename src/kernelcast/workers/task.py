@@ -34,10 +34,6 @@ class Reporter(Protocol):
         """End the process with an error as its answer; may be called from any thread."""
         ...
 
-    def has_order(self) -> bool:
-        """Tell whether another task waits already."""
-        ...
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task(Generic[R]):

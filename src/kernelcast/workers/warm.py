@@ -26,25 +26,15 @@ IDLE_S = 30.0
 """A child without a task ends after so long, and gives its device's memory back."""
 
 
-@dataclass(frozen=True, slots=True)
-class SharedFile:
-    """A file that each child opens by itself, so that one's locks hold against others."""
-
-    path: Path
-    """The file; it is made where it is missing."""
-    step: str
-    """``module:function``, called in a child with the file's descriptor as text."""
-
-
 @dataclass(slots=True)
 class WarmChild:
     """One child that does one task after the other; it is started when it is needed, or before."""
 
-    idle_s: float = IDLE_S
-    """It ends when it had no further task for so long, in seconds."""
     confinement: Confinement | None = None
     """What it may see; None: what we see."""
-    shared: SharedFile | None = None
+    shared: tuple[Path, str] | None = None
+    """A file that each child opens by itself, so that one's locks hold against others, made where
+    it is missing; and ``module:function``, called in a child with the file's descriptor as text."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _child: ChildProcess | None = None
     _done: int = 0
@@ -100,14 +90,14 @@ class WarmChild:
         # Programs and their buffers are remembered: a new process gives the memory back.
         if self._child is None or self._done >= 200:
             self._drop()
-            start = partial(ChildProcess.start, idle_s=self.idle_s, confinement=self.confinement)
+            start = partial(ChildProcess.start, idle_s=IDLE_S, confinement=self.confinement)
             if self.shared is None:
                 self._child = start(steps=steps)
             else:
                 flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-                descriptor = os.open(self.shared.path, flags, 0o600)
+                descriptor = os.open(self.shared[0], flags, 0o600)
                 try:
-                    first = f"{self.shared.step}:{descriptor}"
+                    first = f"{self.shared[1]}:{descriptor}"
                     self._child = start(steps=[first, *steps], descriptors=[descriptor])
                 finally:
                     os.close(descriptor)
@@ -124,8 +114,6 @@ class WarmChild:
 class WarmChildren:
     """A child process for each key, which does one task after the other."""
 
-    idle_s: float = IDLE_S
-    """A child without a task ends after so long, in seconds."""
     _places: dict[str, WarmChild] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -134,7 +122,7 @@ class WarmChildren:
         with self._lock:
             if self._places:
                 return
-            spare = self._places[SPARE] = WarmChild(self.idle_s)
+            spare = self._places[SPARE] = WarmChild()
         spare.start(steps)
 
     def stream(
@@ -143,8 +131,7 @@ class WarmChildren:
         """Have the key's child do a task, see `WarmChild.stream`; `SPARE` is a later key's."""
         with self._lock:
             if key not in self._places:
-                is_spare = SPARE in self._places
-                self._places[key] = self._places.pop(SPARE) if is_spare else WarmChild(self.idle_s)
+                self._places[key] = self._places.pop(SPARE, WarmChild())
             child = self._places[key]
         yield from child.stream(task, arguments, timeout_s=timeout_s, subject=subject)
 

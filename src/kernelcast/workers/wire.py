@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from enum import Enum, StrEnum
-from functools import cache
+from functools import cache, partial
 from types import NoneType
 from typing import TYPE_CHECKING, Any, NoReturn, Union, get_args, get_origin
 
@@ -93,7 +93,7 @@ def _converter() -> "cattrs.Converter":
     for plain, wanted in (
         (int, "a whole number"), (str, "a text"), (bool, "a truth value"), (NoneType, "nothing"),
     ):  # fmt: skip
-        made.register_structure_hook(plain, _take_exactly(plain, wanted))
+        made.register_structure_hook(plain, partial(_take_exactly, plain, wanted))
     # A subclass of str: without its own hook it would come as plain text.
     made.register_structure_hook(StrEnum, lambda value, kind: kind(value))
     made.register_structure_hook(float, lambda value, _: _take_number(value))
@@ -106,13 +106,8 @@ def _converter() -> "cattrs.Converter":
     return made
 
 
-def _take_exactly(plain: type, wanted: str) -> _Hook:
-    def take(value: Any, _: Any) -> Any:  # noqa: ANN401
-        if type(value) is not plain:
-            _refuse(wanted, value)
-        return value
-
-    return take
+def _take_exactly(plain: type, wanted: str, value: Any, _: Any) -> Any:  # noqa: ANN401 - any
+    return value if type(value) is plain else _refuse(wanted, value)
 
 
 def _take_number(value: object, *, may_be_nan: bool = False) -> float:

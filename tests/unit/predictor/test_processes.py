@@ -192,9 +192,11 @@ def test_runs_that_last_too_long_leave_the_prediction(executor: WarmProcesses) -
     assert "no answer within 1.5 s (stage: measuring)" in told
 
 
-def test_an_idle_process_ends_and_another_serves(executor: WarmProcesses) -> None:
+def test_an_idle_process_ends_and_another_serves(
+    executor: WarmProcesses, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process gives its device back after a while; nobody notices."""
-    executor.children.idle_s = 0.2
+    monkeypatch.setattr("kernelcast.workers.warm.IDLE_S", 0.2)
     first = number_of(ask(executor))
     child = executor.children._places["one"]._child
     assert child is not None

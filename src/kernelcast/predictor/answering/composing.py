@@ -6,16 +6,32 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import combinations
 from statistics import median
+from typing import Any
 
-from kernelcast.models.evidence.fusion import Kind, Piece, fuse
-from kernelcast.models.evidence.model import ASSUMED_ERRORS, move, name_situation
+import numpy as np
+
+from kernelcast.models.columns import FIGURES, make_columns
+from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
+from kernelcast.models.evidence.model import (
+    ASSUMED_ERRORS,
+    EvidenceModel,
+    list_answer_values,
+    move,
+    name_situation,
+)
 from kernelcast.predictor.answering.kernel_sizes import Work
 from kernelcast.predictor.answering.launch_history import NO_HISTORY, list_doubts
-from kernelcast.predictor.answering.learned import Learned
 from kernelcast.predictor.answering.policy import Policy
+from kernelcast.predictor.answering.tasks import LaunchRow
 from kernelcast.predictor.answering.trained_models import FoundEvidence
 from kernelcast.records.estimates import Estimate, Interval, Tier, format_seconds
-from kernelcast.records.explanation import Explanation, HistoryFacts, PieceFacts
+from kernelcast.records.explanation import (
+    Explanation,
+    HistoryFacts,
+    Influence,
+    ModelFacts,
+    PieceFacts,
+)
 
 _TIERS: Mapping[Kind, Tier] = {
     Kind.OBSERVED: Tier.HISTORY,
@@ -49,6 +65,9 @@ _ASSUMED = (
     "the interval is assumed: no errors of the analytic model are known on this device "
     "(`kernelcast train` learns them from what `kernelcast collect` measures)"
 )
+_NO_MODEL = (
+    "no correction of this device's samples is known to gain (`kernelcast train` looks for one)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +90,25 @@ NOTHING = Remembered()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What a learned correction says of a launch."""
+
+    log_factor: float | None = None
+    """Natural logarithm of the factor on what fused samples say; None where nothing was asked."""
+    distance: float = 0.0
+    """Of the launch to those that were learned from; above 1 is unlike them."""
+    facts: ModelFacts | None = None
+    influences: tuple[Influence, ...] = ()
+    failure: str = ""
+    absence: str = _NO_MODEL
+    """Why there is no correction although nothing went wrong."""
+
+    @property
+    def in_domain(self) -> bool:
+        return self.distance <= 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
     """What is known of a launch beside its own observations."""
 
@@ -85,6 +123,44 @@ class Basis:
     """Why there is nothing of a tier."""
     work: Work | None = None
     """How much it does, to be compared with other sizes; None where that is not known."""
+
+
+def correct(
+    model: EvidenceModel, facts: ModelFacts, row: LaunchRow, said: FusedEstimate
+) -> Learned:
+    values = row.vector.as_dict() | {name: row.columns[name] for name in FIGURES}
+    try:
+        log_factor, distance = model.find_correction(said, values)
+    except (ValueError, ArithmeticError, IndexError) as error:
+        return Learned(facts=facts, failure=f"the model failed on this launch: {error!r}")
+    return Learned(
+        log_factor=log_factor,
+        distance=distance,
+        facts=facts,
+        influences=_find_influences(model, values, said),
+    )
+
+
+def _find_influences(
+    model: EvidenceModel, values: Mapping[str, float], said: FusedEstimate, most: int = 5
+) -> tuple[Influence, ...]:
+    """Find the features without which the correction would differ most: each in turn is absent."""
+    if model.correction is None:
+        return ()
+    told = list_answer_values(said, values)
+    names = [name for name in values if name not in FIGURES]
+    repeated: dict[str, Any] = {name: np.full(len(names) + 1, one) for name, one in told.items()}
+    for place, name in enumerate(names, start=1):
+        repeated[name][place] = np.nan
+    corrections, _ = model.correction.predict(make_columns(repeated))
+    effects = corrections[0] - corrections[1:]
+    order = np.argsort(-np.abs(effects), kind="stable")[:most]
+    # Smaller changes are rounding, or a gate that lets nothing through.
+    return tuple(
+        Influence(feature=names[place], factor=math.exp(effects[place]))
+        for place in order
+        if abs(effects[place]) > 1e-4
+    )
 
 
 def explain_unsampled(estimate: Estimate, why: str) -> Estimate:

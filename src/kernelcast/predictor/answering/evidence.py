@@ -368,8 +368,6 @@ def answer_statically(
     )
     facts = ModelFacts(
         name=name_model(STATIC_MODEL, estimate.device_id),
-        version="",
-        place="",
         schema_id=stored.model.schema.id,
         data_digest=str(stored.model.facts.get("data_digest", "")),
         rows=int(str(stored.model.facts["rows"])),

@@ -12,7 +12,6 @@ from kernelcast.launches.counting import count_exactly
 from kernelcast.launches.features import (
     DeviceFindings,
     FeatureSettings,
-    KernelFeatures,
     add_analytic_findings,
     add_counts,
     compose_vector,
@@ -41,13 +40,22 @@ def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem)
         compiler=read_compiler_facts(session, problem.kernel, problem.ndrange),
         saturation=launch.saturation,
     )
-    if not _derive(features, problem, session.description.id, found):
-        recorded = None
-        if isinstance(launch, CountingLaunch):
-            recorded = add_counts(found, problem, launch)
-        add_analytic_findings(found, problem, session.description.id, recorded, with_rivals=False)
+    device_id, notes = session.description.id, len(found.notes)
+    machine = find_own_machine(device_id)
+    # Without an instrumented run where the source tells what it would count.
+    found.counters = count_exactly(features.facts, problem, features.counters)
+    if found.counters is not None:
+        add_analytic_findings(found, problem, device_id, None, with_rivals=False)
+        if found.analytic is None and machine is not None:
+            # It may be that the model wants recorded addresses after all.
+            del found.notes[notes:]
+            found.counters = None
+    if found.counters is None:
+        recorded = (
+            add_counts(found, problem, launch) if isinstance(launch, CountingLaunch) else None
+        )
+        add_analytic_findings(found, problem, device_id, recorded, with_rivals=False)
     counters = found.counters or features.counters
-    machine = find_own_machine(session.description.id)
     warp = CounterSource(counters=counters, facts=features.facts).warp
     return LaunchFacts(
         values={
@@ -62,21 +70,3 @@ def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem)
         cost_s=time.perf_counter() - started_s,
         peaks=read_peaks(machine),
     )
-
-
-def _derive(
-    features: KernelFeatures, problem: Problem, device_id: str, found: DeviceFindings
-) -> bool:
-    """Do without an instrumented run where the source tells what it would count."""
-    exact = count_exactly(features.facts, problem, features.counters)
-    if exact is None:
-        return False
-    found.counters = exact
-    notes = len(found.notes)
-    add_analytic_findings(found, problem, device_id, None, with_rivals=False)
-    if found.analytic is None and find_own_machine(device_id) is not None:
-        # It may be that the model wants recorded addresses after all.
-        del found.notes[notes:]
-        found.counters = None
-        return False
-    return True

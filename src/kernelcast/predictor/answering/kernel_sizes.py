@@ -12,7 +12,6 @@ from kernelcast.models.evidence.fusion import FusedEstimate, Piece
 from kernelcast.models.evidence.model import EvidenceModel, SampledMoment
 from kernelcast.models.evidence.sizes import MEASURES, KnownSize, tabulate_sizes
 from kernelcast.predictor.answering.launch_history import LaunchHistory
-from kernelcast.predictor.answering.learned import KnownCorrection
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.ndrange import NDRange
@@ -69,8 +68,6 @@ class KnownKernel:
     asked_s: float = -math.inf
     version: int = field(default_factory=_versions.__next__)
     """Another one once answers of the kernel's launches have to be made anew."""
-    corrections: dict[object, KnownCorrection] = field(default_factory=dict)
-    """The last learned correction by local size."""
     overhead_s: float | None = None
     """Host time that the last sampling took beside its samples, in seconds, builds left out."""
     lock: threading.RLock = field(default_factory=threading.RLock)

@@ -40,6 +40,7 @@ _PRIOR_OBSERVATIONS: Final = 3
 """So many observations' worth is the prior knowledge of the deviation."""
 _MOST_NAMED: Final = 3
 _KEPT_APART: Final = frozenset({ObservationFlag.FIRST_LAUNCH, ObservationFlag.CONTAMINATED})
+_DOUBTED: Final = frozenset({ObservationFlag.DOUBTED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,8 @@ class LaunchHistory:
     """With what each contradicts; empty of those that only stick out."""
     _contradiction: str = ""
     _middle_s: float = 0.0
+    _spread: float = 0.0
+    """Of the logarithms of what is believed, as a standard deviation, by their median alone."""
     _deviation: float = 0.0
     _degrees: int = 0
 
@@ -125,7 +128,7 @@ class LaunchHistory:
             return Verdict(frozenset({ObservationFlag.FIRST_LAUNCH}))
         if one.key and any(one.key == known.key for known in self._all):
             reason = next((why for known, why in self._aside if known.key == one.key), "")
-            return _doubt(reason) if reason else _SOUND
+            return Verdict(_DOUBTED, doubt=reason) if reason else _SOUND
         self._all.append(one)
         return self._judge(one)
 
@@ -195,8 +198,17 @@ class LaunchHistory:
             reason = "" if self.agrees_with(one.seconds) else reason or others
         elif one.is_doubted and not self.known.supports(one.seconds):
             reason = reason or "it contradicted what was known of the launch when it came"
-        if not reason and not self._sticks_out(one):
-            return self._take(one)
+        # Deviations beyond which an observation sticks out (Iglewicz and Hoaglin, "How to Detect
+        # and Handle Outliers", 1993); a deviation of fewer than five runs says little.
+        limit = 3.5 * max(self._spread, 2 * _LEAST_DEVIATION)
+        gap = math.log(one.seconds / self._middle_s) if len(self._believed) >= 4 else 0.0
+        if not reason and abs(gap) <= limit:
+            # What is near it is believed with it where nothing was before.
+            near = [] if self._believed else [
+                x for x, _ in self._aside
+                if _are_within(FAR, x.seconds, one.seconds) and not self.known.exclude(x.seconds)
+            ]  # fmt: skip
+            return self._believe([*near, one], anew=False)
         last = max((x.when for x in self._believed if x.when is not None), default=None)
         # Times within this factor repeat each other; whole runs differ by 3 to 10 %.
         repeats = [
@@ -207,7 +219,7 @@ class LaunchHistory:
         since = [x for x in repeats if last is None or (x.when is not None and x.when > last)]
         count = _count_moments(since) if reason else len(repeats)
         if one in repeats and count >= _REPEATS:
-            self._believe(repeats)
+            self._believe(repeats, anew=True)
             self._contradiction = reason and self.known.contradict(one.seconds)
             return Verdict(frozenset(), has_shifted=True)
         is_plausible = not (one.is_doubted or self.known.contradict(one.seconds))
@@ -216,48 +228,20 @@ class LaunchHistory:
         if reason and may_outvote and _outvotes(repeats, self._believed):
             why = _quote(len(repeats), one.seconds)
             wrong = [(known, why) for known in self._believed]
-            self._believe(repeats)
+            self._believe(repeats, anew=True)
             self._aside.extend(wrong)
             return _SOUND
         self._aside.append((one, reason))
-        return _doubt(reason) if reason else Verdict(frozenset({ObservationFlag.OUTLIER}))
+        return Verdict(_DOUBTED if reason else frozenset({ObservationFlag.OUTLIER}), doubt=reason)
 
-    def _sticks_out(self, one: Seen) -> bool:
-        """Tell whether one is far from those that are believed, by their median and spread."""
-        if len(self._believed) < 4:
-            return False
-        logs = [math.log(known.seconds) for known in self._believed]
-        middle = median(logs)
-        deviation = _MAD_TO_DEVIATION * median([abs(log - middle) for log in logs])
-        # A deviation of fewer than five runs says little.
-        # Deviations beyond which an observation sticks out (Iglewicz and Hoaglin, "How to Detect
-        # and Handle Outliers", 1993).
-        limit = 3.5 * max(deviation, 2 * _LEAST_DEVIATION)
-        return abs(math.log(one.seconds) - middle) > limit
-
-    def _take(self, one: Seen) -> Verdict:
-        """Believe an observation, and what is near it where nothing was believed before."""
-        near: list[Seen] = []
-        if not self._believed:
-            near = [
-                x for x, _ in self._aside
-                if _are_within(FAR, x.seconds, one.seconds) and not self.known.exclude(x.seconds)
-            ]  # fmt: skip
-        kept = [x for x in self._aside if x[1] and x[0] not in near]
-        self._aside = deque(kept, maxlen=RECENT)
-        self._count([*near, one])
-        return _SOUND
-
-    def _believe(self, these: Sequence[Seen]) -> None:
-        """Forget what the answer rested on, and rest it on others."""
+    def _believe(self, these: Sequence[Seen], *, anew: bool) -> Verdict:
+        """Rest the answer on observations too, or on them alone."""
         kept = [x for x in self._aside if x[1] and x[0] not in these]
         self._aside = deque(kept, maxlen=RECENT)
-        self._believed.clear()
-        self._contradiction = ""
-        self._count(these)
-
-    def _count(self, new: Sequence[Seen]) -> None:
-        self._believed.extend(new)
+        if anew:
+            self._believed.clear()
+            self._contradiction = ""
+        self._believed.extend(these)
         times_s = [one.seconds for one in self._believed]
         # In the middle on the logarithmic scale: of two, none pulls more than the other.
         self._middle_s = math.sqrt(median_low(times_s) * median_high(times_s))
@@ -269,19 +253,16 @@ class LaunchHistory:
         if noises:
             prior = max(median(noises) / _DEVIATION_TO_NOISE, _LEAST_DEVIATION)
         middle, free = median(logs), len(logs) - 1
-        found = _MAD_TO_DEVIATION * median([abs(one - middle) for one in logs])
+        self._spread = _MAD_TO_DEVIATION * median([abs(one - middle) for one in logs])
         self._degrees = _PRIOR_OBSERVATIONS + free
-        variance = (_PRIOR_OBSERVATIONS * prior**2 + free * found**2) / self._degrees
+        variance = (_PRIOR_OBSERVATIONS * prior**2 + free * self._spread**2) / self._degrees
         self._deviation = max(math.sqrt(variance), _LEAST_DEVIATION)
         # Doubts that are older than all that the answer rests on go, if that has repeated.
         oldest = self._believed[0].when
         if oldest is not None and _count_moments(self._believed) >= _REPEATS:
             while self._aside and (when := self._aside[0][0].when) is not None and when < oldest:
                 self._aside.popleft()
-
-
-def _doubt(reason: str) -> Verdict:
-    return Verdict(frozenset({ObservationFlag.DOUBTED}), doubt=reason)
+        return _SOUND
 
 
 def _count_moments(these: Collection[Seen]) -> int:
@@ -331,7 +312,7 @@ class Judge:
         )
         if not verdict.doubt:
             return one, ""
-        return replace(one, flags=one.flags | {ObservationFlag.DOUBTED}), verdict.doubt
+        return replace(one, flags=one.flags | _DOUBTED), verdict.doubt
 
     def forget(self) -> None:
         self._known.clear()

@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeGuard
@@ -13,7 +13,6 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.policy import Policy, TimeLimit
 from kernelcast.predictor.answering.processes import Executor, ReportProgress
 from kernelcast.predictor.answering.tasks import EstimateOutcome, ModelTask
-from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.device import DeviceDescription, match_device_id
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import Tier
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 INSTRUCTIONS = "instructions"
 """Parameter of an identity: how many a launch executes by its source, see `count_work`."""
-FileStamps = tuple[tuple[str, int, int], ...]
-"""Path, time of the last change in nanoseconds, and size of each file of a buffer's content."""
 
 
 def identify_launch(
@@ -53,35 +50,6 @@ def identify_launch(
     )
 
 
-def stamp_files(problem: Problem) -> FileStamps:
-    """Give what tells that a file of a buffer's content has changed; empty for most problems."""
-    found = []
-    for argument in problem.arguments:
-        if isinstance(argument, BufferArgument) and argument.path is not None:
-            try:
-                status = argument.path.stat()
-            except OSError:
-                found.append((str(argument.path), 0, 0))
-            else:
-                found.append((str(argument.path), status.st_mtime_ns, status.st_size))
-    return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class AskedName:
-    """What a problem is found under by the very object that a caller gives."""
-
-    key: Hashable
-    problem: Problem
-    """It is held, so that its place in memory names nothing else."""
-    files: FileStamps
-
-
-def name_asked(problem: Problem, device: object) -> AskedName:
-    device_id = device if isinstance(device, str) else getattr(device, "id", None)
-    return AskedName((id(problem), device_id), problem, stamp_files(problem))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRequest:
     """One launch on one device, and what its answer may be made of."""
@@ -95,8 +63,6 @@ class LaunchRequest:
     """Whether the problem describes a program's own objects: it must not outlive the call, for it
     holds their buffers."""
     limit: TimeLimit | None = None
-    name: AskedName | None = None
-    """What the caller's problem is found under the next time."""
     remembers: bool = True
     """Whether what is found out is remembered; else the launch is answered anew."""
 
@@ -124,14 +90,14 @@ class LaunchRequest:
             stand_in=stand_in.id if stand_in else "",
         )
 
-    def hurry(self, limit: TimeLimit, *, remembers: bool) -> "LaunchRequest":
+    def hurry(self, limit: TimeLimit) -> "LaunchRequest":
         """Give the launch asked for with a time limit, which is told of each stage."""
 
         def report(stage: str) -> None:
             limit.note(stage)
             self.report(stage)
 
-        return replace(self, limit=limit, report=report, remembers=remembers)
+        return replace(self, limit=limit, report=report)
 
     def choose_settings(self, moments: int, taken: int) -> EstimateSettings:
         """Give the settings of so many moments more, each with its share of the budget, at other
@@ -230,47 +196,34 @@ class RequestReader:
         policy: Policy,
         report: ReportProgress = lambda _: None,
         remembers: bool = True,
+        asks_device: bool = True,
     ) -> LaunchRequest:
-        if not self.is_live(launch):
+        """Read one launch, of live objects also without asking their device, which may be busy."""
+        executor, is_live = self._executor, self.is_live(launch)
+        if self.is_live(launch):
+            # Source analysis and a driver: callers with live objects have loaded the one already.
+            from kernelcast.launches.live import describe_live
+            from kernelcast.predictor.answering.live_objects import LiveObjects, sketch_live
+
+            live = describe_live(launch) if asks_device else None
+            problem, own = (live.problem, live.device) if live else sketch_live(launch)
+            named = device.id if isinstance(device, DeviceDescription) else device
+            if named is not None and not own.id.startswith(named):
+                msg = f"device {named}: the launch's queue is on {own.id}; leave the device out"
+                raise InputError(msg)
+            executor = LiveObjects(live)
+        else:
             if not isinstance(device, str | DeviceDescription):
                 refuse("device", device, "an id, or its beginning: `kernelcast devices` lists them")
-            return LaunchRequest(
-                problem=check_problem(launch),
-                device=self._describe(device),
-                policy=policy,
-                executor=self._executor,
-                report=report,
-                name=name_asked(check_problem(launch), device),
-                remembers=remembers,
-            )
-        # Source analysis and a driver: callers with live objects have loaded the one already.
-        from kernelcast.launches.live import describe_live
-        from kernelcast.predictor.answering.live_objects import LiveObjects
-
-        live = describe_live(launch)
-        _check_named(device, live.device)
+            problem, own = check_problem(launch), self._describe(device)
         return LaunchRequest(
-            problem=live.problem,
-            device=live.device,
+            problem=problem,
+            device=own,
             policy=policy,
-            executor=LiveObjects(live),
+            executor=executor,
             report=report,
-            is_live=True,
+            is_live=is_live,
             remembers=remembers,
-        )
-
-    def sketch(
-        self, launch: "Problem | Launch", device: str | DeviceDescription | None, *, policy: Policy
-    ) -> LaunchRequest:
-        """Read one launch without asking its device, which may be busy, for anything."""
-        if not self.is_live(launch):
-            return self.read(launch, device, policy=policy)
-        from kernelcast.predictor.answering.live_objects import LiveObjects, sketch_live
-
-        problem, found = sketch_live(launch)
-        _check_named(device, found)
-        return LaunchRequest(
-            problem=problem, device=found, policy=policy, executor=LiveObjects(), is_live=True
         )
 
     @staticmethod
@@ -283,9 +236,3 @@ class RequestReader:
             return device
         known = {one.id: one for one in self.devices()}
         return known[match_device_id(device, known)]
-
-
-def _check_named(device: str | DeviceDescription | None, own: DeviceDescription) -> None:
-    named = device.id if isinstance(device, DeviceDescription) else device
-    if named is not None and not own.id.startswith(named):
-        raise InputError(f"device {named}: the launch's queue is on {own.id}; leave the device out")

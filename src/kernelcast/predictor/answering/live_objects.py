@@ -12,14 +12,9 @@ from kernelcast.launches.source_check import (
     refuse_persistent,
     tell_sizes,
 )
-from kernelcast.predictor.answering.measuring import model_alone, run_estimate
+from kernelcast.predictor.answering.measuring import run_estimate
 from kernelcast.predictor.answering.processes import Executor, ReportProgress
-from kernelcast.predictor.answering.tasks import (
-    EstimateOutcome,
-    EstimateTask,
-    ModelOutcome,
-    ModelTask,
-)
+from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.records.arguments import HeldBuffer
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import InputError
@@ -60,10 +55,6 @@ class LiveObjects(Executor):
             report=report,
             check=partial(report, "running work-groups"),
         )
-
-    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        del timeout_s
-        return model_alone(task, report)
 
 
 def _are_drivers_busy() -> bool:

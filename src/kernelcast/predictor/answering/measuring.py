@@ -26,6 +26,7 @@ from kernelcast.predictor.answering.tasks import (
     LaunchRow,
     ModelOutcome,
     ModelTask,
+    put_analytic,
     read_moments,
 )
 from kernelcast.records.arguments import BufferArgument
@@ -36,8 +37,7 @@ from kernelcast.records.errors import (
     KernelcastError,
     NoAnswerYetError,
 )
-from kernelcast.records.estimates import Estimate
-from kernelcast.records.explanation import AnalyticEstimate, Explanation
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
@@ -362,18 +362,6 @@ def _count_touched_bytes(problem: Problem, ndrange: NDRange) -> float:
         return count_touched_bytes(facts, ndrange, scalars, sizes)
     except (KernelcastError, IndexError):
         return 0.0
-
-
-def put_analytic(estimate: Estimate, found: AnalyticEstimate | None) -> Estimate:
-    if found is None:
-        return estimate
-    known = estimate.explanation or Explanation(tier=estimate.tier)
-    return replace(
-        estimate,
-        estimates_s={**estimate.estimates_s, "analytic": found.seconds},
-        limiter=found.limiter,
-        explanation=replace(known, limiters=dict(found.limiters)),
-    )
 
 
 def _find_facts(

@@ -26,7 +26,7 @@ from kernelcast.models.evidence.fusion import Piece
 from kernelcast.predictor.answering.composing import Basis, Remembered
 from kernelcast.predictor.answering.kernel_sizes import KnownKernel, SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
-from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, AskedName, LaunchRequest
+from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
 from kernelcast.predictor.answering.plausibility import Expected, Plausible, doubt_launch
 from kernelcast.predictor.answering.tasks import EstimateOutcome
 from kernelcast.records.device import DeviceDescription
@@ -110,10 +110,9 @@ class Memory:
         self._is_ours = self._store is None
         self._lock = threading.Lock()
         self._launches: LRUCache[Hashable, KnownLaunch] = LRUCache(10_000)
-        self._asked: LRUCache[Hashable, tuple[AskedName, KnownLaunch]] = LRUCache(10_000)
         self._kernels: LRUCache[Hashable, KnownKernel] = LRUCache(1000)
         self._met = threading.Lock()
-        """For these three; the other lock is the store's."""
+        """For these two; the other lock is the store's."""
 
     def open(self, *, may_create: bool) -> "Store | None":
         """Give the store; None where there is none and none may be made."""
@@ -134,23 +133,9 @@ class Memory:
             if self._store is not None and self._is_ours:
                 self._store.close()
 
-    def find_asked(self, name: AskedName) -> KnownLaunch | None:
-        """Find the launch that the same object was; None where its files have changed."""
-        with self._met:
-            asked, known = self._asked.get(name.key, (None, None))
-        return known if asked is not None and asked.files == name.files else None
-
-    def keep_asked(self, name: AskedName, known: KnownLaunch) -> None:
-        with self._met:
-            self._asked[name.key] = name, known
-
     def find(self, identity: LaunchIdentity) -> KnownLaunch:
-        own = _name(identity)
         with self._met:
-            known = self._launches.get(own)
-            if known is None:
-                known = self._launches[own] = KnownLaunch(identity=identity)
-            return known
+            return self._launches.setdefault(_name(identity), KnownLaunch(identity=identity))
 
     def join(self, known: KnownLaunch, identity: LaunchIdentity) -> KnownLaunch:
         """Say under which identity a launch really ran: its local size was chosen by the device."""
@@ -169,10 +154,7 @@ class Memory:
         """Find what is known of a kernel's other sizes on a device, with its driver."""
         key = (digest, device.id, device.driver)
         with self._met:
-            kernel = self._kernels.get(key)
-            if kernel is None:
-                kernel = self._kernels[key] = KnownKernel(partial(self._read_sizes, *key))
-            return kernel
+            return self._kernels.setdefault(key, KnownKernel(partial(self._read_sizes, *key)))
 
     def kernel_of(self, identity: LaunchIdentity) -> KnownKernel:
         return self.find_kernel(identity.kernel.digest, identity.device)
@@ -183,7 +165,6 @@ class Memory:
             for key, one in [*self._launches.items()]:
                 if one.identity.device.id == device_id:
                     del self._launches[key]
-            self._asked.clear()
 
     def recall(self, identity: LaunchIdentity, *, by_key: bool = False) -> LaunchHistory:
         """Give what was collected or observed of exactly this launch.

@@ -66,18 +66,13 @@ class TimeLimit:
 
     def __init__(self, within_s: float, *, goes_on: bool = False) -> None:
         self.within_s, self.goes_on = within_s, goes_on
-        self._ends_s = time.monotonic() + within_s
+        self.ends_s = time.monotonic() + within_s
         self._stage = "describing the launch"
         self._is_stopped = False
 
     @property
     def left_s(self) -> float:
-        return max(0.0, self._ends_s - time.monotonic())
-
-    @property
-    def work_ends_s(self) -> float | None:
-        """`time.monotonic` at which work ends; None where it goes on."""
-        return None if self.goes_on else self._ends_s
+        return max(0.0, self.ends_s - time.monotonic())
 
     def stop(self) -> None:
         """End the work at its next step, whatever was asked for."""

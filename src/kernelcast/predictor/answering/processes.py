@@ -26,7 +26,6 @@ from kernelcast.workers import (
     Confinement,
     Message,
     MessageKind,
-    SharedFile,
     Task,
     WarmChild,
     WarmChildren,
@@ -64,9 +63,12 @@ class Executor(Protocol):
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
     ) -> EstimateOutcome: ...
 
-    def model(
-        self, task: ModelTask, *, timeout_s: float, report: ReportProgress
-    ) -> ModelOutcome: ...
+    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
+        """Ask the analytic model of a device; in this process, since the source is our caller's."""
+        from kernelcast.predictor.answering.measuring import model_alone
+
+        del timeout_s
+        return model_alone(task, report)
 
     def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
         """Count the instructions of a launch by its source; None where that does not tell."""
@@ -105,7 +107,10 @@ def take_outcome(
         raise KernelcastError(f"{device_id}: the sampling ended without a result; please report it")
     if sampled.estimate.measurement is not None:  # whole runs are no part of what an answer costs
         return sampled
-    return sampled.with_total(time.perf_counter() - started_s)
+    # The answer has taken all of this, processes and messages included.
+    total_s, estimate = time.perf_counter() - started_s, sampled.estimate
+    overhead_s = max(total_s - estimate.sampling_seconds, estimate.overhead_seconds)
+    return replace(sampled, estimate=replace(estimate, overhead_seconds=overhead_s))
 
 
 @dataclass(slots=True)
@@ -124,12 +129,6 @@ class WarmProcesses(Executor):
             device_id, _SAMPLE, task, timeout_s=timeout_s, subject=device_id
         )
         return take_outcome(messages, device_id, report)
-
-    def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        from kernelcast.predictor.answering.measuring import model_alone
-
-        del timeout_s
-        return model_alone(task, report)
 
     def close(self) -> None:
         self.children.close()
@@ -239,9 +238,8 @@ class CallerProcesses:
                 self._start_spares()
 
     def _make(self) -> WarmChild:
-        shared = None if self.turns is None else SharedFile(self.turns, _TAKE_TURNS)
-        # A caller's process that is not asked for 30 s gives its memory back.
-        return WarmChild(30.0, self.confinement, shared)
+        shared = None if self.turns is None else (self.turns, _TAKE_TURNS)
+        return WarmChild(self.confinement, shared)
 
     def _start_spares(self) -> None:
         """Start what is missing, unless a sampling is at work, which that would disturb."""

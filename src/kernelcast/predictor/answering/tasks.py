@@ -12,7 +12,7 @@ from kernelcast.models.evidence.fusion import Piece
 from kernelcast.models.evidence.model import MOMENT_FORM, SampledMoment, read_moment
 from kernelcast.records.arguments import Access
 from kernelcast.records.estimates import Estimate
-from kernelcast.records.explanation import AnalyticEstimate
+from kernelcast.records.explanation import AnalyticEstimate, Explanation
 from kernelcast.records.feature_vector import FeatureVector
 from kernelcast.records.machine import DevicePeaks
 from kernelcast.records.ndrange import NDRange
@@ -116,17 +116,6 @@ class EstimateOutcome:
     """Whether samples were timed by the host's clock, since the device's events tell wrong
     times."""
 
-    def with_total(self, total_s: float) -> "EstimateOutcome":
-        """Say how long the answer has taken as a whole, processes and messages included."""
-        overhead_s = max(total_s - self.estimate.sampling_seconds, self.estimate.overhead_seconds)
-        return replace(self, estimate=replace(self.estimate, overhead_seconds=overhead_s))
-
-    def with_recorded_facts(self) -> "EstimateOutcome":
-        """Put facts into the recording, from which they answer again."""
-        if self.facts is None:
-            return self
-        return replace(self, recording=replace(self.recording, facts=write_facts(self.facts)))
-
     def as_kept(self, coverage: float) -> "EstimateOutcome":
         """Give it as an answer of some coverage that nothing was run for: it costs nothing anew."""
         free = replace(
@@ -195,4 +184,16 @@ def read_moments(
             indirect=values.get("static.indirect_access_ratio", 0.0),
         )
         for number, run in enumerate(pool_moments(list(runs)), start=1)
+    )
+
+
+def put_analytic(estimate: Estimate, found: AnalyticEstimate | None) -> Estimate:
+    if found is None:
+        return estimate
+    known = estimate.explanation or Explanation(tier=estimate.tier)
+    return replace(
+        estimate,
+        estimates_s={**estimate.estimates_s, "analytic": found.seconds},
+        limiter=found.limiter,
+        explanation=replace(known, limiters=dict(found.limiters)),
     )

@@ -126,32 +126,25 @@ class TrainedModels:
             names = list_evidence_names(device.id, is_cpu=device.kind is DeviceKind.CPU)
             candidates = [(place, name) for name in names for place in self._places]
             held, failures = self._search(candidates, "", load)
-            if held is None:
-                found = FoundEvidence(
-                    model=_add_analytic(BUILT_IN, device),
-                    origin="built in",
-                    facts=ModelFacts(name="", version="", place="", schema_id="", data_digest=""),
-                    failures=failures,
-                )
-            else:
-                model: EvidenceModel = held.loaded[""]
+            model, origin, facts, is_own = BUILT_IN, "built in", ModelFacts(), False
+            if held is not None:
+                model, is_own = held.loaded[""], held.name == names[0]
                 rows = model.facts.get("rows")
-                origin = _ORIGINS[names.index(held.name)]
-                found = FoundEvidence(
-                    model=_add_analytic(model, device, is_own=held.name == names[0]),
-                    origin=f"{origin} ({held.name} {held.version})",
-                    facts=ModelFacts(
-                        name=held.name,
-                        version=str(held.version),
-                        place=held.place,
-                        schema_id="",
-                        data_digest=str(model.facts.get("data_digest", "")),
-                        rows=None if rows is None else int(rows),
-                        error=None if model.correction is None else model.correction.inner_error,
-                    ),
-                    failures=failures,
+                origin = f"{_ORIGINS[names.index(held.name)]} ({held.name} {held.version})"
+                facts = ModelFacts(
+                    name=held.name,
+                    version=str(held.version),
+                    place=held.place,
+                    data_digest=str(model.facts.get("data_digest", "")),
+                    rows=None if rows is None else int(rows),
+                    error=None if model.correction is None else model.correction.inner_error,
                 )
-            self._evidence[device.id] = found
+            found = self._evidence[device.id] = FoundEvidence(
+                model=_add_analytic(model, device, is_own=is_own),
+                origin=origin,
+                facts=facts,
+                failures=failures,
+            )
             return found
 
     def refresh(self) -> int:
@@ -217,7 +210,7 @@ def _read_version(place: str, name: str) -> tuple[str | None, str]:
 
 
 def _add_analytic(
-    model: EvidenceModel, device: DeviceDescription, *, is_own: bool = False
+    model: EvidenceModel, device: DeviceDescription, *, is_own: bool
 ) -> EvidenceModel:
     """Have a model know how far the analytic model of CPUs is off, if not by the device's rows."""
     if device.kind is not DeviceKind.CPU:

@@ -19,7 +19,7 @@ from statistics import linear_regression
 from scipy.optimize import minimize_scalar
 
 from kernelcast.records.errors import InputError
-from kernelcast.records.private_files import written_whole
+from kernelcast.records.private_files import writing, written_whole
 
 FORMAT = 45
 """``_STARPU_PERFMODEL_VERSION``: also the name of the folder."""
@@ -258,12 +258,9 @@ def save_model(model: CodeletModel, folder: Path, *, host: str) -> Path:
     if len(str(path.absolute())) > _LONGEST_PATH:
         msg = f"{path}: StarPU reads paths of up to {_LONGEST_PATH} letters; shorten the folder"
         raise InputError(msg)
-    try:
+    with writing(path, "the performance model"):
         path.parent.mkdir(parents=True, exist_ok=True)
         # In one step: a StarPU program that starts meanwhile finds the old file or the new one.
         with written_whole(path) as partial:
             partial.write_text(write_model(model), encoding="ascii")
-    except OSError as error:
-        msg = f"{path}: the performance model cannot be written: {error.strerror or error}"
-        raise InputError(msg) from error
     return path

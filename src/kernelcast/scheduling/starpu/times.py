@@ -80,13 +80,8 @@ def read_estimates(paths: Sequence[Path]) -> TimeSource:
                 f"{wanted.label}: the estimate for {other} has the same index space, so files of "
                 "estimates cannot tell the two apart; let the export estimate, without --estimates"
             )
-        low, high, coverage = (float(answer[key]) for key in ("low", "high", "coverage"))
-        return ExpectedTime(
-            seconds=float(answer["seconds"]),
-            deviation_s=deviation_of(low, high, coverage),
-            origin=str(answer["tier"]),
-            device_id=str(answer["device_id"]),
-        )
+        numbers = {key: float(answer[key]) for key in ("seconds", "low", "high", "coverage")}
+        return expect(Interval(**numbers), str(answer["tier"]), str(answer["device_id"]))
 
     return find
 
@@ -153,11 +148,7 @@ def read_times(paths: Sequence[Path]) -> TimeSource:
                         ],
                         units=int(one["units"]),
                     )
-                    times[key] = ExpectedTime(
-                        seconds=interval.seconds,
-                        deviation_s=deviation_of(interval.low, interval.high, interval.coverage),
-                        origin="sampled",
-                    )
+                    times[key] = expect(interval, "sampled")
                 else:
                     times[key] = ExpectedTime(
                         seconds=float(one["seconds"]),
@@ -196,12 +187,7 @@ def estimate_now(settings: EstimateSettings, *, timeout_s: float) -> TimeSource:
         if estimate is None:
             # Exactly one of the two is there, see `DeviceAnswer`.
             raise found.answer.error or InputError(wanted.label)
-        return ExpectedTime(
-            seconds=estimate.seconds,
-            deviation_s=deviation_of(estimate.low, estimate.high, estimate.coverage),
-            origin=str(estimate.tier),
-            device_id=estimate.device_id,
-        )
+        return expect(estimate.interval, str(estimate.tier), estimate.device_id)
 
     return find
 
@@ -267,9 +253,15 @@ def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Int
     return make_interval(fit_linear(run), coverage=DEFAULT_COVERAGE)
 
 
-def deviation_of(low: float, high: float, coverage: float) -> float:
-    """Give the standard deviation of a normal whose middle `coverage` lies between two ends."""
-    return (high - low) / 2 / NormalDist().inv_cdf((1 + coverage) / 2)
+def expect(interval: Interval, origin: str, device_id: str = "") -> ExpectedTime:
+    """Expect the time of an interval, which holds the middle of a normal distribution."""
+    width = NormalDist().inv_cdf((1 + interval.coverage) / 2)
+    return ExpectedTime(
+        seconds=interval.seconds,
+        deviation_s=(interval.high - interval.low) / 2 / width,
+        origin=origin,
+        device_id=device_id,
+    )
 
 
 def read_list(path: Path, what: str) -> list[Mapping[str, Any]]:
