@@ -16,6 +16,7 @@ from kernelcast.balancing.work import BoolArray
 
 Bytes = npt.NDArray[np.uint8]
 _PIECE_BYTES = 1 << 22
+_WORKERS = min(8, os.cpu_count() or 1)
 
 
 class SharedMemory:
@@ -114,7 +115,7 @@ class LaunchBuffers:
             pieces = [slice(*piece) for piece in _cut(original.size)]
             before = [original[piece] for piece in pieces]
             after = [[copy[piece] for copy in copies] for piece in pieces]
-            with ThreadPoolExecutor(_workers()) as pool:
+            with ThreadPoolExecutor(_WORKERS) as pool:
                 conflicts = pool.map(merge_changes, before, after, repeat(element[index]))
                 found[index] = sum(conflicts)
         return found
@@ -139,16 +140,12 @@ def _copy(pairs: Iterable[tuple[Bytes, Bytes]]) -> None:
         for target, source in pieces:
             np.copyto(target, source)
         return
-    with ThreadPoolExecutor(_workers()) as pool:
+    with ThreadPoolExecutor(_WORKERS) as pool:
         list(pool.map(lambda pair: np.copyto(*pair), pieces))
 
 
 def _cut(size: int) -> list[tuple[int, int]]:
     return [(start, min(start + _PIECE_BYTES, size)) for start in range(0, size, _PIECE_BYTES)]
-
-
-def _workers() -> int:
-    return min(8, os.cpu_count() or 1)
 
 
 _WORDS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}

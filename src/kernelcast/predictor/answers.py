@@ -479,15 +479,9 @@ class Answers:
             kernel=problem.kernel.name,
             ndrange=ndrange,
             compute_units=device.compute_units,
-            saturation=None,
-            sample_work_groups=(0, 0),
-            sampled_work_groups=0,
             # How long it takes is not said yet.
             interval=Interval(seconds=1.0, low=1.0, high=1.0, coverage=coverage),
             tier=Tier.ANALYTIC,
-            estimates_s={},
-            sampling_seconds=0.0,
-            overhead_seconds=0.0,
             identity=identity,
             explanation=Explanation(
                 tier=Tier.ANALYTIC, notes=(*notes, *(analytic.notes if analytic else ()))

@@ -293,12 +293,13 @@ class Predictor:
         """
         self._models.refresh()
         limit = self._limit(self._policy, within_s, in_background)
-        launches = launches if limit is None else [*launches]
+        check_device_ids(devices)
+        listed = self._reader.list_launches(launches)
         asked = self._asker.ask(
             limit,
             self._policy,
-            lambda: self._reader.list_pairs(launches, devices),
-            is_live=limit is not None and any(map(self._reader.is_live, launches)),
+            lambda: self._reader.list_pairs(listed, devices),
+            is_live=any(map(self._reader.is_live, listed)),
         )
         find_machine = cache(find_sound_machine)
         return [_weigh(one, limit, find_machine) for one in asked]
@@ -463,12 +464,12 @@ def _weigh(
         estimate = one.conclude(limit)
     except KernelcastError as error:
         if isinstance(one.launch, Problem):
-            device_id = getattr(one.device, "id", "")
-            return LaunchEstimate(problem=one.launch.name, device_id=device_id, error=error)
-        from kernelcast.sampling.user_objects import name_device  # loaded by now
+            name, device_id = one.launch.name, getattr(one.device, "id", "")
+        else:
+            from kernelcast.sampling.user_objects import name_device  # loaded by now
 
-        name = str(getattr(one.launch.kernel, "function_name", "launch"))
-        device_id = name_device(one.launch.queue)
+            name = str(getattr(one.launch.kernel, "function_name", "launch"))
+            device_id = name_device(one.launch.queue)
         return LaunchEstimate(problem=name, device_id=device_id, error=error)
     assert one.request is not None
     known = one.known

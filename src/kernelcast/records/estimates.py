@@ -176,18 +176,18 @@ class Estimate:
     kernel: str
     ndrange: NDRange
     compute_units: int
-    saturation: SaturationPoint | None
-    sample_work_groups: tuple[int, int]
-    sampled_work_groups: int
+    saturation: SaturationPoint | None = None
+    sample_work_groups: tuple[int, int] = (0, 0)
+    sampled_work_groups: int = 0
     interval: Interval
     tier: Tier
-    estimates_s: dict[str, float]
-    sampling_seconds: float
-    overhead_seconds: float
+    estimates_s: dict[str, float] = field(default_factory=dict)
+    sampling_seconds: float = 0.0
+    overhead_seconds: float = 0.0
     warnings: tuple[str, ...] = ()
     limiter: str | None = None
     in_domain: bool = True
-    measurement: Measurement | None = field(default=None)
+    measurement: Measurement | None = None
     build_seconds: float = 0.0
     compile_seconds: float | None = None
     launch_seconds: float | None = None

@@ -124,9 +124,7 @@ class MachineDescription:
     not_obtained: Mapping[str, str] = field(default_factory=dict)
 
     def instruction(self, name: str) -> InstructionFacts | None:
-        return next(
-            (instruction for instruction in self.instructions if instruction.name == name), None
-        )
+        return next((one for one in self.instructions if one.name == name), None)
 
     def cache(self, name: str) -> CacheFacts | None:
         return next((cach for cach in self.caches if cach.name == name), None)
@@ -167,10 +165,9 @@ def read_peaks(machine: MachineDescription | None) -> DevicePeaks:
     kinds = (machine.instruction(name) for name in _FLOATS)
     rates = [one.peak_per_s.value for one in kinds if one is not None and one.peak_per_s]
     sizes = [one.size_bytes.value for one in machine.caches if one.size_bytes]
+    units = machine.compute_units
     return DevicePeaks(
-        compute_units=math.nan
-        if machine.compute_units is None
-        else float(machine.compute_units.value),
+        compute_units=math.nan if units is None else float(units.value),
         cache_bytes=float(max(sizes, default=math.nan)),
         bandwidth_bytes_per_s=max(loads, default=math.nan),
         flops_per_s=max(rates, default=math.nan),

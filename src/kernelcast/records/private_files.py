@@ -122,8 +122,5 @@ def check_target(path: Path) -> None:
 
 def make_folder(folder: Path) -> None:
     """Make a folder, before minutes of work are lost."""
-    try:
+    with writing(folder, "the folder"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        msg = f"{folder}: the folder cannot be made: {error.strerror or error}"
-        raise InputError(msg) from error

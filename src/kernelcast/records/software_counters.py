@@ -42,9 +42,7 @@ class CounterSample:
             work_groups=tuple(np.repeat(self.work_groups, times).tolist()),
             counts=np.repeat(self.counts, times, axis=0),
             is_exact=self.is_exact,
-            work_items=None
-            if self.work_items is None
-            else tuple(np.repeat(self.work_items, times).tolist()),
+            work_items=self.work_items and tuple(np.repeat(self.work_items, times).tolist()),
         )
 
 

@@ -150,6 +150,16 @@ def test_time_is_that_of_all_entries(slow: SlowExecutor, predictor: Predictor) -
     assert (refused.problem, refused.device_id) == ("triad3", DEVICE.id)
 
 
+@pytest.mark.parametrize("within_s", [None, _HASTY_S])
+@pytest.mark.parametrize("given", [PROBLEM, "triad.yaml"])
+def test_what_is_no_sequence_of_launches_is_refused(
+    predictor: Predictor, given: object, within_s: float | None
+) -> None:
+    """With a time limit as without: one problem, or the name of its file."""
+    with pytest.raises(InputError, match="give a sequence of Problem"):
+        predictor.estimate_many(given, within_s=within_s)  # type: ignore[arg-type]  # refused
+
+
 def test_an_answer_without_samples_can_be_made_better(
     slow: SlowExecutor, predictor: Predictor
 ) -> None:

@@ -171,16 +171,17 @@ class RequestReader:
             if device.id in self._devices:
                 self._devices[device.id] = device
 
-    def list_pairs(
-        self,
-        launches: "Iterable[Problem | Launch]",
-        devices: Sequence[str | DeviceDescription] | None = None,
-    ) -> list[Pair]:
-        """List launches and their devices, devices within launches; live ones have one already."""
-        check_device_ids(devices)
+    def list_launches(self, launches: "Iterable[Problem | Launch]") -> "list[Problem | Launch]":
         if isinstance(launches, str | Path) or not isinstance(launches, Iterable):
             refuse("launches", launches, "a sequence of Problem, such as [problem]")
-        listed = [one if self.is_live(one) else check_problem(one) for one in launches]
+        return [one if self.is_live(one) else check_problem(one) for one in launches]
+
+    def list_pairs(
+        self,
+        listed: "Sequence[Problem | Launch]",
+        devices: Sequence[str | DeviceDescription] | None,
+    ) -> list[Pair]:
+        """List launches and their devices, devices within launches; live ones have one already."""
         is_any_problem = any(isinstance(one, Problem) for one in listed)
         given = self.devices() if devices is None and is_any_problem else devices or ()
         chosen = [self._describe(one) for one in given]

@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.records.errors import InputError, NoAnswerYetError
@@ -58,7 +57,6 @@ class Policy:
 
 BUSY = "waiting for another estimate on the device"
 _LOOK_S = 0.05
-Lock: TypeAlias = "threading.Lock | threading.RLock"
 
 
 class TimeLimit:
@@ -89,7 +87,9 @@ class TimeLimit:
 
 
 @contextmanager
-def hold(lock: Lock, limit: TimeLimit | None, stage: str) -> Iterator[None]:
+def hold(
+    lock: "threading.Lock | threading.RLock", limit: TimeLimit | None, stage: str
+) -> Iterator[None]:
     """Hold a lock, for which no one waits longer than for the answer."""
     if limit is None:
         with lock:

@@ -42,9 +42,7 @@ _SAMPLE: Final = Task(
     most_items=2,
     is_timed_as_a_whole=True,
 )
-_MODEL: Final = Task(
-    entry="kernelcast.predictor.answering.measuring:model_alone", returns=ModelOutcome
-)
+_MODEL: Final = Task(entry=f"{_CHILD}:model_alone", returns=ModelOutcome)
 _COUNT: Final = Task(
     entry="kernelcast.launches.source_work:count_problem", returns=tuple[float, ...]
 )

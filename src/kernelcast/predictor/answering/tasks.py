@@ -22,8 +22,6 @@ from kernelcast.workers.wire import structure
 
 MOST_MOMENTS: Final = 8
 """Of a launch: more say little more."""
-_FACTS_FORMAT: Final = "kernelcast facts 2"
-"""Changes when their meaning in a recording does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +44,12 @@ def write_facts(facts: LaunchFacts) -> dict[str, Any]:
     """Convert facts to what JSON holds; numbers that are not known are left out."""
     content: dict[str, Any] = json.loads(json.dumps(asdict(facts)))
     peaks = {name: one for name, one in content["peaks"].items() if math.isfinite(one)}
-    return {**content, "peaks": peaks, "format": _FACTS_FORMAT}
+    return {**content, "peaks": peaks}
 
 
 def read_facts(held: Mapping[str, Any]) -> LaunchFacts:
-    """Make facts of what `write_facts` gave; a `ValueError` says why that cannot be."""
+    """Make facts of what `write_facts` gave, older versions with a format that nothing reads; a
+    `ValueError` says why that cannot be."""
     facts: LaunchFacts = structure(
         {name: one for name, one in held.items() if name != "format"}, LaunchFacts
     )

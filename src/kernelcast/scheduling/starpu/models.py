@@ -218,16 +218,13 @@ def _write_entries(entries: Sequence[Entry]) -> list[str]:
     lines += ["# a\t\tb\t\tc", "\t".join(map(_real, curve or (math.nan,) * 3))]
     lines += ["# not multiple-regression-base", "0"]
     lines.append("# hash\t\tsize\t\tflops\t\tmean (us)\tdev (us)\tsum\t\tsum2\t\tn")
-    return [*lines, *map(_write_entry, entries), ""]
-
-
-def _write_entry(entry: Entry) -> str:
-    """Write the line of an entry; its sums are those that give its mean and deviation."""
-    mean, deviation = entry.seconds * _MICROSECONDS, entry.deviation_s * _MICROSECONDS
-    total = mean * entry.samples
-    squares = entry.samples * (deviation**2 + mean**2)
-    reals = "\t".join(map(_real, (entry.flops, mean, deviation, total, squares)))
-    return f"{entry.footprint:08x}\t{entry.size_bytes:<15}\t{reals}\t{entry.samples}"
+    for entry in entries:  # their sums are those that give its mean and deviation
+        mean, deviation = entry.seconds * _MICROSECONDS, entry.deviation_s * _MICROSECONDS
+        total = mean * entry.samples
+        squares = entry.samples * (deviation**2 + mean**2)
+        columns = "\t".join(map(_real, (entry.flops, mean, deviation, total, squares)))
+        lines.append(f"{entry.footprint:08x}\t{entry.size_bytes:<15}\t{columns}\t{entry.samples}")
+    return [*lines, ""]
 
 
 def _real(value: float) -> str:
@@ -241,8 +238,7 @@ def default_folder() -> Path:
     if named:
         return Path(named)
     for variable in _HOMES:
-        home = os.environ.get(variable)
-        if home:
+        if home := os.environ.get(variable):
             return Path(home) / ".starpu" / "sampling"
     msg = f"StarPU's folder is not known: none of STARPU_PERF_MODEL_DIR, {', '.join(_HOMES)} is set"
     raise InputError(msg)
