@@ -134,30 +134,20 @@ def test_time_is_that_of_all_entries(slow: SlowExecutor, predictor: Predictor) -
     known = predictor.estimate(PROBLEM, DEVICE.id)
     slow.gate.clear()
     began_s = time.monotonic()
-    entries = predictor.estimate_many(
-        [PROBLEM, make_problem(1), make_problem(2)], within_s=_HASTY_S
-    )
+    problems = [PROBLEM, make_problem(1), make_problem(2)]
+    entries = predictor.estimate_many(problems, within_s=_HASTY_S)
     assert time.monotonic() - began_s < _PATIENT_S / 2
     assert [one.problem for one in entries] == ["triad0", "triad1", "triad2"]
     told = [one.estimate for one in entries]
-    assert told[0] is not None
-    assert told[0].interval == known.interval
+    assert getattr(told[0], "interval", None) == known.interval
     assert [one and one.tier for one in told[1:]] == [Tier.ANALYTIC] * 2
     assert predictor.fastest(entries[:1]).seconds == known.seconds
     slow.analytic = None
     (refused,) = predictor.estimate_many([make_problem(3)], within_s=_HASTY_S)
     assert isinstance(refused.error, NoAnswerYetError)
     assert (refused.problem, refused.device_id) == ("triad3", DEVICE.id)
-
-
-@pytest.mark.parametrize("within_s", [None, _HASTY_S])
-@pytest.mark.parametrize("given", [PROBLEM, "triad.yaml"])
-def test_what_is_no_sequence_of_launches_is_refused(
-    predictor: Predictor, given: object, within_s: float | None
-) -> None:
-    """With a time limit as without: one problem, or the name of its file."""
     with pytest.raises(InputError, match="give a sequence of Problem"):
-        predictor.estimate_many(given, within_s=within_s)  # type: ignore[arg-type]  # refused
+        predictor.estimate_many(PROBLEM, within_s=_HASTY_S)  # type: ignore[arg-type]  # refused
 
 
 def test_an_answer_without_samples_can_be_made_better(
