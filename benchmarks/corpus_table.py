@@ -5,8 +5,8 @@ Results are made by::
     kernelcast corpus check --json > benchmarks/results/corpus/checks.json
     python benchmarks/corpus_times.py --usual --json benchmarks/results/corpus/times.json
 
-Rows of further kernels can be added to both, from other devices too: a column is a runtime, and a
-kernel's last row for it counts.
+Rows of further kernels can be added to both, from other devices too: a kernel's last row for a
+runtime counts.
 
 ``python benchmarks/corpus_table.py`` then writes the page; with ``--check`` it only says, by its
 exit status, whether the page is up to date.
@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kernelcast.training_data.applications import Application, CorpusKernel, find_applications
+from kernelcast.training_data.applications import Application, find_applications
 
 RESULTS = Path(__file__).resolve().parent / "results" / "corpus"
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "corpus.md"
@@ -28,15 +28,14 @@ _HEADER = """# The benchmark corpus
 <!-- Written by benchmarks/corpus_table.py; do not edit. -->
 
 {kernels} kernels of {applications} applications, {table_2} of them named in Table 2 of the
-sampling paper. All are our own implementations. `kernelcast corpus ls` lists them,
-`kernelcast corpus check` compares what they compute with NumPy, `kernelcast corpus write` copies
-them into a folder.
+sampling paper (name in brackets). All are our own implementations. `kernelcast corpus ls` lists
+them with their size parameters and local sizes, `check` compares what they compute with NumPy,
+`write` copies them into a folder.
 
-Columns of runtimes: how the check ended ("-": not checked), and the least time of two whole runs at
-the usual size, with the usual local size, while other processes were at work on the machine. "size"
-is the parameter that makes the launch larger, with its least and greatest value.
+*Seconds*: the shorter of two whole runs at the usual size and local size, on {timed}, beside other
+processes.
 
-Checks: {checks}, on {devices}.
+Checks: {checks}, on {devices}. {exceptions}
 """
 
 Results = Sequence[Mapping[str, Any]]
@@ -44,23 +43,42 @@ Results = Sequence[Mapping[str, Any]]
 
 def make_page(applications: Sequence[Application], checks: Results, times: Results) -> str:
     """Give the text of the page."""
-    kernels = [kernel for one in applications for kernel in one.kernels]
-    known = {kernel.name for kernel in kernels}
-    devices = list(dict.fromkeys(row["device_id"] for row in checks))
-    runtimes = list(dict.fromkeys(find_runtime(one) for one in devices))
-    counts = Counter(row["status"] for row in checks if row["kernel"] in known)
+    kernels = {kernel.name: kernel for one in applications for kernel in one.kernels}
+    rows = [row for row in checks if row["kernel"] in kernels]
+    others: dict[str, list[str]] = {}
+    for (name, runtime), status in {
+        (row["kernel"], find_runtime(row["device_id"])): row["status"] for row in rows
+    }.items():
+        if status != "passed":
+            others.setdefault(f"{status} on {runtime}", []).append(f"`{name}`")
+    others["not checked"] = [f"`{one}`" for one in sorted({*kernels} - {x["kernel"] for x in rows})]
+    counts = Counter(row["status"] for row in rows)
+    seconds: dict[str, dict[str, str]] = {}
+    for row in times:
+        kernel = kernels.get(row["kernel"])
+        if kernel and "seconds" in row and tuple(row["local_size"]) == kernel.local_sizes[0]:
+            runtime = find_runtime(row["device_id"])
+            seconds.setdefault(kernel.name, {})[runtime] = f"{row['seconds']:.2f}"
+    timed = list(dict.fromkeys(runtime for one in seconds.values() for runtime in one))
     header = _HEADER.format(
         kernels=len(kernels),
         applications=len(applications),
-        table_2=sum(kernel.table_2 is not None for kernel in kernels),
+        table_2=sum(kernel.table_2 is not None for kernel in kernels.values()),
         checks=", ".join(f"{count} {status}" for status, count in sorted(counts.items())),
-        devices=", ".join(devices),
+        devices=", ".join(dict.fromkeys(f"`{row['device_id']}`" for row in checks)),
+        exceptions=" ".join(
+            f"{how.capitalize()}: {', '.join(names)}." for how, names in others.items() if names
+        ),
+        timed=", ".join(timed),
     )
-    cells = _Cells(checks, times)
-    suites = dict.fromkeys(one.suite for one in applications)
+    shown = {
+        name: ", ".join(found.get(runtime, "-") for runtime in timed)
+        for name, found in seconds.items()
+    }
+    suites = sorted({one.suite for one in applications})
     sections = [
-        "\n".join(_list_suite([one for one in applications if one.suite is suite], runtimes, cells))
-        for suite in sorted(suites)
+        "\n".join(_list_suite([one for one in applications if one.suite is suite], shown))
+        for suite in suites
     ]
     return "\n\n".join([header.rstrip(), *sections]) + "\n"
 
@@ -76,45 +94,18 @@ def find_runtime(device_id: str) -> str:
     return device_id.partition("-")[0]
 
 
-class _Cells:
-    """What is written into the columns of the runtimes."""
-
-    def __init__(self, checks: Results, times: Results) -> None:
-        self._statuses = {
-            (row["kernel"], find_runtime(row["device_id"])): row["status"] for row in checks
-        }
-        self._seconds = {
-            (row["kernel"], find_runtime(row["device_id"]), tuple(row["local_size"])): row[
-                "seconds"
-            ]
-            for row in times
-            if "seconds" in row
-        }
-
-    def of(self, kernel: CorpusKernel, runtime: str) -> str:
-        """Give status and time of a kernel on a runtime."""
-        status = self._statuses.get((kernel.name, runtime), "-")
-        seconds = self._seconds.get((kernel.name, runtime, kernel.local_sizes[0]))
-        return status if seconds is None else f"{status}, {seconds:.2f} s"
-
-
-def _list_suite(
-    applications: Sequence[Application], runtimes: Sequence[str], cells: _Cells
-) -> Iterator[str]:
+def _list_suite(applications: Sequence[Application], seconds: Mapping[str, str]) -> Iterator[str]:
     yield f"## {applications[0].suite}\n"
-    yield f"| kernel | what | Table 2 | size | local sizes | {' | '.join(runtimes)} |"
-    yield "|---" * (5 + len(runtimes)) + "|"
+    yield "| kernel | what | seconds |\n|---|---|---|"
     for application in applications:
+        title = application.title
+        if len(application.kernels) > 1:
+            yield f"| *{application.kernels[0].application}* | *{title}* | |"
+            title = ""
         for kernel in application.kernels:
-            columns = [
-                f"`{kernel.name}`",
-                "; ".join(filter(None, (application.title, kernel.note))),
-                kernel.table_2 or "",
-                f"{kernel.size.parameter} {kernel.size.least:,} to {kernel.size.most:,}",
-                ", ".join("x".join(map(str, one)) for one in kernel.local_sizes),
-                *(cells.of(kernel, runtime) for runtime in runtimes),
-            ]
-            yield f"| {' | '.join(columns)} |"
+            name = f"`{kernel.name}`" + (f" ({kernel.table_2})" if kernel.table_2 else "")
+            what = "; ".join(filter(None, (title, kernel.note)))
+            yield f"| {name} | {what} | {seconds.get(kernel.name, '')} |"
 
 
 def main(arguments: Sequence[str]) -> int:

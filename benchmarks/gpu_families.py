@@ -1,10 +1,9 @@
 """The GPU model against every measured family: volumes and times, constants by family left out.
 
 ``python benchmarks/gpu_families.py`` writes ``benchmarks/results/gpu_families/<device>.json``, a
-picture per device, ``summary.md``, and the table of what fails in docs/explanation/analytic-gpu.md.
-With ``--leave-out`` the hit rates of L1 and L2 and the exposure of L1's cycles are fitted again
-without each V100 family that has such measurements, and that family is judged with them; the result
-is kept and shown by later runs.
+picture per device and ``summary.md``. With ``--leave-out`` the hit rates of L1 and
+L2 and the exposure of L1's cycles are fitted again without each V100 family that has such
+measurements, and that family is judged with them; the result is kept and shown by later runs.
 """
 
 import argparse
@@ -14,13 +13,12 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from gpu_family_cases import Case, list_cases
 from gpu_family_machines import describe
-from gpu_family_report import QUANTITIES, draw, list_failures, write_document, write_summary
+from gpu_family_report import QUANTITIES, draw, write_summary
 from harness import RESULTS, percent, read_json, write_json, write_text
 from scipy.optimize import minimize
 from scipy.stats import kendalltau
@@ -33,7 +31,6 @@ from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import compute_volumes
 
 FOLDER = RESULTS / "gpu_families"
-DOCUMENT = Path(__file__).parents[1] / "docs/explanation/analytic-gpu.md"
 LEFT_OUT = FOLDER / "leave_one_out.json"
 EVALUATIONS = 60
 EVERY = 2
@@ -226,7 +223,6 @@ def main(arguments: Sequence[str]) -> None:
             )
             report(f"{device}, {family}: {shown}")
     write_summary(FOLDER / "summary.md", tables, read_json(LEFT_OUT), not_asked, len(rows))
-    write_document(DOCUMENT, list_failures(tables))
 
 
 if __name__ == "__main__":

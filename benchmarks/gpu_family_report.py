@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import make_table, percent, replace_block, write_text
+from harness import make_table, percent, write_text
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
@@ -16,8 +16,6 @@ QUANTITIES = {
     "l2_store": "L2 writes", "seconds": "time",
 }  # fmt: skip
 DRAWN = {"dram_load": (1e-6, "MB"), "l2_load": (1e-6, "MB"), "seconds": (1e3, "ms")}
-BEGIN = "<!-- Written by benchmarks/gpu_families.py from its results; do not edit. -->"
-END = "<!-- end -->"
 AMD = ("MI250X(GCD)", "MI300A", "MI210", "RX6900XT")
 GOALS = {"dram_load": (0.05, 0.10), "seconds": (0.15, 0.20)}
 """Of medians, NVIDIA's and AMD's; Kendall's tau counts from ten times on."""
@@ -100,11 +98,6 @@ def list_failures(tables: Tables) -> list[str]:
     ]  # fmt: skip
     headings = ("device", "family", "quantity", "median error", "worst", "Kendall tau", "why")
     return make_table(headings, rows)
-
-
-def write_document(path: Path, lines: Sequence[str]) -> None:
-    """Put the table of what fails between its marks."""
-    replace_block(path, BEGIN, END, lines)
 
 
 def draw(rows: Sequence[Mapping[str, Any]], device: str, path: Path) -> None:

@@ -4,6 +4,7 @@
 status, whether the file is up to date.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from kernelcast.features.vector import WARP_WIDTH, list_features, make_schema
 from kernelcast.records.feature_vector import REFERENCES, UNITS, FeatureGroup, group_of
 
 REFERENCE = Path(__file__).parent / "reference" / "features.md"
+_TYPE = re.compile(r"(?<![a-z])(?:fp|int)\d+")
 _GROUPS = {
     FeatureGroup.STATIC: "From the source and the problem file; always present.",
     FeatureGroup.COMPILER: "From the compiler and driver of one device; absent where unknown.",
@@ -18,7 +20,8 @@ _GROUPS = {
     FeatureGroup.COUNTERS: "Counted by an instrumented copy of the kernel on a device, or derived "
     "from the source (`counters.measured_flag` is 0). For comparable vectors, a warp is "
     f"{WARP_WIDTH} work-items on every device.",
-    FeatureGroup.ANALYTIC: "From analytic models of a device.",
+    FeatureGroup.ANALYTIC: "From analytic models of a device. A *limiter* is the time that one "
+    "part of the work would take alone; it is absent where the model has no such part.",
 }
 _HEADER = """# Features
 
@@ -66,13 +69,23 @@ def _list_table_1() -> list[str]:
 
 
 def _describe_group(group: FeatureGroup) -> str:
-    rows = [
-        f"| `{one.name}` | {one.meaning} |"
-        for one in list_features()
-        if group_of(one.name) is group
-    ]
+    """Describe the features of a group; those that differ by a type alone are one row."""
+    rows: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    for one in list_features():
+        if group_of(one.name) is group:
+            kind = _TYPE.search(one.name)
+            alike = (_TYPE.sub("TYPE", one.name), _TYPE.sub("TYPE", one.meaning))
+            name = kind[0] if kind else ""
+            rows.setdefault(alike, []).append((name, one.name, one.meaning))
+    lines = []
+    for (name, meaning), members in rows.items():
+        if len(members) == 1:
+            ((_, name, meaning),) = members
+        else:
+            meaning = f"{meaning}; TYPE: {', '.join(kind for kind, *_ in members)}"
+        lines.append(f"| `{name}` | {meaning} |")
     head = f"\n## `{group}`\n\n{_GROUPS[group]}\n\n| feature | meaning |\n|---|---|\n"
-    return head + "\n".join(rows) + ("\n" if group is FeatureGroup.ANALYTIC else "")
+    return head + "\n".join(lines) + ("\n" if group is FeatureGroup.ANALYTIC else "")
 
 
 if __name__ == "__main__":

@@ -577,8 +577,7 @@ ANALYTIC: tuple[Feature[AnalyticEstimate], ...] = (
     Feature("analytic.largest_limiter_ratio",
             "time of the largest limiter alone over that estimate",
             lambda estimate: divide(max(estimate.limiters.values()), estimate.seconds)),
-    *(_read_from("limiters", name, f"{name.lower()}_limiter_s",
-                 f"time that {text} would take alone; absent where the model has no such part")
+    *(_read_from("limiters", name, f"{name.lower()}_limiter_s", f"limiter: {text}")
       for name, text in _LIMITERS.items()),
     *(_read_from("quantities", name, name, text) for name, text in _QUANTITIES.items()),
 )  # fmt: skip
