@@ -108,7 +108,7 @@ def correct(known: Rows, learner: str, way: str, share: float = 1.0) -> Numbers:
             ours = test[known.devices[test] == device]
             is_own = known.devices[seen] == device
             taught = {"own rows": seen[is_own], "all devices": seen}.get(way, seen[~is_own])
-            fitted, _ = fit_regression(
+            fitted, *_ = fit_regression(
                 known.columns(taught), known.targets[taught], known.families[taught], learner
             )
             found[ours] = fitted.predict(known.columns(ours))[0]

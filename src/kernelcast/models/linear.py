@@ -289,9 +289,9 @@ def _paper_points(launches: LaunchArrays, total: int) -> tuple[int, int, float |
     return max(1, round(p1)), max(1, round(p2)), prediction if prediction > 0 else None
 
 
-def make_interval(fit: LinearFit, *, coverage: float, beyond: float = BEYOND_SPREAD) -> Interval:
+def make_interval(fit: LinearFit, *, coverage: float) -> Interval:
     """Turn a fit into an interval: the samples' spread and the noise of whole runs together."""
-    relative = math.hypot(fit.standard_error_s / fit.seconds, beyond)
+    relative = math.hypot(fit.standard_error_s / fit.seconds, BEYOND_SPREAD)
     factor = math.exp(min(student_quantile(coverage, fit.degrees_of_freedom) * relative, 5.0))
     return Interval(
         seconds=fit.seconds,

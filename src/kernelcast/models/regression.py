@@ -48,35 +48,6 @@ LEARNERS: Final[Mapping[str, tuple[Setting, ...]]] = {
 """Regressors and what may be set of each, the plainest first."""
 
 
-def _make_learner(learner: str, setting: Setting, rows: int, distance: float) -> Any:  # noqa: ANN401 - sklearn's
-    """Make scikit-learn's regressor, for so many rows with such a median squared distance."""
-    if learner == "ridge":
-        from sklearn.linear_model import Ridge
-
-        return Ridge(alpha=setting["penalty"] * rows)
-    if learner == "gradient_boosting":
-        from sklearn.ensemble import HistGradientBoostingRegressor
-
-        return HistGradientBoostingRegressor(
-            loss="absolute_error", learning_rate=0.06, max_iter=100, max_depth=3,
-            min_samples_leaf=int(setting["least_leaf"]), early_stopping=False, random_state=0,
-        )  # fmt: skip
-    from sklearn.kernel_approximation import Nystroem
-    from sklearn.pipeline import make_pipeline
-    from sklearn.svm import SVR, LinearSVR
-
-    gamma = 1.0 / (setting["width"] * max(distance, _TINY))
-    if rows <= EXACT_ROWS:
-        return SVR(kernel="rbf", gamma=gamma, C=setting["C"], epsilon=_EPSILON)
-    return make_pipeline(
-        Nystroem(gamma=gamma, n_components=LANDMARKS, random_state=0),
-        LinearSVR(
-            C=10.0 * setting["C"], epsilon=_EPSILON, loss="squared_epsilon_insensitive",
-            dual=False, max_iter=300, tol=1e-3, intercept_scaling=10.0, random_state=0,
-        ),
-    )  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FittedRegression:
     """A correction that was learned; made by `fit_regression`."""
@@ -180,16 +151,6 @@ def _check_read(found: FittedRegression) -> None:
 check_when_read(FittedRegression, _check_read)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OutOfFold:
-    """Corrections of rows whose groups had no part in them, nor in the choice of their gate."""
-
-    rows: Groups
-    """Which rows: all, or a random choice of very many."""
-    corrections: Numbers
-    distances: Numbers
-
-
 def fit_regression(
     columns: Mapping[str, Numbers],
     targets: Numbers,
@@ -199,8 +160,12 @@ def fit_regression(
     is_gated: bool = True,
     parts: Sequence[tuple[Groups, Groups]] | None = None,
     least_gain: float = 1.0,
-) -> tuple[FittedRegression, OutOfFold]:
-    """Learn a correction; settings and gate are those that predict groups held out best."""
+) -> tuple[FittedRegression, Groups, Numbers, Numbers]:
+    """Learn a correction; settings and gate are those that predict groups held out best.
+
+    With it come rows, all or a random choice of very many, and their corrections and distances:
+    their groups had no part in these, nor in the choice of the gate.
+    """
     names = tuple(name for name, one in sorted(columns.items()) if np.isfinite(one).any())
     if not names:
         raise InputError("model: no columns to learn from; give rows with features")
@@ -254,35 +219,59 @@ def fit_regression(
     )  # fmt: skip
     if not found.gamma:  # an expansion brings its own points
         found = replace(found, points=rough.points)
-    return found, OutOfFold(rows=some, corrections=corrections, distances=distances)
+    return found, some, corrections, distances
 
 
 def _fit(
     rough: FittedRegression, place: Numbers, targets: Numbers, setting: Setting, distance: float
 ) -> FittedRegression:
     """Let scikit-learn fit one setting, and take its numbers over."""
-    made = _make_learner(rough.learner, setting, len(place), distance)
-    # Of so few rows threads gain nothing, and on a busy machine they wait for each other.
-    limit = 1 if len(place) <= EXACT_ROWS else None
-    with _find_threads(rough.learner).limit(limits=limit):
-        fitted = made.fit(place, targets)
-    if rough.learner == "gradient_boosting":
-        return _take_trees(replace(rough, setting=setting), fitted)
+    rough, is_exact = replace(rough, setting=setting), len(place) <= EXACT_ROWS
+    gamma = 1.0 / (setting.get("width", 1.0) * max(distance, _TINY))
+    learned: Any
     if rough.learner == "ridge":
-        intercept = float(fitted.intercept_)
-        return replace(rough, weights=fitted.coef_, intercept=intercept, setting=setting)
-    if len(place) <= EXACT_ROWS:
-        weights = np.zeros(len(place))
-        weights[fitted.support_] = fitted.dual_coef_[0]
-        points, gamma, intercept = place, fitted.gamma, fitted.intercept_[0]
+        from sklearn.linear_model import Ridge
+
+        learned = Ridge(alpha=setting["penalty"] * len(place))
+    elif rough.learner == "gradient_boosting":
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
+        learned = HistGradientBoostingRegressor(
+            loss="absolute_error", learning_rate=0.06, max_iter=100, max_depth=3,
+            min_samples_leaf=int(setting["least_leaf"]), early_stopping=False, random_state=0,
+        )  # fmt: skip
+    elif is_exact:
+        from sklearn.svm import SVR
+
+        learned = SVR(kernel="rbf", gamma=gamma, C=setting["C"], epsilon=_EPSILON)
     else:
-        kernel, linear = (one for _, one in fitted.steps)
+        from sklearn.kernel_approximation import Nystroem
+        from sklearn.pipeline import make_pipeline
+        from sklearn.svm import LinearSVR
+
+        learned = make_pipeline(
+            Nystroem(gamma=gamma, n_components=LANDMARKS, random_state=0),
+            LinearSVR(
+                C=10.0 * setting["C"], epsilon=_EPSILON, loss="squared_epsilon_insensitive",
+                dual=False, max_iter=300, tol=1e-3, intercept_scaling=10.0, random_state=0,
+            ),
+        )  # fmt: skip
+    # Of so few rows threads gain nothing, and on a busy machine they wait for each other.
+    with _find_threads(rough.learner).limit(limits=1 if is_exact else None):
+        learned.fit(place, targets)
+    if rough.learner == "gradient_boosting":
+        return _take_trees(rough, learned)
+    if rough.learner == "ridge":
+        return replace(rough, weights=learned.coef_, intercept=float(learned.intercept_))
+    if is_exact:
+        weights = np.zeros(len(place))
+        weights[learned.support_] = learned.dual_coef_[0]
+        points, intercept = place, learned.intercept_[0]
+    else:
+        kernel, linear = (one for _, one in learned.steps)
         weights = kernel.normalization_.T @ linear.coef_.ravel()
-        points, gamma, intercept = kernel.components_, kernel.gamma, np.ravel(linear.intercept_)[0]
-    return replace(
-        rough, points=points, weights=weights, gamma=float(gamma), intercept=float(intercept),
-        setting=setting,
-    )  # fmt: skip
+        points, intercept = kernel.components_, np.ravel(linear.intercept_)[0]
+    return replace(rough, points=points, weights=weights, gamma=gamma, intercept=float(intercept))
 
 
 @cache  # it looks through all libraries of the process

@@ -117,10 +117,9 @@ class TimeModel:
         }
         if self.learner:
             columns = self.make_columns(known, reference_s[usable])
-            correction, unseen = fit_regression(
+            correction, rows, corrections, distances = fit_regression(
                 columns, targets, numbers, self.learner, is_gated=self.is_gated
             )
-            rows, corrections, distances = unseen.rows, unseen.corrections, unseen.distances
         judged = known.take(rows)
         return FittedModel(
             model=self,

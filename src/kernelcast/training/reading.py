@@ -30,7 +30,11 @@ def read_observations(
     for source in name_folders(sources) or (None,):
         files = [] if source is None else list_files(source)
         for path in files:
-            yield from _choose(_read_file(path), wanted, left_out)
+            found = read_file(path)
+            rows = found.observations
+            if found.kind == "table":
+                rows = (_read_problem(one, path.parent) for one in rows)
+            yield from _choose(rows, wanted, left_out)
         if files:
             continue
         with open_data_store(source, must_exist=True) as store:
@@ -50,12 +54,6 @@ def choose_sources(
                 return (place,)
     tell(f"{place} has no rows to judge by: the observations that are shipped are taken")
     return (SHIPPED,)
-
-
-def _read_file(path: Path) -> Iterator[Observation]:
-    found = read_file(path)
-    for one in found.observations:
-        yield _read_problem(one, path.parent) if found.kind == "table" else one
 
 
 def _read_problem(one: Observation, folder: Path) -> Observation:

@@ -22,7 +22,6 @@ from kernelcast.records.observation import Observation
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.training_table import TrainingTable, make_table
 from kernelcast.training.reading import read_observations
-from kernelcast.training.rows import choose_newest_samples
 from kernelcast.training.settings import CPU_MODEL
 from kernelcast.training_data.sources import name_folders
 
@@ -56,14 +55,13 @@ def load_training_table(
             yield one
 
     try:
-        table = tabulate(
+        return tabulate(
             pass_on(), find_machine=machines_beside(sources), left_out=left_out,
             of_one_sampler=of_one_sampler,
         )  # fmt: skip
     finally:
         for reason, count in sorted(left_out.items()):
             tell(f"{count} observations are left out: {reason}")
-    return choose_newest_samples(table, tell)
 
 
 def tabulate(
@@ -82,40 +80,19 @@ def tabulate(
         else:
             known = by_key.get(one.key)
             by_key[one.key] = one if known is None else _merge(known, one)
-    # Take analytic features of earlier CPU models out, where a device has some of a newer one.
-    newest: dict[str, int] = {}
-    for row in by_key.values():
-        if row.features is not None and _ANALYTIC in row.features.as_dict():
-            device = row.launch.device.id
-            newest[device] = max(newest.get(device, 0), read_cpu_model(row))
-    for key, row in by_key.items():
-        revision = newest.get(row.launch.device.id, 0)
-        if row.features is None or read_cpu_model(row) >= revision:
-            continue
-        values = row.features.as_dict()
-        if _ANALYTIC in values:
-            left_out[
-                f"analytic features of CPU models before revision {revision}, of these rows"
-            ] += 1
-            kept = {name: x for name, x in values.items() if not name.startswith("analytic.")}
-            by_key[key] = replace(row, features=make_vector(kept, row.features.schema))
-    last = max((one.sampler for one in by_key.values() if one.samples), default=0)
-    rows: list[tuple[Observation, SampleRun | None]] = []
-    is_sampled = False
+    # A copy would count twice, and stand on both sides of a split.
+    distinct: dict[object, Observation] = {}
     for _, one in sorted(by_key.items()):
+        distinct.setdefault((one.launch.key, one.runs, one.features, one.samples), one)
+    if copies := len(by_key) - len(distinct):
+        left_out["exact copies of other rows, which count once"] += copies
+    rows: list[tuple[Observation, SampleRun | None]] = []
+    for one in _keep_newest([*distinct.values()], left_out, of_one_sampler=of_one_sampler):
         # Give the first samples that were taken as an estimate takes them; None if there are none.
-        if one.launch.ndrange is None:
-            run = None
-        else:
-            usual = (place for place, samples in enumerate(one.samples) if samples.multiple == 0)
-            first = next(usual, None)
-            run = None if first is None else one.sample_run(first)
-        is_sampled = is_sampled or run is not None
-        if of_one_sampler and one.samples and one.sampler < last:
-            left_out[f"taken by samplers before revision {last}"] += 1
-        else:
-            rows.append((one, run))
-    if is_sampled:
+        usual = (place for place, samples in enumerate(one.samples) if samples.multiple == 0)
+        first = None if one.launch.ndrange is None else next(usual, None)
+        rows.append((one, None if first is None else one.sample_run(first)))
+    if any(run is not None for _, run in rows):
         count = len(rows)
         rows = [(one, run) for one, run in rows if run is not None]
         if count > len(rows):
@@ -128,6 +105,40 @@ def tabulate(
     ])  # fmt: skip
     columns = {str(name): column.to_numpy() for name, column in described.items()}
     return make_table(schema, pd.DataFrame(features, columns=[*schema.names]), columns)
+
+
+def _keep_newest(
+    rows: Sequence[Observation], left_out: Counter[str], *, of_one_sampler: bool
+) -> Iterator[Observation]:
+    """Leave out rows of older samplers, of each device or of all, and features of older models."""
+    models, samplers = Counter[str](), Counter[str]()
+    for one in rows:
+        device = one.launch.device.id
+        if _ANALYTIC in _list_stored(one):
+            models[device] = max(models[device], read_cpu_model(one))
+        if one.samples:
+            scope = "" if of_one_sampler else device
+            samplers[scope] = max(samplers[scope], one.sampler)
+    for one in rows:
+        device, stored = one.launch.device.id, _list_stored(one)
+        last = samplers["" if of_one_sampler else device]
+        if one.samples and one.sampler < last:
+            left_out[
+                f"of {device}, taken by samplers before revision {last}; `kernelcast collect` "
+                "measures them anew"
+            ] += 1
+        elif one.features and _ANALYTIC in stored and read_cpu_model(one) < models[device]:
+            left_out[
+                f"analytic features of CPU models before revision {models[device]}, of these rows"
+            ] += 1
+            kept = {name: x for name, x in stored.items() if not name.startswith("analytic.")}
+            yield replace(one, features=make_vector(kept, one.features.schema))
+        else:
+            yield one
+
+
+def _list_stored(one: Observation) -> dict[str, float]:
+    return {} if one.features is None else one.features.as_dict()
 
 
 def identify_problem(launch: LaunchIdentity) -> str:
@@ -199,9 +210,7 @@ def _choose_schema(rows: Sequence[Observation], left_out: Mapping[str, int]) -> 
 
 def _list_features(one: Observation, run: SampleRun | None) -> dict[str, float]:
     """Return the features of a row, those of its samples made of the samples that were chosen."""
-    if one.features is None:
-        return {}
-    stored = one.features.as_dict()
+    stored = _list_stored(one)
     if run is None:
         return stored
     source = SampledSource(

@@ -14,12 +14,12 @@ from kernelcast.models.validation.running import ValidationPlan, validate
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.training_table import Texts, TrainingTable
 from kernelcast.training.registry import name_model
-from kernelcast.training.rows import choose_rows, describe_shortage, list_names, require_rows
 from kernelcast.training.settings import (
     ALL_ROWS,
     DEFAULT_MODEL,
     LEAST_GROUPS,
     POOLED_MODEL,
+    RowFilter,
     Split,
     TrainingSettings,
     ValidationSettings,
@@ -186,3 +186,54 @@ def train(
 def count_models(table: TrainingTable, name: str = DEFAULT_MODEL) -> int:
     """Return how many models `train` would make of a table at most: one per device, or one."""
     return 1 if make_model(name).is_pooled else len(list_names(table.devices))
+
+
+def list_names(labels: Texts) -> list[str]:
+    return sorted({str(one) for one in labels})
+
+
+def choose_rows(table: TrainingTable, rows: RowFilter) -> TrainingTable:
+    """Return the measured launches that a filter takes, in their order."""
+    keep = np.isfinite(table.seconds) & (table.seconds >= rows.shortest_s)
+    if rows.least_work_groups:
+        keep &= table.work_groups >= rows.least_work_groups
+    return table.take(keep)
+
+
+def require_rows(table: TrainingTable) -> None:
+    if np.isfinite(table.seconds).any():
+        return
+    raise InputError(
+        f"{len(table)} observations, none of them with a measured time: nothing to learn from; "
+        "measure some by `kernelcast collect`, or name other data by --data"
+    )
+
+
+def describe_shortage(
+    table: TrainingTable, groups: int, what: str, rows: RowFilter = ALL_ROWS
+) -> str:
+    """Say what the rows of a device, or of all, are short of, and what to do."""
+    devices = list_names(table.devices)
+    measured = choose_rows(table, ALL_ROWS)
+    counting = choose_rows(table, rows)
+    sampled = int(np.count_nonzero(np.isfinite(counting.linear_s)))
+    found = [_count(len(table), "row"), f"{len(measured)} measured"]
+    is_filtered = rows != ALL_ROWS
+    if is_filtered:
+        found.append(f"{len(counting)} of {rows.describe()}")
+    needed = "measured"
+    if np.isfinite(table.linear_s).any():  # else models learn without samples
+        found.append(f"{sampled} of these sampled")
+        needed = "sampled and measured"
+    more = f" --device {devices[0]}" if len(devices) == 1 else ""
+    looser = ", or lower --shortest and --least-work-groups" if is_filtered else ""
+    least = _count(LEAST_GROUPS, what)
+    return (
+        f"{', '.join(found)}, of {_count(groups, what)}; at least {least} with "
+        f"{needed} launches are needed: `kernelcast collect{more}` adds some{looser}"
+    )
+
+
+def _count(number: int, what: str) -> str:
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{number} {what if number == 1 else plural}"

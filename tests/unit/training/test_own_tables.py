@@ -61,7 +61,7 @@ def test_features_sizes_and_noise_are_taken_as_they_are_called(tmp_path: Path) -
     """Index spaces, repeated runs and features by our names."""
     path = write(tmp_path, {
         "kernel": ["scale"], "application": ["demo"], "device": ["d"], "seconds": [0.5],
-        "noise": [0.02], "runs": [5], "global_size": ["1024 x 8"], "local_size": ["64x1"],
+        "noise": [0.02], "runs": [5], "global_size": ["1024.0 x 8"], "local_size": ["64x1"],
         "counters.flops_per_work_item": [3.0],
     })  # fmt: skip
     (one,) = read_observations([path])
@@ -122,9 +122,23 @@ def test_a_model_without_samples_is_trained_and_judged(
     assert np.isnan(load_training_table([path]).linear_s).all()
 
 
+def test_exact_copies_of_rows_count_once_and_are_told(tmp_path: Path) -> None:
+    """A table that was pasted twice teaches as much as one; repeats with other times stay."""
+    columns = {name: [*values, *values, values[0]] for name, values in make_columns().items()}
+    columns["seconds"][-1] = 0.2
+    told: list[str] = []
+    table = load_training_table([write(tmp_path, columns)], tell=told.append)
+    assert len(table) == 25
+    assert told == ["24 observations are left out: exact copies of other rows, which count once"]
+
+
 @pytest.mark.parametrize(
     ("columns", "told"),
     [
+        (
+            {"kernel": ["a"], "device": ["d"], "seconds": [1.0], "global_size": [1.5]},
+            "whole numbers",
+        ),
         ({"kernel": ["a"], "seconds": [1.0]}, "add device"),
         ({"kernel": ["a"], "device": ["d"], "seconds": ["soon"]}, "row 1: column seconds"),
         ({"kernel": ["a"], "device": ["d"], "seconds": [-1.0]}, "row 1: .*expected a positive"),

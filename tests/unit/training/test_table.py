@@ -195,7 +195,7 @@ def test_rows_of_older_samplers_are_left_out_and_told(tmp_path: Path) -> None:
         "one": 2.0, "two": 1.0,
     }  # fmt: skip
     (only,) = told
-    assert only.startswith("one: 1 of 3 rows")
+    assert only.startswith("1 observations are left out: of one, ")
     assert "revision 2" in only
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from kernelcast.models.time_models import Forecast, check_coverage
+from kernelcast.models.time_models import FittedModel, check_coverage
 from kernelcast.models.validation.report import (
     ClassScore,
     DeviceScore,
@@ -31,19 +31,13 @@ from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 Progress = Callable[[int, int], None]
 
 
-class Fitted(Protocol):
-    def forecast(self, table: TrainingTable, coverage: float) -> Forecast:
-        """Return times with intervals; an `InputError` where a row has none."""
-        ...
-
-
 class Candidate(Protocol):
     """What can be validated: a `TimeModel`, or anything that is fitted alike."""
 
     @property
     def name(self) -> str: ...
 
-    def fit(self, table: TrainingTable, groups: Texts | None = None) -> Fitted:
+    def fit(self, table: TrainingTable, groups: Texts | None = None) -> FittedModel:
         """Learn from measured launches, whose groups are held out as a whole within."""
         ...
 
@@ -170,7 +164,7 @@ def _run(
     return model.name, test, _predict(fitted, rows.table.take(test), coverage), ""
 
 
-def _predict(fitted: Fitted, table: TrainingTable, coverage: float) -> Numbers:
+def _predict(fitted: FittedModel, table: TrainingTable, coverage: float) -> Numbers:
     """Return seconds, ends and domain of rows; one by one where the model refuses some of them."""
     try:
         found = fitted.forecast(table, coverage)

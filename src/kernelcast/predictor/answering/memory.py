@@ -179,7 +179,7 @@ class Memory:
         has_local_size = identity.ndrange is not None and identity.ndrange.local_size is not None
         store = self.open(may_create=False) if by_key or has_local_size else None
         if store is not None:
-            from kernelcast.training_data.store.schema import Selection, dump_ndrange
+            from kernelcast.training_data.store.schema import Selection, dump_once
 
             wanted = Selection(launch_keys=(identity.key,), **_COUNTING)
             if not by_key and identity.ndrange is not None:
@@ -187,7 +187,7 @@ class Memory:
                     kernel_digests=(identity.kernel.digest,),
                     device_ids=(identity.device.id,),
                     drivers=(identity.device.driver,),
-                    ndranges=(str(dump_ndrange(identity.ndrange)),),
+                    ndranges=(dump_once(identity.ndrange),),
                     arguments_digests=(identity.arguments_digest,),
                     **_COUNTING,
                 )

@@ -361,9 +361,12 @@ def _make_row(
 def _read_size(value: object) -> tuple[int, ...]:
     if value in _EMPTY:
         return ()
-    if isinstance(value, list | tuple):
-        return tuple(int(one) for one in value)
-    return tuple(int(one) for one in str(value).lower().replace(",", "x").split("x"))
+    parts = value if isinstance(value, list | tuple) else re.split("[x,]", str(value).lower())
+    # As pandas writes whole numbers where another cell of the column is empty: 1024.0.
+    sizes = [*map(float, parts)]
+    if not all(one.is_integer() for one in sizes):
+        raise InputError(f"size {value}: give whole numbers, such as 1024 x 512")
+    return tuple(map(int, sizes))
 
 
 def _is_number(value: Any) -> bool:  # noqa: ANN401 - a cell

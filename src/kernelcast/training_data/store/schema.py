@@ -74,7 +74,7 @@ def _make_writer(path: str, hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401 
     if hint in {str, int, float}:
         return take
     if hint in {NDRange, MachineState}:
-        put = _write_once
+        put = dump_once
     elif hint == _FLAGS:
         put = lambda flags: f",{','.join(sorted(flags))}," if flags else ""  # noqa: E731 - a case
     elif get_origin(hint) is not None:
@@ -85,12 +85,6 @@ def _make_writer(path: str, hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401 
         return None if value is None else put(value)
 
     return write
-
-
-@lru_cache(maxsize=4096)  # programs repeat their launches
-def dump_ndrange(ndrange: NDRange | None) -> str | None:
-    """Write global size, local size and offset."""
-    return None if ndrange is None else dump(_list_sizes(ndrange))
 
 
 def load_ndrange(text: str | None) -> NDRange | None:
@@ -214,7 +208,8 @@ class Column:
 
 
 @lru_cache(maxsize=4096)  # programs repeat their launches, and a batch its machine's state
-def _write_once(value: NDRange | MachineState) -> str:
+def dump_once(value: NDRange | MachineState) -> str:
+    """Write what columns of index spaces and machine states hold."""
     return dump(_CONVERTER.unstructure(value))
 
 
