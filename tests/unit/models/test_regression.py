@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.ensemble import HistGradientBoostingRegressor
 
 from kernelcast.models import regression
 from kernelcast.models.conformal import calibrate
@@ -110,9 +111,8 @@ def test_trees_are_those_of_scikit_learn() -> None:
     """What was taken over predicts what the library does."""
     draw = np.random.default_rng(0)
     place, targets = draw.normal(size=(200, 3)), draw.normal(size=200)
-    made = regression._make_learner("gradient_boosting", {"least_leaf": 5.0}, 200, 1.0).fit(
-        place, targets
-    )
+    made = HistGradientBoostingRegressor(max_iter=100, max_depth=3, random_state=0)
+    made.fit(place, targets)
     rough, *_ = fit_regression(make_columns(), make_targets(make_columns()), GROUPS, "ridge")
     taken = regression._take_trees(rough, made)
     found = taken.intercept + taken._walk(place)
