@@ -10,7 +10,7 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -19,34 +19,19 @@ from fastapi.exceptions import RequestValidationError
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.service_state import Scope as Access
 from kernelcast.service.backend import Backend
-from kernelcast.service.dependencies import Documented, KnownParameters, identify
-from kernelcast.service.errors import ApiError, ErrorResponse, as_api_error
-from kernelcast.service.guard import is_plain_form, is_plain_json, is_text
+from kernelcast.service.dependencies import SIGN_IN_PATH, Documented, KnownParameters
+from kernelcast.service.errors import ApiError, ErrorResponse, as_api_error, refuse_text
+from kernelcast.service.guard import is_plain_form, is_text
 from kernelcast.service.pages import include_pages
-from kernelcast.service.pages.dependencies import (
-    SIGN_IN_BYTES,
-    SIGN_IN_PATH,
-    read_authorization,
-)
-from kernelcast.service.pages.rendering import answer_error, wants_page
-from kernelcast.service.routes import (
-    answers,
-    devices,
-    estimates,
-    health,
-    jobs,
-    models,
-    observations,
-)
-from kernelcast.service.schemas.common import ErrorAnswer
+from kernelcast.service.pages.rendering import OF_PROGRAMS, answer_error, wants_page
+from kernelcast.service.routes import devices, estimates, health, jobs, observations
+from kernelcast.service.schemas import ErrorAnswer
 from kernelcast.service.service import Service
 from kernelcast.service.settings import API_PREFIX, ServiceSettings
 from kernelcast.service.telemetry import LOGGER, Instance, Metrics, log
@@ -68,6 +53,7 @@ _CODES: Final = {
     HTTPStatus.NOT_FOUND: "not_found",
     HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
     HTTPStatus.BAD_REQUEST: "bad_request",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "body_too_large",
 }
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -81,8 +67,8 @@ _HEADERS: Final = {
     "cache-control": "no-store",
 }
 _RAW_HEADERS: Final = tuple((name.encode(), value.encode()) for name, value in _HEADERS.items())
-_SHORTCUT_PATH: Final = f"{API_PREFIX}/estimates"
-_JSON: Final = "application/json"
+_SIGN_IN_BYTES: Final = 4096
+"""Of the form of a stranger: a token and where to go."""
 STREAMS: Final = "/events"  # they would go on where nobody listens
 
 
@@ -105,7 +91,7 @@ def create_app(
         separate_input_output_schemas=False,
     )
     app.state.instance = Instance.find()
-    for part in (devices, estimates, answers, observations, models, jobs, health):
+    for part in (devices, estimates, observations, jobs, health):
         prefix = "" if part is health else API_PREFIX
         app.include_router(part.router, prefix=prefix, dependencies=[KnownParameters])
     include_pages(app)
@@ -115,7 +101,8 @@ def create_app(
 
     # What fits one packet gains nothing.
     app.add_middleware(GZipMiddleware, minimum_size=1400, compresslevel=5)
-    app.add_middleware(Frame, hosts=hosts, metrics=metrics)
+    most = settings.limits.body_bytes
+    app.add_middleware(Frame, hosts=hosts, metrics=metrics, body_bytes=most)
     describe = app.openapi
     app.openapi = lambda: _name_problem_type(describe())  # type: ignore[method-assign]  # FastAPI's own way to change it
     return app
@@ -188,60 +175,56 @@ def _find_place(body: Any, error: dict[str, Any]) -> tuple[str, ...]:  # noqa: A
 
 
 def _handle_errors(app: FastAPI, metrics: Metrics) -> None:
-    """Give every error the one shape."""
+    """Give every error the one shape, or make a page of it for people."""
 
-    async def handle_ours(_: Request, error: Exception) -> Response:
-        told = as_api_error(error)
-        if isinstance(error, StoreError):
-            metrics.database_failures.labels("requests").inc()
-        if told.message != str(error):
-            log("request failed", level=40, code=told.code, error=str(error))
-        return ErrorResponse(told)
-
-    async def handle_invalid(_: Request, error: Exception) -> Response:
-        # What was sent is not repeated: it may be large, or secret.
-        places: dict[tuple[str, ...], list[str]] = {}
+    async def handle(request: Request, error: Exception) -> Response:
+        headers: Mapping[str, str] = {}
         if isinstance(error, RequestValidationError):
-            for one in error.errors()[:20]:
-                said = one["msg"].removeprefix("Value error, ")  # pydantic's before ours
-                places.setdefault(_find_place(error.body, one), []).append(said)
-        told = {where: ", or: ".join(dict.fromkeys(said)) for where, said in places.items()}
-        lines = [
-            f"{'.'.join(where[1:])}: {message}".removeprefix(": ")
-            for where, message in told.items()
-        ]
-        return ErrorResponse(ApiError(
-            HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_request",
-            "; ".join(lines[:3]) or "the request is invalid",
-            detail=[{"where": where, "message": message} for where, message in told.items()],
-        ))  # fmt: skip
+            told = _describe_invalid(error)
+        elif isinstance(error, HTTPException):
+            status, headers = HTTPStatus(error.status_code), error.headers or {}
+            told = ApiError(status, _CODES.get(status, "http_error"), error.detail)
+            if status == HTTPStatus.METHOD_NOT_ALLOWED:
+                # List the methods that a path takes; a route knows only its own.
+                found = [
+                    method
+                    for method in _METHODS
+                    if any(
+                        route.matches({**request.scope, "method": method})[0] is Match.FULL
+                        for route in app.routes
+                    )
+                ]
+                has_head = "GET" in found and not request.url.path.endswith(STREAMS)
+                headers = {"allow": ", ".join([*found, "HEAD"] if has_head else found)}
+        else:
+            told = as_api_error(error)
+            if isinstance(error, StoreError):
+                metrics.database_failures.labels("requests").inc()
+            if told.message != str(error):
+                log("request failed", level=40, code=told.code, error=str(error))
+        answer = answer_error(request, told) if wants_page(request) else ErrorResponse(told)
+        answer.headers.update(headers)
+        return answer
 
-    async def handle_http(request: Request, error: Exception) -> Response:
-        if wants_page(request):
-            return answer_error(request, error)
-        status, message = HTTPStatus.BAD_REQUEST, str(error)
-        headers = None
-        if isinstance(error, HTTPException):
-            status, message, headers = HTTPStatus(error.status_code), error.detail, error.headers
-        if status == HTTPStatus.METHOD_NOT_ALLOWED:
-            # List the methods that a path takes; a route knows only its own.
-            found = [
-                method
-                for method in _METHODS
-                if any(
-                    route.matches({**request.scope, "method": method})[0] is Match.FULL
-                    for route in app.routes
-                )
-            ]
-            has_head = "GET" in found and not request.url.path.endswith(STREAMS)
-            headers = {"allow": ", ".join([*found, "HEAD"] if has_head else found)}
-        code = _CODES.get(status, "http_error")
-        return ErrorResponse(ApiError(status, code, message), headers)
+    for kind in (KernelcastError, ApiError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, handle)
 
-    app.add_exception_handler(KernelcastError, handle_ours)
-    app.add_exception_handler(ApiError, handle_ours)
-    app.add_exception_handler(RequestValidationError, handle_invalid)
-    app.add_exception_handler(HTTPException, handle_http)
+
+def _describe_invalid(error: RequestValidationError) -> ApiError:
+    # What was sent is not repeated: it may be large, or secret.
+    places: dict[tuple[str, ...], list[str]] = {}
+    for one in error.errors()[:20]:
+        said = one["msg"].removeprefix("Value error, ")  # pydantic's before ours
+        places.setdefault(_find_place(error.body, one), []).append(said)
+    told = {where: ", or: ".join(dict.fromkeys(said)) for where, said in places.items()}
+    lines = [
+        f"{'.'.join(where[1:])}: {message}".removeprefix(": ") for where, message in told.items()
+    ]
+    return ApiError(
+        HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_request",
+        "; ".join(lines[:3]) or "the request is invalid",
+        detail=[{"where": where, "message": message} for where, message in told.items()],
+    )  # fmt: skip
 
 
 class Frame:
@@ -249,10 +232,13 @@ class Frame:
 
     # `hosts` are names that a request may call us, None means any: a page of another site cannot
     # reach a service on loopback under a name of its own (DNS rebinding).
-    def __init__(self, app: ASGIApp, *, hosts: Iterable[str] | None, metrics: Metrics) -> None:
+    def __init__(
+        self, app: ASGIApp, *, hosts: Iterable[str] | None, metrics: Metrics, body_bytes: int
+    ) -> None:
         self._app = app
         self._hosts = None if hosts is None else frozenset(hosts)
         self._metrics = metrics
+        self._body_bytes = body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -260,31 +246,63 @@ class Frame:
             return
         started_s = time.perf_counter()
         headers = Headers(scope=scope)
-        told_id = headers.get("x-request-id", "")
+        told_id, told_bytes = headers.get("x-request-id", ""), headers.get("content-length", "0")
         request_id = told_id if _REQUEST_ID.fullmatch(told_id) else secrets.token_hex(8)
-        scope.setdefault("state", {})["request_id"] = request_id
-        has_body = headers.get("content-length", "0") != "0" or "transfer-encoding" in headers
-        scope["state"]["is_read"] = not has_body
-        status = 500
+        has_body = told_bytes != "0" or "transfer-encoding" in headers
+        state = scope.setdefault("state", {})
+        state |= {"request_id": request_id, "has_body": has_body}
+        most = _SIGN_IN_BYTES if scope["path"] == SIGN_IN_PATH else self._body_bytes
+        size = int(told_bytes) if told_bytes.isdigit() and int(told_bytes) > most else 0
+        is_read, is_begun, status = not has_body, False, 500
         method = scope["method"]
         if method == "HEAD" and not scope["path"].endswith(STREAMS):
             scope = {**scope, "method": "GET"}  # by its own scope the server leaves the body out
 
+        async def receive_limited() -> Message:
+            nonlocal is_read, size
+            if size <= most:
+                message = await receive()
+                if is_read:
+                    return message
+                if message["type"] != "http.request":
+                    raise HTTPException(HTTPStatus.BAD_REQUEST, "the caller went away")
+                size += len(message.get("body", b""))
+                is_read = not message.get("more_body", False)
+            if size > most:
+                told = f"the body is larger than {most} bytes; send less at once"
+                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)
+            return message
+
         async def send_framed(message: Message) -> None:
-            nonlocal status
+            nonlocal is_begun, status
             if message["type"] == "http.response.start":
-                status = message["status"]
+                is_begun, status = True, message["status"]
                 names = {name.lower() for name, _ in message["headers"]}
                 message["headers"] = [
                     *message["headers"], *(one for one in _RAW_HEADERS if one[0] not in names),
                     (b"x-request-id", request_id.encode()),
                 ]  # fmt: skip
-                if not scope["state"]["is_read"]:  # nor is the rest of it
+                if not is_read:  # nor is the rest of it
                     MutableHeaders(scope=message)["connection"] = "close"
             await send(message)
 
         try:
-            await self._answer(scope, headers, receive, send_framed)
+            self._check_origin(scope, headers)
+            if not (is_text(scope["path"]) and is_plain_form(scope.get("query_string", b""))):
+                refuse_text()
+            await self._app(scope, receive_limited, send_framed)
+        except ApiError as error:
+            await ErrorResponse(error)(scope, receive, send_framed)
+        except Exception as error:  # whatever it is: the caller gets no traceback
+            LOGGER.exception("request failed", extra={"fields": {"request_id": request_id}})
+            if is_begun:
+                raise
+            told = ApiError(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error",
+                f"the service failed ({type(error).__name__}); please report it with the request "
+                f"id {request_id}",
+            )  # fmt: skip
+            await ErrorResponse(told)(scope, receive, send_framed)
         finally:
             seconds = time.perf_counter() - started_s
             self._metrics.watch_request(method, _name_route(scope), status, seconds)
@@ -297,158 +315,37 @@ class Frame:
                 status=status,
                 seconds=round(seconds, 6),
                 client=client[0] if client else None,
-                caller=scope["state"].get("caller"),
+                caller=state.get("caller"),
             )
-
-    async def _answer(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        """Answer, or say why not if that fails before an answer has begun."""
-        is_begun = False
-
-        async def watch_begin(message: Message) -> None:
-            nonlocal is_begun
-            is_begun = True
-            await send(message)
-
-        try:
-            self._check_origin(scope, headers)
-            if not (is_text(scope["path"]) and is_plain_form(scope.get("query_string", b""))):
-                raise _bad_text()
-            await self._respond(scope, headers, receive, watch_begin)
-        except ApiError as error:
-            if is_begun:
-                raise
-            await ErrorResponse(error)(scope, receive, send)
-        except Exception as error:  # whatever it is: the caller gets no traceback
-            request_id = scope["state"]["request_id"]
-            LOGGER.exception("request failed", extra={"fields": {"request_id": request_id}})
-            if is_begun:
-                raise
-            told = ApiError(
-                HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error",
-                f"the service failed ({type(error).__name__}); please report it with the request "
-                f"id {request_id}",
-            )  # fmt: skip
-            await ErrorResponse(told)(scope, receive, send)
-
-    async def _respond(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        if scope["state"]["is_read"]:
-            await self._app(scope, receive, send)
-            return
-        service: Service = scope["app"].state.service
-        is_of_api = scope["path"].startswith(f"{API_PREFIX}/")
-        authorization = headers.get("authorization")
-        most = service.settings.limits.body_bytes
-        if scope["path"] == SIGN_IN_PATH:
-            most = SIGN_IN_BYTES
-        else:  # of a stranger nothing is read
-            if not is_of_api:
-                authorization = read_authorization(HTTPConnection(scope), service.settings)
-            try:
-                await identify(scope, service, authorization)
-            except (ApiError, KernelcastError):
-                # The application says why: it knows whether as a page or as JSON.
-                await self._app(scope, _replay(b"", _tell_gone), send)
-                return
-        body = await _read_body(receive, headers, most)
-        scope["state"]["is_read"] = True
-        # Refuse what is no JSON by its own word; the application would miss a field instead.
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if is_of_api and kind and kind != _JSON and not kind.endswith("+json"):
-            raise ApiError(
-                HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-                "unsupported_media_type",
-                f"the body is {kind[:100]!r}; send JSON, with the header Content-Type: {_JSON}",
-            )
-        if not (is_plain_json(body) if is_of_api else is_plain_form(body)):
-            raise _bad_text()
-        known: bytes | None = None
-        is_asked = scope["path"] == _SHORTCUT_PATH and scope["method"] == "POST"
-        if is_asked and not scope["query_string"] and headers.get("content-type") == _JSON:
-            # Most estimates are repeats, and reading one takes several times longer than answering.
-            caller = await identify(scope, service, authorization)
-            if Access.ESTIMATE in caller.scopes:  # a refusal is left to the usual way
-                known = service.estimating.repeat(body, may_run=Access.RUN in caller.scopes)
-        if known is None:
-            await self._app(scope, _replay(body, receive), send)
-        else:
-            # A response object would cost a third of such an answer's time.
-            head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(known))]
-            await send({"type": "http.response.start", "status": 200, "headers": head})
-            await send({"type": "http.response.body", "body": known})
 
     def _check_origin(self, scope: Scope, headers: Headers) -> None:
-        """Refuse what a page of another site has sent."""
+        """Refuse what a page of another site has sent, and forms that no page has sent."""
         host = headers.get("host", "")
         # The name without its port; brackets hold an IPv6 address.
-        host = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
-        if self._hosts is not None and host not in self._hosts:
+        name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]
+        if self._hosts is not None and name not in self._hosts:
             names = ", ".join(sorted(self._hosts))
             raise ApiError(
                 HTTPStatus.MISDIRECTED_REQUEST, "wrong_host",
-                f"this service is not called {host!r}; use one of {names}",
+                f"this service is not called {name!r}; use one of {names}",
             )  # fmt: skip
         origin = headers.get("origin")
-        if origin is None or scope["method"] in _SAFE_METHODS:
+        is_safe = scope["method"] in _SAFE_METHODS
+        # Browsers name the origin of every form; what names none is no browser, and has the API.
+        if is_safe or (origin is None and scope["path"].startswith(OF_PROGRAMS)):
             return
-        if origin.partition("://")[2] != headers.get("host"):
+        if origin is None or origin.partition("://")[2] != host:
             raise ApiError(
-                HTTPStatus.FORBIDDEN, "wrong_origin", f"requests of pages from {origin} are refused"
+                HTTPStatus.FORBIDDEN,
+                "wrong_origin",
+                f"this was sent from {origin or 'no page of this service'}; programs use the API",
             )
-
-
-async def _read_body(receive: Receive, headers: Headers, most: int) -> bytes:
-    """Read a whole body, no larger than it may be."""
-    told = headers.get("content-length", "0")
-    parts: list[bytes] = []
-    size = int(told) if told.isdigit() and int(told) > most else 0
-    while size <= most:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise ApiError(HTTPStatus.BAD_REQUEST, "disconnected", "the caller went away")
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        if size <= most and not message.get("more_body", False):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
-    raise ApiError(
-        HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        "body_too_large",
-        f"the body is larger than {most} bytes; send less at once",
-    )
-
-
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Make what the application reads: the body, then whatever the server says."""
-    is_given = False
-
-    async def read() -> Message:
-        nonlocal is_given
-        if is_given:
-            return await receive()
-        is_given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return read
-
-
-async def _tell_gone() -> Message:
-    """Tell what follows a body that is not read: nothing."""
-    return {"type": "http.disconnect"}
 
 
 def _name_route(scope: Scope) -> str:
     """Give the pattern of the route that has answered: its names and not what stood for them."""
-    if "route" not in scope and scope["path"] == _SHORTCUT_PATH:
-        return _SHORTCUT_PATH
     path: str = getattr(scope.get("route"), "path", None) or ""
     is_of_api = scope["path"].startswith(f"{API_PREFIX}/")
     if path and is_of_api and not path.startswith(API_PREFIX):
         path = API_PREFIX + path  # routes of routers do not know where those were put
     return path or "other"
-
-
-def _bad_text() -> ApiError:
-    return ApiError(
-        HTTPStatus.BAD_REQUEST,
-        "invalid_text",
-        "the request holds a NUL character or half of a surrogate pair; send text without them",
-    )

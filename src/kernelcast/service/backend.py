@@ -144,9 +144,8 @@ def _telling_own(ask: Ask) -> Iterator[None]:
 class DeviceDirectory:
     """The devices of this host by their ids, asked for now and then."""
 
-    def __init__(self, backend: Backend, on_change: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._on_change = on_change
         self._devices: dict[str, DeviceDescription] = {}
         self._ends_s = 0.0
         self._lock = asyncio.Lock()
@@ -180,5 +179,4 @@ class DeviceDirectory:
                 found = await asyncio.to_thread(self._backend.list_devices)
                 self._devices = {one.id: one for one in found}
                 self._ends_s = time.monotonic() + 600.0
-                self._on_change()
         return self._devices

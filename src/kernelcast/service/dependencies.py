@@ -1,37 +1,43 @@
-"""What the routes ask of a request: the service, the caller, and scopes."""
+"""What the routes ask of a request: the service, the caller, scopes, and what a form holds."""
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Annotated, Any, Final
+from urllib.parse import parse_qs
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.staticfiles import NotModifiedResponse, StaticFiles
-from starlette.types import Scope as ServerScope
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import AuditRecord, Scope
 from kernelcast.service.authentication import Caller, require
-from kernelcast.service.errors import ApiError
+from kernelcast.service.errors import ApiError, refuse_text
+from kernelcast.service.guard import is_plain_form, is_plain_json
 from kernelcast.service.service import Service
+from kernelcast.service.settings import API_PREFIX
 from kernelcast.service.telemetry import log
 
+SIGN_IN_PATH: Final = "/sign-in"
+"""Takes the form of somebody who is not known yet."""
 _BEARER = HTTPBearer(auto_error=False, description="A token of `kernelcast serve token create`.")
-_IDENTIFIED: Final = "identified"
 _FILES: Final = StaticFiles()  # compares tags; no file is read
 _NOT_MODIFIED: Final[dict[int | str, dict[str, Any]]] = {
     304: {"description": "The ETag in If-None-Match still holds."}
 }
 _SHOWN_NAMES: Final = 10
+_JSON: Final = "application/json"
+_FORM: Final = "application/x-www-form-urlencoded"
+_COOKIE: Final = "kernelcast_token"
 
 
 def get_service(request: Request) -> Service:
@@ -39,25 +45,30 @@ def get_service(request: Request) -> Service:
     return service
 
 
-async def identify(request: ServerScope, service: Service, authorization: str | None) -> Caller:
-    """Tell who calls; a request that was looked at before its body was read is not asked again."""
-    state = request.setdefault("state", {})
-    known: tuple[str | None, Caller | Exception] | None = state.get(_IDENTIFIED)
-    if known is None or known[0] != authorization:
-        caller: Caller | Exception
+def is_of_api(request: Request) -> bool:
+    return request.url.path.startswith(f"{API_PREFIX}/")
+
+
+async def identify(request: Request) -> Caller:
+    """Tell who calls: by the header, or on pages by the browser's cookie.
+
+    A request that was looked at before its body was read is not asked again.
+    """
+    known: Caller | Exception | None = getattr(request.state, "identified", None)
+    if known is None:
+        service, authorization = get_service(request), request.headers.get("authorization")
+        token = None if is_of_api(request) else read_token(request)
+        if authorization is None and token is not None and service.settings.needs_tokens:
+            authorization = f"Bearer {token}"
         try:
-            caller = await service.authenticator.identify(authorization)
+            known = await service.authenticator.identify(authorization)
         except (ApiError, KernelcastError) as error:
-            caller = error
-        known = state[_IDENTIFIED] = (authorization, caller)
-    if isinstance(known[1], Exception):
-        raise known[1]
-    state["caller"] = known[1].name
-    return known[1]
-
-
-async def get_caller(request: Request, service: Annotated[Service, Depends(get_service)]) -> Caller:
-    return await identify(request.scope, service, request.headers.get("authorization"))
+            known = error
+        request.state.identified = known
+    if isinstance(known, Exception):
+        raise known
+    request.state.caller = known.name
+    return known
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +97,10 @@ class Call:
             request_id=record.request_id)  # fmt: skip
 
 
-def needs(scope: Scope, get: Callable[..., Awaitable[Caller]]) -> object:
-    """Make the dependency of a route that needs a scope, of a caller whom `get` tells."""
+def needs(scope: Scope) -> object:
+    """Make the dependency of a route that needs a scope."""
 
-    async def check(request: Request, caller: Annotated[Caller, Depends(get)]) -> Call:
+    async def check(request: Request, caller: Annotated[Caller, Depends(identify)]) -> Call:
         require(caller, scope)
         return Call(request, get_service(request), caller)
 
@@ -126,17 +137,99 @@ def _list_parameters(asked: Dependant) -> set[str]:
     return names.union(*map(_list_parameters, asked.dependencies))
 
 
+class Form(dict[str, list[str]]):
+    """Fields of a form that was sent, as they came; a name may stand for several."""
+
+    def first(self, name: str, default: str = "") -> str:
+        """Give a field's text without blanks around it."""
+        return self.list(name)[0] if name in self else default
+
+    def list(self, name: str) -> list[str]:
+        """Give all fields of a name."""
+        return [one.strip() for one in self.get(name, [])]
+
+
+async def read_form(request: Request) -> Form:
+    """Read the form that a request brings."""
+    try:
+        text = (await request.body()).decode()
+        return Form(parse_qs(text, keep_blank_values=True, errors="strict", max_num_fields=500))
+    except ValueError as error:
+        raise ApiError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_form", f"the form cannot be read: {error}"
+        ) from error
+
+
 OurService = Annotated[Service, Depends(get_service)]
 Documented = Depends(_BEARER)
-"""Tells readers of the API's description that tokens exist; `get_caller` reads them."""
+"""Tells readers of the API's description that tokens exist; `identify` reads them."""
 KnownParameters = Depends(_refuse_unknown_parameters)
 """Refuses what a route of the API does not declare; pages ignore what other programs append."""
-Reader = Annotated[Call, needs(Scope.ESTIMATE, get_caller)]
-Observer = Annotated[Call, needs(Scope.OBSERVE, get_caller)]
-Admin = Annotated[Call, needs(Scope.ADMIN, get_caller)]
+Reader = Annotated[Call, needs(Scope.ESTIMATE)]
+Observer = Annotated[Call, needs(Scope.OBSERVE)]
+Admin = Annotated[Call, needs(Scope.ADMIN)]
+Name = Annotated[str, Query(max_length=300)]
+"""Of something that a page is to show, out of the address."""
+SentForm = Annotated[Form, Depends(read_form)]
+"""The form of a request."""
 
 
-class ConditionalRoute(APIRoute):
+def read_token(request: Request) -> str | None:
+    """Give the token that a browser keeps for us."""
+    return request.cookies.get(_describe_cookie(request)["key"])
+
+
+def keep_token(answer: Response, request: Request, token: str) -> None:
+    """Have the browser keep a token; over TLS it never sends it without."""
+    answer.set_cookie(value=token, **_describe_cookie(request))
+
+
+def forget_token(answer: Response, request: Request) -> None:
+    """Have the browser forget the token."""
+    answer.delete_cookie(**_describe_cookie(request))
+
+
+def _describe_cookie(request: Request) -> dict[str, Any]:
+    is_secure = request.url.scheme == "https"
+    # Browsers take a cookie of this prefix over TLS alone, and from this host alone: no neighbour
+    # of a domain can plant one.
+    name = f"__Host-{_COOKIE}" if is_secure else _COOKIE
+    return {"key": name, "httponly": True, "samesite": "strict", "secure": is_secure}
+
+
+class Route(APIRoute):
+    """Reads of a stranger nothing, and of others no body but what can be read and kept."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Handle a request as other routes do, after a look at who sends what."""
+        handle = super().get_route_handler()
+
+        async def handle_checked(request: Request) -> Response:
+            if request.state.has_body:
+                if request.url.path != SIGN_IN_PATH:
+                    await identify(request)
+                await _check_body(request)
+            return await handle(request)
+
+        return handle_checked
+
+
+async def _check_body(request: Request) -> None:
+    """Refuse a body of another kind by its own word: a missing field would be told instead."""
+    body, is_json = await request.body(), is_of_api(request)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    what, wanted = ("JSON", _JSON) if is_json else ("a form", _FORM)
+    if kind and kind != wanted and not (is_json and kind.endswith("+json")):
+        raise ApiError(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            "unsupported_media_type",
+            f"the body is {kind[:100]!r}; send {what}, with the header Content-Type: {wanted}",
+        )
+    if not (is_plain_json(body) if is_json else is_plain_form(body)):
+        refuse_text()
+
+
+class ConditionalRoute(Route):
     """Gives what is read an ETag, and 304 to who names it in If-None-Match (RFC 9110)."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - FastAPI's

@@ -3,7 +3,6 @@
 ``{"type", "title", "status", "detail", "error": {"code", "message", "detail"}}``
 """
 
-from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, Final, NoReturn
 
@@ -92,7 +91,7 @@ class ErrorResponse(JSONResponse):
 
     media_type = "application/problem+json"
 
-    def __init__(self, error: ApiError, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, error: ApiError) -> None:
         content = {
             "type": f"urn:kernelcast:error:{error.code}",
             "title": error.code.replace("_", " ").capitalize(),
@@ -100,7 +99,7 @@ class ErrorResponse(JSONResponse):
             "detail": error.message,
             "error": error.describe(),
         }
-        super().__init__(content, int(error.status), headers)
+        super().__init__(content, int(error.status))
         if error.retry_after_s is not None:
             self.headers["retry-after"] = str(error.retry_after_s)
         if error.status == HTTPStatus.UNAUTHORIZED:
@@ -116,4 +115,12 @@ def refuse_amount(what: str, count: int, most: int) -> NoReturn:
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
         f"too_many_{what}",
         f"{count} {what} in one request; send at most {most} at once",
+    )
+
+
+def refuse_text() -> NoReturn:
+    raise ApiError(
+        HTTPStatus.BAD_REQUEST,
+        "invalid_text",
+        "the request holds a NUL character or half of a surrogate pair; send text without them",
     )

@@ -1,19 +1,22 @@
 """Answers of estimates: kept ones at once, remembered and modelled ones soon, sampled ones last."""
 
 import asyncio
-import json
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
+from hashlib import sha256
 from http import HTTPStatus
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from cachetools import FIFOCache
 
+from kernelcast.launches.data_folder import data_folder
 from kernelcast.predictor.answering.composing import explain_unsampled
 from kernelcast.predictor.answering.launch_request import identify_launch
 from kernelcast.predictor.answering.memory import Answer
@@ -21,9 +24,11 @@ from kernelcast.records.contention import HOLDS_S
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import Tier
+from kernelcast.records.private_files import write_private
 from kernelcast.service.answers import Answers
 from kernelcast.service.backend import Ask, Backend
 from kernelcast.service.changes import Versions, bucket_of
+from kernelcast.service.device_lock import lock_name
 from kernelcast.service.errors import ApiError, as_api_error, message_of
 from kernelcast.service.queues import (
     SHARE_OF_THE_WAIT,
@@ -33,12 +38,17 @@ from kernelcast.service.queues import (
 )
 from kernelcast.service.settings import Limits
 from kernelcast.service.telemetry import Metrics, log
-from kernelcast.service.timeouts import forget_timeout, refuse_repeat, remember_timeout
 from kernelcast.service_state import AnswerRecord, StoreError
+from kernelcast.workers.wire import decode, encode
 
 _APART_S: Final = 1.0
 """Between two refinements, and after a launch was asked for, at least: moments that lie close
 together share what disturbs them."""
+_STANDS: Final = timedelta(minutes=10)
+"""After the first time; each further time four times as long."""
+_LONGEST: Final = timedelta(days=1)
+_MOST: Final = 256
+"""Of each device; the oldest are forgotten."""
 
 
 class Sampling(StrEnum):
@@ -73,15 +83,15 @@ class Wanted:
 class Outcome:
     """An answer as it is sent."""
 
-    content: bytes
+    content: Mapping[str, Any]
     error: ApiError | None = None
 
 
 @dataclass(slots=True)
 class _Kept:
-    """An answer that stands until something changes; `rest` is its JSON after the first key."""
+    """An answer that stands until something changes, and how it is sent."""
 
-    rest: bytes
+    content: Mapping[str, Any]
     estimate: Estimate
     bucket: str
     observed: tuple[int, int]
@@ -103,9 +113,6 @@ class _Kept:
         is_lasting = self.estimate.tier is not Tier.HISTORY and self.estimate.now is None
         return self.models == models and is_lasting
 
-    def write(self, *, is_kept: bool) -> bytes:
-        return (b'{"is_kept": true, ' if is_kept else b'{"is_kept": false, ') + self.rest
-
 
 class Estimating:
     """Answers estimates."""
@@ -124,10 +131,7 @@ class Estimating:
         self._versions = versions
         self._kept: FIFOCache[tuple[object, ...], _Kept] = FIFOCache(10_000)
         self._pending: dict[tuple[object, ...], asyncio.Task[_Kept]] = {}
-        self._recalls = ThreadPoolExecutor(4, thread_name_prefix="recall")
         self._models = BoundedPool(32, "launches")
-        # What requests ask, by their bytes and by whether kernels may be run.
-        self._requests: FIFOCache[tuple[bytes, bool], Sequence[Wanted]] = FIFOCache(4096)
         self.refinable: OrderedDict[tuple[object, ...], Wanted] = OrderedDict()
         """Kept answers that another sampling makes better; the oldest goes first."""
         self._limits = limits
@@ -138,50 +142,22 @@ class Estimating:
             self._queues[device_id] = SamplingQueue(device_id, self._limits, self._metrics)
         return self._queues[device_id]
 
-    def find_kept(self, wanted: Wanted) -> Outcome | None:
-        """Give an answer that was given before and still stands; takes no time."""
+    async def answer(self, wanted: Wanted) -> Outcome:
+        """Answer, at once if an answer still stands; an error becomes the answer's."""
         started_s = time.perf_counter()
         kept = self._kept.get(wanted.key)
-        if kept is None or not kept.stands(self._versions):
-            return None
-        kept.record = self._answers.note_repeat(kept.record)
+        if kept is not None and kept.stands(self._versions):
+            is_kept, kept.record = True, self._answers.note_repeat(kept.record)
+        else:
+            is_kept = False
+            try:
+                kept = await self._find(wanted)
+            except Exception as error:  # noqa: BLE001 - a bug must not take other devices' answers
+                return self._fail(wanted, error)
         passed_s = time.perf_counter() - started_s
-        self._metrics.estimate_s.labels(kept.estimate.tier, "yes").observe(passed_s)
-        return Outcome(content=kept.write(is_kept=True))
-
-    async def answer(self, wanted: Wanted) -> Outcome:
-        """Answer; an error becomes the answer's."""
-        kept = self.find_kept(wanted)
-        if kept is not None:
-            return kept
-        started_s = time.perf_counter()
-        try:
-            found = await self._find(wanted)
-        except (KernelcastError, ApiError) as error:
-            return self._fail(wanted, error)
-        except Exception as error:  # noqa: BLE001 - a bug must not take the other devices' answers
-            return self._fail(wanted, KernelcastError(repr(error)))
-        passed_s = time.perf_counter() - started_s
-        self._metrics.estimate_s.labels(found.estimate.tier, "no").observe(passed_s)
-        return Outcome(content=found.write(is_kept=False))
-
-    def remember_request(self, body: bytes, wanted: Sequence[Wanted], *, may_run: bool) -> None:
-        if len(body) <= 16 * 1024:
-            self._requests[body, may_run] = wanted
-
-    def forget_requests(self) -> None:
-        """Read all requests anew: the devices may be others now."""
-        self._requests.clear()
-
-    def repeat(self, body: bytes, *, may_run: bool) -> bytes | None:
-        """Give the whole answer to a request, if every part of it was kept and still stands."""
-        contents = []
-        for one in self._requests.get((body, may_run), ()):
-            kept = self.find_kept(one)
-            if kept is None:
-                return None
-            contents.append(kept.content)
-        return write_answers(contents) if contents else None
+        labels = (kept.estimate.tier, "yes" if is_kept else "no")
+        self._metrics.estimate_s.labels(*labels).observe(passed_s)
+        return Outcome(content={"is_kept": is_kept, **kept.content})
 
     async def refine_while_idle(self, share: float) -> None:
         """Sample launches again that were asked for, while nobody waits, until cancelled.
@@ -216,7 +192,6 @@ class Estimating:
         for one in self._queues.values():
             one.close()
         self._models.close()
-        self._recalls.shutdown(wait=False, cancel_futures=True)
 
     async def _find(self, wanted: Wanted) -> _Kept:
         """Give the answer; equal questions at the same time are asked once."""
@@ -243,7 +218,7 @@ class Estimating:
             known = None
         if wanted.ask.settings.uses_history:
             beside = None if known is None else known.estimate
-            estimate = await self._recall(wanted.ask, beside)
+            estimate = await asyncio.to_thread(self._backend.recall, wanted.ask, beside)
         if estimate is None and known is not None:
             # Others were observed, this launch was not.
             known.observed, known.ends_s = observed, ends_s
@@ -255,8 +230,8 @@ class Estimating:
                 estimate, refine = found.estimate, found.refine
             except TurnMissedError as error:
                 estimate, lasts = await self._do_without(wanted.ask, error), False
-        rest, record, ends_s = self._note(wanted, estimate, ends_s)
-        kept = _Kept(rest, estimate, bucket, observed, models, ends_s, record, refine)
+        content, record, ends_s = self._note(wanted, estimate, ends_s)
+        kept = _Kept(content, estimate, bucket, observed, models, ends_s, record, refine)
         if lasts:
             self._kept[wanted.key] = kept
             if refine is not None:
@@ -267,12 +242,12 @@ class Estimating:
 
     def _note(
         self, wanted: Wanted, estimate: Estimate, ends_s: float
-    ) -> tuple[bytes, AnswerRecord, float]:
+    ) -> tuple[Mapping[str, Any], AnswerRecord, float]:
         """Note an answer; give how it is sent, its record, and how long it stands."""
         ask = wanted.ask
         record = self._answers.note(estimate, wanted.digest, ask.problem.name, ask.caller)
         ends_s = ends_s if estimate.now is None else time.monotonic() + HOLDS_S
-        return _write(wanted, estimate), record, ends_s
+        return _describe(wanted, estimate), record, ends_s
 
     async def refine(self, wanted: Wanted) -> bool:
         """Sample a kept answer's launch once more on an idle device; tell whether more helps."""
@@ -286,7 +261,8 @@ class Estimating:
         if found is None:
             return True
         kept.estimate, kept.refine = found.estimate, found.refine
-        kept.rest, kept.record, kept.ends_s = self._note(wanted, found.estimate, kept.ends_s)
+        noted = self._note(wanted, found.estimate, kept.ends_s)
+        kept.content, kept.record, kept.ends_s = noted
         return found.refine is not None
 
     async def _ask_device(self, wanted: Wanted) -> Answer:
@@ -335,7 +311,7 @@ class Estimating:
         try:
             async with asyncio.timeout((1 - SHARE_OF_THE_WAIT) * self._limits.wait_seconds):
                 if ask.settings.uses_history:  # it may have been observed meanwhile
-                    estimate = await self._recall(ask)
+                    estimate = await asyncio.to_thread(self._backend.recall, ask)
                 if estimate is None:
                     estimate = await self._model(ask)
         except (KernelcastError, ApiError, TimeoutError) as error:
@@ -347,11 +323,6 @@ class Estimating:
                 detail=cause.detail, retry_after_s=cause.retry_after_s,
             ) from error  # fmt: skip
         return explain_unsampled(estimate, cause.message)
-
-    async def _recall(self, ask: Ask, beside: Estimate | None = None) -> Estimate | None:
-        return await asyncio.get_running_loop().run_in_executor(
-            self._recalls, self._backend.recall, ask, beside
-        )
 
     async def _model(self, ask: Ask) -> Estimate:
         return await self._models.run(partial(self._backend.model, ask))
@@ -376,11 +347,10 @@ class Estimating:
             "kernel": problem.kernel.name,
             "error": described,
         }
-        return Outcome(content=json.dumps(content).encode(), error=told)
+        return Outcome(content=content, error=told)
 
 
-def _write(wanted: Wanted, estimate: Estimate) -> bytes:
-    """Write an answer, without its first brace."""
+def _describe(wanted: Wanted, estimate: Estimate) -> Mapping[str, Any]:
     problem, device = wanted.ask.problem, wanted.ask.device
     answer = DeviceAnswer(
         device_id=device.id,
@@ -389,12 +359,95 @@ def _write(wanted: Wanted, estimate: Estimate) -> bytes:
         kernel=problem.kernel.name,
         estimate=estimate,
     )
-    content = {**answer.to_dict(), "problem_digest": wanted.digest}
+    content: dict[str, Any] = {**answer.to_dict(), "problem_digest": wanted.digest}
     match content.get("explanation"):
         case {"model": dict() as model}:
             model.pop("place", None)  # where models are is nobody's business
-    return json.dumps(content, allow_nan=False).encode()[1:]
+    return content
 
 
-def write_answers(contents: Sequence[bytes]) -> bytes:
-    return b'{"estimates": [' + b", ".join(contents) + b"]}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedOut:
+    """A sampling that was ended, so that its launch does not block the device again.
+
+    All processes of a host share a small file for each device. Only who holds the device's lock
+    writes it; anybody reads.
+    """
+
+    at: datetime
+    limit_s: float
+    """Its time limit, in seconds."""
+    reason: str
+    times: int
+    """How often the launch did not end in time, one time after the other."""
+
+    @property
+    def until(self) -> datetime:
+        return self.at + min(_LONGEST, _STANDS * (1 << 2 * min(self.times - 1, 9)))
+
+
+def refuse_repeat(ask: Ask) -> None:
+    """Refuse a launch that has timed out, unless it may be tried again or has more time."""
+    found = _load(ask.device.id).get(_key_of(ask))
+    if found is None or ask.timeout_s > found.limit_s or datetime.now(UTC) >= found.until:
+        return
+    raise ApiError(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "kernel_timeout",
+        f"{ask.device.id}: this launch did not end when it was sampled at "
+        f"{found.at:%Y-%m-%d %H:%M:%S} UTC, and is not run again before "
+        f"{found.until:%Y-%m-%d %H:%M:%S} UTC. Change its source, build options, sizes or "
+        "arguments; report what whole runs take; ask for an answer that runs nothing "
+        '("sampling": "never"); or start the service with a longer --timeout if it is only '
+        f"slow. It was said then: {found.reason}",
+        detail={
+            "timed_out_at": found.at.isoformat(),
+            "not_before": found.until.isoformat(),
+            "limit_seconds": found.limit_s,
+        },
+    )
+
+
+def remember_timeout(ask: Ask, reason: str) -> None:
+    """Note that a launch has not ended in time, and what was said of it."""
+    known = _load(ask.device.id)
+    before = known.pop(_key_of(ask), None)
+    known[_key_of(ask)] = TimedOut(
+        at=datetime.now(UTC),
+        limit_s=ask.timeout_s,
+        reason=reason,
+        times=1 + (before.times if before else 0),
+    )
+    _store(ask.device.id, known)
+
+
+def forget_timeout(ask: Ask) -> None:
+    """Note that a launch has ended in time."""
+    known = _load(ask.device.id)
+    if known.pop(_key_of(ask), None) is not None:
+        _store(ask.device.id, known)
+
+
+def _load(device_id: str) -> dict[str, TimedOut]:
+    try:
+        known: dict[str, TimedOut] = decode(_path_of(device_id).read_bytes(), dict[str, TimedOut])
+    except (OSError, ValueError):  # a damaged file costs one more try
+        return {}
+    return known
+
+
+def _store(device_id: str, known: dict[str, TimedOut]) -> None:
+    """Write all or nothing: a process may end at any time."""
+    newest = sorted(known.items(), key=lambda one: one[1].at)[-_MOST:]
+    with suppress(OSError):  # a full disk costs the memory, not the answer
+        write_private(_path_of(device_id), encode(dict(newest)))
+
+
+def _path_of(device_id: str) -> Path:
+    return data_folder() / "locks" / f"{lock_name(device_id)}.timeouts.json"
+
+
+def _key_of(ask: Ask) -> str:
+    problem = ask.problem
+    parts = (problem.kernel.digest, ask.device.driver, str(problem.ndrange), str(problem.arguments))
+    return sha256("\0".join(parts).encode()).hexdigest()

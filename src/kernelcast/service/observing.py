@@ -27,12 +27,7 @@ from kernelcast.service.answers import Answers
 from kernelcast.service.backend import Backend
 from kernelcast.service.changes import EVERYTHING, bucket_of
 from kernelcast.service.errors import ApiError
-from kernelcast.service.schemas.observations import (
-    DeviceIn,
-    DoubtOut,
-    ObservationIn,
-    ObservationsOut,
-)
+from kernelcast.service.schemas import DeviceIn, DoubtOut, ObservationIn, ObservationsOut
 from kernelcast.service.telemetry import Metrics
 from kernelcast.service_state import AddedRows, ServiceState, Store, StoreError
 

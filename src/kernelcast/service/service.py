@@ -106,7 +106,7 @@ class Service:
         self.authenticator = Authenticator(settings, self.state)
         self.observing = Observing(self.database, self.backend, self.state, metrics, self.answers)
         self.estimating = Estimating(self.backend, settings.limits, metrics, self.answers, versions)
-        self.devices = DeviceDirectory(self.backend, self.estimating.forget_requests)
+        self.devices = DeviceDirectory(self.backend)
         self.watcher = ChangeWatcher(
             self.state, self.backend, versions, metrics, self.authenticator.forget
         )

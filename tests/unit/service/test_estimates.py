@@ -160,15 +160,12 @@ def test_answers_do_not_say_where_models_are(
     assert "/secret" not in str(answer)
 
 
-def test_a_repeat_is_not_read_again(
-    client: TestClient, problem: Plain, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_repeat_runs_nothing(client: TestClient, backend: FakeBackend, problem: Plain) -> None:
     """Its answer is the one before, but for saying that it was kept."""
-    service: Service = client.app.state.service  # type: ignore[attr-defined]
     first = client.post("/v1/estimates", json={"problem": problem})
-    monkeypatch.setattr(service.devices, "choose", None)  # calling it would fail
     second = client.post("/v1/estimates", json={"problem": problem})
     assert second.status_code == 200
+    assert backend.calls["sample"] == 2
     assert second.headers["content-security-policy"]
     assert second.headers["x-request-id"]
     assert [one["is_kept"] for one in second.json()["estimates"]] == [True, True]

@@ -14,7 +14,7 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.errors import as_api_error
 from kernelcast.service.routes.jobs import CompareOptions, JobRequest
-from kernelcast.service.schemas.observations import CorrectionIn, ObservationsRequest
+from kernelcast.service.schemas import CorrectionIn, ObservationsRequest
 from support.service_backend import FakeBackend, failing
 
 

@@ -19,10 +19,10 @@ from kernelcast.records.errors import EstimateTimeoutError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.service import Limits, ServiceSettings, timeouts
+from kernelcast.service import Limits, ServiceSettings, estimating
 from kernelcast.service.backend import Ask
 from kernelcast.service.errors import ApiError
-from kernelcast.service.timeouts import refuse_repeat, remember_timeout
+from kernelcast.service.estimating import refuse_repeat, remember_timeout
 from support.service_backend import FakeBackend, failing, make_devices, open_client
 
 Plain = dict[str, Any]
@@ -181,7 +181,7 @@ def test_it_expires_and_stands_longer_each_time(
         def now(cls, tz: tzinfo | None = None) -> Self:
             return cls.fromtimestamp(now.timestamp(), tz)
 
-    monkeypatch.setattr(timeouts, "datetime", Clock)
+    monkeypatch.setattr(estimating, "datetime", Clock)
     stood = []
     for _ in range(8):
         remember_timeout(_ask(), "hung")

@@ -7,13 +7,12 @@ from typing import Final
 from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import Response
 
-from kernelcast.service.dependencies import respond_if_changed
+from kernelcast.service.dependencies import Route, respond_if_changed
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.pages import accuracy, compare, devices, home, jobs, kernels
 from kernelcast.service.pages.lab import routes as lab
-from kernelcast.service.pages.rendering import PageRoute
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=Route)
 _FOLDER: Final = Path(__file__).parent / "static"
 _TYPES: Final = {
     ".css": "text/css; charset=utf-8",

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends
 from starlette.responses import Response
@@ -23,11 +22,10 @@ from kernelcast.reports.charts import (
     make_series,
 )
 from kernelcast.reports.presenter import Part, Section, make_html
-from kernelcast.service.dependencies import OurService
+from kernelcast.service.dependencies import Name, OurService, Reader, Route
 from kernelcast.service.errors import message_of, refuse_unknown
-from kernelcast.service.pages.dependencies import Name, PageReader
 from kernelcast.service.pages.pictures import add_pictures, link_all
-from kernelcast.service.pages.rendering import PageRoute, link_kernel, render, run_in_thread
+from kernelcast.service.pages.rendering import link_kernel, render, run_in_thread
 from kernelcast.service.service import Service
 from kernelcast.service_state import AnswerFilter, AnswerRecord
 
@@ -35,7 +33,7 @@ if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy import UsedModel
     from kernelcast.training.registry import ModelVersions
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=Route)
 REACHES: Final = {4: "four weeks", 13: "three months", 52: "a year"}
 """How far back answers are looked at, in weeks."""
 _USUAL_WEEKS: Final = 13
@@ -64,11 +62,10 @@ def _group(answers: Sequence[AnswerRecord], make: Any) -> list[Series]:  # noqa:
 
 
 @router.get("/accuracy")
-async def show_accuracy(page: PageReader, chosen: Chosen) -> Response:
+async def show_accuracy(page: Reader, chosen: Chosen) -> Response:
     """Show how far answers were off, and what a validation found."""
     service = page.service
     found = await _look(service, chosen)
-    query = urlencode({"weeks": found["weeks"], "device": chosen.device})
     validation = await _find_validation(service, chosen.job)
     job, text, charts = validation or ("", "", {})
     values = {
@@ -79,12 +76,12 @@ async def show_accuracy(page: PageReader, chosen: Chosen) -> Response:
             for one in service.answers.shifts.values()
             if chosen.device in {"", one.answer.device_id}
         ],
-        "pictures": link_all(_make_pictures(found), "/accuracy", query),
+        "pictures": link_all(_make_pictures(found), page.request.url),
         "reaches": REACHES,
         "is_asked": bool(chosen.job),
         "validation": job,
         "told": text,
-        "charts": link_all(charts, "/accuracy", urlencode({"job": job})),
+        "charts": link_all(charts, page.request.url.include_query_params(job=job)),
     }
     return render(page.request, "accuracy/page.html", values)
 
@@ -228,7 +225,7 @@ def _take_out(parts: Iterable[Part], pictures: dict[str, Figure]) -> list[Part]:
 
 
 @router.get("/accuracy/models")
-async def show_models(page: PageReader) -> Response:
+async def show_models(page: Reader) -> Response:
     """Show the models in use with the devices that each serves, and the versions trained here."""
     used, known, failures = await run_in_thread(read_models, page.service.settings.registry)
     found, failure = await page.service.devices.find()

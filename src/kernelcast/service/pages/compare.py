@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Final
-from urllib.parse import urlencode
 
 from cachetools import LRUCache, cached
 from fastapi import APIRouter, Depends
@@ -18,18 +17,15 @@ from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_errors, make_series
 from kernelcast.reports.numbers import format_class
 from kernelcast.reports.presenter import Cell, Part, Section, Table, make_html
-from kernelcast.service.dependencies import OurService
+from kernelcast.service.dependencies import Name, OurService, Reader, Route
 from kernelcast.service.errors import message_of, refuse_unknown
-from kernelcast.service.pages.dependencies import Name, PageReader
 from kernelcast.service.pages.pictures import add_pictures, link_all
 from kernelcast.service.pages.rendering import (
-    PageRoute,
     link_kernel,
     render,
     run_in_thread,
     write_points,
     write_share,
-    write_signed_share,
 )
 from kernelcast.service.routes.jobs import find_job
 from kernelcast.service.service import Service
@@ -42,7 +38,7 @@ if TYPE_CHECKING:  # what reads models takes long to import
         ValidationReport,
     )
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=Route)
 KINDS: Final = (JobKind.COMPARE, JobKind.VALIDATE)
 """Jobs whose results the page shows."""
 
@@ -60,25 +56,12 @@ class Choice:
 Chosen = Annotated[Choice, Depends()]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparingView:
-    """What a job has found of two models on a device."""
-
-    job: str
-    models: tuple[str, ...]
-    """Models of a validation, of which any two may be compared; empty for a comparison."""
-    comparison: "Comparison"
-    device: "DeviceComparison | None"
-    """The chosen one, else that with the most launches; None where no device has any."""
-    ablation: "Sequence[tuple[str, DeviceComparison]]"
-    """By feature group, on it; empty where the validation left no group out."""
-    explained: "tuple[ExplainedError, ...]"
-    """On it."""
-
-
 @cached(LRUCache(8), key=lambda job, chosen: (job.id, chosen), lock=Lock())
-def make_view(job: JobRecord, chosen: Choice) -> ComparingView:
-    """Read the result of a job, which never changes: pictures ask again, and resampling is long."""
+def make_view(job: JobRecord, chosen: Choice) -> tuple[dict[str, Any], dict[str, Figure]]:
+    """Read the result of a job: what the page shows of it, and its pictures by their names.
+
+    It never changes; pictures ask again, and resampling is long.
+    """
     from kernelcast.reports.accuracy import (
         compare_validated,
         find_ablation,
@@ -107,23 +90,36 @@ def make_view(job: JobRecord, chosen: Choice) -> ComparingView:
         second = chosen.second or choose(("hybrid", "hybrid_pooled"), chosen.first)
         first = chosen.first or choose(("analytic", "linear"), second)
         comparison = compare_validated(report, first, second)
-    by_size = sorted(comparison.devices, key=lambda one: (one.device != chosen.device, -one.rows))
-    device = by_size[0] if by_size else None
-    name = "" if device is None else device.device
-    return ComparingView(
-        job=job.id,
-        models=models,
-        comparison=comparison,
-        device=device,
-        ablation=[] if report is None else find_ablation(report, name),
-        explained=tuple(one for one in comparison.explained if one.device == name),
-    )
+    values: dict[str, Any] = {
+        "job": job.id,
+        "models": models,
+        "comparison": comparison,
+        "device": None,
+    }
+    pictures: dict[str, Figure] = {}
+    if comparison.devices:
+        # The chosen device, else that with the most launches.
+        device = min(comparison.devices, key=lambda one: (one.device != chosen.device, -one.rows))
+        ablation = [] if report is None else find_ablation(report, device.device)
+        explained = [one for one in comparison.explained if one.device == device.device]
+        pictures = _make_pictures(comparison, device, ablation, explained)
+        values |= {
+            "device": device,
+            "has_groups": bool(ablation or explained),
+            "verdict": tell_verdict(comparison, device),
+            "told": make_html(*present(comparison, device, explained), level=3),
+        }
+    return values, pictures
 
 
-def make_pictures(view: ComparingView) -> Mapping[str, Figure]:
-    """Make the pictures of a view by the names that their addresses have."""
+def _make_pictures(
+    comparison: "Comparison",
+    device: "DeviceComparison",
+    ablation: "Sequence[tuple[str, DeviceComparison]]",
+    explained: "Sequence[ExplainedError]",
+) -> dict[str, Figure]:
+    """Make the pictures of a comparison by the names that their addresses have."""
     found: dict[str, Figure] = {}
-    comparison = view.comparison
     first, second = comparison.first, comparison.second
     known = [one for one in comparison.devices if one.difference is not None]
     if known:
@@ -133,11 +129,11 @@ def make_pictures(view: ComparingView) -> Mapping[str, Figure]:
             f"Left of zero {second} is better, right of it {first}; the line is the "
             f"{comparison.confidence * 100:g} % interval. One that holds zero says that the two "
             "cannot be told apart.",
-            [(one.device, one.difference, one.low, one.high) for one in known],
+            [(one.device, one) for one in known],
         )
-    if view.device is not None and view.device.kernels:
+    if device.kernels:
         groups: dict[str, list[Point]] = {}
-        for kernel in view.device.kernels:
+        for kernel in device.kernels:
             point = Point(
                 x=max(kernel.first_error, 1e-4), y=max(kernel.second_error, 1e-4),
                 label=kernel.kernel, link=link_kernel(kernel.kernel),
@@ -145,44 +141,41 @@ def make_pictures(view: ComparingView) -> Mapping[str, Figure]:
             winner = "within noise" if kernel.winner is None else f"{kernel.winner} is better"
             groups.setdefault(winner, []).append(point)
         found["kernels"] = Figure(
-            name=f"kernels-{first}-{second}-{view.device.device}",
-            title=f"Mean errors of {first} and {second} for each kernel on {view.device.device}",
+            name=f"kernels-{first}-{second}-{device.device}",
+            title=f"Mean errors of {first} and {second} for each kernel on {device.device}",
             caption="Below the middle line the second is better. A click on a point leads to its "
             "kernel.",
             heights=(4.6,),
             charts=(chart_errors(first, second, groups),),
         )
-    if view.ablation:
+    if ablation:
         found["ablation"] = _picture_differences(
-            f"ablation-{view.ablation[0][1].device}",
+            f"ablation-{device.device}",
             "What the hybrid loses without a feature group, in points",
             "Mean error without the group less that with it, in points, with its interval: right "
             "of zero the group helps.",
-            [(group, one.difference, one.low, one.high) for group, one in view.ablation],
+            ablation,
         )
-    if view.explained:
-        found["groups"] = _picture_groups(view.explained)
+    if explained:
+        found["groups"] = _picture_groups(explained)
     return found
 
 
 def _picture_differences(
-    name: str,
-    title: str,
-    caption: str,
-    rows: Sequence[tuple[str, float | None, float | None, float | None]],
+    name: str, title: str, caption: str, rows: "Sequence[tuple[str, DeviceComparison]]"
 ) -> Figure:
     """Picture differences in points, each with its interval."""
     points = [
         Point(
             x=place,
-            y=100 * (value or 0.0),
-            low=None if low is None else 100 * low,
-            high=None if high is None else 100 * high,
+            y=100 * (one.difference or 0.0),
+            low=None if one.low is None else 100 * one.low,
+            high=None if one.high is None else 100 * one.high,
         )
-        for place, (_, value, low, high) in enumerate(rows)
+        for place, (_, one) in enumerate(rows)
     ]
     chart = Chart(
-        x=Axis(title="", names=tuple(name for name, *_ in rows)),
+        x=Axis(title="", names=tuple(name for name, _ in rows)),
         y=Axis(title="difference of mean errors (points)", unit="points"),
         series=(Series(name="difference", points=points, kind="bars"),),
         is_upright=False,
@@ -254,9 +247,10 @@ def tell_verdict(comparison: "Comparison", device: "DeviceComparison") -> str:
     return f"{better} is better by {points:.2f} points of mean error, {interval}."
 
 
-def present(view: ComparingView, device: "DeviceComparison") -> Iterator[Part]:
+def present(
+    comparison: "Comparison", device: "DeviceComparison", explained: "Sequence[ExplainedError]"
+) -> Iterator[Part]:
     """Put into tables what was found on a device, and into words what pushed the worst kernels."""
-    comparison = view.comparison
     first, second = comparison.first, comparison.second
     errors = {first: device.first_errors, second: device.second_errors}
     known = {name: one for name, one in errors.items() if one is not None}
@@ -299,12 +293,12 @@ def present(view: ComparingView, device: "DeviceComparison") -> Iterator[Part]:
                 for one in device.kernels
             ],
         )  # fmt: skip
-    if view.explained:
+    if explained:
         told = {
-            one.kernel: f"corrected by {write_signed_share(one.attribution.correction)}, needed "
-            f"were {write_signed_share(one.needed)}; error {write_share(one.error)}, without the "
-            f"correction {write_share(one.reference_error)}"
-            for one in view.explained
+            one.kernel: f"corrected by {write_share(one.attribution.correction, signed=True)}, "
+            f"needed were {write_share(one.needed, signed=True)}; error {write_share(one.error)}, "
+            f"without the correction {write_share(one.reference_error)}"
+            for one in explained
         }
         yield Section(title="What feature groups did to the worst kernels", parts=[told])
     if comparison.refused:
@@ -321,43 +315,36 @@ def name_job(job: JobRecord) -> str:
 
 
 @router.get("/accuracy/compare")
-async def show_comparison(page: PageReader, chosen: Chosen) -> Response:
+async def show_comparison(page: Reader, chosen: Chosen) -> Response:
     """Show two models side by side, and the form that starts a comparison."""
     from kernelcast.reports.accuracy import ABLATION, list_models
 
     jobs = await _list_jobs(page.service)
-    error, view = "", None
+    error, found = "", None
     try:
-        view = await _look(page.service, jobs, chosen)
+        found = await _look(page.service, jobs, chosen)
     except InputError as caught:
         error = message_of(caught)
-    values: dict[str, Any] = {
+    view, pictures = found or (None, {})
+    shown = page.request.url.include_query_params(of=view["job"] if view else chosen.of)
+    values = {
         "stored": [(one.id, name_job(one)) for one in jobs if _is_shown(one)],
         "view": view,
         "error": error,
-        "pictures": {},
+        "pictures": link_all(pictures, shown),
         "key": secrets.token_hex(8),
         "known_models": await run_in_thread(list_models),
         "ablation_models": ABLATION,
         "is_at_work": any(not one.state.is_final for one in jobs),
-        "chosen": view.job if view else chosen.of,
+        "chosen": view["job"] if view else chosen.of,
     }
-    if view is not None and view.device is not None:
-        comparison, device = view.comparison, view.device
-        shown = {"of": view.job, "device": device.device}
-        if view.models:
-            shown |= {"first": comparison.first, "second": comparison.second}
-        query = urlencode(shown)
-        values["pictures"] = link_all(make_pictures(view), "/accuracy/compare", query)
-        values["verdict"] = tell_verdict(comparison, device)
-        values["told"] = make_html(*present(view, device), level=3)
     status = HTTPStatus.UNPROCESSABLE_ENTITY if error else HTTPStatus.OK
     return render(page.request, "accuracy/compare.html", values, status=status)
 
 
 async def find_pictures(service: OurService, chosen: Chosen) -> Mapping[str, Figure]:
-    view = await _look(service, await _list_jobs(service), chosen)
-    return {} if view is None else make_pictures(view)
+    found = await _look(service, await _list_jobs(service), chosen)
+    return {} if found is None else found[1]
 
 
 add_pictures(router, "/accuracy/compare", find_pictures)
@@ -375,7 +362,7 @@ def _is_shown(job: JobRecord) -> bool:
 
 async def _look(
     service: Service, jobs: Sequence[JobRecord], chosen: Choice
-) -> ComparingView | None:
+) -> tuple[dict[str, Any], dict[str, Figure]] | None:
     """Find what is chosen, else the newest; None where there is none."""
     wanted = chosen.of or next((one.id for one in jobs if _is_shown(one)), "")
     if not wanted:

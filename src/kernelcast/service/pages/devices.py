@@ -23,11 +23,10 @@ from kernelcast.reports.machine import (
     plan_figures,
 )
 from kernelcast.reports.presenter import make_html
+from kernelcast.service.dependencies import Admin, Reader, Route, SentForm
 from kernelcast.service.errors import ApiError
-from kernelcast.service.pages.dependencies import PageAdmin, PageReader, SentForm
 from kernelcast.service.pages.pictures import add_pictures, link
 from kernelcast.service.pages.rendering import (
-    PageRoute,
     render,
     run_in_thread,
     write_digits,
@@ -37,7 +36,7 @@ from kernelcast.service.routes.devices import read_calibration, read_named
 from kernelcast.service.routes.jobs import add_job
 from kernelcast.service.service import Service
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=Route)
 Machines = Annotated[list[str] | None, Query(max_length=8)]
 EFFORTS: Final = {
     "quick": "quick: rough numbers",
@@ -48,7 +47,7 @@ EFFORTS: Final = {
 
 
 @router.get("/devices")
-async def show_devices(page: PageReader) -> Response:
+async def show_devices(page: Reader) -> Response:
     """Show all devices of this host."""
     found, failure = await page.service.devices.find()
     devices = [await _describe(one) for one in found]
@@ -63,7 +62,7 @@ async def show_devices(page: PageReader) -> Response:
 
 
 @router.get("/devices/compared")
-async def compare_machines(page: PageReader, machine: Machines = None) -> Response:
+async def compare_machines(page: Reader, machine: Machines = None) -> Response:
     """Show machines side by side: their numbers as tiles of a table, their roofs in one chart."""
     machines = await run_in_thread(_read_all, machine)
     values = {
@@ -87,7 +86,7 @@ add_pictures(router, "/devices/rooflines", find_rooflines)
 
 
 @router.get("/devices/machines/{name}")
-async def show_machine(name: str, page: PageReader) -> Response:
+async def show_machine(name: str, page: Reader) -> Response:
     """Show a machine description: one of a calibration here, or one that came with kernelcast."""
     machine = await run_in_thread(read_named, name)
     values = {**_describe_machine(machine, name), "machine_name": name}
@@ -103,7 +102,7 @@ add_pictures(router, "/devices/machines/{machine}/figures", find_figures)
 
 
 @router.post("/devices/calibrate")
-async def calibrate(form: SentForm, page: PageAdmin) -> Response:
+async def calibrate(form: SentForm, page: Admin) -> Response:
     """Start a calibration as a job."""
     effort = form.first("effort", "normal")
     if effort not in EFFORTS:
@@ -118,7 +117,7 @@ async def calibrate(form: SentForm, page: PageAdmin) -> Response:
 
 
 @router.get("/devices/{device_id}")
-async def show_device(device_id: str, page: PageReader) -> Response:
+async def show_device(device_id: str, page: Reader) -> Response:
     """Show a device and what was measured of it."""
     device = (await page.service.devices.choose([device_id]))[0]
     found = await _describe(device)
@@ -201,44 +200,34 @@ def _name_curves(figure: Figure, machine: MachineDescription) -> Figure:
 
 def picture_roofline(machines: Sequence[MachineDescription]) -> Figure | None:
     """Draw peak operations and bandwidths; None where no machine has both."""
-    is_alone = len(machines) == 1
     series: list[Series] = []
     told = []
-
-    def add_roof(name: str, bandwidth: float, peak: float) -> None:
-        least, most = 1 / 64, 1024.0
-        ridge = min(max(peak / bandwidth, least), most)
-        series.append(
-            make_series(name, (least, ridge, most), (least * bandwidth, peak, peak), "line")
-        )
-
+    least, most = 1 / 64, 1024.0
     for machine in machines:
-        peaks = {
-            one.name: one.peak_per_s.value
-            for one in machine.instructions
-            if one.peak_per_s is not None
-        }
         memory = machine.memory("global")
         if memory is None:
             continue
-        loads = {width: one.value for width, one in memory.load_bytes_per_s.items()}
-        bandwidth = loads.get(4) or max(loads.values(), default=None)
-        if bandwidth is None and memory.copy_bytes_per_s is not None:
-            bandwidth = memory.copy_bytes_per_s.value
-        if bandwidth is None:
-            continue
-        for kind in ("fp32", "fp64") if is_alone else ("fp32",):
-            if kind in peaks:
-                name = f"{kind} from memory" if is_alone else machine.name
-                add_roof(name, bandwidth, peaks[kind])
+        loads = memory.load_bytes_per_s
+        best = loads.get(4) or max(
+            loads.values(), key=lambda one: one.value, default=memory.copy_bytes_per_s
+        )
+        roofs = [("fp32", "memory", best)]
+        if len(machines) == 1:  # caches whose bandwidth was measured have roofs below the peak
+            caches = [("fp32", one.name, one.load_bytes_per_s) for one in machine.caches]
+            roofs += [("fp64", "memory", best), *caches]
+        for kind, place, bandwidth in roofs:
+            instruction = machine.instruction(kind)
+            if bandwidth is None or instruction is None or instruction.peak_per_s is None:
+                continue
+            peak, slope = instruction.peak_per_s.value, bandwidth.value
+            ridge = min(max(peak / slope, least), most)
+            name = machine.name if len(roofs) == 1 else f"{kind} from {place}"
+            ends = (least * slope, peak, peak)
+            series.append(make_series(name, (least, ridge, most), ends, "line"))
+            if place == "memory":
                 told.append(
-                    f"{machine.name}: {write_digits(peaks[kind] / 1e9)} Gop/s {kind}, "
-                    f"{write_rate(bandwidth)}"
+                    f"{machine.name}: {write_digits(peak / 1e9)} Gop/s {kind}, {write_rate(slope)}"
                 )
-        for cache in machine.caches:
-            # Caches whose bandwidth was measured have roofs below the peak of fp32.
-            if is_alone and cache.load_bytes_per_s is not None and "fp32" in peaks:
-                add_roof(f"fp32 from {cache.name}", cache.load_bytes_per_s.value, peaks["fp32"])
     if not told:
         return None
     return Figure(

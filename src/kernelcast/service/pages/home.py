@@ -1,7 +1,7 @@
 """Home: how the service is, how good its answers are; signing in, the audit log and the API."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any, Final
@@ -10,25 +10,24 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from kernelcast.launches.data_store import Selection
-from kernelcast.service.dependencies import OurService
-from kernelcast.service.errors import ApiError
-from kernelcast.service.pages.accuracy import read_models
-from kernelcast.service.pages.dependencies import (
+from kernelcast.service.dependencies import (
     SIGN_IN_PATH,
-    PageAdmin,
-    PageReader,
+    Admin,
+    OurService,
+    Reader,
+    Route,
     SentForm,
     forget_token,
     keep_token,
-    refuse_foreign_form,
 )
-from kernelcast.service.pages.rendering import FIRST_PAGE, PageRoute, render, run_in_thread
+from kernelcast.service.errors import ApiError
+from kernelcast.service.pages.accuracy import read_models
+from kernelcast.service.pages.rendering import FIRST_PAGE, render, run_in_thread
 from kernelcast.service.routes.devices import list_calibrated
-from kernelcast.service.service import Service
 from kernelcast.service.settings import API_PREFIX
 from kernelcast.service_state import AnswerFilter
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=Route)
 _MOST_ANSWERS: Final = 8
 _RECENT: Final = timedelta(days=28)
 _MOVED: Final = {
@@ -40,18 +39,12 @@ _MOVED: Final = {
 
 
 @router.get("/")
-async def show_home(page: PageReader) -> Response:
+async def show_home(page: Reader) -> Response:
     """Show how the service is, what it did last, and what to do next."""
     service, app = page.service, page.request.app
-    queue_of = service.estimating.queue_of
     await service.answers.flush()
-    found, failure = await service.devices.find()
+    devices, failure = await service.devices.find()
     calibrated = await asyncio.to_thread(list_calibrated)
-    devices = [
-        {"id": one.id, "name": one.name, "platform": one.platform,
-         "is_calibrated": one.id in calibrated, "waiting": queue_of(one.id).length}
-        for one in found
-    ]  # fmt: skip
     used, *_failures = await run_in_thread(read_models, service.settings.registry)
     answered = await asyncio.to_thread(
         service.state.answers.find, AnswerFilter(), most=_MOST_ANSWERS
@@ -60,7 +53,7 @@ async def show_home(page: PageReader) -> Response:
     shifts = sorted(service.answers.shifts.values(), key=lambda one: one.at, reverse=True)
     known = {
         "devices": len(devices),
-        "calibrated": sum(one.id in calibrated for one in found),
+        "calibrated": sum(one.id in calibrated for one in devices),
         "observations": await service.observing.count(Selection()),
         "models": len(used),
         "shifts": len(shifts),
@@ -72,9 +65,11 @@ async def show_home(page: PageReader) -> Response:
         "api": app.version,
         "sandbox": service.protection.name,
         "devices": devices,
+        "calibrated": calibrated,
+        "queue_of": service.estimating.queue_of,
         "device_failure": failure,
         "known": known,
-        "steps": list(_list_steps(known, service)),
+        "allows_run": service.settings.allow_run,
         "jobs": await asyncio.to_thread(service.state.jobs.count),
         "answers": answered,
         "sums": await asyncio.to_thread(service.state.answers.sum_up, ("device_id",), recent),
@@ -84,14 +79,14 @@ async def show_home(page: PageReader) -> Response:
 
 
 @router.get("/audit")
-async def show_audit(page: PageAdmin) -> Response:
+async def show_audit(page: Admin) -> Response:
     """Show what administrators did."""
     entries = await asyncio.to_thread(page.service.state.audit.list, most=200)
     return render(page.request, "home/audit.html", {"entries": entries})
 
 
 @router.get("/docs")
-async def show_api(page: PageReader) -> Response:
+async def show_api(page: Reader) -> Response:
     """Describe the API to people."""
     described: Mapping[str, Any] = page.request.app.openapi()
     routes = [
@@ -115,30 +110,6 @@ for _path in _MOVED:
     router.add_api_route(_path, lead_on)
 
 
-def _list_steps(known: Mapping[str, int], service: Service) -> Iterator[tuple[str, str, str]]:
-    """Give what to do next, the most useful first: a title, why, and where."""
-    uncalibrated = known["devices"] - known["calibrated"]
-    if not known["devices"]:
-        why = "there is no device here; an embedded CPU device comes with the extra cpu"
-        yield "Install an OpenCL driver", why, "/devices"
-    if known["shifts"]:
-        why = f"{known['shifts']} took another time than before, for good"
-        yield "Look at launches that have changed", why, "/accuracy"
-    if not known["asked"]:
-        yield "Ask for an estimate", "this service has answered none yet", "/lab"
-    if uncalibrated:
-        why = f"{uncalibrated} of {known['devices']} have no limiters and need samples for every "
-        yield "Calibrate a device", f"{why}answer", "/devices"
-    if not known["observations"]:
-        why = "there are no observations: nothing answers from history, nothing can be judged"
-        yield "Start a collection", why, "/jobs?new=collect#start"
-    elif not known["models"]:
-        why = f"{known['observations']:,} observations wait to be learned from"
-        yield "Train a model", why, "/jobs?new=train#start"
-    if not service.settings.allow_run:
-        yield "Allow samples", "kernels are not run here: kernelcast serve --allow-run", "/lab"
-
-
 @router.get(SIGN_IN_PATH)
 async def show_sign_in(request: Request, service: OurService) -> Response:
     """Ask for a token, where one is needed."""
@@ -151,7 +122,6 @@ async def show_sign_in(request: Request, service: OurService) -> Response:
 @router.post(SIGN_IN_PATH)
 async def sign_in(request: Request, form: SentForm, service: OurService) -> Response:
     """Take a token; a wrong one counts as everywhere."""
-    refuse_foreign_form(request)
     token, wanted = form.first("token"), _choose_next(form.first("next"))
     try:
         caller = await service.authenticator.identify(f"Bearer {token}")
@@ -167,7 +137,6 @@ async def sign_in(request: Request, form: SentForm, service: OurService) -> Resp
 @router.post("/sign-out")
 async def sign_out(request: Request) -> Response:
     """Forget the token of this browser."""
-    refuse_foreign_form(request)
     answer = RedirectResponse(SIGN_IN_PATH, HTTPStatus.SEE_OTHER)
     forget_token(answer, request)
     return answer

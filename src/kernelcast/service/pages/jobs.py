@@ -21,10 +21,9 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.reports.numbers import format_duration, format_error, format_points
 from kernelcast.reports.presenter import Table, make_html
-from kernelcast.service.dependencies import Call
+from kernelcast.service.dependencies import Admin, Call, Form, Reader, Route, SentForm
 from kernelcast.service.errors import ApiError, as_api_error, refuse_unknown
-from kernelcast.service.pages.dependencies import Form, PageAdmin, PageReader, SentForm
-from kernelcast.service.pages.rendering import PageRoute, render, run_in_thread
+from kernelcast.service.pages.rendering import render, run_in_thread
 from kernelcast.service.routes.jobs import (
     CalibrateOptions,
     CollectOptions,
@@ -38,7 +37,7 @@ from kernelcast.service.routes.jobs import cancel_job as cancel
 from kernelcast.service.routes.jobs import follow_job as follow
 from kernelcast.service.service import Service
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=Route)
 TITLES: Final[Mapping[JobKind, str]] = {
     JobKind.COLLECT: "Collection",
     JobKind.CALIBRATE: "Calibration",
@@ -50,19 +49,19 @@ TITLES: Final[Mapping[JobKind, str]] = {
 
 
 @router.get("/jobs")
-async def show_jobs(page: PageReader, new: str = "") -> Response:
+async def show_jobs(page: Reader, new: str = "") -> Response:
     """Show what is under way and was done, and the forms that start something."""
     return await _render_list(page, new, Form({}))
 
 
 @router.get("/jobs/rows")
-async def show_rows(page: PageReader) -> Response:
+async def show_rows(page: Reader) -> Response:
     """Show the list alone, for scripts that keep it fresh."""
     return render(page.request, "jobs/rows.html", {"jobs": await _list_jobs(page.service)})
 
 
 @router.post("/jobs")
-async def start_job(page: PageAdmin, form: SentForm) -> Response:
+async def start_job(page: Admin, form: SentForm) -> Response:
     """Start a job; the same form sent twice starts one."""
     try:
         kind, options = read_job(form)
@@ -79,7 +78,7 @@ async def start_job(page: PageAdmin, form: SentForm) -> Response:
 
 
 @router.get("/jobs/{job_id}")
-async def show_job(job_id: str, page: PageReader) -> Response:
+async def show_job(job_id: str, page: Reader) -> Response:
     """Show where a job stands, what it has been at and what it has come to."""
     job = await find_job(job_id, page.service)
     log = [(job.created_at, f"asked for by {job.created_by or 'nobody known'}")]
@@ -98,14 +97,14 @@ async def show_job(job_id: str, page: PageReader) -> Response:
 
 
 @router.post("/jobs/{job_id}/cancel")
-async def cancel_job(job_id: str, page: PageAdmin) -> Response:
+async def cancel_job(job_id: str, page: Admin) -> Response:
     """Have a job end; what it has measured stays."""
     await cancel(job_id, page)
     return RedirectResponse(f"/jobs/{job_id}", HTTPStatus.SEE_OTHER)
 
 
 @router.post("/jobs/{job_id}/rerun")
-async def rerun_job(job_id: str, page: PageAdmin) -> Response:
+async def rerun_job(job_id: str, page: Admin) -> Response:
     """Start a job as it was started before."""
     before = await find_job(job_id, page.service)
     job = await add_job(before.kind, dict(before.options), page)
@@ -113,13 +112,13 @@ async def rerun_job(job_id: str, page: PageAdmin) -> Response:
 
 
 @router.get("/jobs/{job_id}/events")
-async def follow_job(job_id: str, page: PageReader) -> Response:
+async def follow_job(job_id: str, page: Reader) -> Response:
     """Follow a job until it ends; as the API does, for who has signed in."""
     return await follow(job_id, page)
 
 
 @router.get("/jobs/{job_id}/result.json")
-async def download_result(job_id: str, page: PageReader) -> Response:
+async def download_result(job_id: str, page: Reader) -> Response:
     """Give what a job has come to as a file."""
     job = await find_job(job_id, page.service)
     if job.result is None:

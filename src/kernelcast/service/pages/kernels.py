@@ -26,13 +26,19 @@ from kernelcast.reports.charts import (
     clip_seconds,
     make_series,
 )
-from kernelcast.service.dependencies import Call, OurService
+from kernelcast.service.dependencies import (
+    Admin,
+    Call,
+    Name,
+    OurService,
+    Reader,
+    Route,
+    SentForm,
+)
 from kernelcast.service.errors import refuse_unknown
-from kernelcast.service.pages.dependencies import Name, PageAdmin, PageReader, SentForm
-from kernelcast.service.pages.evidence import describe_explanation
 from kernelcast.service.pages.pictures import add_pictures, link_all
 from kernelcast.service.pages.rendering import (
-    PageRoute,
+    describe_explanation,
     link_kernel,
     render,
     run_in_thread,
@@ -45,15 +51,14 @@ from kernelcast.service.routes.observations import (
     remove_observation,
     write_cursor,
 )
-from kernelcast.service.schemas.common import read_number
-from kernelcast.service.schemas.observations import CorrectionIn
+from kernelcast.service.schemas import CorrectionIn, read_number
 from kernelcast.service.service import Service
 from kernelcast.service_state import AnswerFilter, AnswerRecord
 
 if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy import HeldLaunch
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=Route)
 _LOOKED_AT: Final = 2000
 _MOST_HISTORIES: Final = 12
 SHOWN: Final = {
@@ -131,33 +136,14 @@ def _read_day(name: str, text: str, at: time) -> datetime | None:
         raise InputError(f"{name}: {text!r}: give a day such as 2026-11-27") from error
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A row of the table: an estimate with what was observed then, or an observation."""
-
-    when: datetime | None
-    kernel: str
-    device_id: str
-    size: str
-    what: str
-    """The tier, or the origin."""
-    is_estimate: bool
-    predicted: AnswerRecord | None = None
-    measured_s: float | None = None
-    flags: tuple[str, ...] = ()
-    key: str = ""
-    """Of an observation."""
-    cursor: str
-    """Its place in the list that it is of."""
-
-
 async def read_entries(
     service: Service, chosen: Filters, at: str, most: int = 50
-) -> tuple[list[Entry], str]:
-    """Read a part of the table, newest first, and where it goes on: of two lists with places."""
+) -> tuple[list[dict[str, Any]], str]:
+    """Read rows of estimates and observations, newest first, and where it goes on: of two lists
+    with places, which are each row's cursor."""
     places = dict(zip(("answer", "observation"), [*at.split("_"), "", ""], strict=False))
     answers, observations = chosen.select_answers(), chosen.select_observations()
-    found: list[Entry] = []
+    found: list[dict[str, Any]] = []
     if answers is not None:
         await service.answers.flush()
         before = read_number(places["answer"]) if places["answer"] else None
@@ -165,11 +151,11 @@ async def read_entries(
             service.state.answers.find, answers, most=most + 1, before=before
         )
         found += (
-            Entry(
-                when=one.at, kernel=one.kernel, device_id=one.device_id,
-                size=write_size(one.global_size), what=one.tier, is_estimate=True, predicted=one,
-                measured_s=one.measured_s, cursor=str(one.id),
-            )
+            {
+                "when": one.at, "kernel": one.kernel, "device_id": one.device_id,
+                "size": write_size(one.global_size), "what": one.tier, "predicted": one,
+                "measured_s": one.measured_s, "flags": (), "key": "", "cursor": str(one.id),
+            }
             for one in records
         )  # fmt: skip
     if observations is not None:
@@ -183,17 +169,17 @@ async def read_entries(
             told = row["measured_at"]
             when = None if told is None else datetime.fromisoformat(told)
             place = (None if when is None else round(when.timestamp() * 1e6), str(row["key"]))
-            found.append(Entry(
-                when=when, kernel=row["kernel"], device_id=row["device_id"],
-                size=write_size(row["global_size"]), what=row["origin"], is_estimate=False,
-                measured_s=row["seconds"], flags=tuple(row["flags"]), key=str(row["key"]),
-                cursor=write_cursor(place),
-            ))  # fmt: skip
+            found.append({
+                "when": when, "kernel": row["kernel"], "device_id": row["device_id"],
+                "size": write_size(row["global_size"]), "what": row["origin"], "predicted": None,
+                "measured_s": row["seconds"], "flags": row["flags"], "key": place[1],
+                "cursor": write_cursor(place),
+            })  # fmt: skip
     oldest = datetime.min.replace(tzinfo=UTC)
-    found.sort(key=lambda one: one.when or oldest, reverse=True)
+    found.sort(key=lambda one: one["when"] or oldest, reverse=True)
     shown = found[:most]
     for one in shown:
-        places["answer" if one.is_estimate else "observation"] = one.cursor
+        places["answer" if one["predicted"] else "observation"] = one["cursor"]
     more = f"{places['answer']}_{places['observation']}" if len(found) > most else ""
     return shown, more
 
@@ -220,7 +206,7 @@ def place_problems(
 
 @router.get("/kernels")
 async def show_entries(
-    page: PageReader,
+    page: Reader,
     chosen: Chosen,
     next: Name = "",  # noqa: A002 - the API's word
 ) -> Response:
@@ -237,7 +223,7 @@ async def show_entries(
 
 
 @router.get("/kernels/devices")
-async def show_placements(page: PageReader, device: Name = "") -> Response:
+async def show_placements(page: Reader, device: Name = "") -> Response:
     """Show what a scheduler asks: the last problems, what each device takes, which is fastest."""
     await page.service.answers.flush()
     wanted = AnswerFilter(devices=(device,) if device else ())
@@ -248,13 +234,13 @@ async def show_placements(page: PageReader, device: Name = "") -> Response:
 
 
 @router.get("/kernels/observation")
-async def show_observation(page: PageReader, key: Name) -> Response:
+async def show_observation(page: Reader, key: Name) -> Response:
     """Show an observation, with the forms that correct and remove it."""
     return _render_observation(page, await find_observation(key, page.service))
 
 
 @router.post("/kernels/observation/correct")
-async def correct(form: SentForm, page: PageAdmin) -> Response:
+async def correct(form: SentForm, page: Admin) -> Response:
     """Correct an observation, for a reason."""
     key = form.first("key")
     one = await find_observation(key, page.service)
@@ -273,7 +259,7 @@ async def correct(form: SentForm, page: PageAdmin) -> Response:
 
 
 @router.post("/kernels/observation/remove")
-async def remove(form: SentForm, page: PageAdmin) -> Response:
+async def remove(form: SentForm, page: Admin) -> Response:
     """Remove an observation, for a reason."""
     one = await find_observation(form.first("key"), page.service)
     try:
@@ -297,7 +283,7 @@ def _read_reason(text: str) -> str:
 
 
 @router.get("/kernels/of")
-async def show_kernel(page: PageReader, name: Name) -> Response:
+async def show_kernel(page: Reader, name: Name) -> Response:
     """Show everything about a kernel: sizes, devices, predictions, history, the last answer."""
     service = page.service
     entries, more = await read_entries(service, Filters(kernel=name), "", most=20)
@@ -317,7 +303,7 @@ async def show_kernel(page: PageReader, name: Name) -> Response:
         "entries": entries,
         "more": more,
         "evidence": evidence,
-        "pictures": link_all(pictures, "/kernels/of", urlencode({"name": name})),
+        "pictures": link_all(pictures, page.request.url),
     }
     return render(page.request, "kernels/kernel.html", values)
 

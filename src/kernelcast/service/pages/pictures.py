@@ -10,13 +10,14 @@ from typing import Annotated, Final, Literal, TypeVar
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends
+from starlette.datastructures import URL
 from starlette.responses import JSONResponse, Response
 
 from kernelcast.reports.charts import Figure, chart_to_plain
 from kernelcast.reports.drawing import INK, draw_png, draw_svg, write_number
 from kernelcast.reports.presenter import tabulate, write_csv
+from kernelcast.service.dependencies import Reader
 from kernelcast.service.errors import refuse_unknown
-from kernelcast.service.pages.dependencies import PageReader
 
 T = TypeVar("T")
 Theme = Literal["light", "dark"]
@@ -64,9 +65,9 @@ def link(picture: Figure, address: str) -> dict[str, str]:
     }
 
 
-def link_all(pictures: Mapping[str, Figure], address: str, query: str) -> dict[str, dict[str, str]]:
-    """Show the pictures of a page; the route below its address takes their names and the query."""
-    return {name: link(one, f"{address}/{name}?{query}") for name, one in pictures.items()}
+def link_all(pictures: Mapping[str, Figure], page: URL) -> dict[str, dict[str, str]]:
+    """Show the pictures of a page; the route below its address takes their names and its query."""
+    return {name: link(one, f"{page.path}/{name}?{page.query}") for name, one in pictures.items()}
 
 
 async def embed(picture: Figure) -> dict[str, str]:
@@ -90,7 +91,7 @@ def add_pictures(router: APIRouter, path: str, find: Callable[..., object]) -> N
     """Answer the pictures that a page's dependency finds below its address, by their names."""
 
     async def send_picture(
-        name: str, ending: str, _: PageReader,
+        name: str, ending: str, _: Reader,
         pictures: Annotated[Mapping[str, Figure], Depends(find)], theme: Theme = "light",
     ) -> Response:  # fmt: skip
         return await respond(pictures, name, ending, theme)

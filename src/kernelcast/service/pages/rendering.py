@@ -1,7 +1,7 @@
-"""The frame of every page: templates, headers, navigation, numbers, and errors for people."""
+"""The frame of every page: templates, headers, numbers, evidence, and errors for people."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import cache, partial, wraps
@@ -11,25 +11,23 @@ from typing import Any, Final, ParamSpec, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
 from jinja2 import Environment
-from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import Scope
 from kernelcast.reports import numbers
 from kernelcast.reports.machine import unit_of
 from kernelcast.reports.presenter import make_environment
 from kernelcast.service.authentication import Caller
-from kernelcast.service.errors import ApiError, as_api_error
-from kernelcast.service.pages.dependencies import forget_token, read_token
+from kernelcast.service.dependencies import forget_token, read_token
+from kernelcast.service.errors import ApiError
+from kernelcast.service.estimating import Outcome
 from kernelcast.service.settings import API_PREFIX
-from kernelcast.service.telemetry import log
 
 FIRST_PAGE: Final = "/"
 """Where a visit begins."""
+OF_PROGRAMS: Final = (f"{API_PREFIX}/", "/health", "/ready", "/metrics")
+"""What begins the addresses that are no pages."""
 FRAGMENT_HEADER: Final = "x-fragment"
 """Is sent by scripts that want a part of a page only."""
 PAGE_POLICY: Final = (
@@ -42,23 +40,15 @@ _HEADERS: Final = {
     # Forms of pages without a referrer would tell no origin either.
     "referrer-policy": "same-origin",
 }
-_KERNEL_TABS: Final = (
-    ("/kernels", "Estimates and observations"), ("/kernels/devices", "By device"),
-)  # fmt: skip
-_ACCURACY_TABS: Final = (
-    ("/accuracy", "Predictions"), ("/accuracy/compare", "Compare"), ("/accuracy/models", "Models"),
-)  # fmt: skip
 _TEMPLATES: Final = Path(__file__).parent / "templates"
-
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
-
-
-NAVIGATION: Final = {
-    "/": "Home", "/kernels": "Kernels", "/devices": "Devices", "/accuracy": "Accuracy",
-    "/jobs": "Jobs", "/lab": "Lab",
-}  # fmt: skip
-"""All pages by their addresses, in the order of the navigation."""
-
+_TIERS: Final = {
+    "history": "this very launch was measured before",
+    "sizes": "other sizes of this kernel are known",
+    "hybrid": "from samples, corrected by a learned model",
+    "linear": "from samples of a few work-groups",
+    "learned": "from a model of one's own; nothing was run",
+    "analytic": "from the analytic model; nothing was run",
+}
 P = ParamSpec("P")
 T = TypeVar("T")
 # For what pages work out: reading, resampling. Few, and their own: the API's short looks at the
@@ -72,22 +62,6 @@ async def run_in_thread(function: Callable[P, T], *args: P.args, **options: P.kw
     return await asyncio.get_running_loop().run_in_executor(_THREADS, call)
 
 
-class PageRoute(APIRoute):
-    """A route that tells errors as a page, and not as JSON; ``route_class`` of page routers."""
-
-    def get_route_handler(self) -> Handler:
-        """Give the handler, with errors turned into pages."""
-        handle = super().get_route_handler()
-
-        async def handle_framed(request: Request) -> Response:
-            try:
-                return await handle(request)
-            except (KernelcastError, ApiError, RequestValidationError, HTTPException) as error:
-                return answer_error(request, error)
-
-        return handle_framed
-
-
 def render(
     request: Request,
     template: str,
@@ -96,10 +70,10 @@ def render(
     status: int = HTTPStatus.OK,
 ) -> Response:
     """Make a page, or a part of one, of a template below ``templates``."""
-    caller: Caller | None = getattr(request.state, "page_caller", None)
+    found = getattr(request.state, "identified", None)
+    caller = found if isinstance(found, Caller) else None
     scopes = frozenset() if caller is None else caller.scopes
     shared = {
-        "navigation": NAVIGATION,
         "path": request.url.path,
         "caller": caller,
         "is_signed_in": read_token(request) is not None and caller is not None,
@@ -116,16 +90,16 @@ def is_fragment(request: Request) -> bool:
 
 
 def wants_page(request: Request) -> bool:
-    """Tell whether a person with a browser asks, and not a program."""
-    is_of_api = request.url.path.startswith(f"{API_PREFIX}/")
+    """Tell whether a person with a browser asks: for a page, or in vain for one."""
+    if request.url.path.startswith(OF_PROGRAMS):
+        return False
     accepts = "text/html" in request.headers.get("accept", "")
-    return request.method in {"GET", "HEAD"} and accepts and not is_of_api
+    return "endpoint" in request.scope or (request.method in {"GET", "HEAD"} and accepts)
 
 
-def answer_error(request: Request, error: Exception) -> Response:
+def answer_error(request: Request, error: ApiError) -> Response:
     """Tell a person what is wrong; who needs to sign in is led there."""
-    told = _describe(error)
-    if told.status == HTTPStatus.UNAUTHORIZED and not is_fragment(request):
+    if error.status == HTTPStatus.UNAUTHORIZED and not is_fragment(request):
         # Redirect; a token that is refused is forgotten, or each picture would count as a guess.
         wanted = request.url.path if request.method == "GET" else FIRST_PAGE
         redirection = RedirectResponse(
@@ -134,32 +108,20 @@ def answer_error(request: Request, error: Exception) -> Response:
         if read_token(request) is not None:
             forget_token(redirection, request)
         return redirection
-    answer = render(request, "error.html", {"error": told}, status=told.status)
-    if told.retry_after_s is not None:
-        answer.headers["retry-after"] = str(told.retry_after_s)
+    answer = render(request, "error.html", {"error": error}, status=error.status)
+    if error.retry_after_s is not None:
+        answer.headers["retry-after"] = str(error.retry_after_s)
     return answer
-
-
-def _describe(error: Exception) -> ApiError:
-    if isinstance(error, RequestValidationError):
-        first = error.errors()[0]
-        where = ".".join(str(one) for one in first["loc"][1:])
-        message = f"{where}: {first['msg']}"
-        return ApiError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid_request", message)
-    if isinstance(error, HTTPException):
-        return ApiError(error.status_code, "http_error", str(error.detail))
-    told = as_api_error(error)
-    if told.message != str(error):
-        log("page failed", level=40, code=told.code, error=str(error))
-    return told
 
 
 @cache
 def _environment() -> Environment:
     found = make_environment(_TEMPLATES)
-    found.globals["kernel_tabs"] = _KERNEL_TABS
-    found.globals["accuracy_tabs"] = _ACCURACY_TABS
-    found.filters.update(FILTERS | {"kernel_link": link_kernel})
+    found.filters.update({
+        "seconds": write_seconds, "share": write_share, "memory": _typeset(numbers.format_bytes),
+        "rate": write_rate, "digits": write_digits, "count": _typeset(numbers.format_whole),
+        "moment": write_moment, "size": write_size, "kernel_link": link_kernel,
+    })  # fmt: skip
     return found
 
 
@@ -173,9 +135,7 @@ def _typeset(write: Callable[P, str]) -> Callable[P, str]:
     @wraps(write)
     def typeset(*args: P.args, **options: P.kwargs) -> str:
         text = write(*args, **options)
-        if text == numbers.NOTHING:
-            return NOTHING
-        return numbers.typeset(text)
+        return NOTHING if text == numbers.NOTHING else numbers.typeset(text)
 
     return typeset
 
@@ -183,13 +143,7 @@ def _typeset(write: Callable[P, str]) -> Callable[P, str]:
 write_seconds = _typeset(numbers.format_seconds)
 write_share = _typeset(numbers.format_share)
 write_digits = _typeset(numbers.format_digits)
-write_bytes = _typeset(numbers.format_bytes)
 write_points = _typeset(numbers.format_points)
-
-
-def write_signed_share(share: float | None) -> str:
-    """Write a share in percent, with its sign."""
-    return write_share(share, signed=True)
 
 
 def write_rate(bytes_per_s: float) -> str:
@@ -208,20 +162,87 @@ def write_size(size: Sequence[int] | None) -> str:
     return " x ".join(map(str, size)) if size else "unknown size"
 
 
-FILTERS: Final[dict[str, Callable[..., Any]]] = {
-    "seconds": write_seconds,
-    "share": write_share,
-    "signed_share": write_signed_share,
-    "memory": write_bytes,
-    "rate": write_rate,
-    "digits": write_digits,
-    "count": _typeset(numbers.format_whole),
-    "moment": write_moment,
-    "size": write_size,
-}
-"""Filters of the templates by their names."""
-
-
 def link_kernel(kernel: str) -> str:
     """Give the address of a kernel's page; its name may hold anything."""
     return f"/kernels/of?{urlencode({'name': kernel})}"
+
+
+def read_answer(outcome: Outcome) -> dict[str, Any]:
+    """Give an answer's values, with what the template needs beside them."""
+    held = outcome.content
+    error = held.get("error")
+    return {
+        **held,
+        "error": error,
+        "is_kept": held.get("is_kept", False),
+        "tier_words": _TIERS.get(held.get("tier", ""), held.get("tier", "")),
+        "needs_run": error is not None and error["code"] == "missing_scope",
+        **describe_explanation(held),
+    }
+
+
+def describe_explanation(held: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what the evidence of an estimate's values is shown by."""
+    explanation = held.get("explanation") or {}
+    # Weights of pieces are drawn as bars, their other keys are columns.
+    pieces = explanation.get("pieces")
+    if not isinstance(pieces, list) or not all(isinstance(one, dict) for one in pieces):
+        pieces = []
+    columns = list(dict.fromkeys(name for one in pieces for name in one if name != "weight"))
+    return {
+        "tier": held.get("tier", ""),
+        "seconds": held.get("seconds"),
+        "limiters": list_limiters(explanation.get("limiters") or {}),
+        "methods": {
+            name: seconds
+            for name, seconds in (held.get("estimates") or {}).items()
+            if seconds is not None
+        },
+        "missing": explanation.get("missing") or {},
+        "notes": explanation.get("notes") or [],
+        "interval": explanation.get("interval") or "",
+        "facts": [
+            (f"{part}: {name.replace('_', ' ')}", _write(name, value))
+            for part in ("linear", "model", "history")
+            for name, value in (explanation.get(part) or {}).items()
+            if value is not None and not isinstance(value, dict | list)
+        ],
+        "piece_columns": [name.removesuffix("_s").replace("_", " ") for name in columns],
+        "pieces": [
+            (float(one.get("weight") or 0.0), [_write(name, one.get(name)) for name in columns])
+            for one in pieces
+        ],
+    }
+
+
+def find_end(held: Mapping[str, Any]) -> float:
+    """Give the largest time that an answer names: the end of an interval, alone or now."""
+    ends = [one.get("high") for one in (held, held.get("now") or {})]
+    return max((float(one) for one in ends if one is not None), default=0.0)
+
+
+def _write(name: str, value: object) -> str:
+    """Write a value as its name says."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        if name.endswith(("_s", "seconds")):
+            return write_seconds(value)
+        if name in {"weight", "coverage", "share"}:
+            return write_share(value)
+        return write_digits(value)
+    if isinstance(value, list):
+        return ", ".join(_write("", one) for one in value)
+    return str(value)
+
+
+def list_limiters(limiters: Mapping[str, float]) -> list[dict[str, Any]]:
+    """Sort limiters, those that take time, the longest first, with shares of that one."""
+    longest = max(limiters.values(), default=0.0)
+    return [
+        {"name": name, "seconds": seconds, "share": seconds / longest}
+        for name, seconds in sorted(limiters.items(), key=lambda one: -one[1])
+        if seconds > 0
+    ]

@@ -1,30 +1,37 @@
 """Problems, estimates and observations."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field, model_validator
-from starlette.responses import Response
+from starlette.responses import JSONResponse, Response
 
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.launch_identity import DeviceIdentity
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
 from kernelcast.service.backend import Ask
-from kernelcast.service.dependencies import Call, Observer, Reader
+from kernelcast.service.dependencies import Call, Observer, Reader, Route
 from kernelcast.service.errors import ApiError, refuse_amount
-from kernelcast.service.estimating import Outcome, Sampling, Wanted, write_answers
+from kernelcast.service.estimating import Outcome, Sampling, Wanted
 from kernelcast.service.observing import identity_of
-from kernelcast.service.schemas.common import ErrorBody, Open, Text
-from kernelcast.service.schemas.observations import ObservationsOut, ObservationsRequest
-from kernelcast.service.schemas.problems import EXAMPLE, ProblemIn, ProblemOut, ProblemRef
+from kernelcast.service.schemas import (
+    EXAMPLE,
+    ErrorBody,
+    ObservationsOut,
+    ObservationsRequest,
+    Open,
+    ProblemIn,
+    ProblemOut,
+    ProblemRef,
+    Text,
+)
 from kernelcast.service.service import Service
 
-router = APIRouter(tags=["estimates"])
+router = APIRouter(tags=["estimates"], route_class=Route)
 _USUAL = EstimateSettings()
 
 
@@ -168,10 +175,8 @@ async def estimate(asked: EstimateRequest, call: Reader) -> Response:
     Answers that need no sampling come at once. A device that cannot answer says so in its own
     answer; where none can, the status is the first one's.
     """
-    wanted, estimating = await list_wanted(asked, call), call.service.estimating
-    outcomes = await asyncio.gather(*map(estimating.answer, wanted))
-    may_run = Scope.RUN in call.caller.scopes
-    estimating.remember_request(await call.request.body(), wanted, may_run=may_run)
+    wanted = await list_wanted(asked, call)
+    outcomes = await asyncio.gather(*map(call.service.estimating.answer, wanted))
     return _respond(outcomes)
 
 
@@ -253,16 +258,16 @@ async def _find_problem(
 def _respond(outcomes: Sequence[Outcome]) -> Response:
     """Send answers; if there is not one, the first error's status says so."""
     errors = [one.error for one in outcomes if one.error is not None]
-    content = write_answers([one.content for one in outcomes])
+    content = {"estimates": [one.content for one in outcomes]}
     if len(errors) < len(outcomes):
-        return Response(content, media_type="application/json")
+        return JSONResponse(content)
     # With a wait the same request may succeed later.
     first = max(errors, key=lambda one: one.retry_after_s or 0)
     raise ApiError(
         first.status,
         first.code,
         first.message,
-        detail=json.loads(content),
+        detail=content,
         retry_after_s=first.retry_after_s,
     )
 

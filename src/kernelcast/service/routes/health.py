@@ -10,8 +10,8 @@ from starlette.responses import Response
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.service.authentication import Caller
-from kernelcast.service.dependencies import OurService, get_caller
-from kernelcast.service.schemas.common import Open
+from kernelcast.service.dependencies import OurService, identify
+from kernelcast.service.schemas import Open
 from kernelcast.service.telemetry import Instance
 
 router = APIRouter(tags=["operation"])
@@ -74,7 +74,7 @@ async def readiness(service: OurService) -> Readiness:
     response_model=None,
     responses={200: {"description": "Prometheus text.", "content": {"text/plain": {}}}},
 )
-async def metrics(service: OurService, _: Annotated[Caller, Depends(get_caller)]) -> Response:
+async def metrics(service: OurService, _: Annotated[Caller, Depends(identify)]) -> Response:
     """Give what the service has counted; any token will do where one is needed."""
     await service.answers.flush()
     with contextlib.suppress(KernelcastError):  # counts are wanted most when something is away

@@ -10,18 +10,19 @@ from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Header, Query
+from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import ConfigDict, Field
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import AuditRecord, JobKind, JobRecord, JobState
-from kernelcast.service.dependencies import Admin, Call, Reader
+from kernelcast.service.dependencies import Admin, Call, Reader, Route
 from kernelcast.service.errors import ApiError, as_api_error, refuse_unknown
-from kernelcast.service.schemas.common import ErrorBody, Open, Strict, Text, of_record
+from kernelcast.service.schemas import ErrorBody, Open, Strict, Text, of_record
 from kernelcast.service.service import Service
 from kernelcast.service.settings import API_PREFIX
 
-router = APIRouter(tags=["jobs"])
+router = APIRouter(tags=["jobs"], route_class=Route)
 _LOOK_S: Final = 0.5
 _ON_DEVICES = frozenset({JobKind.COLLECT, JobKind.CALIBRATE})
 _ACCEPTED: Final[dict[int | str, dict[str, Any]]] = {
@@ -444,7 +445,7 @@ async def find_job(job_id: str, service: Service) -> JobRecord:
     return job
 
 
-async def _tell_changes(job_id: str, service: Service) -> AsyncIterator[str]:
+async def _tell_changes(job_id: str, service: Service) -> AsyncIterator[bytes]:
     revision, silent_s = -1, 0.0
     service.streams += 1
     try:
@@ -453,25 +454,23 @@ async def _tell_changes(job_id: str, service: Service) -> AsyncIterator[str]:
                 job = await find_job(job_id, service)
             except (KernelcastError, ApiError) as error:
                 told = {"error": as_api_error(error).describe()}
-                yield _write_event("error", json.dumps(told))
+                yield format_sse_event(event="error", data_str=json.dumps(told))
                 return
             if job.revision != revision:
                 revision, silent_s = job.revision, 0.0
-                event = "end" if job.state.is_final else "job"
-                yield _write_event(event, JobOut.model_validate(job).model_dump_json(), revision)
+                yield format_sse_event(
+                    event="end" if job.state.is_final else "job",
+                    data_str=JobOut.model_validate(job).model_dump_json(),
+                    id=str(revision),
+                )
                 if job.state.is_final:
                     return
             elif silent_s >= 15.0:
                 silent_s = 0.0
-                yield ": still at work\n\n"
+                yield KEEPALIVE_COMMENT
             try:
                 await asyncio.wait_for(service.stopping.wait(), _LOOK_S)
             except TimeoutError:
                 silent_s += _LOOK_S
     finally:
         service.streams -= 1
-
-
-def _write_event(name: str, content: str, number: int | None = None) -> str:
-    told = "" if number is None else f"id: {number}\n"
-    return f"event: {name}\n{told}data: {content}\n\n"

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from kernelcast.records.errors import CompileError
 from kernelcast.service import ServiceSettings
-from kernelcast.service.pages.evidence import describe_explanation
 from kernelcast.service.pages.lab.fields import fields_of_content, list_examples
+from kernelcast.service.pages.rendering import describe_explanation
 from support.service_backend import FakeBackend, failing, open_client
 
 Check = Callable[[httpx.Response], str]

@@ -19,9 +19,9 @@ from kernelcast.records.arguments import ElementType
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.problem import Problem
+from kernelcast.service.dependencies import Form
 from kernelcast.service.errors import message_of
 from kernelcast.service.guard import check_options, check_source
-from kernelcast.service.pages.dependencies import Form
 from kernelcast.service.service import Service
 
 _MOST_ARGUMENTS: Final = 256

@@ -1,7 +1,6 @@
 """The Lab: a kernel that is typed in, and what can be said of it."""
 
 import asyncio
-import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -29,11 +28,9 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_roofs
-from kernelcast.service.dependencies import Call
+from kernelcast.service.dependencies import Call, Name, Reader, Route, SentForm
 from kernelcast.service.errors import message_of, refuse_unknown
 from kernelcast.service.estimating import Sampling, Wanted
-from kernelcast.service.pages.dependencies import Name, PageReader, SentForm
-from kernelcast.service.pages.evidence import find_end, list_limiters, read_answer
 from kernelcast.service.pages.lab.fields import (
     FieldError,
     LabFields,
@@ -46,8 +43,10 @@ from kernelcast.service.pages.lab.fields import (
 )
 from kernelcast.service.pages.pictures import embed
 from kernelcast.service.pages.rendering import (
-    PageRoute,
+    find_end,
     is_fragment,
+    list_limiters,
+    read_answer,
     render,
     run_in_thread,
     write_digits,
@@ -57,7 +56,7 @@ from kernelcast.service.routes.devices import read_named
 from kernelcast.service.routes.estimates import EstimateRequest, list_wanted
 from kernelcast.service.service import Service
 
-router = APIRouter(route_class=PageRoute)
+router = APIRouter(route_class=Route)
 _USES_LOCAL = re.compile(r"\b(?:__)?local\b|\breqd_work_group_size\b")
 # The field that an error of a device is about.
 _FIELDS: Final = {
@@ -120,17 +119,9 @@ async def show_lab(
     return render(page.request, "lab/kernel.html", shown, status=status)
 
 
-async def refuse_field(page: Call, fields: LabFields, error: FieldError) -> Response:
-    """Say what is wrong with a field."""
-    return await show_lab(
-        page, fields, "lab/nothing.html", errors={error.name: error.message},
-        status=HTTPStatus.UNPROCESSABLE_ENTITY,
-    )  # fmt: skip
-
-
 @router.get("/lab")
 async def show_page(
-    page: PageReader,
+    page: Reader,
     example: Name = "",
     problem: Name = "",
     device: Annotated[list[str] | None, Query(max_length=50)] = None,
@@ -144,24 +135,19 @@ async def show_page(
     return await show_lab(page, fields)
 
 
-@router.post("/lab/arguments")
-async def fill_in(page: PageReader, form: SentForm) -> Response:
+async def _fill_in(fields: LabFields, page: Call) -> Response:
     """Write lines of arguments to begin with, made of what the kernel takes."""
-    fields = LabFields.read(form)
-    try:
-        fields.check_code(page.service)
-        report = await _read_source(fields, None, page.service)
-        wanted = fields.kernel or next(iter(report.kernels), "")
-        if wanted not in report.kernels:
-            told = ", ".join(report.kernels) or "none"
-            raise FieldError("kernel", f"{wanted!r} is not in the source; its kernels are: {told}")
-        items = fields.count_work_items()
-        arguments = propose_arguments(report.kernels[wanted], items)
-        changes: dict[str, Any] = {"kernel": wanted, "args": arguments}
-        if not fields.global_size:
-            changes["global_size"] = str(items)
-    except FieldError as error:
-        return await refuse_field(page, fields, error)
+    fields.check_code(page.service)
+    report = await _read_source(fields, None, page.service)
+    wanted = fields.kernel or next(iter(report.kernels), "")
+    if wanted not in report.kernels:
+        told = ", ".join(report.kernels) or "none"
+        raise FieldError("kernel", f"{wanted!r} is not in the source; its kernels are: {told}")
+    items = fields.count_work_items()
+    arguments = propose_arguments(report.kernels[wanted], items)
+    changes: dict[str, Any] = {"kernel": wanted, "args": arguments}
+    if not fields.global_size:
+        changes["global_size"] = str(items)
     if is_fragment(page.request):
         return JSONResponse(changes)
     return await show_lab(page, replace(fields, **changes))
@@ -430,7 +416,7 @@ async def _ask(
     found = []
     for wanted in await list_asked(fields, digest, page):
         outcome = await page.service.estimating.answer(wanted)
-        held = json.loads(outcome.content)
+        held = outcome.content
         found.append(
             Timed(
                 value=value, where=wanted.ask.device.id, seconds=held.get("seconds"),
@@ -452,6 +438,7 @@ async def choose_machine(wanted: str) -> str:
 
 
 _QUESTIONS: Final[Mapping[str, Callable[[LabFields, Call], Awaitable[Response]]]] = {
+    "arguments": _fill_in,
     "estimate": _estimate,
     "source": _annotate,
     "model": _model,
@@ -461,15 +448,21 @@ _QUESTIONS: Final[Mapping[str, Callable[[LabFields, Call], Awaitable[Response]]]
 
 
 @router.post("/lab/{question}")
-async def answer_question(question: str, page: PageReader, form: SentForm) -> Response:
-    """Answer what the fields ask: an estimate, counts, the model's limiters, times over sizes."""
+async def answer_question(question: str, page: Reader, form: SentForm) -> Response:
+    """Answer what the fields ask: an estimate, counts, the model's limiters, times over sizes.
+
+    What is wrong with a field is told at it.
+    """
     if question not in _QUESTIONS:
         refuse_unknown("question", question)
     fields = LabFields.read(form)
     try:
         return await _QUESTIONS[question](fields, page)
     except FieldError as error:
-        return await refuse_field(page, fields, error)
+        return await show_lab(
+            page, fields, "lab/nothing.html", errors={error.name: error.message},
+            status=HTTPStatus.UNPROCESSABLE_ENTITY,
+        )  # fmt: skip
 
 
 def picture_roofline(
