@@ -3,7 +3,7 @@
 import os
 import signal
 
-from kernelcast.workers.task import Reporter
+from kernelcast.workers.protocol import Reporter
 
 
 def crash(_: None, report: Reporter) -> None:

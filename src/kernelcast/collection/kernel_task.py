@@ -55,7 +55,7 @@ from kernelcast.sampling.machine_state import read_processor_times, read_state_s
 from kernelcast.sampling.plan import SAMPLER, SamplingPlan
 from kernelcast.sampling.sampler import choose_unit, sample_pairs
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.workers.task import COUNTING, Reporter
+from kernelcast.workers import COUNTING, Reporter
 
 
 class TooLongError(KernelcastError):

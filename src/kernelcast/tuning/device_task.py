@@ -14,7 +14,7 @@ from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import TimedLaunch, prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.tuning.device_runs import EventKind, TuningEvent, TuningTask
-from kernelcast.workers.task import Reporter
+from kernelcast.workers.protocol import Reporter
 
 _Outcome = tuple[EventKind, float, float]
 """What happened, the seconds it is about, and the time that the process's threads spent."""

@@ -26,35 +26,10 @@ import sys
 import threading
 import traceback
 from collections.abc import Sequence
-from typing import Any
 
 from kernelcast.records.errors import KernelcastError
-from kernelcast.workers.protocol import Channel, ClosedError, MessageKind, name_error
-from kernelcast.workers.task import BESIDE, MOST_BYTES, find_function
-from kernelcast.workers.wire import encode
-
-
-class _ChannelReporter:
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self.most_bytes = MOST_BYTES
-
-    def __call__(self, stage: str) -> None:
-        self.tell(MessageKind.PROGRESS, stage)
-
-    def give(self, item: Any) -> None:  # noqa: ANN401 - each task has its own
-        self.tell(MessageKind.ITEM, item)
-
-    def give_up(self, error: KernelcastError) -> None:
-        self.tell(MessageKind.ERROR, (name_error(error), str(error)))
-        os._exit(0)  # the thread that waits for the driver does not end
-
-    def tell(self, kind: MessageKind, content: object) -> None:
-        frame = encode((kind.value, content))
-        if len(frame) > self.most_bytes:
-            msg = f"an answer of {len(frame)} bytes is longer than {self.most_bytes}; ask for less"
-            raise KernelcastError(msg)
-        self._channel.send(frame)
+from kernelcast.workers.protocol import Channel, ClosedError, MessageKind, Reporter, name_error
+from kernelcast.workers.task import BESIDE, find_function
 
 
 def die_with_parent() -> None:
@@ -113,7 +88,7 @@ def _make_ready(steps: Sequence[str]) -> None:
 
 def _do(order: bytes, channel: Channel) -> None:
     """Do one task and tell how it went."""
-    reporter = _ChannelReporter(channel)
+    reporter = Reporter(channel)
     try:
         entry, arguments, reporter.most_bytes = pickle.loads(order)
         reporter.tell(MessageKind.RESULT, find_function(entry)(arguments, reporter))

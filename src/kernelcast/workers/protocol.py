@@ -5,6 +5,7 @@ ours and trusts its parent. Messages are JSON, because a kernel that runs in the
 whatever it likes: `kernelcast.workers.wire` reads them by the types that the order expects.
 """
 
+import os
 import socket
 import struct
 import time
@@ -16,7 +17,7 @@ from typing import Any
 from kernelcast.records import errors
 from kernelcast.records.errors import KernelcastError
 from kernelcast.workers.task import MOST_BYTES
-from kernelcast.workers.wire import NotDecodableError, decode, structure
+from kernelcast.workers.wire import NotDecodableError, decode, encode, structure
 
 _LENGTH = struct.Struct(">Q")
 _LONGEST_TEXT = 1 << 18
@@ -105,6 +106,33 @@ class Channel:
 def name_error(error: KernelcastError) -> str:
     """Name an error's class or, where that is no class of `kernelcast.records`, its next base."""
     return next(one.__name__ for one in type(error).__mro__ if ERRORS.get(one.__name__) is one)
+
+
+class Reporter:
+    """Tells a parent which stage begins, and results that are ready before the end."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self.most_bytes = MOST_BYTES
+
+    def __call__(self, stage: str) -> None:
+        self.tell(MessageKind.PROGRESS, stage)
+
+    def give(self, item: Any) -> None:  # noqa: ANN401 - each task has its own
+        """Hand over a record before the end."""
+        self.tell(MessageKind.ITEM, item)
+
+    def give_up(self, error: KernelcastError) -> None:
+        """End the process with an error as its answer; may be called from any thread."""
+        self.tell(MessageKind.ERROR, (name_error(error), str(error)))
+        os._exit(0)  # the thread that waits for the driver does not end
+
+    def tell(self, kind: MessageKind, content: object) -> None:
+        frame = encode((kind.value, content))
+        if len(frame) > self.most_bytes:
+            msg = f"an answer of {len(frame)} bytes is longer than {self.most_bytes}; ask for less"
+            raise KernelcastError(msg)
+        self._channel.send(frame)
 
 
 def read_message(frame: bytes, *, returns: Any, gives: Any) -> Message:  # noqa: ANN401 - types

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernelcast.workers.task import Reporter
+from kernelcast.workers.protocol import Reporter
 
 PROGRAM = "bwrap"
 _PACKAGE = Path(__file__).resolve().parent.parent

@@ -4,9 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from types import NoneType
-from typing import Any, Generic, Protocol, TypeVar
-
-from kernelcast.records.errors import KernelcastError
+from typing import Any, Generic, TypeVar
 
 R = TypeVar("R")
 MOST_BYTES = 16 << 20
@@ -19,29 +17,13 @@ BUILDING = "building the kernel"
 """Stage in which a device's compiler works, and nothing of the kernel runs."""
 
 
-class Reporter(Protocol):
-    """Takes sentences about the stage that begins, and results that are ready before the end."""
-
-    def __call__(self, stage: str) -> None:
-        """Tell which stage begins."""
-        ...
-
-    def give(self, item: Any) -> None:  # noqa: ANN401 - each task has its own
-        """Hand over a record before the end."""
-        ...
-
-    def give_up(self, error: KernelcastError) -> None:
-        """End the process with an error as its answer; may be called from any thread."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task(Generic[R]):
     """A function for a child process, and what it may answer."""
 
     entry: str
     """``module:function``; the child imports the module. The function takes the arguments and a
-    `Reporter`."""
+    `Reporter` of `kernelcast.workers.protocol`."""
     returns: type[R] = NoneType  # type: ignore[assignment]  # a task without result has R = None
     """Of its result: a record, plain value, container or union of them."""
     gives: Any = NoneType
@@ -58,7 +40,7 @@ class Task(Generic[R]):
         return self.entry.partition(":")[2]
 
 
-def find_function(entry: str) -> Callable[[Any, Reporter], Any]:
+def find_function(entry: str) -> Callable[[Any, Any], Any]:
     module, _, name = entry.partition(":")
-    found: Callable[[Any, Reporter], Any] = getattr(import_module(module), name)
+    found: Callable[[Any, Any], Any] = getattr(import_module(module), name)
     return found

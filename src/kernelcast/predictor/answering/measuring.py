@@ -51,7 +51,7 @@ from kernelcast.sampling.discovery import choose_device, find_devices_once
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import list_recipes, prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.workers.task import BUILDING, COUNTING, Reporter
+from kernelcast.workers import BUILDING, COUNTING, Reporter
 
 GiveUp = Callable[[KernelcastError], None]
 """Ends the process, with an error as its answer."""

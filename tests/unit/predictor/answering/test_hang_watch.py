@@ -11,8 +11,7 @@ from kernelcast.predictor.answering import measuring
 from kernelcast.predictor.answering.measuring import HangWatch
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.kernel import Kernel
-from kernelcast.workers.child_main import _ChannelReporter
-from kernelcast.workers.protocol import Channel, MessageKind, read_message
+from kernelcast.workers.protocol import Channel, MessageKind, Reporter, read_message
 
 _WAITING = Kernel(name="k", source="kernel void k(volatile global int *f) { while (!*f); }")
 _PLAIN = Kernel(name="k", source="kernel void k(global int *f) { *f = 1; }")
@@ -67,7 +66,7 @@ def test_a_child_that_gives_up_sends_the_error_and_ends(monkeypatch: pytest.Monk
     ends: list[int] = []
     monkeypatch.setattr(os, "_exit", ends.append)
     here, there = (Channel(one) for one in socket.socketpair())
-    _ChannelReporter(there).give_up(EstimateTimeoutError("hung"))
+    Reporter(there).give_up(EstimateTimeoutError("hung"))
     told = read_message(here.receive(within_s=10), returns=str, gives=str)
     for one in (here, there):
         one.close()
