@@ -56,10 +56,6 @@ class MwpCwpInputs:
         """``#Mem_insts``: memory instructions of one thread."""
         return self.coal_mem_insts + self.uncoal_mem_insts
 
-    @property
-    def total_insts(self) -> float:
-        return self.comp_insts + self.mem_insts
-
 
 class Case(StrEnum):
     """Which of the three cases a launch is."""
@@ -128,7 +124,7 @@ def model_mwp_cwp(launch: MwpCwpInputs, *, rule: CaseRule = CaseRule.PUBLISHED) 
         per_warp = launch.freq_hz * launch.load_bytes_per_warp / mean
         mwp_peak_bw = launch.mem_bandwidth_bytes_per_s / (per_warp * launch.active_sms)
     mwp = min(mwp_without_bw, mwp_peak_bw, warps)
-    comp_cycles = launch.issue_cycles * launch.total_insts
+    comp_cycles = launch.issue_cycles * (launch.comp_insts + launch.mem_insts)
     mem_cycles = uncoal * launch.uncoal_mem_insts + coal * launch.coal_mem_insts
     cwp_full = (mem_cycles + comp_cycles) / comp_cycles
     cwp = min(cwp_full, warps)

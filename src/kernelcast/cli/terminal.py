@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
@@ -60,29 +60,17 @@ def show(*parts: "Part | RenderableType") -> None:
         console.print(content)
 
 
-class Answer(NamedTuple):
-    """What a command has to say: the content of JSON, parts to show, a figure and notes."""
-
-    content: object
-    parts: "Iterable[Part]"
-    figure: "Figure"
-    notes: Iterable[str] = ()
-
-    def present(self) -> None:
-        notes = (f"note: {note}" for note in dict.fromkeys(self.notes))
-        present(self.content, *self.parts, *notes, figure=self.figure)
-
-
 def present(
-    content: object, *parts: "Part | RenderableType", figure: "Figure | None" = None
-) -> None:
+    content: object, *parts: "Part | RenderableType", figure: "Figure | None" = None,
+    notes: Iterable[str] = (),
+) -> None:  # fmt: skip
     """Present an answer: with ``--json`` its content, else parts; a figure where ``--plot`` says.
 
     Numbers that JSON lacks are refused.
     """
     if wants_json():
         click.echo(json.dumps(content, indent=2, allow_nan=False))
-    show(*parts)
+    show(*parts, *(f"note: {note}" for note in dict.fromkeys(notes)))
     if figure is not None:
         save_plot(figure)
 

@@ -35,6 +35,7 @@ def estimate_from_volumes(
     demands = make_demands(launch, volumes, given.machine.warp_width)
     found = assess(demands, given, constants)
     l1, wave, groups, misses = volumes.l1, volumes.wave, volumes.work_groups, {}
+    seconds, resident = found.seconds, volumes.occupancy.work_groups
     issued = sum(launch.executed.operations.values()) + sum(launch.executed.memory.values())
     if issued:
         # Over issued instructions, as the sampling paper's Table 1 counts them.
@@ -46,15 +47,10 @@ def estimate_from_volumes(
     return AnalyticEstimate(
         model=MODEL,
         machine=machine.id,
-        seconds=found.seconds,
+        seconds=seconds,
         limiter=found.limiter,
         limiters=dict(found.times),
-        volumes={
-            "L2_to_L1": volumes.l2_load_bytes,
-            "L1_to_L2": volumes.l2_store_bytes,
-            "DRAM_to_L2": volumes.dram_load_bytes,
-            "L2_to_DRAM": volumes.dram_store_bytes,
-        },
+        volumes=volumes.crossing_bytes,
         quantities={
             "l1_cycles_per_warp": l1.warp_cycles,
             "l1_lines_per_warp": demands.lines,
@@ -70,13 +66,11 @@ def estimate_from_volumes(
             "reused_bytes_per_work_group": wave.reused_bytes / wave.work_groups,
             "pages_of_wave_count": wave.tlb_pages,
             "pages_per_work_group": demands.pages,
-            "work_groups_per_compute_unit": float(volumes.occupancy.work_groups),
+            "work_groups_per_compute_unit": float(resident),
             "waves_count": wave.waves,
-            "updates_per_s": volumes.updates / found.seconds,
+            "updates_per_s": volumes.updates / seconds,
             "exposed_l1_s": found.exposed_l1_s,
-            "resident_work_items_per_compute_unit": float(
-                volumes.occupancy.work_groups * volumes.work_group_size
-            ),
+            "resident_work_items_per_compute_unit": float(resident * volumes.work_group_size),
             "updates_per_work_item": float(launch.updates_per_work_item),
             **misses,
             **{f"without_{name.lower()}_s": seconds for name, seconds in found.without.items()},

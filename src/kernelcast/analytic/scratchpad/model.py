@@ -46,16 +46,6 @@ def count_transactions(request: DmaRequest, transaction_bytes: int) -> float:
     return total
 
 
-def request_overlap(groups: float, requests: float, time: float) -> float:
-    """Equation 8: what of the requests can overlap, ``(1 - 1/NG) * (1 - 1/#reqs) * T``.
-
-    The first virtual group and the last request overlap with nothing; a single request does not.
-    """
-    if requests <= 1 or groups <= 1:
-        return 0.0
-    return (1 - 1 / groups) * (1 - 1 / requests) * time
-
-
 def count_groups(active_cpes: int, parallelism: float) -> int:
     """Equation 9: virtual groups, ``NG = ceil(active_CPEs / MRP)``, at least one."""
     # The paper writes no rounding of MRP, but only with whole CPEs do equations 9 to 11 give the 16
@@ -76,15 +66,6 @@ def request_parallelism(average_mrt: float, active_cpes: int, machine: Scratchpa
     """
     volume = machine.clock_hz * machine.transaction_bytes * average_mrt
     return average_latency(average_mrt, machine) * machine.bandwidth(active_cpes) / volume
-
-
-def double_buffer_saving(groups: float, t_dma: float, t_comp: float, t_overlap: float) -> float:
-    """Equation 14: time saved at most, ``min(T_DMA / NG_DMA, T_comp - T_overlap)``.
-
-    `t_dma` is ``T_DMA``, or the time of copy-in requests alone: Fig. 5 and the paper's N-body count
-    the copy-in of one virtual group.
-    """
-    return min(t_dma / groups, t_comp - t_overlap)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +171,8 @@ def _collect(requests: Requests, cpes: int, machine: ScratchpadMachine) -> Reque
         groups = count_groups(cpes, parallelism)
         latency = average_latency(average, machine) / machine.clock_hz
     time = request_time(requests, cpes, machine) / machine.clock_hz
+    # Equation 8: the first virtual group and the last request overlap with nothing.
+    overlap = (1 - 1 / groups) * (1 - 1 / count) * time if count > 1 else 0.0
     return RequestTerms(
         requests=count,
         transactions=transactions,
@@ -198,7 +181,7 @@ def _collect(requests: Requests, cpes: int, machine: ScratchpadMachine) -> Reque
         parallelism=parallelism,
         groups=groups,
         time_s=time,
-        overlap_s=request_overlap(groups, count, time),
+        overlap_s=overlap,
     )
 
 
@@ -249,7 +232,8 @@ class DoubleBuffering:
 
     terms: ScratchpadTerms
     saving_s: float
-    """Equation 14 with the time of copy-in requests, as Fig. 5 and the paper's N-body have it."""
+    """Equation 14, ``min(T_DMA / NG_DMA, T_comp - T_overlap)``, with the time of copy-in requests
+    for ``T_DMA``, as Fig. 5 and the paper's N-body have it."""
     equation_14_s: float
     """Equation 14 as it is printed, with all of ``T_DMA``: an upper bound."""
     needed_bytes: float
@@ -269,11 +253,11 @@ def buffer_doubly(kernel: ScratchpadKernel, machine: ScratchpadMachine) -> Doubl
         raise InputError(msg)
     terms = model_kernel(kernel, machine)
     needed = 2 * max(one.bytes for one in copied)
-    groups, rest = terms.dma.groups, (terms.t_comp_s, terms.t_overlap_s)
+    groups, most = terms.dma.groups, terms.t_comp_s - terms.t_overlap_s
     return DoubleBuffering(
         terms=terms,
-        saving_s=double_buffer_saving(groups, terms.copy_in_s, *rest),
-        equation_14_s=double_buffer_saving(groups, terms.dma.time_s, *rest),
+        saving_s=min(terms.copy_in_s / groups, most),
+        equation_14_s=min(terms.dma.time_s / groups, most),
         needed_bytes=needed,
         fits=needed <= machine.spm_bytes,
     )

@@ -14,7 +14,8 @@ from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms, OsacaPr
 from kernelcast.analytic.cpu.layer_conditions import Transition
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import Answer, progress
+from kernelcast.cli.model import chart_limiters
+from kernelcast.cli.terminal import present, progress
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.launches.machines import find_machine, list_machines
@@ -297,10 +298,10 @@ def cpu(options: CpuOptions) -> None:
     FILE is a C99 listing (declarations and one loop nest), or the problem file (.yaml) of an
     OpenCL kernel. Nothing is run without --measure or --device; a loop may be compiled.
     """
-    (_model_problem if options.is_problem else _model_loop)(options).present()
+    (_model_problem if options.is_problem else _model_loop)(options)
 
 
-def _model_loop(options: CpuOptions) -> Answer:
+def _model_loop(options: CpuOptions) -> None:
     source, model = options.read_model()
     swept, unit = options.swept, options.unit
     rows: list[_Size] = []
@@ -362,7 +363,7 @@ def _model_loop(options: CpuOptions) -> Answer:
             }))  # fmt: skip
         parts += [*solved, *(f"advice: {one}" for one in advice)]
         notes += model.conflicts(row.loop.constants)
-    return Answer(content, parts, _chart_sweep(title, swept, rows), notes)
+    present(content, *parts, figure=_chart_sweep(title, swept, rows), notes=notes)
 
 
 def _solve(options: CpuOptions, model: LoopModel) -> tuple[tuple[Transition, ...], list[Part]]:
@@ -482,7 +483,7 @@ def _chart_sweep(title: str, name: str, rows: Sequence[_Size]) -> Figure:
     return Figure(charts=charts, title=title, columns=1, heights=(4.4, 2.6))
 
 
-def _model_problem(options: CpuOptions) -> Answer:
+def _model_problem(options: CpuOptions) -> None:
     """Estimate an OpenCL launch, or one for each value of a parameter."""
     machine, swept = options.find_description(), options.swept
     if machine.kind is not DeviceKind.CPU:
@@ -530,31 +531,22 @@ def _model_problem(options: CpuOptions) -> Answer:
     notes = [note for one in estimates for note in one.notes]
     values = [parameters.get(swept, 0) for parameters in options.list_constants()]
     figure = _chart_estimates(f"{name} on {machine.id}", swept, values, estimates)
-    return Answer(rows, parts, figure, notes)
+    present(rows, *parts, figure=figure, notes=notes)
 
 
 def _chart_estimates(
     title: str, name: str, sizes: Sequence[int], estimates: Sequence[AnalyticEstimate]
 ) -> Figure:
     """Chart the limiters of a launch, over a parameter where one was swept."""
+    if not name:
+        return Figure(charts=(chart_limiters("", [title], estimates),))
     limiters = {
         limiter: [one.limiters.get(limiter, 0.0) for one in estimates]
         for limiter in {limiter for one in estimates for limiter in one.limiters}
     }
     largest = sorted((one for one in limiters if max(limiters[one]) > 0),
                      key=lambda one: -max(limiters[one]))  # fmt: skip
-    time = Axis("time" if name else "time alone", "s")
-    if name:
-        times = {"estimate": [one.seconds for one in estimates]}
-        times |= {limiter: limiters[limiter] for limiter in largest[:7]}
-        series = tuple(make_series(each, sizes, own, "line") for each, own in times.items())
-        return Figure(charts=(Chart(x=Axis(name), y=time, series=series),), title=title)
-    [estimate] = estimates
-    alone = [limiters[limiter][0] for limiter in largest]
-    ends = ([estimate.seconds] * 2, (-0.5, len(largest) - 0.5))
-    chart = Chart(
-        x=Axis("", names=tuple(largest)), y=time, is_upright=False,
-        series=(make_series("alone", range(len(largest)), alone, "bars"),
-                make_series("estimate", *ends, "guide")),
-    )  # fmt: skip
-    return Figure(charts=(chart,), title=title)
+    times = {"estimate": [one.seconds for one in estimates]}
+    times |= {limiter: limiters[limiter] for limiter in largest[:7]}
+    series = tuple(make_series(each, sizes, own, "line") for each, own in times.items())
+    return Figure(charts=(Chart(x=Axis(name), y=Axis("time", "s"), series=series),), title=title)

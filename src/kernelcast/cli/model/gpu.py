@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import Answer, progress, progress_bar
+from kernelcast.cli.model import chart_limiters
+from kernelcast.cli.terminal import present, progress, progress_bar
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
@@ -221,36 +222,38 @@ def gpu(options: GpuOptions) -> None:
     """
     machines = [find_machine(name) for name in options.machines]
     if options.sweep_size is not None:
-        answer = _sweep_sizes(options, options.sweep_size, machines)
+        _sweep_sizes(options, options.sweep_size, machines)
+        return
+    source = options.read_source()
+    if options.device_id is not None:
+        with progress() as report:
+            source = record_accesses(source, options.device_id, report=report)
+    if options.sweeps_local or options.sweeps_fold:
+        _sweep_local_sizes(options, source, machines)
+    elif options.measured_file is not None:
+        _, launches = read_measurements(options.measured_file)
+        comparisons = compare_with_measured(source, machines[0], launches)
+        title = f"{source.name} on {machines[0].id}: predicted against measured"
+        _present_comparisons(title, comparisons)
     else:
-        source = options.read_source()
-        if options.device_id is not None:
-            with progress() as report:
-                source = record_accesses(source, options.device_id, report=report)
-        if options.sweeps_local or options.sweeps_fold:
-            answer = _sweep_local_sizes(options, source, machines)
-        elif options.measured_file is not None:
-            _, launches = read_measurements(options.measured_file)
-            comparisons = compare_with_measured(source, machines[0], launches)
-            title = f"{source.name} on {machines[0].id}: predicted against measured"
-            answer = _present_comparisons(title, comparisons)
-        else:
-            [local_size] = options.list_local_sizes()
-            found = [configure(source, machine, local_size) for machine in machines]
-            labels = [f"{one.estimate.machine}\n{one.label}" for one in found]
-            charts = (_chart_limiters("Limiters", labels, found), _chart_volumes(labels, found))
-            answer = Answer(
-                [configuration_to_json(source.name, one) for one in found],
-                _describe(source.name, found),
-                Figure(charts=charts, title=source.name, columns=1),
-                [note for one in found for note in one.estimate.notes],
-            )
-    answer.present()
+        [local_size] = options.list_local_sizes()
+        found = [configure(source, machine, local_size) for machine in machines]
+        labels = [f"{one.estimate.machine}\n{one.label}" for one in found]
+        charts = (
+            chart_limiters("Limiters", labels, [one.estimate for one in found]),
+            _chart_volumes(labels, found),
+        )
+        present(
+            [configuration_to_json(source.name, one) for one in found],
+            *_describe(source.name, found),
+            figure=Figure(charts=charts, title=source.name, columns=1),
+            notes=[note for one in found for note in one.estimate.notes],
+        )
 
 
 def _sweep_local_sizes(
     options: GpuOptions, source: LaunchSource, machines: Sequence[MachineDescription]
-) -> Answer:
+) -> None:
     folds = list_folds(source) if options.sweeps_fold else None
     parts: list[Part] = []
     charts, content, notes = [], [], []
@@ -287,15 +290,17 @@ def _sweep_local_sizes(
         labels = [
             _join(one.local_size) + (f"\n{one.fold_text}" if one.folds else "") for one in fastest
         ]
-        charts.append(_chart_limiters(f"{where}: fastest of {len(every)}", labels, fastest))
-    return Answer(content, parts, Figure(charts=tuple(charts), columns=1), notes)
+        estimates = [one.estimate for one in fastest]
+        charts.append(chart_limiters(f"{where}: fastest of {len(every)}", labels, estimates))
+    figure = Figure(charts=tuple(charts), columns=1)
+    present(content, *parts, figure=figure, notes=notes)
 
 
 def _join(local_size: Sequence[int]) -> str:
     return "x".join(map(str, local_size))
 
 
-def _sweep_sizes(options: GpuOptions, sweep: str, machines: Sequence[MachineDescription]) -> Answer:
+def _sweep_sizes(options: GpuOptions, sweep: str, machines: Sequence[MachineDescription]) -> None:
     match = _SWEEP.fullmatch(sweep)
     if match is None or ":" not in match["range"]:
         msg = f"--sweep-size {sweep!r}: expected NAME=FIRST:LAST:STEP, such as NX=300:800:20"
@@ -355,10 +360,10 @@ def _sweep_sizes(options: GpuOptions, sweep: str, machines: Sequence[MachineDesc
           for one in climbs.values()),
     ]  # fmt: skip
     chart = Chart(x=Axis(name), y=Axis("DRAM loads (B/update)"), series=tuple(series))
-    return Answer(content, [table, *lines], Figure(charts=(chart,)))
+    present(content, table, *lines, figure=Figure(charts=(chart,)))
 
 
-def _present_comparisons(title: str, comparisons: Sequence[Comparison]) -> Answer:
+def _present_comparisons(title: str, comparisons: Sequence[Comparison]) -> None:
     table = Table.of(comparisons, {
         "quantity": "text", "launches": ("whole", lambda one: len(one.measured)),
         "mean error": "share", "bias": "signed share",
@@ -383,7 +388,7 @@ def _present_comparisons(title: str, comparisons: Sequence[Comparison]) -> Answe
         ))  # fmt: skip
     figure = Figure(charts=tuple(charts), title=title)
     content = [comparison_to_json(one) for one in comparisons]
-    return Answer(content, [title, table, *lines], figure)
+    present(content, title, table, *lines, figure=figure)
 
 
 def _describe(name: str, answers: Sequence[Configuration]) -> Iterator[Part]:
@@ -437,26 +442,6 @@ def _describe(name: str, answers: Sequence[Configuration]) -> Iterator[Part]:
             Section(title="Limiters", parts=[limiters.without_empty("without it"), *advice]),
         ],
     )
-
-
-def _chart_limiters(title: str, labels: Sequence[str], answers: Sequence[Configuration]) -> Chart:
-    """Chart the time of each limiter alone, beside the time of the whole launch."""
-    estimates = [answer.estimate for answer in answers]
-    times = {
-        name: [one.limiters.get(name, 0.0) for one in estimates]
-        for name in dict.fromkeys(key for one in estimates for key in one.limiters)
-    }
-    places = range(len(answers))
-    limiters = [
-        make_series(name, places, own, "bars")
-        for name, own in times.items()
-        if any(own[place] > 0.005 * estimates[place].seconds for place in places)
-    ]
-    whole = make_series("whole launch", places, [one.seconds for one in estimates])
-    return Chart(
-        title=title, x=Axis("", names=tuple(labels)), y=Axis("time alone", "s"),
-        series=(*limiters, whole),
-    )  # fmt: skip
 
 
 def _chart_volumes(labels: Sequence[str], answers: Sequence[Configuration]) -> Chart:

@@ -19,7 +19,7 @@ from kernelcast.analytic.scratchpad.model import (
     vary_granularity,
 )
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import Answer
+from kernelcast.cli.terminal import present
 from kernelcast.launches.modelling.scratchpad import (
     cpes_to_json,
     depends_on_cpes,
@@ -106,50 +106,45 @@ def scratchpad(
         [path] = files
         usual = read(path, active_cpes).active_cpes
         sweep = vary_cpes(lambda count: read(path, count), usual, counts, processor)
-        answer = _describe_cpes(sweep, processor)
-        if is_scratchpad_file(path) and not depends_on_cpes(path):
-            fixed = (
-                "nothing in the file depends on {active_cpes}: each CPE keeps its work, so more of "
-                "them do more work"
+        _present_cpes(sweep, processor, is_fixed=(
+            is_scratchpad_file(path) and not depends_on_cpes(path)
+        ))  # fmt: skip
+        return
+    kernels = [read(path, active_cpes) for path in files]
+    if what_if == "dma":
+        # Divide DMA requests into smaller and smaller ones (the paper's Fig. 7).
+        steps = vary_granularity(kernels[0], processor)
+        kernel = steps[0].terms.kernel
+        table = Table.of(steps, {
+            "parts": "whole",
+            "smallest copy": ("number", lambda one: f"{one.smallest_bytes:,.0f} B"),
+            "DMA requests": (",g", "terms.dma.requests"), **_STEP_TIMES,
+            "NG": ("whole", "terms.dma.groups"), "saved": ("s", "saving_s"),
+            "by equation 13": ("s", "equation_13_s"),
+        })  # fmt: skip
+        parts: list[Part] = [f"{kernel.name} on {processor.name}: smaller DMA requests", table]
+        if len(steps) == 1:
+            parts.append(
+                "no request can be divided: its half would be less than a transaction of "
+                f"{processor.transaction_bytes} bytes"
             )
-            answer = answer._replace(notes=[*answer.notes, fixed])
+        labels = [f"1/{step.parts}\n{step.smallest_bytes:,.0f} B" for step in steps]
+        title = "size of the DMA requests, and bytes of the smallest copy"
+        chart = _chart_times([step.terms for step in steps], labels, title)
+        content = {"kernel": kernel.name, "granularity": granularity_to_json(steps)}
+        figure = Figure(charts=(chart,), title=f"{kernel.name}: smaller DMA requests")
+        present(content, *parts, figure=figure, notes=kernel.notes)
+    elif what_if == "double-buffer":
+        _present_double_buffering(buffer_doubly(kernels[0], processor), processor)
     else:
-        kernels = [read(path, active_cpes) for path in files]
-        if what_if == "dma":
-            # Divide DMA requests into smaller and smaller ones (the paper's Fig. 7).
-            steps = vary_granularity(kernels[0], processor)
-            kernel = steps[0].terms.kernel
-            table = Table.of(steps, {
-                "parts": "whole",
-                "smallest copy": ("number", lambda one: f"{one.smallest_bytes:,.0f} B"),
-                "DMA requests": (",g", "terms.dma.requests"), **_STEP_TIMES,
-                "NG": ("whole", "terms.dma.groups"), "saved": ("s", "saving_s"),
-                "by equation 13": ("s", "equation_13_s"),
-            })  # fmt: skip
-            parts: list[Part] = [f"{kernel.name} on {processor.name}: smaller DMA requests", table]
-            if len(steps) == 1:
-                parts.append(
-                    "no request can be divided: its half would be less than a transaction of "
-                    f"{processor.transaction_bytes} bytes"
-                )
-            labels = [f"1/{step.parts}\n{step.smallest_bytes:,.0f} B" for step in steps]
-            title = "size of the DMA requests, and bytes of the smallest copy"
-            chart = _chart_times([step.terms for step in steps], labels, title)
-            content = {"kernel": kernel.name, "granularity": granularity_to_json(steps)}
-            figure = Figure(charts=(chart,), title=f"{kernel.name}: smaller DMA requests")
-            answer = Answer(content, parts, figure, kernel.notes)
-        elif what_if == "double-buffer":
-            answer = _buffer_doubly(buffer_doubly(kernels[0], processor), processor)
-        else:
-            terms = [model_kernel(kernel, processor) for kernel in kernels]
-            about = {"kernel": ("text", "kernel.name"), "CPEs": ("whole", "kernel.active_cpes")}
-            parts = [Table.of(terms, {**about, **_TIMES})]
-            if len(terms) == 1:
-                parts = list(_describe_terms(terms[0], processor))
-            told = [terms_to_json(term, processor) for term in terms]
-            notes = [note for term in terms for note in term.kernel.notes]
-            answer = Answer(told, parts, _chart_kernels(terms), notes)
-    answer.present()
+        terms = [model_kernel(kernel, processor) for kernel in kernels]
+        about = {"kernel": ("text", "kernel.name"), "CPEs": ("whole", "kernel.active_cpes")}
+        parts = [Table.of(terms, {**about, **_TIMES})]
+        if len(terms) == 1:
+            parts = list(_describe_terms(terms[0], processor))
+        told = [terms_to_json(term, processor) for term in terms]
+        notes = [note for term in terms for note in term.kernel.notes]
+        present(told, *parts, figure=_chart_kernels(terms), notes=notes)
 
 
 def _describe_terms(terms: ScratchpadTerms, processor: ScratchpadMachine) -> Iterator[Part]:
@@ -178,7 +173,7 @@ def _describe_terms(terms: ScratchpadTerms, processor: ScratchpadMachine) -> Ite
     })  # fmt: skip
 
 
-def _buffer_doubly(saving: DoubleBuffering, processor: ScratchpadMachine) -> Answer:
+def _present_double_buffering(saving: DoubleBuffering, processor: ScratchpadMachine) -> None:
     """Ask what double buffering would save (the paper's Fig. 8)."""
     terms = saving.terms
     share = format_share(saving.saving_s / terms.t_total_s)
@@ -204,11 +199,12 @@ def _buffer_doubly(saving: DoubleBuffering, processor: ScratchpadMachine) -> Ans
             f"{processor.spm_bytes:,}: requests must be made smaller first"
         )
     content = {"kernel": terms.kernel.name, "double_buffering": double_buffering_to_json(saving)}
-    return Answer(content, parts, _chart_kernels([terms]), terms.kernel.notes)
+    figure = _chart_kernels([terms])
+    present(content, *parts, figure=figure, notes=terms.kernel.notes)
 
 
-def _describe_cpes(sweep: CpeSweep, processor: ScratchpadMachine) -> Answer:
-    """Describe several numbers of active CPEs (the paper's Fig. 9 and 10)."""
+def _present_cpes(sweep: CpeSweep, processor: ScratchpadMachine, *, is_fixed: bool) -> None:
+    """Present several numbers of active CPEs (the paper's Fig. 9 and 10)."""
     kernel = sweep.best.terms.kernel
     table = Table.of(sweep.points, {
         "CPEs": ("whole", "active_cpes"),
@@ -223,6 +219,11 @@ def _describe_cpes(sweep: CpeSweep, processor: ScratchpadMachine) -> Answer:
     if own is not None and own is not sweep.best:
         best += f"; of one core group with {own.active_cpes}"
     notes = [*kernel.notes, *(f"{count} CPEs: {reason}" for count, reason in sweep.refused)]
+    if is_fixed:
+        notes.append(
+            "nothing in the file depends on {active_cpes}: each CPE keeps its work, so more of "
+            "them do more work"
+        )
     marked = {"fastest": sweep.best, "fastest of one core group": sweep.best_of_one_group}
     counts = [point.active_cpes for point in sweep.points]
     totals_s = [point.terms.t_total_s for point in sweep.points]
@@ -240,8 +241,9 @@ def _describe_cpes(sweep: CpeSweep, processor: ScratchpadMachine) -> Answer:
     terms = [point.terms for point in sweep.points]
     charts = (times, _chart_times(terms, list(map(str, counts)), "active CPEs"))
     figure = Figure(charts=charts, title=f"{kernel.name}: number of active CPEs", columns=1)
-    parts: list[Part] = [f"{kernel.name} on {processor.name}: active CPEs", table, best]
-    return Answer({"kernel": kernel.name, **cpes_to_json(sweep)}, parts, figure, notes)
+    content = {"kernel": kernel.name, **cpes_to_json(sweep)}
+    title = f"{kernel.name} on {processor.name}: active CPEs"
+    present(content, title, table, best, figure=figure, notes=notes)
 
 
 def _list_times(terms: ScratchpadTerms) -> dict[str, float]:

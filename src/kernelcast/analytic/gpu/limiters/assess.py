@@ -55,37 +55,41 @@ _NEGLIGIBLE = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Time of each limiter alone."""
+    """Time of a launch, by its limiters."""
 
     times: Mapping[str, float]
-    exposed_s: float
+    """Of each limiter alone, in seconds."""
+    exposed_l1_s: float
     power: float = math.inf
     """How arithmetic, other instructions and memory overlap: the time of all three is the root of
     their powers' sum. With infinity the longest one counts."""
     beside_s: float = 0.0
     """Time of issuing the instructions that the longest kind of arithmetic does not execute."""
+    notes: tuple[str, ...] = ()
 
-    def list_without(self) -> dict[str, float]:
-        """Compute the time of all on machines on which one limiter each takes no time."""
+    @property
+    def without(self) -> dict[str, float]:
+        """The time if one limiter each took none: what would help most is smallest."""
         return {
             name: replace(
                 self,
                 times={**self.times, name: 0.0},
-                exposed_s=0.0 if name == "L1" else self.exposed_s,
+                exposed_l1_s=0.0 if name == "L1" else self.exposed_l1_s,
                 beside_s=0.0 if name == "issue" else self.beside_s,
-            ).combine()
+            ).seconds
             for name in self.times
         }
 
-    def combine(self) -> float:
-        """Compute the time of all together, in seconds."""
+    @property
+    def seconds(self) -> float:
+        """The time of all together."""
         # The DRAM waits for a part of L1's cycles, so the two add: on a V100 the time of a stencil
         # exceeds that of the DRAM by the same amount from 4 to 16 ms. All else overlaps, except
         # the limiters in `ADDED`, and arithmetic with memory in part: where both take equally long,
         # launches of gpu-benches' roofline last 8 % longer on an A40 and 17 % on an A100. A unit
         # of arithmetic waits in the same way while a scheduler issues other instructions.
         dram_s = self.times.get("DRAM", 0.0)
-        path_s = dram_s + self.exposed_s if dram_s else 0.0
+        path_s = dram_s + self.exposed_l1_s if dram_s else 0.0
         arithmetic_s = max((self.times.get(name, 0.0) for name in ARITHMETIC), default=0.0)
         memory_s = max(
             (s for name, s in self.times.items() if name not in (*ARITHMETIC, *ADDED)), default=0.0
@@ -98,10 +102,11 @@ class Limits:
             )
         return alone_s + sum(self.times.get(name, 0.0) for name in ADDED)
 
-    def choose_largest(self, without: Mapping[str, float]) -> str:
-        """Name the limiter whose removal saves most time; of equal savings, the longest."""
-        whole = self.combine()
-        saved = {name: whole - seconds for name, seconds in without.items()}
+    @property
+    def limiter(self) -> str:
+        """The limiter whose removal saves most time; of equal savings, the longest."""
+        whole = self.seconds
+        saved = {name: whole - seconds for name, seconds in self.without.items()}
         if max(saved.values()) < _NEGLIGIBLE * whole:
             return max(self.times, key=self.times.__getitem__)
         return max(self.times, key=lambda name: (saved[name], self.times[name]))
@@ -185,12 +190,11 @@ def time_latency(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
 
 def time_translation(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
     """Compute the time of translations that the compute units cannot keep, in seconds."""
-    if rates.translation is None:
-        return 0.0
+    pages, miss_s = rates.translation
     # The next work-group finds the translations of the last one, but for those that did not fit.
-    missing = max(demands.pages - rates.translation.pages, 0.0)
+    missing = max(demands.pages - pages, 0.0)
     groups = demands.work_groups / rates.machine.compute_units * plan.private_factor
-    return groups * missing * rates.translation.miss_s
+    return groups * missing * miss_s
 
 
 _BANKS_BYTES = 128
@@ -219,20 +223,19 @@ def time_atomics(demands: Demands, rates: GpuRates, notes: list[str]) -> float:
     by_l2 = rates.l2_bytes_per_s or rates.dram.at(math.inf, 0.5)
     # A cycle and compute unit: 32 banks, four work-items of a warp in the same one.
     by_local = rates.machine.compute_units * rates.clock_hz * 8
-    amounts = {
-        "global_same": (demands.atomics.same, rates.clock_hz),
-        "global_distinct": (demands.atomics.distinct, by_l2 / _ATOMIC_BYTES),
-        "local_distinct": (demands.atomics.local, by_local),
-    }
+    assumed = {
+        "global_same": rates.clock_hz, "global_distinct": by_l2 / _ATOMIC_BYTES,
+        "local_distinct": by_local,
+    }  # fmt: skip
     seconds = 0.0
-    for place, (amount, assumed) in amounts.items():
+    for place, amount in demands.atomics.items():
         name = f"atomic_{place}_per_s"
         if amount and name not in rates.costs:
             notes.append(
-                f"{name}: not in the machine description, {assumed:.3g} assumed; "
+                f"{name}: not in the machine description, {assumed[place]:.3g} assumed; "
                 "`kernelcast calibrate --only atomics` measures it"
             )
-        seconds += amount * demands.work_items / rates.costs.get(name, assumed)
+        seconds += amount * demands.work_items / rates.costs.get(name, assumed[place])
     return seconds
 
 
@@ -396,53 +399,22 @@ def _peak(rates: GpuRates, name: str) -> float:
 _PAPER = ("fp32", "fp64", "L1", "L2", "DRAM")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assessment:
-    """Time of a launch, by its limiters."""
-
-    seconds: float
-    limiter: str
-    """The one whose removal saves most of it, see `Limits.choose_largest`: a key of `times`."""
-    times: Mapping[str, float]
-    without: Mapping[str, float]
-    """Seconds of the launch if a limiter took no time: what would help most is smallest."""
-    exposed_l1_s: float
-    notes: tuple[str, ...]
-
-
-def assess(demands: Demands, rates: GpuRates, constants: LimiterConstants) -> Assessment:
-    notes: list[str] = []
-    even = balance(demands.work_groups, rates.machine.compute_units, demands.resident)
-    limits = _measure(demands, rates, constants, even, notes)
+def assess(demands: Demands, rates: GpuRates, constants: LimiterConstants) -> Limits:
+    """Compute the time of each limiter, and of what the last wave and the launch itself add."""
+    units, resident = rates.machine.compute_units, demands.resident
+    limits = _measure(demands, rates, constants, balance(demands.work_groups, units, resident))
     if constants.is_paper:
-        limits = Limits(
-            times={name: s for name, s in limits.times.items() if name in _PAPER},
-            exposed_s=limits.exposed_s,
-            power=limits.power,
-        )
-    else:
-        whole = schedule(demands.work_groups, rates.machine.compute_units, demands.resident)
-        tail_s = _measure(demands, rates, constants, whole, []).combine() - limits.combine()
-        overheads = {"tail": max(tail_s, 0.0), "launch": rates.launch_s}
-        limits = replace(limits, times={**limits.times, **overheads})
-    without = limits.list_without()
-    return Assessment(
-        seconds=limits.combine(),
-        limiter=limits.choose_largest(without),
-        times=limits.times,
-        without=without,
-        exposed_l1_s=limits.exposed_s,
-        notes=(*rates.notes, *notes),
-    )
+        times = {name: s for name, s in limits.times.items() if name in _PAPER}
+        return replace(limits, times=times, beside_s=0.0)
+    whole = _measure(demands, rates, constants, schedule(demands.work_groups, units, resident))
+    overheads = {"tail": max(whole.seconds - limits.seconds, 0.0), "launch": rates.launch_s}
+    return replace(limits, times={**limits.times, **overheads})
 
 
 def _measure(
-    demands: Demands,
-    rates: GpuRates,
-    constants: LimiterConstants,
-    plan: Schedule,
-    notes: list[str],
+    demands: Demands, rates: GpuRates, constants: LimiterConstants, plan: Schedule
 ) -> Limits:
+    notes = [*rates.notes]
     l1_s, exposed_s = time_l1(demands, rates, constants, plan)
     arithmetic = time_instructions(demands, rates, plan, notes)
     issue_s, beside_s = time_issue(demands, rates, plan, arithmetic)
@@ -464,4 +436,7 @@ def _measure(
         "dispatch": demands.work_groups * dispatch_s,
         "translation": time_translation(demands, rates, plan),
     }
-    return Limits(times=times, exposed_s=exposed_s, power=rates.overlap_power, beside_s=beside_s)
+    return Limits(
+        times=times, exposed_l1_s=exposed_s, power=rates.overlap_power, beside_s=beside_s,
+        notes=tuple(notes),
+    )  # fmt: skip

@@ -1,7 +1,7 @@
 """What a launch asks of a GPU: volumes, instructions, waits, atomics, bank conflicts, pages."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -17,19 +17,9 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace, OperationCounts, OperationKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Atomics:
-    """Atomic operations of a work-item, mean."""
-
-    same: float = 0.0
-    """Global, all work-items on one address."""
-    distinct: float = 0.0
-    """Global, on addresses that depend on the work-item or on data."""
-    local: float = 0.0
-
-
-def count_atomics(accesses: Sequence[MemoryAccess], executed: OperationCounts) -> Atomics:
-    """Tell executed atomics apart by the places in the source that they come from."""
+def count_atomics(accesses: Sequence[MemoryAccess], executed: OperationCounts) -> dict[str, float]:
+    """Count the atomics of a work-item by where they go: ``global_same``, all work-items to one
+    address, ``global_distinct`` and ``local_distinct``."""
     # Places that call the same function count as executed equally often; an atomic whose place is
     # not known counts as a global one on distinct addresses.
     sites = [one for one in accesses if one.kind is AccessKind.ATOMIC]
@@ -41,11 +31,12 @@ def count_atomics(accesses: Sequence[MemoryAccess], executed: OperationCounts) -
         own = called if operation.name and called else sites
         for site in own:
             is_same = site.offset_bytes is not None and site.offset_bytes.is_parameter
-            place = "same" if is_same else "distinct"
-            found["local" if site.space is MemorySpace.LOCAL else place] += times / len(own)
+            place = "global_same" if is_same else "global_distinct"
+            place = "local_distinct" if site.space is MemorySpace.LOCAL else place
+            found[place] += times / len(own)
         if not own:
-            found["distinct"] += times
-    return Atomics(**found)
+            found["global_distinct"] += times
+    return found
 
 
 SECTOR_BYTES = 32
@@ -86,7 +77,7 @@ class Demands:
     """Times that a work-item waits for loads, one after the other."""
     work: WarpWork | None = None
     executed: OperationCounts = NOTHING
-    atomics: Atomics = field(default_factory=Atomics)
+    atomics: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def work_items(self) -> int:

@@ -12,15 +12,6 @@ from kernelcast.records.machine import InstructionFacts, MachineDescription, ref
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Translation:
-    """Address translation as a compute unit meets it."""
-
-    pages: float
-    """Pages of 2 MiB that a work-group may use at once before translations are evicted."""
-    miss_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LimiterConstants:
     """How limiters overlap, and numbers of machines that no machine description holds."""
 
@@ -41,7 +32,8 @@ class LimiterConstants:
     saturation, latency, translation, tail, launch and the rest."""
     bandwidths: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Bytes per second of L2 and DRAM by machine id, in place of the description's."""
-    translation: Mapping[str, Translation] = field(default_factory=dict)
+    translation: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """See `GpuRates`, by machine id."""
 
 
 FITTED = LimiterConstants(
@@ -51,7 +43,7 @@ FITTED = LimiterConstants(
     exposed_wavefronts=0.965,
     exposed_lines=0.447,
     overlap_power=2.4,
-    translation={"v100": Translation(pages=73.0, miss_s=46e-9)},
+    translation={"v100": (73.0, 46e-9)},
 )
 PAPER_2022 = LimiterConstants(
     name="paper-2022",
@@ -148,7 +140,9 @@ class GpuRates:
     instructions: Mapping[str, InstructionFacts]
     costs: Mapping[str, float]
     launch_s: float
-    translation: Translation | None
+    translation: tuple[float, float]
+    """Pages of 2 MiB that a work-group may use at once before a compute unit loses translations of
+    addresses, and seconds of each that it misses then."""
     notes: tuple[str, ...]
     overlap_power: float
 
@@ -176,10 +170,10 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
         dram = _read_dram_rate(gpu, machine, notes)
     clock_hz = _find_clock(gpu, notes)
     pages, miss = (machine.costs.get(f"translation_{name}") for name in ("pages_count", "miss_s"))
-    translation = constants.translation.get(machine.id)
+    translation = constants.translation.get(machine.id, (math.inf, 0.0))
     if pages is not None and miss is not None:
-        translation = Translation(pages=pages.value, miss_s=miss.value)
-    elif translation is None:
+        translation = pages.value, miss.value
+    elif machine.id not in constants.translation:
         notes.append("address translation: not known of this machine, left out")
     # The paper's constants stay the paper's.
     own = None if constants.is_paper else machine.costs.get("overlap_power")

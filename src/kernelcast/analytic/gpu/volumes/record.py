@@ -153,12 +153,15 @@ class GpuVolumes:
         """From L2 to DRAM, whole launch."""
         return self.wave.stored_bytes * self.wave.waves
 
-    def per_update(self) -> dict[str, float]:
-        """Give bytes per update: ``L2_to_L1``, ``L1_to_L2``, ``DRAM_to_L2``, ``L2_to_DRAM``."""
-        volumes = {
+    @property
+    def crossing_bytes(self) -> dict[str, float]:
+        """Of the launch: ``L2_to_L1``, ``L1_to_L2``, ``DRAM_to_L2``, ``L2_to_DRAM``."""
+        return {
             "L2_to_L1": self.l2_load_bytes,
             "L1_to_L2": self.l2_store_bytes,
             "DRAM_to_L2": self.dram_load_bytes,
             "L2_to_DRAM": self.dram_store_bytes,
         }
-        return {name: volume / self.updates for name, volume in volumes.items()}
+
+    def per_update(self) -> dict[str, float]:
+        return {name: one / self.updates for name, one in self.crossing_bytes.items()}
