@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from statistics import median
 
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.collection.collection import (
@@ -22,6 +23,7 @@ from kernelcast.collection.collection import (
 from kernelcast.collection.corpus_problems import PreparedProblem, prepare_launch
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.collection.sizes import choose_sizes, find_anchor, lengthen_times
+from kernelcast.launches.estimation import time_whole
 from kernelcast.launches.features import (
     DeviceFindings,
     FeatureSettings,
@@ -72,6 +74,7 @@ class _Row:
     moments: list[SampleRun] = field(default_factory=list)
     durations_s: list[float] = field(default_factory=list)
     started_s: list[float] = field(default_factory=list)
+    slowdowns: list[float] = field(default_factory=list)
 
     def take_moment(self) -> None:
         """Sample as an estimate does, at places of their own, as long as there are any left."""
@@ -107,7 +110,9 @@ class _Row:
 
     def time_whole(self) -> None:
         started_s = time.time()
-        self.durations_s.append(self.launch.time_whole())
+        seconds, slowdown = time_whole(self.launch)
+        self.durations_s.append(seconds / slowdown)
+        self.slowdowns.append(slowdown)
         self.started_s.append(started_s)
 
 
@@ -150,6 +155,8 @@ def observe_launch(
                 row.time_whole()
         is_gpu = session.description.kind is DeviceKind.GPU
         state = read_state_since(before, gpu=session.description.name if is_gpu else "")
+        slowdown = median(row.slowdowns)
+        state = replace(state, slowdown=slowdown if slowdown > 1 else None)
         found = DeviceFindings(
             ndrange=launch.ndrange,
             compute_units=session.description.compute_units,

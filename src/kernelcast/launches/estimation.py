@@ -199,17 +199,26 @@ def measure(
     while len(durations_s) <= runs and time.monotonic() + 1.2 * expected_s <= ends_s:
         number = len(durations_s)
         report(f"measuring, run {number} of {runs}" if number else "measuring, warm-up")
-        begun_s, before = time.monotonic(), read_waiting()
-        durations_s.append(launch.time_whole())
-        spent = find_waiting(before, read_waiting(), durations_s[-1])
-        slowdowns.append(1 + spent.waited_s / spent.worked_s if spent else 1.0)
+        begun_s = time.monotonic()
+        seconds, slowdown = time_whole(launch)
+        durations_s.append(seconds)
+        slowdowns.append(slowdown)
         expected_s = max(time.monotonic() - begun_s, expected_s if number > 1 else 0.0)
     counted_s = durations_s[1:] or durations_s
     if not counted_s:
         return None
     slowdown = median(slowdowns[-len(counted_s) :])
+    return Measurement(durations_s=tuple(counted_s), slowdown=slowdown)
+
+
+def time_whole(launch: PreparedLaunch) -> tuple[float, float]:
+    """Time a whole run; give its seconds and, on a CPU, how many times as long as alone it took."""
+    before = read_waiting()
+    seconds = launch.time_whole()
+    spent = find_waiting(before, read_waiting(), seconds)
+    slowdown = 1 + spent.waited_s / spent.worked_s if spent else 1.0
     is_told = launch.device.kind is DeviceKind.CPU and slowdown >= NOTICEABLE
-    return Measurement(durations_s=tuple(counted_s), slowdown=slowdown if is_told else 1.0)
+    return seconds, slowdown if is_told else 1.0
 
 
 def _is_too_small(sampled: Sampled, fit: LinearFit) -> bool:
