@@ -7,10 +7,15 @@ rest on the others. Three ways to learn: from the rows of the device, from those
 from those of the other devices alone, which is what a machine that is not ours would have. Writes
 ``results/learned/answers.json`` and ``summary.md``: errors with and without, the interval of the
 difference (bootstrap over families), by class of launches, and the gain over the number of rows.
+
+``--data FOLDER`` takes what `collect_learning.py` wrote instead, launches of all lengths alone and
+beside programs, and writes ``short_and_busy.json`` and ``short_and_busy.md``. Times beside programs
+are compared as those alone, and corrections see how much a run was slowed down.
 """
 
+import argparse
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +40,7 @@ from kernelcast.records.training_table import Numbers
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training.evidence import make_row, read_launches
 from kernelcast.training.reading import read_observations
-from kernelcast.training.settings import RowFilter
+from kernelcast.training.settings import ALL_ROWS, RowFilter
 from kernelcast.training.table import machines_beside
 
 ROOT = Path(__file__).resolve().parent
@@ -44,6 +49,7 @@ MEASURED = ROOT.parent / "src/kernelcast/training_data/measured"
 FOLDS = 10
 WAYS = ("own rows", "all devices", "other devices")
 SHARES = (0.25, 0.5, 0.75, 1.0)
+LENGTHS = (("below 10 ms", 0.0, 0.01), ("10 to 100 ms", 0.01, 0.1), ("0.1 s and more", 0.1, np.inf))
 MOVED = 0.005
 """Corrections below it count as none."""
 
@@ -56,6 +62,8 @@ class Rows:
     said: list[FusedEstimate]
     families: Groups
     devices: np.ndarray
+    states: np.ndarray
+    """What ran beside them; empty where nothing did by choice."""
 
     def columns(self, places: Groups) -> dict[str, Numbers]:
         """Give what a correction sees."""
@@ -73,15 +81,21 @@ class Rows:
         return np.array([row.size.log_seconds - one.log_seconds for row, one in pairs])
 
 
-def read_rows() -> Rows:
-    """Read the launches, and fuse the samples of each."""
-    find_machine = machines_beside([MEASURED])
-    found = [one for one in read_observations([MEASURED]) if one.sampler == SAMPLER]
-    rows = []
-    for launch in read_launches(found, RowFilter()):
-        machine = find_machine(launch.launch.device.id)
-        rows.append(make_row(launch, machine))
-    rows.sort(key=lambda one: (one.device, one.kernel, one.size.log_work))
+def read_rows(folder: Path | None) -> Rows:
+    """Read the launches, shipped ones or those of a folder, and fuse the samples of each."""
+    sources = {one.name: one for one in sorted(folder.iterdir())} if folder else {"": MEASURED}
+    found: list[tuple[str, EvidenceRow]] = []
+    for state, source in sources.items():
+        find_machine = machines_beside([source])
+        known = [one for one in read_observations([source]) if one.sampler == SAMPLER]
+        for launch in read_launches(known, ALL_ROWS if folder else RowFilter()):
+            row = make_row(launch, find_machine(launch.launch.device.id))
+            if state:
+                slowdown = launch.machine_state.slowdown or 1.0
+                row = replace(row, values={**row.values, "sampled.slowdown_ratio": slowdown})
+            found.append((state, row))
+    found.sort(key=lambda one: (one[1].device, one[1].kernel, one[1].size.log_work, one[0]))
+    rows = [one for _, one in found]
     families = number_groups(np.array([one.family for one in rows], dtype=np.object_))
     devices = np.array([one.device for one in rows])
     said: dict[int, FusedEstimate] = {}
@@ -93,7 +107,8 @@ def read_rows() -> Rows:
                 [rows[one] for one in ours[train]], kernels[train].astype(np.intp), SizeSettings()
             )
             said |= {int(one): fuse(gather(model, rows[one])) for one in ours[test]}
-    return Rows(rows, [said[place] for place in range(len(rows))], families, devices)
+    told = [said[place] for place in range(len(rows))]
+    return Rows(rows, told, families, devices, np.array([state for state, _ in found]))
 
 
 def correct(known: Rows, learner: str, way: str, share: float = 1.0) -> Numbers:
@@ -124,6 +139,7 @@ def score(known: Rows, corrections: Numbers, places: Groups) -> dict[str, Any]:
     interval = find_interval(without - errors, clusters, Bootstrap(resamples=4000))
     return {
         "rows": len(places),
+        "bias": float(np.expm1(-np.median(targets))),
         "without": [float(without.mean()), float(np.median(without))],
         "with": [float(errors.mean()), float(np.median(errors))],
         "gain": float((without - errors).mean()),
@@ -139,6 +155,11 @@ def divide(known: Rows) -> Iterator[tuple[str, Groups]]:
     column = known.columns(np.arange(len(known.rows)))
     groups = np.array([one.values["work_groups"] for one in known.rows])
     apart = np.abs(column["analytic.estimate_over_linear_ratio"])
+    lengths_s = np.array([one.seconds for one in known.said])
+    for state in sorted({*known.states} - {""}):
+        for name, least_s, most_s in LENGTHS:
+            places = (known.states == state) & (lengths_s >= least_s) & (lengths_s < most_s)
+            yield f"{state}, {name}", np.flatnonzero(places)
     yield "even work", np.flatnonzero(column["sampled.even_flag"] == 1)
     yield "uneven work", np.flatnonzero(column["sampled.even_flag"] == 0)
     yield "up to 4,096 work-groups", np.flatnonzero(groups <= 4096)
@@ -150,7 +171,10 @@ def divide(known: Rows) -> Iterator[tuple[str, Groups]]:
 
 def main() -> None:
     """Measure, and write the tables."""
-    known = read_rows()
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--data", type=Path, metavar="FOLDER")
+    folder = parser.parse_args().data
+    known = read_rows(folder)
     devices = sorted({*known.devices})
     found: dict[str, Any] = {"lines": [], "classes": [], "curve": []}
     for way in WAYS:
@@ -164,18 +188,28 @@ def main() -> None:
                 found["classes"] += [
                     {"way": way, "class": name, **score(known, corrections, places)}
                     for name, places in divide(known)
+                    if len(places)
                 ]
     for share in SHARES:
         corrections = correct(known, "svr", "own rows", share)
         everything = score(known, corrections, np.arange(len(known.rows)))
         found["curve"].append({"share of families": share, **everything})
-    write_json(RESULTS / "answers.json", found)
-    write_text(RESULTS / "summary.md", *list_lines(found))
+    numbers, tables = ("short_and_busy",) * 2 if folder else ("answers", "summary")
+    write_json(RESULTS / f"{numbers}.json", found)
+    write_text(RESULTS / f"{tables}.md", *list_lines(found))
 
 
 def list_lines(found: dict[str, Any]) -> Iterator[str]:
     """Write the tables."""
-    head = ("rows", "without", "with", "gain, 95 % interval", "acts on", "mean error of these")
+    head = (
+        "rows",
+        "bias without",
+        "without",
+        "with",
+        "gain, 95 % interval",
+        "acts on",
+        "mean error of these",
+    )
     yield from ("# Learned corrections of first answers", "", "Mean / median relative errors; see")
     yield from ("`benchmarks/learned_answers.py`.", "")
     tables: Sequence[tuple[str, tuple[str, ...], str]] = (
@@ -189,7 +223,7 @@ def list_lines(found: dict[str, Any]) -> Iterator[str]:
         for one in found[key]:
             low, high = one["interval"] or (np.nan, np.nan)
             cells = [
-                *(str(one[name]) for name in names), str(one["rows"]),
+                *(str(one[name]) for name in names), str(one["rows"]), f"{one['bias']:+.1%}",
                 *("{:.1%} / {:.1%}".format(*one[name]) for name in ("without", "with")),
                 f"{100 * one['gain']:.2f} [{100 * low:.2f}, {100 * high:.2f}]",
                 f"{one['moved']:.0%}",
