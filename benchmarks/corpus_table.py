@@ -1,12 +1,7 @@
-"""Writes docs/reference/corpus.md from the corpus and its results.
+"""Writes docs/reference/corpus.md from the corpus and what its check says.
 
-Results are made by::
-
-    kernelcast corpus check --json > benchmarks/results/corpus/checks.json
-    python benchmarks/corpus_times.py --usual --json benchmarks/results/corpus/times.json
-
-Rows of further kernels can be added to both, from other devices too: a kernel's last row for a
-runtime counts.
+``kernelcast corpus check --json > benchmarks/results/corpus/checks.json`` makes the checks; rows of
+other devices can be added, and a kernel's last row for a runtime counts.
 
 ``python benchmarks/corpus_table.py`` then writes the page; with ``--check`` it only says, by its
 exit status, whether the page is up to date.
@@ -21,7 +16,7 @@ from typing import Any
 
 from kernelcast.training_data.applications import Application, find_applications
 
-RESULTS = Path(__file__).resolve().parent / "results" / "corpus"
+CHECKS = Path(__file__).resolve().parent / "results" / "corpus" / "checks.json"
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "corpus.md"
 _HEADER = """# The benchmark corpus
 
@@ -32,16 +27,11 @@ sampling paper (name in brackets). All are our own implementations. `kernelcast 
 them with their size parameters and local sizes, `check` compares what they compute with NumPy,
 `write` copies them into a folder.
 
-*Seconds*: the shorter of two whole runs at the usual size and local size, on {timed}, beside other
-processes.
-
 Checks: {checks}, on {devices}. {exceptions}
 """
 
-Results = Sequence[Mapping[str, Any]]
 
-
-def make_page(applications: Sequence[Application], checks: Results, times: Results) -> str:
+def make_page(applications: Sequence[Application], checks: Sequence[Mapping[str, Any]]) -> str:
     """Give the text of the page."""
     kernels = {kernel.name: kernel for one in applications for kernel in one.kernels}
     rows = [row for row in checks if row["kernel"] in kernels]
@@ -53,13 +43,6 @@ def make_page(applications: Sequence[Application], checks: Results, times: Resul
             others.setdefault(f"{status} on {runtime}", []).append(f"`{name}`")
     others["not checked"] = [f"`{one}`" for one in sorted({*kernels} - {x["kernel"] for x in rows})]
     counts = Counter(row["status"] for row in rows)
-    seconds: dict[str, dict[str, str]] = {}
-    for row in times:
-        kernel = kernels.get(row["kernel"])
-        if kernel and "seconds" in row and tuple(row["local_size"]) == kernel.local_sizes[0]:
-            runtime = find_runtime(row["device_id"])
-            seconds.setdefault(kernel.name, {})[runtime] = f"{row['seconds']:.2f}"
-    timed = list(dict.fromkeys(runtime for one in seconds.values() for runtime in one))
     header = _HEADER.format(
         kernels=len(kernels),
         applications=len(applications),
@@ -69,15 +52,10 @@ def make_page(applications: Sequence[Application], checks: Results, times: Resul
         exceptions=" ".join(
             f"{how.capitalize()}: {', '.join(names)}." for how, names in others.items() if names
         ),
-        timed=", ".join(timed),
     )
-    shown = {
-        name: ", ".join(found.get(runtime, "-") for runtime in timed)
-        for name, found in seconds.items()
-    }
     suites = sorted({one.suite for one in applications})
     sections = [
-        "\n".join(_list_suite([one for one in applications if one.suite is suite], shown))
+        "\n".join(_list_suite([one for one in applications if one.suite is suite]))
         for suite in suites
     ]
     return "\n\n".join([header.rstrip(), *sections]) + "\n"
@@ -94,27 +72,24 @@ def find_runtime(device_id: str) -> str:
     return device_id.partition("-")[0]
 
 
-def _list_suite(applications: Sequence[Application], seconds: Mapping[str, str]) -> Iterator[str]:
+def _list_suite(applications: Sequence[Application]) -> Iterator[str]:
     yield f"## {applications[0].suite}\n"
-    yield "| kernel | what | seconds |\n|---|---|---|"
+    yield "| kernel | what |\n|---|---|"
     for application in applications:
         title = application.title
         if len(application.kernels) > 1:
-            yield f"| *{application.kernels[0].application}* | *{title}* | |"
+            yield f"| *{application.kernels[0].application}* | *{title}* |"
             title = ""
         for kernel in application.kernels:
             name = f"`{kernel.name}`" + (f" ({kernel.table_2})" if kernel.table_2 else "")
             what = "; ".join(filter(None, (title, kernel.note)))
-            yield f"| {name} | {what} | {seconds.get(kernel.name, '')} |"
+            yield f"| {name} | {what} |"
 
 
 def main(arguments: Sequence[str]) -> int:
     """Write or check the page; give the exit status."""
-    checks, times = (
-        json.loads((RESULTS / name).read_text(encoding="utf-8"))
-        for name in ("checks.json", "times.json")
-    )
-    text = make_page(find_applications(), checks, times)
+    checks = json.loads(CHECKS.read_text(encoding="utf-8"))
+    text = make_page(find_applications(), checks)
     if "--check" not in arguments:
         PAGE.write_text(text, encoding="utf-8")
         return 0
