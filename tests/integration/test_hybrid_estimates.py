@@ -4,16 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.collection.kernel_task import observe_launch
+from kernelcast.collection import kernel_task
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering import gathering
-from kernelcast.predictor.answering.launch_request import identify_launch
 from kernelcast.predictor.answering.measuring import run_estimate
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
-from kernelcast.records.problem import Problem
+from kernelcast.records.problem import Problem, identify_launch
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
@@ -69,7 +68,7 @@ def test_features_are_those_of_a_collection(session: DeviceSession, problem: Pro
     assert outcome.row is not None, outcome.row_failure
     identity = identify_launch(problem, session.description, seed=0)
     settings = CollectionSettings(runs=1, multiples=1, window_sets=0)
-    collected = observe_launch(session, problem, identity, settings).features
+    collected = kernel_task.observe_launch(session, problem, identity, settings).features
     assert collected is not None
     ours, theirs = outcome.row.vector, collected
     assert ours.schema == theirs.schema
@@ -84,6 +83,18 @@ def test_features_are_those_of_a_collection(session: DeviceSession, problem: Pro
             assert math.isclose(ours_by_name[name], theirs_by_name[name], rel_tol=1e-9), name
     assert outcome.row.columns["linear_s"] == outcome.estimate.seconds
     assert outcome.row.columns["linear_error"] > 0
+
+
+def test_a_collection_keeps_times_alone(
+    session: DeviceSession, problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole runs beside other programs are kept as they would be alone, with the factor."""
+    monkeypatch.setattr(kernel_task, "time_whole", lambda _: (0.3, 2.0))
+    identity = identify_launch(problem, session.description, seed=0)
+    settings = CollectionSettings(runs=3, window_sets=0, counts=False)
+    found = kernel_task.observe_launch(session, problem, identity, settings)
+    assert found.seconds == pytest.approx(0.15)
+    assert found.machine_state.slowdown == 2.0
 
 
 def test_facts_of_an_earlier_sampling_serve_again(session: DeviceSession, problem: Problem) -> None:

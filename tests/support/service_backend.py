@@ -16,7 +16,6 @@ with warnings.catch_warnings():
 from starlette.routing import BaseRoute
 
 from kernelcast.models.evidence.model import MOMENT_FORM
-from kernelcast.predictor.answering.launch_request import identify_launch
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.answering.memory import Answer
 from kernelcast.predictor.answering.processes import Executor, ReportProgress
@@ -31,6 +30,7 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.explanation import AnalyticEstimate, Tier
 from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import identify_launch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.backend import Ask, Backend

@@ -39,15 +39,10 @@ from kernelcast.models.linear import fit_linear, fit_moments
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
-from kernelcast.records.launch_identity import (
-    DeviceIdentity,
-    KernelIdentity,
-    LaunchIdentity,
-    digest_arguments,
-)
+from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import FailureRecord, Observation, ObservationFlag
 from kernelcast.records.observed_times import SampleSet, summarise_runs
-from kernelcast.records.problem import Problem
+from kernelcast.records.problem import Problem, identify_launch
 from kernelcast.records.samples import SampleRun, join_moments
 from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.counting import CountingLaunch
@@ -155,8 +150,7 @@ def observe_launch(
                 row.time_whole()
         is_gpu = session.description.kind is DeviceKind.GPU
         state = read_state_since(before, gpu=session.description.name if is_gpu else "")
-        slowdown = median(row.slowdowns)
-        state = replace(state, slowdown=slowdown if slowdown > 1 else None)
+        state = replace(state, slowdown=median(row.slowdowns))
         found = DeviceFindings(
             ndrange=launch.ndrange,
             compute_units=session.description.compute_units,
@@ -215,23 +209,14 @@ def collect_kernel(task: KernelTask, report: Reporter) -> None:
     for number, (size, local_size) in enumerate(shapes, start=1):
         report("making inputs")
         prepared = _prepare(task, size, local_size)
-        launch = LaunchIdentity(
-            kernel=KernelIdentity(
-                name=task.kernel.stem,
-                digest=prepared.problem.kernel.digest,
-                application=task.kernel.application,
-                suite=task.kernel.suite,
-            ),
-            device=DeviceIdentity(
-                id=session.description.id,
-                name=session.description.name,
-                platform=session.description.platform,
-                driver=session.description.driver,
-            ),
-            ndrange=prepared.problem.ndrange,
-            arguments_digest=digest_arguments(prepared.problem.arguments, seed=task.settings.seed),
-            parameters=dict(prepared.parameters),
+        launch = identify_launch(
+            prepared.problem,
+            session.description,
+            seed=task.settings.seed,
+            parameters=prepared.parameters,
         )
+        names = {"suite": task.kernel.suite, "application": task.kernel.application}
+        launch = replace(launch, kernel=replace(launch.kernel, name=task.kernel.stem, **names))
         work_groups = prepared.problem.ndrange.work_group_count
         if launch.key in task.done:
             report.give(RowSkipped(launch_key=launch.key))

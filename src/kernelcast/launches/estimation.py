@@ -69,10 +69,6 @@ class LaunchSampling:
             by_source = SourceSampler(launch, settings.plan, kernel, arguments)
             self._sampler, self._weigh = by_source.moments, by_source.weigh
 
-    @property
-    def runs(self) -> tuple[SampleRun, ...]:
-        return tuple(self._runs)
-
     def take_moment(self) -> bool:
         """Sample once more; tell whether there was anything left to sample."""
         with self._turn():
@@ -106,16 +102,14 @@ def sample_launch(
     settings: EstimateSettings,
     *,
     arguments: Sequence[Argument] = (),
-    report: ReportProgress = lambda _: None,
     wait: Callable[[float], None] = time.sleep,
 ) -> SampledEstimate:
     sampling = LaunchSampling(launch, kernel, settings, arguments=arguments)
-    report("sampling")
     sampling.take_rest(wait=wait)
     found = sampling.conclude()
     if not settings.measure:
         return found
-    measured = measure(launch, settings.measured_runs, report=report)
+    measured = measure(launch, settings.measured_runs)
     return replace(found, estimate=replace(found.estimate, measurement=measured))
 
 
@@ -194,21 +188,17 @@ def measure(
     ends_s: float = math.inf,
 ) -> Measurement | None:
     """Time whole runs until `ends_s` (`time.monotonic`); the first one warms up."""
-    durations_s: list[float] = []
-    slowdowns: list[float] = []
-    while len(durations_s) <= runs and time.monotonic() + 1.2 * expected_s <= ends_s:
-        number = len(durations_s)
+    timed: list[tuple[float, float]] = []
+    while len(timed) <= runs and time.monotonic() + 1.2 * expected_s <= ends_s:
+        number = len(timed)
         report(f"measuring, run {number} of {runs}" if number else "measuring, warm-up")
         begun_s = time.monotonic()
-        seconds, slowdown = time_whole(launch)
-        durations_s.append(seconds)
-        slowdowns.append(slowdown)
+        timed.append(time_whole(launch))
         expected_s = max(time.monotonic() - begun_s, expected_s if number > 1 else 0.0)
-    counted_s = durations_s[1:] or durations_s
-    if not counted_s:
+    if not timed:
         return None
-    slowdown = median(slowdowns[-len(counted_s) :])
-    return Measurement(durations_s=tuple(counted_s), slowdown=slowdown)
+    durations_s, slowdowns = zip(*(timed[1:] or timed), strict=True)
+    return Measurement(durations_s=durations_s, slowdown=median(slowdowns))
 
 
 def time_whole(launch: PreparedLaunch) -> tuple[float, float]:

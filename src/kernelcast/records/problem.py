@@ -1,11 +1,18 @@
 """One launch to be answered for: kernel, index space, arguments."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
 from kernelcast.records.arguments import Argument, BufferArgument
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.kernel import Kernel
+from kernelcast.records.launch_identity import (
+    DeviceIdentity,
+    KernelIdentity,
+    LaunchIdentity,
+    digest_arguments,
+)
 from kernelcast.records.ndrange import NDRange
 
 
@@ -25,3 +32,22 @@ class Problem:
     @property
     def buffer_bytes(self) -> int:
         return sum(a.bytes for a in self.arguments if isinstance(a, BufferArgument))
+
+
+def identify_launch(
+    problem: Problem,
+    device: DeviceDescription | DeviceIdentity,
+    *,
+    seed: int,
+    parameters: Mapping[str, int | float | str] | None = None,
+) -> LaunchIdentity:
+    """Say what a launch is: source, options, index space, arguments, device and driver."""
+    return LaunchIdentity(
+        kernel=KernelIdentity(name=problem.kernel.name, digest=problem.kernel.digest),
+        device=DeviceIdentity(
+            id=device.id, name=device.name, platform=device.platform, driver=device.driver
+        ),
+        ndrange=problem.ndrange,
+        arguments_digest=digest_arguments(problem.arguments, seed=seed),
+        parameters=dict(parameters or {}),
+    )

@@ -18,13 +18,13 @@ from cachetools import FIFOCache
 
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.predictor.answering.composing import explain_unsampled
-from kernelcast.predictor.answering.launch_request import identify_launch
 from kernelcast.predictor.answering.memory import Answer
 from kernelcast.records.contention import HOLDS_S
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import Tier
 from kernelcast.records.private_files import write_private
+from kernelcast.records.problem import identify_launch
 from kernelcast.service.answers import Answers
 from kernelcast.service.backend import Ask, Backend
 from kernelcast.service.changes import Versions, bucket_of

@@ -16,13 +16,13 @@ from cachetools import FIFOCache
 from kernelcast.collection.data_rows import Correction, correct_observation, find_observations
 from kernelcast.launches.data_store import Selection, open_data_store
 from kernelcast.predictor.answering.launch_history import Judge
-from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, identify_launch
+from kernelcast.predictor.answering.launch_request import INSTRUCTIONS
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError
 from kernelcast.records.launch_identity import DeviceIdentity, LaunchIdentity
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import RunTimes, summarise_runs
-from kernelcast.records.problem import Problem
+from kernelcast.records.problem import Problem, identify_launch
 from kernelcast.service.answers import Answers
 from kernelcast.service.backend import Backend
 from kernelcast.service.changes import EVERYTHING, bucket_of

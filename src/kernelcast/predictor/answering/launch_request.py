@@ -2,7 +2,7 @@
 
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeGuard
@@ -16,38 +16,14 @@ from kernelcast.predictor.answering.tasks import EstimateOutcome, ModelTask
 from kernelcast.records.device import DeviceDescription, match_device_id
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import Tier
-from kernelcast.records.launch_identity import (
-    DeviceIdentity,
-    KernelIdentity,
-    LaunchIdentity,
-    digest_arguments,
-)
-from kernelcast.records.problem import Problem
+from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.problem import Problem, identify_launch
 
 if TYPE_CHECKING:
     from kernelcast.launches.live import Launch
 
 INSTRUCTIONS = "instructions"
 """Parameter of an identity: how many a launch executes by its source, see `count_work`."""
-
-
-def identify_launch(
-    problem: Problem,
-    device: DeviceDescription | DeviceIdentity,
-    *,
-    seed: int,
-    parameters: Mapping[str, int | float | str] | None = None,
-) -> LaunchIdentity:
-    """Say what a launch is: source, options, index space, arguments, device and driver."""
-    return LaunchIdentity(
-        kernel=KernelIdentity(name=problem.kernel.name, digest=problem.kernel.digest),
-        device=DeviceIdentity(
-            id=device.id, name=device.name, platform=device.platform, driver=device.driver
-        ),
-        ndrange=problem.ndrange,
-        arguments_digest=digest_arguments(problem.arguments, seed=seed),
-        parameters=dict(parameters or {}),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
