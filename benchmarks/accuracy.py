@@ -108,7 +108,6 @@ def _run_child(path: Path, device_id: str, trials: int) -> None:
             row: dict[str, Any] = {
                 "problem": problem.name,
                 "work_groups": launch.ndrange.work_group_count,
-                "copied_bytes": launch.copied_bytes,
                 "whole_seconds": whole_s,
                 "trials": [
                     {

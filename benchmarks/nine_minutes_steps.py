@@ -231,7 +231,7 @@ def sample_kernel(
         found: dict[str, Any] = {
             "global_size": list(ndrange.global_size), "local_size": list(ndrange.known_local_size),
             "work_groups": total, "unit": unit, "units": launch.device.compute_units,
-            "active": to_plain(active) if active else None, "copied_bytes": launch.copied_bytes,
+            "active": to_plain(active) if active else None,
             "launch_overhead_s": launch.launch_overhead_s, "whole": [], "clock_hz": [],
             "windows": [],
         }  # fmt: skip

@@ -245,7 +245,7 @@ def count_own(session: DeviceSession, problem: Problem) -> OperationCounts:
     ):
         groups = launch.ndrange.group_counts
         whole = GroupBox(start=(0,) * len(groups), shape=groups)
-        counted = launch.count(copy, launch.build_counting(copy), [whole])
+        counted = launch.count(copy, launch.build_copy(copy.kernel, copy.header), [whole])
         counts = make_sample(launch.ndrange, [whole], counted, copy.counter_count)
     sums = np.nansum(counts.counts, axis=(0, 1))
     totals = {ONCE: problem.ndrange.work_item_count}

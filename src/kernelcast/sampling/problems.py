@@ -8,7 +8,7 @@ find in caches what was filled just before them.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -29,7 +29,7 @@ from kernelcast.records.arguments import (
 )
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.buffer_pool import Part, PooledBuffer, Recipe
+from kernelcast.sampling.buffer_pool import Recipe
 from kernelcast.sampling.building import BuiltKernel, build_program, read_kernel_source, take_kernel
 from kernelcast.sampling.contents import make_array, shape_of
 from kernelcast.sampling.launch import OpenCLLaunch, enqueue, explained_errors
@@ -56,39 +56,37 @@ class ProblemArguments(WrittenArguments):
         seed: int,
         reach: Reach | None = None,
     ) -> None:
-        pool = self._pool = session.buffers
+        pool, recipes = session.buffers, list_recipes(problem, seed=seed)
         self._images: list[cl.Image] = []
-        recipes = self._recipes = list_recipes(problem, seed=seed)
         written = {place for place in recipes if accesses[place] is not Access.READ}
         known = () if reach is None or not pool.fills_in_place else reach.places
         super().__init__(
             session.queue,
+            pool,
             {place: recipes[place][0].bytes for place in written},
             {place: (place, 0) for place in written},
             {place for place in written if accesses[place] is not Access.WRITE},
             reach,
         )
+        is_slow = {place: recipes[place][0].init in _SLOW_TO_MAKE for place in written}
         parts = {
             place
             for place in written & {*known}
-            if recipes[place][0].init not in _SLOW_TO_MAKE
-            and recipes[place][0].bytes >= SMALL_BYTES
+            if not is_slow[place] and self._sizes[place] >= SMALL_BYTES
         }
-        copied = [
-            place
-            for place in self._noticed
-            if recipes[place][0].init in _SLOW_TO_MAKE or not pool.fills_in_place
-        ]
+        copied = [one for one in self._noticed if is_slow[one] or not pool.fills_in_place]
         filled = [place for place in recipes if place not in parts]
+        self._recipes = recipes
         self._held = dict(zip(filled, pool.take([recipes[one] for one in filled]), strict=True))
         # Nobody writes to a copy: what it holds is found again by the next launch.
-        self._copies = {place: self._held[place] for place in copied}
+        self._copies = [self._held[place] for place in copied]
+        self._originals = {place: self._held[place].buffer for place in copied}
         self._held |= {place: pool.get(recipes[place][0].bytes) for place in (*copied, *parts)}
         for place in written:
             self._held[place].content = None  # from now on
             if place not in parts:
                 self._ready[place].add([(0, self._sizes[place])])
-        self._load(dict.fromkeys(copied, ()))
+        self._load({place: [(0, self._sizes[place])] for place in copied})
         for place, argument in enumerate(problem.arguments):
             is_object = isinstance(argument, ImageArgument | SamplerArgument)
             if is_object and isinstance(session.device, OtherDriver):
@@ -114,29 +112,12 @@ class ProblemArguments(WrittenArguments):
                 case LocalArgument():
                     self.arguments.append(cl.LocalMemory(argument.bytes))
 
-    @property
-    def copied_bytes(self) -> int:
-        return sum(self._sizes[place] for place in self._copies)
-
     def release(self) -> None:
-        self._queue.finish()
+        super().release()
         for image in self._images:
             image.release()
-        self._images = []
-        self._pool.give_back([*self._held.values(), *self._copies.values()])
-        self.arguments, self._held, self._copies = [], {}, {}
-
-    def _load(self, parts: Mapping[int, Sequence[Part]]) -> None:
-        wanting: list[tuple[PooledBuffer, Recipe, Sequence[Part]]] = []
-        for place, ranges in parts.items():
-            held, copy = self._held[place], self._copies.get(place)
-            if copy is not None:
-                size_bytes = self._sizes[place]
-                cl.enqueue_copy(self._queue, held.buffer, copy.buffer, byte_count=size_bytes)
-            elif ranges:
-                wanting.append((held, self._recipes[place], ranges))
-        self._pool.fill(wanting)
-        self._queue.finish()
+        self._pool.give_back(self._copies)
+        self._images, self._copies = [], []
 
 
 def list_recipes(problem: Problem, *, seed: int) -> dict[int, Recipe]:
@@ -231,6 +212,18 @@ def prepared_problem(
         held.release()
 
 
+@contextmanager
+def _holding(
+    session: DeviceSession, problem: Problem, accesses: Sequence[Access | None], seed: int
+) -> Iterator[ProblemArguments]:
+    with explained_errors(problem.kernel, session.description):
+        held = ProblemArguments(session, problem, accesses, seed=seed)
+        try:
+            yield held
+        finally:
+            held.release()
+
+
 Values: TypeAlias = tuple[npt.NDArray[Any] | np.generic | None, ...]
 """Arguments in the kernel's order: buffers as arrays of shape (count,), or (count, lanes) for
 vectors; scalars as they are; None for local memory."""
@@ -240,9 +233,8 @@ def run_whole(session: DeviceSession, problem: Problem, *, seed: int) -> tuple[V
     """Run a problem once; give its arguments before and after."""
     built = session.whole_kernel(problem.kernel)
     problem, _ = check_problem(session, problem, built)
-    with explained_errors(problem.kernel, session.description):
-        accesses = [Access.WRITE] * len(problem.arguments)  # nothing is restored
-        held = ProblemArguments(session, problem, accesses, seed=seed)
+    accesses = [Access.WRITE] * len(problem.arguments)  # nothing is restored
+    with _holding(session, problem, accesses, seed) as held:
 
         def read() -> Values:
             values: list[Any] = []
@@ -254,50 +246,31 @@ def run_whole(session: DeviceSession, problem: Problem, *, seed: int) -> tuple[V
                 values.append(value)
             return tuple(values)
 
-        try:
-            before = read()
+        before = read()
+        built.kernel.set_args(*held.arguments)
+        enqueue(session.queue, built.kernel, problem.ndrange)
+        session.queue.finish()
+        return before, read()
+
+
+def prepare_whole(
+    session: DeviceSession, problem: Problem, inferred: Sequence[Access | None], *, seed: int
+) -> Callable[[], tuple[float, float]]:
+    """Build a launch once; give what runs it as a whole, each time from its first content, and
+    tells its seconds and those that all threads of this process spent meanwhile."""
+    text = read_kernel_source(problem.kernel)
+    built = take_kernel(build_program(session.context, session.device, *text), problem.kernel)
+    problem, accesses = check_problem(session, problem, built, inferred)
+
+    def run() -> tuple[float, float]:
+        with _holding(session, problem, accesses, seed) as held:
             built.kernel.set_args(*held.arguments)
-            enqueue(session.queue, built.kernel, problem.ndrange)
             session.queue.finish()
-            return before, read()
-        finally:
-            held.release()
+            session.settle()
+            used_s = time.process_time()
+            start = partial(enqueue, session.queue, built.kernel, problem.ndrange)
+            seconds = session.timer.by_clock(start)
+            session.note_busy()
+            return seconds, time.process_time() - used_s
 
-
-class TimedLaunch:
-    """A launch that is built once and timed as a whole as often as wanted."""
-
-    def __init__(
-        self,
-        session: DeviceSession,
-        problem: Problem,
-        inferred: Sequence[Access | None],
-        *,
-        seed: int,
-    ) -> None:
-        text = read_kernel_source(problem.kernel)
-        program = build_program(session.context, session.device, *text)
-        self._session, self._seed = session, seed
-        self._built = take_kernel(program, problem.kernel)
-        self._problem, self._accesses = check_problem(session, problem, self._built, inferred)
-        self.cpu_s = 0.0
-        """Time that all threads of this process spent during the last run, in seconds."""
-
-    def run(self) -> float:
-        """Run it as a whole, each time from its first content; give its time in seconds."""
-        session, problem, kernel = self._session, self._problem, self._built.kernel
-        with explained_errors(problem.kernel, session.description):
-            held = ProblemArguments(session, problem, self._accesses, seed=self._seed)
-            try:
-                for index, argument in enumerate(held.arguments):
-                    kernel.set_arg(index, argument)
-                session.queue.finish()
-                session.settle()
-                used_s = time.process_time()
-                start = partial(enqueue, session.queue, kernel, problem.ndrange)
-                seconds = session.timer.by_clock(start)
-                self.cpu_s = time.process_time() - used_s
-                session.note_busy()
-            finally:
-                held.release()
-        return seconds
+    return run

@@ -14,7 +14,7 @@ from kernelcast.records.arguments import Access
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.sampling.buffer_pool import BufferPool, Part
+from kernelcast.sampling.buffer_pool import BufferPool, Part, PooledBuffer, Recipe
 from kernelcast.sampling.opencl import cl
 
 SMALL_BYTES = 1 << 20
@@ -75,15 +75,22 @@ class WrittenArguments:
     def __init__(
         self,
         queue: cl.CommandQueue,
+        pool: BufferPool,
         sizes: Mapping[int, int],
         places: Mapping[int, tuple[int, int]],
         noticed: Collection[int],
         reach: Reach | None,
     ) -> None:
-        self._queue, self._sizes, self._places, self._reach = queue, sizes, places, reach
+        self._queue, self._pool = queue, pool
+        self._sizes, self._places, self._reach = sizes, places, reach
         self._noticed = [key for key in sizes if key in noticed]
         self._ready = {key: _Pages(size) for key, size in sizes.items()}
         self.arguments: list[KernelArgument] = []
+        self._held: dict[int, PooledBuffer] = {}
+        """Memory of ours by its key."""
+        self._originals: Mapping[int, cl.Buffer] = {}
+        """Where the content is copied from; others are filled by recipes."""
+        self._recipes: Mapping[int, Recipe] = {}
 
     @property
     def whole_buffers(self) -> list[tuple[cl.Buffer, int]]:
@@ -120,15 +127,23 @@ class WrittenArguments:
         """Give what the kernel may have changed, and may read, its true content again."""
         self._load({key: self._ready[key].list_all() for key in self._noticed})
 
-    @property
-    def copied_bytes(self) -> int:
-        raise NotImplementedError
-
     def release(self) -> None:
-        raise NotImplementedError
+        self._queue.finish()
+        self._pool.give_back([*self._held.values()])
+        self.arguments, self._held = [], {}
 
     def _load(self, parts: Mapping[int, Sequence[Part]]) -> None:
-        raise NotImplementedError
+        recipes = [(key, ranges) for key, ranges in parts.items() if key not in self._originals]
+        self._pool.fill(
+            [(self._held[key], self._recipes[key], ranges) for key, ranges in recipes if ranges]
+        )
+        for key in parts.keys() & self._originals.keys():
+            for low, high in parts[key]:
+                cl.enqueue_copy(
+                    self._queue, self._held[key].buffer, self._originals[key],
+                    src_offset=low, dst_offset=low, byte_count=high - low,
+                )  # fmt: skip
+        self._queue.finish()
 
 
 class ScratchArguments(WrittenArguments):
@@ -146,13 +161,13 @@ class ScratchArguments(WrittenArguments):
         reach: Reach | None = None,
         pool: BufferPool | None = None,
     ) -> None:
-        self._pool = pool or BufferPool(queue.context, queue, description, most_bytes=0)
+        pool = pool or BufferPool(queue.context, queue, description, most_bytes=0)
         parents = {
             place: _find_parent(one)
             for place, one in enumerate(arguments)
             if isinstance(one, cl.Buffer)
         }
-        self._originals = {
+        originals = {
             parent.int_ptr: parent
             for place, parent in parents.items()
             if accesses[place] is not Access.READ
@@ -165,7 +180,7 @@ class ScratchArguments(WrittenArguments):
         places = {
             place: (parent.int_ptr, _find_start(arguments[place], parent))
             for place, parent in parents.items()
-            if parent.int_ptr in self._originals
+            if parent.int_ptr in originals
         }
         noticed = {
             parent.int_ptr
@@ -175,18 +190,20 @@ class ScratchArguments(WrittenArguments):
         known = () if reach is None else reach.places
         if reach is not None:
             reach = reach.without({*known} - places.keys())
-        sizes = {key: parent.size for key, parent in self._originals.items()}
-        super().__init__(queue, sizes, places, noticed, reach)
+        sizes = {key: parent.size for key, parent in originals.items()}
+        super().__init__(queue, pool, sizes, places, noticed, reach)
+        self._originals = originals
         memory = [one for one in arguments if isinstance(one, cl.MemoryObjectHolder)]
         owners = [_find_parent(one) if isinstance(one, cl.Buffer) else one for one in memory]
         held_bytes = sum({owner.int_ptr: owner.size for owner in owners}.values())
-        free_bytes = description.global_memory_bytes - held_bytes - self.copied_bytes
-        if free_bytes < self._pool.kept_bytes:
-            self._pool.close()
+        copied_bytes = sum(sizes.values()) + sum(one.size for one in self._images.values())
+        free_bytes = description.global_memory_bytes - held_bytes - copied_bytes
+        if free_bytes < pool.kept_bytes:
+            pool.close()
         if free_bytes < 0:
             held, copied, most = (
                 f"{size_bytes / 2**20:,.0f} MiB"
-                for size_bytes in (held_bytes, self.copied_bytes, description.global_memory_bytes)
+                for size_bytes in (held_bytes, copied_bytes, description.global_memory_bytes)
             )
             raise DeviceLimitError(
                 f"{description.id}: the buffers take {held} and copies of those that the kernel "
@@ -201,18 +218,12 @@ class ScratchArguments(WrittenArguments):
             for key, one in self._images.items()
         }  # fmt: skip
         self._copy_images()
-        self._copies = {
-            key: self._pool.get(size, may_be_larger=True) for key, size in sizes.items()
-        }
+        self._held = {key: pool.get(size, may_be_larger=True) for key, size in sizes.items()}
         self.arguments = [
             self._replace(one, parents.get(place)) for place, one in enumerate(arguments)
         ]
         unknown = {key for place, (key, _) in places.items() if place not in known}
         self.prepare_whole(unknown | {key for key, size in sizes.items() if size <= SMALL_BYTES})
-
-    @property
-    def copied_bytes(self) -> int:
-        return sum(self._sizes.values()) + sum(one.size for one in self._images.values())
 
     def refresh(self) -> None:
         """Give the copies that the kernel may read the originals' content again."""
@@ -220,29 +231,19 @@ class ScratchArguments(WrittenArguments):
         super().refresh()
 
     def release(self) -> None:
-        self._queue.finish()
-        self._pool.give_back([*self._copies.values()])
-        self.arguments, self._copies, self._image_copies = [], {}, {}
+        super().release()
+        self._image_copies = {}
 
     def _replace(self, argument: KernelArgument, parent: cl.Buffer | None) -> KernelArgument:
         """Give the copy that stands for an argument; arguments overlapping a copied one too."""
         if isinstance(argument, cl.Image):
             return self._image_copies.get(argument.int_ptr, argument)
-        copy = None if parent is None else self._copies.get(parent.int_ptr)
+        copy = None if parent is None else self._held.get(parent.int_ptr)
         if parent is None or copy is None:
             return argument
         if parent is argument:
             return copy.buffer
         return copy.buffer.get_sub_region(_find_start(argument, parent), argument.size)
-
-    def _load(self, parts: Mapping[int, Sequence[Part]]) -> None:
-        for key, ranges in parts.items():
-            for low, high in ranges:
-                cl.enqueue_copy(
-                    self._queue, self._copies[key].buffer, self._originals[key],
-                    src_offset=low, dst_offset=low, byte_count=high - low,
-                )  # fmt: skip
-        self._queue.finish()
 
     def _copy_images(self) -> None:
         for key, copy in self._image_copies.items():

@@ -11,7 +11,7 @@ from kernelcast.records.errors import KernelcastError
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.launch import OpenCLLaunch
-from kernelcast.sampling.problems import TimedLaunch, prepared_problem
+from kernelcast.sampling.problems import prepare_whole, prepared_problem
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.tuning.device_runs import EventKind, TuningEvent, TuningTask
 from kernelcast.workers.protocol import Reporter
@@ -34,20 +34,20 @@ def run_tuning(task: TuningTask, report: Reporter) -> None:
 
 def _measure(session: DeviceSession, task: TuningTask, report: Reporter) -> None:
     """Build all, then run them in turn: what slows the machine down for a while slows all."""
-    built: dict[int, TimedLaunch] = {}
+    built: dict[int, Callable[[], tuple[float, float]]] = {}
 
     def build(number: int, problem: Problem) -> _Outcome:
         started_s, used_s = time.perf_counter(), time.process_time()
         problem = problem.on(session.description)
         accesses = infer_accesses(problem.kernel, len(problem.arguments))
-        launch = TimedLaunch(session, problem, accesses, seed=task.settings.seed)
-        launch.run()
+        launch = prepare_whole(session, problem, accesses, seed=task.settings.seed)
+        launch()
         built[number] = launch
         cpu_s = time.process_time() - used_s
         return EventKind.BUILT, time.perf_counter() - started_s, cpu_s
 
-    def run(launch: TimedLaunch) -> _Outcome:
-        return EventKind.RAN, launch.run(), launch.cpu_s
+    def run(launch: Callable[[], tuple[float, float]]) -> _Outcome:
+        return EventKind.RAN, *launch()
 
     for number, problem in task.problems.items():
         _try(number, report, partial(build, number, problem))
