@@ -1,15 +1,21 @@
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from kernelcast.features.loop_nest import split_listing
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.gpu_estimates import configure
 from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
 from kernelcast.records.errors import InputError
-from kernelcast.sampling.loop_benchmark import LoopToRun, find_compiler, measure_loop
+from kernelcast.sampling.loop_benchmark import (
+    LoopMeasurement,
+    LoopToRun,
+    find_compiler,
+    measure_loop,
+    write_program,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOPS = ROOT / "examples/loops"
@@ -17,7 +23,12 @@ MACHINE = ROOT / "benchmarks/results/calibration/intel-amd-epyc-c960.yaml"
 needs_compiler = pytest.mark.skipif(
     find_compiler() is None or shutil.which("cc") is None, reason="no C compiler is installed"
 )
-SHORT: dict[str, Any] = {"least_s": 2e-3, "samples": 3}
+
+
+def measure(source: str, **constants: int) -> LoopMeasurement:
+    """Measure a listing in short samples."""
+    loop = LoopToRun(write_program(*split_listing(source)), constants)
+    return measure_loop(loop, least_s=2e-3, samples=3)
 
 
 @needs_compiler
@@ -25,7 +36,7 @@ SHORT: dict[str, Any] = {"least_s": 2e-3, "samples": 3}
 def test_every_example_can_be_measured(name: str) -> None:
     """Compiles and runs each example loop; processor's time is at most a little above wall time."""
     source = (LOOPS / f"{name}.c").read_text(encoding="utf-8")
-    found = measure_loop(LoopToRun(source=source, constants={"M": 20, "N": 40}), **SHORT)
+    found = measure(source, M=20, N=40)
     assert len(found.wall_s) == len(found.cpu_s) == 3
     assert all(0 < cpu < 1.5 * wall for cpu, wall in zip(found.cpu_s, found.wall_s, strict=True))
 
@@ -34,10 +45,7 @@ def test_every_example_can_be_measured(name: str) -> None:
 def test_longer_loops_take_longer() -> None:
     """Measures the loop, not something beside it."""
     source = (LOOPS / "sum.c").read_text(encoding="utf-8")
-    short, long = (
-        measure_loop(LoopToRun(source=source, constants={"N": size}), **SHORT).shortest_s
-        for size in (2000, 64_000)
-    )
+    short, long = (measure(source, N=size).shortest_s for size in (2000, 64_000))
     assert 8 < long / short < 128
 
 
@@ -45,7 +53,7 @@ def test_longer_loops_take_longer() -> None:
 def test_says_what_the_compiler_refuses() -> None:
     """Repeats the compiler's first error."""
     with pytest.raises(InputError, match="cannot compile the loop"):
-        measure_loop(LoopToRun(source="double a[N]; for (;;) a[0] = nothing;", constants={"N": 4}))
+        measure("double a[N]; for (;;) a[0] = nothing;", N=4)
 
 
 @pytest.mark.device

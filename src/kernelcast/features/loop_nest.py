@@ -49,8 +49,9 @@ _FILE: Final = "<source>"
 _KERNEL: Final = "kernelcast_nest"
 _SIZES: Final = "kernelcast_sizes"
 _LEFT: Final = "kernelcast_left"
+_COMMENT: Final = r"//[^\n]*|/\*.*?\*/"
 _BLANKED: Final = re.compile(
-    r"//[^\n]*|/\*.*?\*/|^[ \t]*#[ \t]*(?:include|pragma)[^\n]*", re.MULTILINE | re.DOTALL
+    rf"{_COMMENT}|^[ \t]*#[ \t]*(?:include|pragma)[^\n]*", re.MULTILINE | re.DOTALL
 )
 _LOOP: Final = re.compile(r"\b(?:for|while|do)\b")
 _DECLARATION: Final = re.compile(r"\s*((?:[A-Za-z_]\w*\s+)+)(?=[A-Za-z_*])([^;]*);")
@@ -82,6 +83,15 @@ _Chain: TypeAlias = tuple[str, ...] | None
 """Operations since a value of the iteration before; None if the value has none of it."""
 
 
+def split_listing(
+    source: str, name: str = ""
+) -> tuple[list[str], dict[str, tuple[str, list[str]]], dict[str, tuple[str, str]], str]:
+    """Split a listing: its directives, type and sizes of each array, type and initial value of each
+    scalar, and the loop."""
+    listing = _Listing(source, name or "<listing>")
+    return listing.directives, listing.arrays, listing.scalars, listing.loop
+
+
 def read_loop_nest(source: str, constants: Mapping[str, int], *, name: str = "") -> LoopNest:
     """Read a loop nest; elements move once an iteration, index arithmetic is free."""
     listing = _Listing(source, name or "<listing>")
@@ -104,8 +114,11 @@ class _Listing:
             raise InputError(f"{name}: no loop; give declarations and one loop nest")
         self.arrays: dict[str, tuple[str, list[str]]] = {}
         """Type of the elements and sizes, as written."""
-        self._scalars: dict[str, str] = {}
-        self._locals: list[str] = []
+        self.scalars: dict[str, tuple[str, str]] = {}
+        """Type and initial value, empty where there is none."""
+        without = re.sub(_COMMENT, blank, source, flags=re.DOTALL)[: first.start()]
+        self.directives = re.findall(r"^[ \t]*#.*", without, re.MULTILINE)
+        self.loop = source[first.start() :]
         self._body = _DECLARATION.sub(self._declare, text[: first.start()]) + text[first.start() :]
 
     def _declare(self, match: re.Match[str]) -> str:
@@ -127,15 +140,13 @@ class _Listing:
                 raise InputError(f"{self.name}: array {name} of unknown size; give each dimension")
             if dimensions:
                 self.arrays[name] = (kind, dimensions)
-            elif value:
-                self._locals.append(f"{kind} {name} = {value};")
             else:
-                self._scalars[name] = kind
+                self.scalars[name] = (kind, (value or "").strip())
         return blank(match)
 
     def compile(self, constants: Mapping[str, int]) -> str:
         """Compile the kernel; names that nothing declares become arguments of it."""
-        names = [one for one in constants if one not in self.arrays | self._scalars]
+        names = [one for one in constants if one not in {*self.arrays, *self.scalars}]
         while True:
             try:
                 return compile_kernel(
@@ -151,10 +162,11 @@ class _Listing:
                 names += more
 
     def _write(self, names: list[str]) -> str:
+        given = {name: kind for name, (kind, value) in self.scalars.items() if not value}
         parameters = [
             *(f"global {kind} {'*global ' * (len(sizes) - 1)}*{name}"
               for name, (kind, sizes) in self.arrays.items()),
-            *(f"{kind} {name}" for name, kind in self._scalars.items()),
+            *(f"{kind} {name}" for name, kind in given.items()),
             *(f"const long {name}" for name in names),
             f"global long *{_SIZES}", f"global double *{_LEFT}",
         ]  # fmt: skip
@@ -164,10 +176,11 @@ class _Listing:
         ]  # fmt: skip
         return "\n".join((
             '#line 1 "<declarations>"', _MACROS,
-            f"kernel void {_KERNEL}({', '.join(parameters)}) {{", *self._locals,
+            f"kernel void {_KERNEL}({', '.join(parameters)}) {{",
+            *(f"{kind} {name} = {value};" for name, (kind, value) in self.scalars.items() if value),
             *(f"{_SIZES}[{number}] = {size};" for number, size in enumerate(sizes)),
             f'#line 1 "{_FILE}"', self._body,
-            *(f"{_LEFT}[{number}] = {name};" for number, name in enumerate(self._scalars)), "}",
+            *(f"{_LEFT}[{number}] = {name};" for number, name in enumerate(given)), "}",
         ))  # fmt: skip
 
     def _refuse(self, error: CompileError) -> NoReturn:

@@ -1,12 +1,11 @@
 """Compiles a C loop and times it: what the CPU model predicts, measured."""
 
 import os
-import re
 import shutil
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -17,12 +16,12 @@ from kernelcast.sampling import read_source
 RUN = "kc_run"
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast")
 _COMPILERS = ("cc", "gcc", "clang")
-_QUALIFIERS = frozenset({"const", "static", "register", "volatile", "restrict", "extern"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class LoopToRun:
-    source: str
+    program: str
+    """What `write_program` writes."""
     constants: Mapping[str, int]
     """Values of its constants; the compiler knows them."""
     array_bytes: int = 0
@@ -92,49 +91,35 @@ def find_compiler(wanted: str = "") -> str | None:
     return next((name for name in names if name and shutil.which(name)), None)
 
 
-def write_program(source: str) -> str:
-    """Write the program that runs a listing's loop, which follows declarations."""
-    text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", source, flags=re.DOTALL)
-    start = re.search(r"\b(?:for|while|do)\b", text)
-    if start is None:
-        raise InputError("no loop in the listing; give declarations and one loop nest")
-    before, loop = text[: start.start()], text[start.start() :].strip()
-    directive = re.compile(r"^[ \t]*#.*$", re.MULTILINE)
-    arrays, fill, scalars, keep = [], [], [], []
-    for statement in filter(str.strip, directive.sub(" ", before).split(";")):
-        for kind, name, dimensions, value in _read_declarations(statement):
-            if dimensions:
-                arrays.append(f"static {kind} {name}{dimensions} __attribute__((aligned(64)));")
-                fill.append(
-                    f"    for (size_t n = 0; n < sizeof {name} / sizeof({kind}); ++n)\n"
-                    f"        (({kind} *){name})[n] = ({kind})(1 + n % 7 * kc_value);"
-                )
-            else:
-                scalars.append(f"    {kind} {name} = {value or f'({kind})kc_value'};")
-                keep.append(f"    kc_sink = (double){name};")
-    parts = {"directives": map(str.strip, directive.findall(before)), "arrays": arrays,
-             "fill": fill, "scalars": scalars, "keep": keep}  # fmt: skip
+def write_program(
+    directives: Iterable[str],
+    arrays: Mapping[str, tuple[str, Sequence[str]]],
+    scalars: Mapping[str, tuple[str, str]],
+    loop: str,
+) -> str:
+    """Write the program that runs a loop: of arrays there are type and sizes, of scalars type and
+    initial value, empty where the compiler shall not know it."""
+    parts = {
+        "directives": directives,
+        "arrays": [
+            f"static {kind} {name}{''.join(f'[{one}]' for one in sizes)} "
+            "__attribute__((aligned(64)));"
+            for name, (kind, sizes) in arrays.items()
+        ],
+        "fill": [
+            f"    for (size_t n = 0; n < sizeof {name} / sizeof({kind}); ++n)\n"
+            f"        (({kind} *){name})[n] = ({kind})(1 + n % 7 * kc_value);"
+            for name, (kind, _) in arrays.items()
+        ],
+        "scalars": [
+            f"    {kind} {name} = {value or f'({kind})kc_value'};"
+            for name, (kind, value) in scalars.items()
+        ],
+        "keep": [f"    kc_sink = (double){name};" for name in scalars],
+    }
     return Template(read_source("loop_benchmark.c.template")).substitute(
         loop=loop, **{key: "\n".join(lines) for key, lines in parts.items()}
     )
-
-
-def _read_declarations(statement: str) -> Iterator[tuple[str, str, str, str]]:
-    """Read type, name, dimensions and initial value of each variable of a declaration."""
-    parts = re.split(r",(?![^(\[{]*[)\]}])", statement)
-    words = re.split(r"[\[=]", parts[0])[0].split()
-    kind = " ".join(word for word in words[:-1] if word not in _QUALIFIERS)
-    if not kind:
-        raise InputError(
-            f"{' '.join(statement.split())!r} declares no array or scalar; only declarations may "
-            "stand before the loop"
-        )
-    for part in (parts[0].strip().split(None, len(words) - 1)[-1], *parts[1:]):
-        found = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*(\[[^=]*\])?\s*(?:=(.*))?", part, re.DOTALL)
-        if found is None or (found[2] and found[3]):
-            msg = f"{part.strip()!r} is no declaration of an array or a scalar that can be run"
-            raise InputError(msg)
-        yield kind, found[1], (found[2] or "").strip(), (found[3] or "").strip()
 
 
 def _require_compiler(wanted: str) -> str:
@@ -147,7 +132,7 @@ def _require_compiler(wanted: str) -> str:
 
 def _compile(loop: LoopToRun, compiler: str, folder: Path, more: Sequence[str] = ()) -> Path:
     source, made = folder / "loop.c", folder / "loop"
-    source.write_text(write_program(loop.source), encoding="utf-8")
+    source.write_text(loop.program, encoding="utf-8")
     constants = [f"-D{name}={value}" for name, value in loop.constants.items()]
     # Larger static arrays do not fit the usual code model of x86-64.
     model = ["-mcmodel=medium"] if loop.array_bytes >= 2**30 else []

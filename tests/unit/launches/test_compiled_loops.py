@@ -17,9 +17,10 @@ from kernelcast.launches.modelling.cpu_loops import (
     count_flops,
     find_by_generation,
     find_loop,
+    write_loop,
 )
 from kernelcast.records.errors import InputError
-from kernelcast.sampling.loop_benchmark import FLAGS, LoopToRun, compile_to_assembly, find_compiler
+from kernelcast.sampling.loop_benchmark import FLAGS, compile_to_assembly, find_compiler
 from support.loop_counting import count_passes
 from support.machines import IVY_BRIDGE
 
@@ -67,7 +68,7 @@ def test_the_loop_that_is_found_executes_the_iterations(
     source = KERNELS[name]
     nest = read_loop_nest(source, {})
     bound = LayerConditions(nest, IVY_BRIDGE).bind(SIZES)
-    loop = LoopToRun(source=source, constants=SIZES, flags=[*flags, "-mno-red-zone"])
+    loop = write_loop(source, nest, SIZES, "", [*flags, "-mno-red-zone"])
     compiler, assembly = compile_to_assembly(loop)
     strides = [one.strides[-1] for one in bound.accesses]
     found, iterations = find_loop(assembly, strides, count_flops(nest.executed), name)

@@ -1,5 +1,6 @@
 import pytest
 
+from kernelcast.features.loop_nest import split_listing
 from kernelcast.records.errors import InputError
 from kernelcast.sampling.loop_benchmark import (
     LoopMeasurement,
@@ -22,7 +23,7 @@ for (int j = 0; j < M; ++j)
 
 def test_programs_fill_arrays_and_keep_results() -> None:
     """Writes to all pages first, hides scalars from the compiler and uses what is computed."""
-    program = write_program(LISTING)
+    program = write_program(*split_listing(LISTING))
     assert "#include <math.h>" in program
     assert "hidden" not in program
     for name in ("a", "b"):
@@ -33,26 +34,14 @@ def test_programs_fill_arrays_and_keep_results() -> None:
     assert "kc_sink = (double)s;" in program
 
 
-@pytest.mark.parametrize(
-    ("source", "complaint"),
-    [("double a[N];", "no loop"), ("work(); for (;;) ;", "declares no array"),
-     ("double *p; for (;;) ;", "no declaration"),
-     ("double a[2] = {1, 2}; for (;;) ;", "no declaration")],
-)  # fmt: skip
-def test_refuses_what_it_cannot_run(source: str, complaint: str) -> None:
-    """Says what stands where only declarations may."""
-    with pytest.raises(InputError, match=complaint):
-        write_program(source)
-
-
 def test_says_which_compiler_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Names the compiler asked for, or what to install."""
     with pytest.raises(InputError, match="no-such-compiler"):
-        measure_loop(LoopToRun(source=LISTING, constants={}, compiler="no-such-compiler"))
+        measure_loop(LoopToRun("", {}, compiler="no-such-compiler"))
     monkeypatch.setenv("PATH", "")
     monkeypatch.delenv("CC", raising=False)
     with pytest.raises(InputError, match="install gcc or clang"):
-        measure_loop(LoopToRun(source=LISTING, constants={}))
+        measure_loop(LoopToRun("", {}))
 
 
 def test_medians_and_shortest_times() -> None:

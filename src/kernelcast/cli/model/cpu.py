@@ -3,7 +3,6 @@
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import prod
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +15,6 @@ from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.cli import options as option
 from kernelcast.cli.model import chart_limiters
 from kernelcast.cli.terminal import present, progress
-from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.launches.machines import find_machine, list_machines
 from kernelcast.launches.modelling.cpu_loops import (
@@ -27,6 +25,7 @@ from kernelcast.launches.modelling.cpu_loops import (
     compile_loop,
     prediction_to_json,
     read_loop_file,
+    write_loop,
 )
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
@@ -37,7 +36,7 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.numbers import format_seconds, format_share
 from kernelcast.reports.presenter import Part, Section, Table
-from kernelcast.sampling.loop_benchmark import FLAGS, LoopMeasurement, LoopToRun, measure_loop
+from kernelcast.sampling.loop_benchmark import LoopMeasurement, measure_loop
 
 _PREFIXES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -312,16 +311,10 @@ def _model_loop(options: CpuOptions) -> None:
             loop, measured = model.predict(constants, options.cores), None
             if options.measures:
                 report(f"measuring {size}")
-                values = bind_names(loop.constants)
-                array_bytes = sum(
-                    array.element_bytes
-                    * prod(int(size.evaluate(values)) for size in array.dimensions)
-                    for array in model.nest.arrays
+                flags = options.flags.split()
+                measured = measure_loop(
+                    write_loop(source, model.nest, loop.constants, options.compiler, flags)
                 )
-                measured = measure_loop(LoopToRun(
-                    source=source, constants=loop.constants, array_bytes=array_bytes,
-                    compiler=options.compiler, flags=options.flags.split() or FLAGS,
-                ))  # fmt: skip
             rows.append(_Size(loop=loop, unit=unit, measured=measured))
     transitions, solved = _solve(options, model)
     predictor = "layer conditions" if options.predictor == "lc" else "cache simulation"

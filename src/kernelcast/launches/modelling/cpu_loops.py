@@ -33,12 +33,19 @@ from kernelcast.analytic.cpu.layer_conditions import (
 )
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.simulated import SimulatedVolumes
+from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, list_outcomes, weigh
-from kernelcast.features.loop_nest import read_loop_nest
+from kernelcast.features.loop_nest import read_loop_nest, split_listing
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import NumberClass, OperationCounts, OperationKind
-from kernelcast.sampling.loop_benchmark import FLAGS, RUN, LoopToRun, compile_to_assembly
+from kernelcast.sampling.loop_benchmark import (
+    FLAGS,
+    RUN,
+    LoopToRun,
+    compile_to_assembly,
+    write_program,
+)
 from kernelcast.sampling.machine_state import read_processor
 
 PREDICTORS = ("lc", "sim")
@@ -325,6 +332,20 @@ class CompiledLoop:
         return replace(terms, notes=(*terms.notes, *self.notes))
 
 
+def write_loop(
+    source: str, nest: LoopNest, constants: Mapping[str, int], compiler: str, flags: Sequence[str]
+) -> LoopToRun:
+    """Write the program that runs a listing's loop."""
+    constants = {**nest.constants, **constants}
+    values = bind_names(constants)
+    sizes = (
+        one.element_bytes * prod(int(size.evaluate(values)) for size in one.dimensions)
+        for one in nest.arrays
+    )
+    program = write_program(*split_listing(source, nest.name))
+    return LoopToRun(program, constants, sum(sizes), compiler, flags or FLAGS)
+
+
 def compile_loop(
     source: str,
     nest: LoopNest,
@@ -340,12 +361,8 @@ def compile_loop(
     bound = LayerConditions(nest, machine).bind(constants)
     found, target = choose_architecture(machine, architecture)
     flags = flags or [target if one == _NATIVE else one for one in FLAGS]
-    compiler, assembly = compile_to_assembly(
-        LoopToRun(
-            source=source, constants={**nest.constants, **constants},
-            array_bytes=sum(bound.array_bytes.values()), compiler=compiler, flags=flags,
-        )
-    )  # fmt: skip
+    to_run = write_loop(source, nest, constants, compiler, flags)
+    compiler, assembly = compile_to_assembly(to_run)
     # Only a loop within others can have been joined with its own next run.
     flops = count_flops(nest.executed) if len(nest.loops) > 1 else 0.0
     strides = [one.strides[-1] for one in bound.accesses]
