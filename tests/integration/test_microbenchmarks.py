@@ -36,7 +36,7 @@ _EXPECTED_COSTS = {
     },
     "barrier": {"barrier_s"},
     "dispatch": {"work_group_dispatch_s"},
-    "launch": {"launch_s", "launch_in_batch_s", "launch_queued_to_start_s"},
+    "launch": {"launch_s", "launch_in_batch_s"},
 }
 
 READ_TIME_STAMP = (

@@ -6,7 +6,6 @@ Repeated times are put into numbers, with reasons for what is missing.
 import math
 import os
 import re
-import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -242,10 +241,7 @@ class Bench:
 
     @cached_property
     def launch_overhead_s(self) -> float:
-        """Median of a launch that does nothing, by the clock that times launches, in seconds."""
-        kernel, sink = self.build("idle"), self.buffer(4)
-        kernel.set_args(sink, NEVER)
-        return statistics.median(self._time_raw(kernel, 1024, 64) for _ in range(15))
+        return self.session.trial.launch_overhead_s
 
     @cached_property
     def units(self) -> int:
@@ -290,7 +286,9 @@ class Bench:
         takes integers as 32-bit ones, and the caller keeps buffers alive."""
         known = [np.int32(one) if isinstance(one, int) else one for one in arguments]
         kernel.set_args(*known)  # type: ignore[arg-type]  # pyopencl leaves local memory out
-        seconds = self._time_raw(kernel, launch.global_size, launch.local_size)
+        sizes = (launch.global_size,), (launch.local_size,)
+        start = partial(cl.enqueue_nd_range_kernel, self.session.queue, kernel, *sizes)
+        seconds = self.session.timer.by_clock(start)
         if not self.session.uses_event_timer:
             seconds -= self.launch_overhead_s
         self.session.note_busy()
@@ -418,16 +416,6 @@ class Bench:
             time.sleep(0.05)
         self.patience_s = max(0.0, self.patience_s - elapsed_s)
         return self.time_reference()
-
-    def _time_raw(self, kernel: cl.Kernel, global_size: int, local_size: int) -> float:
-        queue = self.session.queue
-        queue.finish()
-        start_s = time.perf_counter()
-        event = cl.enqueue_nd_range_kernel(queue, kernel, (global_size,), (local_size,))
-        queue.finish()
-        if self.session.uses_event_timer:
-            return float(event.profile.end - event.profile.start) * 1e-9
-        return time.perf_counter() - start_s
 
 
 def read_spread(times_s: Sequence[float]) -> float:

@@ -20,7 +20,7 @@ from kernelcast.sampling.microbenchmarks.bench import (
     add_lanes,
     check_result,
 )
-from kernelcast.sampling.opencl import cl, map_memory, unmap_memory
+from kernelcast.sampling.opencl import cl
 
 TYPES = {1: "uchar", 2: "ushort", 4: "uint", 8: "uint2", 16: "uint4", 32: "uint8", 64: "uint16"}
 """By the bytes of an element: 1 to 16 as in the paper, 32 and 64 as clpeak has them."""
@@ -171,32 +171,14 @@ def measure_transfers(bench: Bench, result: BenchmarkResult) -> None:
         cl.enqueue_copy(queue, *sides)
         return time.perf_counter() - start_s
 
-    def time_map(flags: cl.map_flags, is_unmap: bool) -> float:
-        start_s = time.perf_counter()
-        mapped = map_memory(queue, buffer, most, flags)
-        mapped_s = time.perf_counter()
-        unmap_memory(queue, mapped)
-        return time.perf_counter() - mapped_s if is_unmap else mapped_s - start_s
-
     for is_read, direction in enumerate(("to_device", "from_device")):
         name = f"transfer_{direction}"
         with result.attempting(f"costs/{name}_s"):
             times = [bench.measure(partial(time_copy, size, bool(is_read))) for size in sizes]
+            if is_read:
+                check_result(back, content)
             # Latency of the least size, bandwidth of the largest.
             result.costs[f"{name}_s"] = times[0].as_trait(name)
             result.costs[f"{name}_bytes_per_s"] = times[-1].as_rate(most, name)
             traits = [one.as_trait(name) for one in times]
-            axes = ("bytes", "seconds")
-            result.draw(f"transfers/{direction}", axes, sizes, traits)
-    with result.attempting("costs/transfer_round_trip"):
-        time_copy(most, is_read=False)
-        time_copy(most, is_read=True)
-        check_result(back, content)
-    # Mapping and unmapping a host's own memory should move nothing.
-    read, write = cl.map_flags.READ, cl.map_flags.WRITE
-    maps = (("map_read", read, False), ("map_write", write, False), ("unmap", write, True))
-    for name, flags, is_unmap in maps if bench.is_cpu else ():
-        with result.attempting(f"costs/{name}_s"):
-            measured = bench.measure(partial(time_map, flags, is_unmap))
-            origin = f"{name.partition('_')[0]} {most} bytes"
-            result.costs[f"{name}_s"] = measured.as_trait(origin)
+            result.draw(f"transfers/{direction}", ("bytes", "seconds"), sizes, traits)
