@@ -53,7 +53,7 @@ def count_launch(
         boxes.append(GroupBox(start=tuple(map(int, start)), shape=(1,) * len(start)))
     report(COUNTING)
     copy = write_counting_copy(kernel)
-    built, counters = launch.build_counting(copy), copy.counter_count
+    built, counters = launch.build_copy(copy.kernel, copy.header), copy.counter_count
     counted = launch.count(copy, built, boxes, capacity=1) if counters else []
     sample = make_sample(ndrange, boxes, counted, counters)
     report("recording addresses")

@@ -125,7 +125,6 @@ class InstrumentedKernel:
     """A kernel with one or two more parameters at its end."""
 
     kernel: Kernel
-    original: Kernel
     header: str
     """Functions that must see OpenCL's own builtins, so it goes before everything else."""
     counter_count: int

@@ -15,12 +15,8 @@ from kernelcast.records.software_counters import (
     InstrumentedKernel,
     RecordedAddresses,
 )
-from kernelcast.sampling.building import get_kernel
 from kernelcast.sampling.launch import OpenCLLaunch, enqueue, explained_errors
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
-
-BuiltCopy = cl.Kernel
 
 _NO_BUFFER = -1
 _Integers = npt.NDArray[np.int64]
@@ -39,22 +35,10 @@ class CountedBox:
 class CountingLaunch(OpenCLLaunch):
     """A launch whose work-groups can also be counted; buffers stay as they are."""
 
-    def build_counting(self, instrumented: InstrumentedKernel) -> BuiltCopy:
-        kernel, original = instrumented.kernel, instrumented.original
-        if needs_prelude(original.source, kernel.build_options, original.name):
-            text = add_prelude(kernel.source, self.ndrange, source_name=kernel.source_name)
-        else:
-            text = mark_line(kernel.source_name) + kernel.source
-        program = self._session.program(instrumented.header + text, kernel.build_options)
-        built = get_kernel(program, kernel)
-        with explained_errors(kernel, self.device):
-            self._set_arguments(built)
-        return built
-
     def count(
         self,
         instrumented: InstrumentedKernel,
-        built: BuiltCopy,
+        built: cl.Kernel,
         boxes: Sequence[GroupBox],
         *,
         capacity: int = 0,

@@ -24,36 +24,16 @@ from kernelcast.records.errors import DeviceLimitError, KernelRunError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.occupancy import Limiter, compute_p_sat, find_limits
-from kernelcast.sampling.building import BuiltKernel
+from kernelcast.sampling import read_source
+from kernelcast.sampling.building import BuiltKernel, get_kernel
 from kernelcast.sampling.compiler_facts import read_compiler_statistics
 from kernelcast.sampling.device_check import SETTLING, TRIAL_LOCAL_SIZE
 from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.opencl import OtherDriver, cl, enqueue_native
-from kernelcast.sampling.prelude import tell_launch
+from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude, tell_launch
 from kernelcast.sampling.scratch import KernelArgument, Reach, ScratchArguments, WrittenArguments
 from kernelcast.sampling.session import DeviceSession
 
-_PROBE_SOURCE = """
-kernel void kc_probe(global volatile int *counters, global float *sink, int steps,
-                     local uchar *ballast)
-{
-    if (get_local_id(0) == 0) {
-        ballast[0] = 1;
-        atomic_inc(&counters[0]);
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    float x = (float)get_global_id(0);
-    for (int i = 0; i < steps; ++i)
-        x = x * 0.999f + 0.5f;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (get_local_id(0) == 0) {
-        atomic_max(&counters[1], counters[0]);
-        atomic_dec(&counters[0]);
-    }
-    if (x == -1.0f)
-        *sink = x + ballast[0];
-}
-"""
 _BARRIER = re.compile(r"\bbarrier\s*\(")
 
 
@@ -62,15 +42,6 @@ def find_saturation(
 ) -> SaturationPoint:
     """Find P_sat of one kernel, its arguments set, at one local size: 1 on CPUs, the driver's word
     on CUDA devices, by occupancy rules where limits are published, else measured."""
-    known, key = session.saturation_points, (kernel.digest, ndrange.known_local_size)
-    if key not in known:
-        known[key] = _find_saturation(session, compiled, kernel, ndrange)
-    return known[key]
-
-
-def _find_saturation(
-    session: DeviceSession, compiled: cl.Kernel, kernel: Kernel, ndrange: NDRange
-) -> SaturationPoint:
     units = session.description.compute_units
     if session.description.kind is DeviceKind.CPU:
         # A thread of the processor runs one work-group, whatever that needs.
@@ -85,7 +56,7 @@ def _find_saturation(
     # Enough work-groups to fill the device, whatever it holds at once: 80 a unit on RDNA 1.
     groups = min(16384, session.description.compute_units * 96)
     steps = max(16, session.trial.steps // SETTLING * TRIAL_LOCAL_SIZE // local_size)
-    probe = cl.Kernel(session.program(_PROBE_SOURCE, ()), "kc_probe")
+    probe = cl.Kernel(session.program(read_source("probe.cl"), ()), "kc_probe")
     flags = cl.mem_flags.READ_WRITE
     buffers = [cl.Buffer(session.context, flags, size=size) for size in (8, 4)]
     ballast: Any = cl.LocalMemory(max(1, local_bytes))  # left out of pyopencl's types
@@ -193,11 +164,27 @@ class OpenCLLaunch:
             )
             for target in {id(one): one for one in (self._whole, self._window.kernel)}.values():
                 self._set_arguments(target)
-            self.saturation = find_saturation(session, self._whole, kernel, ndrange)
+            known, key = session.saturation_points, (kernel.digest, ndrange.known_local_size)
+            if key not in known:
+                known[key] = find_saturation(session, self._whole, kernel, ndrange)
+            self.saturation = known[key]
 
     def _set_arguments(self, kernel: cl.Kernel) -> None:
         for index, argument in enumerate(self._scratch.arguments):
             kernel.set_arg(index, argument)
+
+    def build_copy(self, copy: Kernel, header: str, *, is_whole: bool = False) -> cl.Kernel:
+        """Build a copy of the kernel behind functions of ours, since the prelude renames what they
+        call, and set its arguments; one that is only run whole needs no prelude."""
+        own = self._kernel
+        if is_whole or not needs_prelude(own.source, copy.build_options, own.name):
+            text = mark_line(copy.source_name) + copy.source
+        else:
+            text = add_prelude(copy.source, self.ndrange, source_name=copy.source_name)
+        built = get_kernel(self._session.program(header + text, copy.build_options), copy)
+        with explained_errors(copy, self.device):
+            self._set_arguments(built)
+        return built
 
     def __enter__(self) -> Self:
         return self
@@ -208,10 +195,6 @@ class OpenCLLaunch:
     @property
     def launch_overhead_s(self) -> float:
         return self._session.trial.launch_overhead_s
-
-    @property
-    def copied_bytes(self) -> int:
-        return self._scratch.copied_bytes
 
     def warm_up(self, box: GroupBox) -> None:
         """Run a box untimed, once per compiled kernel and local size on this device."""

@@ -9,21 +9,13 @@ import numpy as np
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
+from kernelcast.sampling import read_source
 from kernelcast.sampling.building import build_program
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
 
 # Build options that choose OpenCL C 2.0 or later.
 _MODERN_LANGUAGE = re.compile(r"-cl-std=CL[23]\.\d")
-_SOURCE = """
-kernel void kc_local_size(global uint *chosen)
-{
-    if (get_global_id(0) == get_global_offset(0) && get_global_id(1) == get_global_offset(1)
-        && get_global_id(2) == get_global_offset(2))
-        for (uint axis = 0; axis < 3; ++axis)
-            chosen[axis] = get_local_size(axis);
-}
-"""
 
 
 def check_launch(
@@ -83,9 +75,9 @@ def choose_local_size(session: DeviceSession, compiled: cl.Kernel, ndrange: NDRa
     most = session.description.max_work_group_size
     local_size = session.chosen_local_sizes.get(ndrange.global_size)
     if local_size is None:
-        kernel = cl.Kernel(
-            build_program(session.context, session.device, _SOURCE, ()), "kc_local_size"
-        )
+        source = read_source("local_size.cl")
+        program = build_program(session.context, session.device, source, ())
+        kernel = cl.Kernel(program, "kc_local_size")
         chosen = np.zeros(3, dtype=np.uint32)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         buffer = cl.Buffer(session.context, flags, hostbuf=chosen)

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.sampling import read_source
 
 _TOLD = (
     "get_group_id", "get_num_groups", "get_global_size", "get_global_offset",
@@ -47,64 +48,8 @@ _SILENT = re.compile(
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\r?\n|[^\n])*", re.MULTILINE)
 _DEFINE = re.compile(r"\s*#\s*define\s+(\w+)")
 
-# Names begin with kc_ or KC_, so that the macros of build options (-Dd=2) leave them alone.
-_NUMBERS = tuple(
-    f"kc_{name}_{axis}" for name in ("shift", "groups", "size", "offset") for axis in range(3)
-)
-HIDDEN_ARGUMENTS = len(_NUMBERS)
+HIDDEN_ARGUMENTS = 12
 """Arguments of 64 bits that a kernel takes behind its own, see `tell_launch`."""
-_PASSED = (
-    f"""\
-#define KC_PARAMETERS {", ".join(f"ulong {name}" for name in _NUMBERS)}
-#define KC_ARGUMENTS {", ".join(_NUMBERS)}
-"""
-    + """\
-#define KC_ADDING(name, ask, other) \\
-    static inline size_t name(uint kc_axis, size_t kc_a, size_t kc_b, size_t kc_c) \\
-    { \\
-        return kc_axis == 0 ? ask(0) + kc_a : kc_axis == 1 ? ask(1) + kc_b \\
-            : kc_axis == 2 ? ask(2) + kc_c : other; \\
-    }
-KC_ADDING(kc_group_id, get_group_id, 0)
-KC_ADDING(kc_num_groups, get_num_groups, 1)
-KC_ADDING(kc_global_size, get_global_size, 1)
-static inline size_t kc_global_offset(uint kc_axis, size_t kc_a, size_t kc_b, size_t kc_c)
-{ return kc_axis == 0 ? kc_a : kc_axis == 1 ? kc_b : kc_axis == 2 ? kc_c : 0; }
-static inline size_t kc_linear_id(size_t kc_0, size_t kc_1, size_t kc_2, size_t kc_n, size_t kc_m)
-{
-    return ((get_global_id(2) - kc_2) * kc_m + get_global_id(1) - kc_1) * kc_n
-        + get_global_id(0) - kc_0;
-}
-#define KC_WITH(function, axis, name) function(axis, name##_0, name##_1, name##_2)
-#define get_group_id(axis) KC_WITH(kc_group_id, axis, kc_shift)
-#define get_num_groups(axis) KC_WITH(kc_num_groups, axis, kc_groups)
-#define get_global_size(axis) KC_WITH(kc_global_size, axis, kc_size)
-#define get_global_offset(axis) KC_WITH(kc_global_offset, axis, kc_offset)
-#define get_global_linear_id() kc_linear_id(kc_offset_0, kc_offset_1, kc_offset_2, \\
-    get_global_size(0), get_global_size(1))
-"""
-)
-_BUILT_IN = """\
-#define KC_PICK(a, b, c, other) \\
-    (kc_axis == 0 ? (a) : kc_axis == 1 ? (b) : kc_axis == 2 ? (c) : (size_t)(other))
-#define KC_NUM_GROUPS(axis) (KC_GROUPS_##axis + KC_ZERO)
-#define KC_GLOBAL_SIZE(axis) (KC_SIZE_##axis + KC_ZERO)
-#define KC_GLOBAL_OFFSET(axis) (KC_OFFSET_##axis + KC_ZERO)
-static inline size_t kc_group_id(uint kc_axis)
-{ return KC_PICK(KC_GROUP_0, KC_GROUP_1, KC_GROUP_2, 0); }
-static inline size_t kc_num_groups(uint kc_axis)
-{ return KC_PICK(KC_NUM_GROUPS(0), KC_NUM_GROUPS(1), KC_NUM_GROUPS(2), 1); }
-static inline size_t kc_global_size(uint kc_axis)
-{ return KC_PICK(KC_GLOBAL_SIZE(0), KC_GLOBAL_SIZE(1), KC_GLOBAL_SIZE(2), 1); }
-static inline size_t kc_global_offset(uint kc_axis)
-{ return KC_PICK(KC_GLOBAL_OFFSET(0), KC_GLOBAL_OFFSET(1), KC_GLOBAL_OFFSET(2), 0); }
-static inline size_t kc_global_linear_id(void)
-{
-    return ((get_global_id(2) - KC_GLOBAL_OFFSET(2)) * KC_GLOBAL_SIZE(1)
-            + get_global_id(1) - KC_GLOBAL_OFFSET(1)) * KC_GLOBAL_SIZE(0)
-        + get_global_id(0) - KC_GLOBAL_OFFSET(0);
-}
-"""
 _GROUP = "get_group_id({0}) + get_global_offset({0}) / KC_LOCAL_{0}"
 _GROUP_OF_ID = "(get_global_id({0}) - get_local_id({0}) - KC_OFFSET_{0}) / KC_LOCAL_{0}"
 
@@ -145,7 +90,7 @@ def pass_sizes(source: str, *, source_name: str) -> str | None:
         pieces += [source[last:first], text]
         last = behind
     rewritten = "".join([*pieces, source[last:]])
-    return f"{_PASSED}{mark_line(source_name)}{rewritten}"
+    return f"{read_source('passed_sizes.cl')}{mark_line(source_name)}{rewritten}"
 
 
 def tell_launch(ndrange: NDRange, box: GroupBox) -> list[int]:
@@ -176,9 +121,8 @@ def add_prelude(source: str, ndrange: NDRange, *, source_name: str) -> str:
         lines += [f"#define KC_{name}_{axis} {of[axis]}ul" for name, of in values.items()]
         group = (_GROUP_OF_ID if offsets[axis] else _GROUP).format(axis)
         lines.append(f"#define KC_GROUP_{axis} ({group})")
-    renamed = (f"#define {one} {one.replace('get', 'kc', 1)}" for one in _TOLD)
-    text = "\n".join((*lines, _BUILT_IN.rstrip(), *renamed))
-    return f"{text}\n{mark_line(source_name)}{source}"
+    text = "\n".join((*lines, read_source("built_in_sizes.cl")))
+    return f"{text}{mark_line(source_name)}{source}"
 
 
 def mark_line(source_name: str) -> str:

@@ -10,6 +10,7 @@ import platform
 import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -22,10 +23,9 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.work_group_trace import StepTimes, Timeline, TraceMethod
 from kernelcast.sampling import read_source
-from kernelcast.sampling.building import build_program, get_kernel
+from kernelcast.sampling.building import build_program
 from kernelcast.sampling.launch import OpenCLLaunch, enqueue, explained_errors
 from kernelcast.sampling.opencl import cl
-from kernelcast.sampling.prelude import add_prelude, mark_line, needs_prelude
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.trace_analysis import find_steps, find_waves, pack_lanes
 from kernelcast.sampling.windows import box_near
@@ -114,7 +114,6 @@ class _Marked(NamedTuple):
     clock: KernelClock
     tick_s: float
     resolution_s: float
-    program: cl.Program
     kernel: cl.Kernel
 
 
@@ -135,18 +134,18 @@ class TracingLaunch(OpenCLLaunch):
 
     def build_marked(self, traced: Kernel, box: GroupBox) -> tuple[_Marked | None, str]:
         """Build the copy that has marks with the best clock that works; say why this one."""
-        obstacles = []
+        obstacles, is_whole = [], box.shape == self.ndrange.group_counts
         for clock in list_clocks(self.device, traced.build_options):
             try:
                 ticks = check_clock(self._session, clock)
-                program = self._build(traced, box, clock)
-                kernel = get_kernel(program, traced)
-                with explained_errors(traced, self.device):
-                    self._set_arguments(kernel)
+                options = (*traced.build_options, *clock.build_options)
+                kernel = self.build_copy(
+                    replace(traced, build_options=options), clock.source, is_whole=is_whole
+                )
             except (CompileError, DeviceError) as error:
                 obstacles.append(f"{clock.name}: {str(error).splitlines()[0]}")
                 continue
-            marked = _Marked(clock, *ticks, program, kernel)
+            marked = _Marked(clock, *ticks, kernel)
             return marked, "; ".join(["the device has a clock", *obstacles])
         return None, "; ".join(obstacles) or "the device has no clock that kernels can read"
 
@@ -213,18 +212,6 @@ class TracingLaunch(OpenCLLaunch):
         medians = tuple(float(one) for one in np.median(rounds, axis=0))
         _, has_steps = find_steps(sizes, medians)
         return StepTimes(work_groups=sizes, times_s=medians, has_steps=has_steps)
-
-    def _build(self, traced: Kernel, box: GroupBox, clock: KernelClock) -> cl.Program:
-        """Build the kernel: our functions first, since the prelude renames what they call."""
-        is_whole = box.shape == self.ndrange.group_counts
-        original = self._kernel
-        if is_whole or not needs_prelude(original.source, traced.build_options, original.name):
-            text = mark_line(traced.source_name) + traced.source
-        else:
-            text = add_prelude(traced.source, self.ndrange, source_name=traced.source_name)
-        options = (*traced.build_options, *clock.build_options)
-        source = clock.source + text
-        return build_program(self._session.context, self._session.device, source, options)
 
     def _run(self, kernel: cl.Kernel, box: GroupBox) -> float:
         self._has_run = True

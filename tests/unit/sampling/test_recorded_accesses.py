@@ -45,7 +45,7 @@ def logs(
             )
         )
     instrumented = InstrumentedKernel(
-        kernel=KERNEL, original=KERNEL, header="", counter_count=1,
+        kernel=KERNEL, header="", counter_count=1,
         places=tuple(map(tuple, places)), bases=tuple(bases),
     )  # fmt: skip
     names = st.none() | st.sampled_from(["a", "b", "tile", "stranger"])
@@ -119,7 +119,7 @@ def test_repetitions_count_for_any_number_of_a_site(site: int) -> None:
         box=box, counts=np.full((1, 4), 3, dtype=np.uint32), log=log, duration_s=1.0
     )
     instrumented = InstrumentedKernel(
-        kernel=KERNEL, original=KERNEL, header="", counter_count=0, places=((site,), (site - 1,))
+        kernel=KERNEL, header="", counter_count=0, places=((site,), (site - 1,))
     )
     found = read_log(NDRANGE, [counted], instrumented, {}, {})
     assert found.sites.tolist() == [site, site - 1, site] * 4
@@ -131,6 +131,6 @@ def test_a_box_without_a_log_has_no_accesses() -> None:
     counted = CountedBox(
         box=BOXES[1], counts=np.zeros((1, 8), dtype=np.uint32), log=None, duration_s=1.0
     )
-    instrumented = InstrumentedKernel(kernel=KERNEL, original=KERNEL, header="", counter_count=0)
+    instrumented = InstrumentedKernel(kernel=KERNEL, header="", counter_count=0)
     found = read_log(NDRANGE, [counted], instrumented, {}, {})
     assert (found.work_groups, found.sites.size) == ((2, 3), 0)
