@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.features.loop_nest import split_listing
+from kernelcast.features.loop_nest import Listing
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.gpu_estimates import configure
@@ -27,7 +27,7 @@ needs_compiler = pytest.mark.skipif(
 
 def measure(source: str, **constants: int) -> LoopMeasurement:
     """Measure a listing in short samples."""
-    loop = LoopToRun(write_program(*split_listing(source)), constants)
+    loop = LoopToRun(write_program(Listing(source, "<listing>")), constants)
     return measure_loop(loop, least_s=2e-3, samples=3)
 
 

@@ -160,9 +160,8 @@ class _Writer:
             *(f"kc_counts[{word} * kc_apart + kc_at] = kc_n{word};" for word in range(words)), "}",
         ))  # fmt: skip
         return InstrumentedKernel(
-            kernel=replace(self._kernel, source=source), header=_HEADER,
-            counter_count=self._log, places=self._places,
-            bases=tuple(self._bases) if records else (),
+            kernel=replace(self._kernel, source=source), header=_HEADER, counter_count=self._log,
+            places=self._places, bases=tuple(self._bases) if records else (),
         )  # fmt: skip
 
     def _refuse(self, what: str, one: Instruction | None = None) -> InputError:

@@ -49,10 +49,8 @@ _FILE: Final = "<source>"
 _KERNEL: Final = "kernelcast_nest"
 _SIZES: Final = "kernelcast_sizes"
 _LEFT: Final = "kernelcast_left"
-_COMMENT: Final = r"//[^\n]*|/\*.*?\*/"
-_BLANKED: Final = re.compile(
-    rf"{_COMMENT}|^[ \t]*#[ \t]*(?:include|pragma)[^\n]*", re.MULTILINE | re.DOTALL
-)
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_IGNORED: Final = re.compile(r"^[ \t]*#[ \t]*(?:include|pragma)[^\n]*", re.MULTILINE)
 _LOOP: Final = re.compile(r"\b(?:for|while|do)\b")
 _DECLARATION: Final = re.compile(r"\s*((?:[A-Za-z_]\w*\s+)+)(?=[A-Za-z_*])([^;]*);")
 _DECLARATOR: Final = re.compile(r"\s*(\**)\s*([A-Za-z_]\w*)\s*((?:\[[^][]*\]\s*)*)(?:=(.*))?")
@@ -83,22 +81,12 @@ _Chain: TypeAlias = tuple[str, ...] | None
 """Operations since a value of the iteration before; None if the value has none of it."""
 
 
-def split_listing(
-    source: str, name: str = ""
-) -> tuple[list[str], dict[str, tuple[str, list[str]]], dict[str, tuple[str, str]], str]:
-    """Split a listing: its directives, type and sizes of each array, type and initial value of each
-    scalar, and the loop."""
-    listing = _Listing(source, name or "<listing>")
-    return listing.directives, listing.arrays, listing.scalars, listing.loop
-
-
 def read_loop_nest(source: str, constants: Mapping[str, int], *, name: str = "") -> LoopNest:
     """Read a loop nest; elements move once an iteration, index arithmetic is free."""
-    listing = _Listing(source, name or "<listing>")
-    return _Nest(listing, constants).read()
+    return _Nest(Listing(source, name or "<listing>"), constants).read()
 
 
-class _Listing:
+class Listing:
     """A listing, and the kernel that is made of it.
 
     An array of two dimensions and more is a pointer to pointers there: OpenCL C has no arrays of
@@ -108,7 +96,8 @@ class _Listing:
     def __init__(self, source: str, name: str) -> None:
         self.name = name
         self.lines = source.splitlines()
-        text = _BLANKED.sub(blank, source)
+        plain = _COMMENT.sub(blank, source)
+        text = _IGNORED.sub(blank, plain)
         first = _LOOP.search(text)
         if first is None:
             raise InputError(f"{name}: no loop; give declarations and one loop nest")
@@ -116,8 +105,7 @@ class _Listing:
         """Type of the elements and sizes, as written."""
         self.scalars: dict[str, tuple[str, str]] = {}
         """Type and initial value, empty where there is none."""
-        without = re.sub(_COMMENT, blank, source, flags=re.DOTALL)[: first.start()]
-        self.directives = re.findall(r"^[ \t]*#.*", without, re.MULTILINE)
+        self.directives = re.findall(r"^[ \t]*#.*", plain[: first.start()], re.MULTILINE)
         self.loop = source[first.start() :]
         self._body = _DECLARATION.sub(self._declare, text[: first.start()]) + text[first.start() :]
 
@@ -196,7 +184,7 @@ class _Listing:
 
 
 class _Nest:
-    def __init__(self, listing: _Listing, constants: Mapping[str, int]) -> None:
+    def __init__(self, listing: Listing, constants: Mapping[str, int]) -> None:
         self._listing, self._constants = listing, constants
         self._module = module = read_module(listing.compile(constants))
         self._places = DebugNotes(module, _FILE)

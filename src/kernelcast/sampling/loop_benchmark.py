@@ -5,10 +5,11 @@ import shutil
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
+from typing import Protocol
 
 from kernelcast.records.errors import InputError, MeasurementError
 from kernelcast.sampling import read_source
@@ -91,34 +92,39 @@ def find_compiler(wanted: str = "") -> str | None:
     return next((name for name in names if name and shutil.which(name)), None)
 
 
-def write_program(
-    directives: Iterable[str],
-    arrays: Mapping[str, tuple[str, Sequence[str]]],
-    scalars: Mapping[str, tuple[str, str]],
-    loop: str,
-) -> str:
-    """Write the program that runs a loop: of arrays there are type and sizes, of scalars type and
-    initial value, empty where the compiler shall not know it."""
+class Listing(Protocol):
+    """Declarations and a loop."""
+
+    directives: list[str]
+    arrays: dict[str, tuple[str, list[str]]]
+    """Type and sizes."""
+    scalars: dict[str, tuple[str, str]]
+    """Type and initial value, empty where the compiler shall not know it."""
+    loop: str
+
+
+def write_program(listing: Listing) -> str:
+    """Write the program that runs a listing's loop."""
     parts = {
-        "directives": directives,
+        "directives": listing.directives,
         "arrays": [
             f"static {kind} {name}{''.join(f'[{one}]' for one in sizes)} "
             "__attribute__((aligned(64)));"
-            for name, (kind, sizes) in arrays.items()
+            for name, (kind, sizes) in listing.arrays.items()
         ],
         "fill": [
             f"    for (size_t n = 0; n < sizeof {name} / sizeof({kind}); ++n)\n"
             f"        (({kind} *){name})[n] = ({kind})(1 + n % 7 * kc_value);"
-            for name, (kind, _) in arrays.items()
+            for name, (kind, _) in listing.arrays.items()
         ],
         "scalars": [
             f"    {kind} {name} = {value or f'({kind})kc_value'};"
-            for name, (kind, value) in scalars.items()
+            for name, (kind, value) in listing.scalars.items()
         ],
-        "keep": [f"    kc_sink = (double){name};" for name in scalars],
+        "keep": [f"    kc_sink = (double){name};" for name in listing.scalars],
     }
     return Template(read_source("loop_benchmark.c.template")).substitute(
-        loop=loop, **{key: "\n".join(lines) for key, lines in parts.items()}
+        loop=listing.loop, **{key: "\n".join(lines) for key, lines in parts.items()}
     )
 
 

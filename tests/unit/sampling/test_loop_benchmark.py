@@ -1,6 +1,6 @@
 import pytest
 
-from kernelcast.features.loop_nest import split_listing
+from kernelcast.features.loop_nest import Listing
 from kernelcast.records.errors import InputError
 from kernelcast.sampling.loop_benchmark import (
     LoopMeasurement,
@@ -23,7 +23,7 @@ for (int j = 0; j < M; ++j)
 
 def test_programs_fill_arrays_and_keep_results() -> None:
     """Writes to all pages first, hides scalars from the compiler and uses what is computed."""
-    program = write_program(*split_listing(LISTING))
+    program = write_program(Listing(LISTING, "<listing>"))
     assert "#include <math.h>" in program
     assert "hidden" not in program
     for name in ("a", "b"):

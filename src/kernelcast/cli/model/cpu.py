@@ -10,7 +10,11 @@ import click
 
 from kernelcast.analytic.cpu.ecm import Unit
 from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms, OsacaProvider
-from kernelcast.analytic.cpu.layer_conditions import Transition
+from kernelcast.analytic.cpu.layer_conditions import (
+    Transition,
+    advise_blocking,
+    list_transitions,
+)
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.cli import options as option
 from kernelcast.cli.model import chart_limiters
@@ -345,7 +349,7 @@ def _model_loop(options: CpuOptions) -> None:
     else:
         [row] = rows
         scaling = model.scale(row.loop.constants)
-        advice = model.advise(row.loop.constants, options.cores)
+        advice = advise_blocking(model.nest, model.machine, row.loop.constants, options.cores)
         content["scaling"] = [asdict(one) for one in scaling]
         content["advice"] = [asdict(one) for one in advice]
         parts += _describe_size(row)
@@ -364,8 +368,11 @@ def _solve(options: CpuOptions, model: LoopModel) -> tuple[tuple[Transition, ...
     size = options.solved or options.swept or next(reversed(options.fixed), "")
     if not size:
         return (), []
+    others = {name: value for name, value in options.fixed.items() if name != size}
     try:
-        transitions = model.transitions(size, options.fixed, options.cores)
+        transitions = list_transitions(
+            model.nest, model.machine, constants=others, size=size, cores=options.cores
+        )
     except InputError as error:
         if options.solved:
             raise

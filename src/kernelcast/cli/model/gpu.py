@@ -22,6 +22,7 @@ from kernelcast.launches.modelling.gpu_estimates import (
     list_folds,
     sweep_local_sizes,
     sweep_sizes,
+    write_folds,
 )
 from kernelcast.launches.modelling.measurements import (
     RATE,
@@ -277,7 +278,7 @@ def _sweep_local_sizes(
             {
                 "rank": ("whole", lambda one: ranks[id(one)]),
                 "local size": ("text", lambda one: _join(one.local_size)),
-                "fold": ("text", lambda one: one.fold_text or "-"), **_COLUMNS,
+                "fold": ("text", lambda one: write_folds(one.folds) or "-"), **_COLUMNS,
             },
             breaks=() if is_whole else (options.shown,),
         )  # fmt: skip
@@ -288,7 +289,8 @@ def _sweep_local_sizes(
             notes.append(f"{label}{more} cannot be launched: {reason}")
         notes += every[0].estimate.notes
         labels = [
-            _join(one.local_size) + (f"\n{one.fold_text}" if one.folds else "") for one in fastest
+            _join(one.local_size) + (f"\n{write_folds(one.folds)}" if one.folds else "")
+            for one in fastest
         ]
         estimates = [one.estimate for one in fastest]
         charts.append(chart_limiters(f"{where}: fastest of {len(every)}", labels, estimates))

@@ -25,17 +25,14 @@ from kernelcast.analytic.cpu.in_core import (
     require_osaca,
 )
 from kernelcast.analytic.cpu.layer_conditions import (
-    BlockingAdvice,
     LayerConditions,
-    Transition,
-    advise_blocking,
-    list_transitions,
 )
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.simulated import SimulatedVolumes
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, list_outcomes, weigh
-from kernelcast.features.loop_nest import read_loop_nest, split_listing
+from kernelcast.features.loop_nest import Listing, read_loop_nest
+from kernelcast.launches.problem_file.located import read_text
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import NumberClass, OperationCounts, OperationKind
@@ -129,12 +126,12 @@ class LoopModel:
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> LoopPrediction:
         trips = self._conditions.bind(constants).trips
         mean = self._weigh(constants, has_masks=False)
-        volumes = self.traffic(constants, cores)
+        volumes = self._traffic.predict(constants, cores)
         terms, ecm = self.time(volumes, constants, has_masks=True)
         every = [ecm.cycles_of(cores)]
         is_known = self.in_core is not None and self.in_core.executes_all_sides
         for one in self._list_outcomes() if self.nest.has_branches else ():
-            moved = volumes if one is self else one.traffic(constants, cores)
+            moved = volumes if one is self else one._traffic.predict(constants, cores)
             every.append(predict_ecm(moved, self.machine, terms).cycles_of(cores))
             every += [
                 one.time(moved, constants, has_masks=has_masks)[1].cycles_of(cores)
@@ -160,10 +157,6 @@ class LoopModel:
             least_cycles=min(every),
             most_cycles=max(every),
         )
-
-    def traffic(self, constants: Mapping[str, int], cores: int) -> CacheVolumes:
-        """Give what one of so many busy cores moves."""
-        return self._traffic.predict(constants, cores)
 
     def time(
         self, volumes: CacheVolumes, constants: Mapping[str, int], *, has_masks: bool
@@ -199,27 +192,13 @@ class LoopModel:
             lambda cores: self._traffic.predict(constants, cores), self.machine, first.in_core
         )
 
-    def transitions(
-        self, size: str, constants: Mapping[str, int], cores: int = 1
-    ) -> tuple[Transition, ...]:
-        """List where traffic changes with a size (paper, Listing 5)."""
-        others = {name: value for name, value in constants.items() if name != size}
-        return list_transitions(self.nest, self.machine, constants=others, size=size, cores=cores)
-
-    def advise(self, constants: Mapping[str, int], cores: int = 1) -> tuple[BlockingAdvice, ...]:
-        return advise_blocking(self.nest, self.machine, constants, cores)
-
     def conflicts(self, constants: Mapping[str, int]) -> tuple[str, ...]:
         """Say where rows compete for few sets of a cache, which only a simulation sees."""
         return () if self.predictor == "sim" else self._conditions.conflicts(constants)
 
 
 def read_loop_file(path: Path, constants: Mapping[str, int]) -> tuple[str, LoopNest]:
-    try:
-        source = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        msg = f"{path}: the loop cannot be read: {getattr(error, 'strerror', None) or error}"
-        raise InputError(msg) from error
+    source = read_text(path, "loop", InputError)
     return source, read_loop_nest(source, constants, name=path.name)
 
 
@@ -342,8 +321,9 @@ def write_loop(
         one.element_bytes * prod(int(size.evaluate(values)) for size in one.dimensions)
         for one in nest.arrays
     )
-    program = write_program(*split_listing(source, nest.name))
-    return LoopToRun(program, constants, sum(sizes), compiler, flags or FLAGS)
+    return LoopToRun(
+        write_program(Listing(source, nest.name)), constants, sum(sizes), compiler, flags or FLAGS
+    )
 
 
 def compile_loop(

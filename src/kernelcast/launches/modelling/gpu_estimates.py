@@ -33,17 +33,13 @@ class Configuration:
     updates: int
 
     @property
-    def fold_text(self) -> str:
-        """The folding as it is typed, such as ``2z``; empty without one."""
-        return write_folds(self.folds)
-
-    @property
     def label(self) -> str:
         """Local size and folding, such as ``16x2x32, folded 2z``."""
         return write_launch(self.local_size, self.folds)
 
 
 def write_folds(folds: Folds) -> str:
+    """Write a folding as it is typed, such as ``2z``; empty without one."""
     return ",".join(f"{times}{AXES[axis]}" for axis, times in folds)
 
 
@@ -193,5 +189,7 @@ def find_transition(sizes: Sequence[float], volumes: Sequence[float]) -> Transit
 
 def configuration_to_json(name: str, found: Configuration) -> dict[str, object]:
     """Give one answer; times are in seconds, volumes in bytes of the whole launch."""
-    launch = {"local_size": found.local_size, "fold": found.fold_text, "updates": found.updates}
-    return {**({"kernel": name} if name else {}), **launch, **asdict(found.estimate)}
+    return {
+        **({"kernel": name} if name else {}), "local_size": found.local_size,
+        "fold": write_folds(found.folds), "updates": found.updates, **asdict(found.estimate),
+    }  # fmt: skip
