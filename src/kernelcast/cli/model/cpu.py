@@ -10,11 +10,7 @@ import click
 
 from kernelcast.analytic.cpu.ecm import Unit
 from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms, OsacaProvider
-from kernelcast.analytic.cpu.layer_conditions import (
-    Transition,
-    advise_blocking,
-    list_transitions,
-)
+from kernelcast.analytic.cpu.layer_conditions import Transition, advise_blocking, list_transitions
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.cli import options as option
 from kernelcast.cli.model import chart_limiters
