@@ -26,7 +26,7 @@ _HEADER = """# All options
 
 ## Options of several commands
 
-Commands name these after *Also*; all have `--help`.
+Commands name these after *Also*, but not `--help` and `--debug`, which all have.
 """
 
 _Part = tuple[str, str]
@@ -103,7 +103,8 @@ def _describe(context: click.Context, shared: set[_Part]) -> str:
     if isinstance(command, click.Group) and context.parent is None:
         command.format_commands(context, formatter)
     names = [f"`{one[0].split()[0].rstrip(',')}`" for one in options if one in shared]
-    also = f"Also {', '.join(names[:-1])}.\n" if names[:-1] else ""  # all have --help
+    names = [one for one in names if one not in {"`-h`", "`--debug`"}]
+    also = f"Also {', '.join(names)}.\n" if names else ""
     text = formatter.getvalue().rstrip()
     return f"## {context.command_path}\n\n```text\n{text}\n```\n" + (also and f"\n{also}")
 

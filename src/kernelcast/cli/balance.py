@@ -33,10 +33,7 @@ _SIGNS: Final = {
 )
 def balance(
     problem_file: Path = option.argument("P.yaml"),
-    device_ids: tuple[str, ...] = option.given(
-        "--device ID",
-        "Use this device (its id or the beginning of it); may be repeated.  [default: all devices]",
-    ),
+    device_ids: tuple[str, ...] = option.device,
     cores: str | None = option.given(
         "--cores ID=CORES,...",
         "Bind a device's process to processor cores, for example intel=0,pocl=1-3.  [default: CPU "
@@ -70,9 +67,9 @@ def balance(
 ) -> ExitStatus:
     """Run the kernel of a problem file over several devices, so that all finish together.
 
-    Each device works in a process of its own on its own part of the index space. A few parts are
-    run first and tell the speeds; most of the rest is divided by these estimates, and what is
-    left then by the speeds that showed. A kernel whose work-groups are not independent is refused.
+    Each device runs parts of the index space, in a process of its own. A few parts tell the
+    speeds; most of the rest is divided by these estimates, and what is left by measured speeds. A
+    kernel whose work-groups are not independent is refused.
 
     Exit status: 0 when all devices took part, 1 when one failed, 2 for bad input, 130 after
     Ctrl-C.

@@ -43,26 +43,21 @@ from kernelcast.reports.presenter import Part, Section, Table
     "compared number.",
 )
 def calibrate(
-    device_ids: tuple[str, ...] = option.given(
-        "--device ID",
-        "Calibrate this device only (its id or the beginning of it, see `kernelcast devices`); may "
-        "be repeated.  [default: all devices]",
-    ),
+    device_ids: tuple[str, ...] = option.device,
     is_quick: bool = option.given(
         "--quick",
-        "Fewer points and repeats: a minute on an idle machine; where it takes longer, how long is "
-        "told.",
+        "Fewer points and repeats: a minute on an idle machine.",
     ),
     is_full: bool = option.given("--full", "More points and repeats: five minutes."),
     settings: CalibrationSettings = option.settings(
         only=option.given(
             "--only NAME",
-            "Run this microbenchmark only and add what it finds to the description that is there; "
-            "may be repeated.",
+            "Run this microbenchmark only and add its results to the existing description; may be "
+            "repeated.",
         ),
         is_fresh=option.given(
             "--fresh",
-            "Measure everything, also what an interrupted calibration has measured already.",
+            "Measure also what an interrupted calibration has measured.",
         ),
         output=option.given(
             "--output FILE",
@@ -76,8 +71,8 @@ def calibrate(
     ),
     machine: str | None = option.given(
         "--machine NAME",
-        "Measure nothing: show a description that is there, by the id of a calibrated device, the "
-        "name of a shipped description or a file.",
+        "Measure nothing: show the description of a calibrated device (id), a shipped one (name) "
+        "or a file.",
     ),
     compared: tuple[str, str] | None = option.given(
         "--compare",
@@ -88,9 +83,8 @@ def calibrate(
     """Measure what devices can do and write machine descriptions.
 
     Microbenchmarks run one after the other, each in a process of its own: one that crashes is
-    named, the others go on. What each finds is kept at once: after Ctrl-C the same command goes
-    on where it was. The description is a YAML file in the data folder (KERNELCAST_DATA) that the
-    analytic models read and people may edit. Errors and progress go to standard error.
+    named, the others go on. After Ctrl-C the same command goes on where it was. The description
+    is a YAML file in the data folder (KERNELCAST_DATA); you may edit it.
     """
     stored = "--machine" if machine else "--compare" if compared else ""
     measuring = {

@@ -57,31 +57,30 @@ class CollectOptions:
     device_ids: tuple[str, ...] = option.device
     patterns: tuple[str, ...] = option.given(
         "--kernels GLOB",
-        "Kernels of the corpus (`kernelcast corpus ls`), or of --problems, such as 'nbody' or "
-        "'npb_*/*'; may be repeated.  [default: all kernels]",
+        "Kernels of the corpus or of --problems, such as 'nbody' or 'npb_*/*'; may be repeated.  "
+        "[default: all kernels]",
     )
     problems: Path | None = option.given(
         "--problems DIR",
         "Collect the problem files in this folder instead of the corpus. Each folder in it is a "
-        "family of kernels; sizes are searched, see --size.",
+        "family of kernels.",
         type=option.FOLDER,
     )
     own_sizes: Mapping[str, tuple[int, ...]] = option.given(
         "--size NAME[=N,...]",
-        "For --problems: the parameter that makes kernels larger, and the values to collect at; "
-        "may be repeated.  [default: the first that adds work-groups, values searched]",
+        "For --problems: the parameter that makes kernels larger, and its values; may be "
+        "repeated.  [default: the first that adds work-groups, values searched]",
         multiple=True, type=str, callback=parse_sizes,
     )  # fmt: skip
     settings: CollectionSettings = option.settings(
         sizes=option.given(
             "--sizes K",
-            "Sizes of each kernel; other local sizes than the usual one get every other size.",
+            "Sizes of each kernel; half of them with other local sizes than the usual one.",
             type=option.COUNT,
         ),
         local_sizes=option.given(
             "--local-sizes L",
-            "Local sizes of each kernel at most. With 1, all kernels are done sooner; a later "
-            "collection with more adds the others.",
+            "Local sizes of each kernel at most. A later collection with more adds the others.",
             type=option.COUNT,
         ),
         least_work_groups=option.given(
@@ -94,34 +93,33 @@ class CollectOptions:
         ),
         multiples=option.given(
             "--multiples K",
-            "Sample at 1 and 2 up to K and K + 1 times saturation too, for the study of sampling "
-            "points; estimates do not need it.",
+            "Also sample at k and k + 1 times saturation, for k from 1 to K.",
             type=click.IntRange(min=0),
         ),
         counts=option.given(
             "--counters/--no-counters",
-            "Count by an instrumented run, or from the source alone, which is sooner done.",
+            "Count by an instrumented run, or faster from the source alone.",
         ),
         shortest_s=option.given(
             "--shortest SECONDS",
-            "Shortest time of a whole launch that sizes are chosen for.",
+            "Choose sizes of which a whole launch takes at least so long.",
             type=option.POSITIVE,
         ),
         longest_s=option.given(
             "--longest SECONDS",
-            "Longest time of a whole launch that sizes are chosen for.",
+            "Choose sizes of which a whole launch takes at most so long.",
             type=option.POSITIVE,
         ),
         most_others=option.given(
             "--most-others PROCESSORS",
-            "Flag rows beside which other programs kept more processors busy, on average: models "
-            "do not learn from these.",
+            "Flag rows beside which other programs kept more processors busy: models do not learn "
+            "from them.",
             type=option.POSITIVE,
         ),
         worst_noise=option.given(
             "--worst-noise SHARE",
-            "Flag rows whose whole runs differ by more, likewise (half their 10-90 % spread over "
-            "the median).",
+            "Flag rows whose whole runs differ by more (half their 10-90 % spread over the "
+            "median).",
             type=option.POSITIVE,
         ),
         seed=option.seed,
@@ -131,9 +129,9 @@ class CollectOptions:
     )
     sizes_of: str | None = option.given(
         "--sizes-of ID",
-        "Collect at the sizes of this device's rows in the store, so that both devices have the "
-        "same launches and can be ranked; those that take over four times the longest time are "
-        "left out. An id or its beginning.  [default: sizes chosen for each device]",
+        "Collect at the sizes of this device's rows (id or its beginning), so that both devices "
+        "can be ranked; sizes that take over four times the longest time are left out.  [default: "
+        "sizes chosen for each device]",
     )
     budget_s: float | None = option.given(
         "--time-budget TIME", "Begin no further row after this time, such as 30m or 2h.",
@@ -141,8 +139,8 @@ class CollectOptions:
     )  # fmt: skip
     resume: bool = option.given(
         "--resume",
-        "Go on where an earlier collection ended. That is what always happens: rows that are "
-        "there are not measured again, unless they were disturbed or are of an earlier sampler.",
+        "Go on where an earlier collection ended, which is always done: only rows that were "
+        "disturbed or are of an earlier sampler are measured again.",
     )
     retries_failures: bool = option.given(
         "--retry-failures", "Try launches again that failed in an earlier collection."
@@ -150,8 +148,8 @@ class CollectOptions:
     place: str | None = STORE
     scheduler: str | None = option.given(
         "--scheduler ADDRESS",
-        "Collect over a Dask cluster, such as tcp://host:8786: one worker per machine, rows into "
-        "a store that all of them reach; needs kernelcast[cluster].",
+        "Collect over a Dask cluster, such as tcp://host:8786, with one worker per machine and a "
+        "store that all reach; needs kernelcast[cluster].",
     )
 
 
@@ -163,10 +161,9 @@ def collect_command(options: CollectOptions) -> ExitStatus:
     """Measure kernels of the corpus, or your own, and keep what models learn from.
 
     Of each kernel at each size: features, samples of a few work-groups, whole runs. Each row is
-    stored as soon as it is measured, in transactions: Ctrl-C and kill lose the row in progress at
-    most, and the same command goes on. A kernel that crashes or hangs becomes a failure record.
-    Devices are measured one after the other; let nothing else run beside. What it will take is
-    told at the start; errors and progress go to standard error.
+    stored as soon as it is measured: Ctrl-C and kill lose the row in progress at most, and the
+    same command goes on. A kernel that crashes or hangs becomes a failure record. Devices are
+    measured one after the other; let nothing else run.
 
     Exit status: 0 when all rows are there, 1 when some failed, 2 for bad input, 130 after Ctrl-C.
     """

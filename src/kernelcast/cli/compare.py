@@ -49,16 +49,14 @@ def compare(
 ) -> ExitStatus:  # fmt: skip
     """Predict the same launches by several methods that have not seen them, and compare.
 
-    Methods are names such as analytic, learned, linear and history; a wrong name lists all. Each
-    is compared with each, by families of kernels: which is nearer by more than the noise of the
-    measured times, by which factor, how sure that is, for which launches, and a decision tree of
-    four leaves that says when which is nearer, with its error on families left out.
+    Methods are analytic, learned, linear, history and others; a wrong name lists all. For each
+    pair, by families of kernels: which is nearer by more than the noise of the measured times, by
+    which factor, how sure that is, and for which launches.
 
-    Two runs that `kernelcast train --list` names are compared instead: what differs in rows,
-    settings and libraries, and all scores side by side.
+    Of two runs that `kernelcast train --list` names: what differs in rows, settings and
+    libraries, and all scores side by side.
 
-    Rows are those of the store in use, or of what --data names; where there is no store, those
-    that come with the package.
+    Where there is no store, rows are those that come with the package.
 
     Exit status: 0 when all methods are judged on every device, 1 when not, 2 for bad input, 130
     after Ctrl-C.

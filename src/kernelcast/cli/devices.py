@@ -14,8 +14,7 @@ def devices() -> ExitStatus:
 
     Each device builds and runs a small kernel for about 10 ms, in a process of its own: one that
     cannot is listed as broken with its reason. "timer" says whether the device's event timer
-    agrees with the host's clock; where it does not, the host's clock is used. Ids are stable:
-    they survive a reboot and do not depend on the order of the devices.
+    agrees with the host's clock; if not, the host's clock is used. Ids are permanent.
 
     Exit status: 0 if a device works, 1 if all are broken or there is none.
     """

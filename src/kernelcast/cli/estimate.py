@@ -38,57 +38,51 @@ def estimate(  # noqa: PLR0913 - each is an option
         plan=option.settings(
             budget=option.given(
                 "--budget SHARE",
-                "Device time that sampling may take, as a share of the predicted time (of launches "
-                "below 0.1 s 4 ms at least, or half of a shorter one): above 0, at most 1.",
+                "Device time for samples as a share of the predicted time (launches below 0.1 s: "
+                "at least 4 ms, at most half of the launch): above 0, at most 1.",
             ),
             seed=option.seed,
         ),
         coverage=option.given(
             "--coverage SHARE",
-            "Share of true times that the interval shall hold: between 0 and 1.",
+            "Share of true times that the interval should hold: between 0 and 1.",
         ),
         within_s=option.given(
             "--within SECONDS",
-            "Wait so long for each answer, builds and all else included, at most 60 s: the best "
-            "that is known by then answers, by samples if they fit, and its warnings say why it "
-            "has none.",
+            "Wait so long for each answer, builds included, at most 60 s. Without samples by then "
+            "the best other answer is given, with a warning.",
         ),
         least_gain=option.least_gain,
         uses_history=option.given(
             "--no-history",
-            "Let nothing older count: no observation of this launch or of other sizes, no samples.",
+            "Use no earlier observations or samples.",
         ),
     ),
     no_sampling: bool = option.given(
         "--no-sampling",
-        "Run nothing: answer from earlier observations, or from the source by the analytic model "
-        "of a calibrated device.",
+        "Run nothing: answer from observations, or by the analytic model of a calibrated device.",
     ),
     parameters: Mapping[str, int | float] = option.parameters,
     timeout_s: float = option.timeout,
     explain: bool = option.given(
         "--explain",
-        "Say how each answer was obtained, and why not in a better way. With --json it is always "
-        "there.",
+        "Say how each answer was obtained, and why not in a better way; --json always does.",
     ),
     record_file: Path | None = option.given(
         "--record FILE", "Write the raw samples to FILE (JSON), for --replay."
     ),
     replay_file: Path | None = option.given(
         "--replay FILE",
-        "Answer from the samples in FILE instead of from devices, with the budget and seed they "
-        "were recorded with. Without P.yaml, all that is in FILE.",
+        "Answer from the samples in FILE, with the budget and seed they were recorded with; "
+        "without P.yaml, for all problems in FILE.",
     ),
 ) -> ExitStatus:  # fmt: skip
     """Predict how long the kernels of problem files take on each device.
 
     A few work-groups are run and timed; the whole launch's time follows from them, with an
-    interval. A learned model of the device, where there is one, corrects it. A
-    launch that was observed before is answered from its observations, one that was sampled within
-    the last hour from those samples, where more would gain less than they cost; unless whole runs
-    are measured or samples recorded. Devices answer one after the other, each in a process of its
-    own. Of several problems those that can be read are answered. Errors and progress go to
-    standard error. Ctrl-C prints what is done.
+    interval. Observations of the launch, or samples of the last hour, answer where more samples
+    would gain less than they cost, unless whole runs are measured or samples recorded. Devices
+    answer one after the other, each in a process of its own. Ctrl-C prints what is done.
     """
     option.refuse({
         "give at least one problem file, for example `kernelcast estimate P.yaml`":

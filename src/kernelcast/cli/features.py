@@ -76,11 +76,9 @@ def features(
 ) -> ExitStatus:
     """Show what is known of the kernels of problem files, and their feature vectors.
 
-    The source tells parameters, loops, operations, address expressions and how warps touch
-    memory. Each device adds what its compiler says, and an instrumented copy of the kernel counts
-    what a few work-groups really execute, on copies of the buffers. A kernel that is understood
-    in part is shown with its gaps. Of several problems those that can be read are answered. Errors
-    and progress go to standard error. Ctrl-C prints what is done.
+        The source tells parameters, loops, operations, address expressions and how warps touch
+    memory; gaps are named. Each device adds what its compiler says, and an instrumented copy of
+    the kernel counts what a few work-groups execute, on copies of the buffers.
     """
     option.refuse({
         "--no-device and --device exclude each other; give one of them":

@@ -229,8 +229,8 @@ def wants_traceback(ctx: click.Context) -> bool:
 
 device: Any = given(
     "--device ID",
-    "Ask this device only (its id or the beginning of it, see `kernelcast devices`); may be "
-    "repeated.  [default: all devices]",
+    "Use this device only (its id or the beginning of it); may be repeated.  [default: all "
+    "devices]",
 )
 parameters: Any = numbers(
     "-p --param NAME=VALUE",
@@ -238,14 +238,14 @@ parameters: Any = numbers(
 )
 least_gain: Any = given(
     "--least-gain SECONDS",
-    "Where earlier samples of a launch, or other sizes of its kernel, are known: seconds by "
-    "which a second of sampling has to narrow the interval, or it is left out. 0: sample always.",
+    "If samples of a launch or other sizes of its kernel are known: sample only if a second of it "
+    "narrows the interval by so many seconds; 0: always.",
     type=click.FloatRange(min=0), default=DEFAULT_LEAST_GAIN,
 )  # fmt: skip
 timeout: Any = given(
     "--timeout SECONDS",
-    "Time limit in seconds for each problem on each device, build and measurement included; the "
-    "process that runs the kernel is stopped then.",
+    "Time limit for each problem on each device, build included; then the process that runs the "
+    "kernel is stopped.",
     default=DEFAULT_TIMEOUT_S,
 )
 seed: Any = given(

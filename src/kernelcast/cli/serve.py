@@ -51,18 +51,17 @@ _database: Any = option.given(
 )  # fmt: skip
 @click.option(
     "--token-file", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
-    help="Also take the tokens of this file, a line 'SCOPE[,SCOPE...] TOKEN' each; only its owner "
-    "may be able to read it.",
+    help="Also take the tokens of this file, a line 'SCOPE[,SCOPE...] TOKEN' each, which only its "
+         "owner may read.",
 )  # fmt: skip
 @click.option(
     "--require-tokens", is_flag=True,
-    help="Need a token on loopback too; any other address always needs one."
+    help="Need a token on loopback too."
 )  # fmt: skip
 @click.option(
     "--trusted-proxy", "trusted_proxies", metavar="NETWORK", multiple=True,
-    help="Believe what a proxy at this address or network says of where a request began "
-    "(X-Forwarded-For and X-Forwarded-Proto); may be repeated. Callers then need tokens, on "
-    "loopback too.",
+    help="Believe X-Forwarded-For and X-Forwarded-Proto of a proxy at this address or network; "
+         "may be repeated. Callers then need tokens, on loopback too.",
 )  # fmt: skip
 @click.option(
     "--allow-run", is_flag=True,
@@ -71,27 +70,26 @@ _database: Any = option.given(
 @click.option(
     "--sandbox", type=click.Choice(["auto", "required", "off"]), default="auto",
     help="Confine the processes that read and run what callers submit, by bubblewrap: where it "
-    "works, always, or never. Outside it a kernel on a CPU device can do what this user can.",
+         "works, always, or never.",
 )  # fmt: skip
 @click.option(
     "--refine", "refine_share", metavar="SHARE", type=click.FloatRange(0, 1), default=0.02,
-    help="Share of the time that may go into sampling again what was asked for, while no request "
-    "waits, so that the next answer is better; 0: none.",
+    help="Share of idle time for sampling earlier questions again; 0: none.",
 )  # fmt: skip
 @option.make_option("least_gain", option.least_gain.metadata, float)
 @click.option("--no-jobs", is_flag=True, help="Leave jobs to other hosts.")
 @click.option(
     "--queue", metavar="N", type=option.COUNT, default=8,
-    help="Samplings that may wait for a device in each process; more are told to come again.",
+    help="Samplings that may wait for a device in each process; more get 503.",
 )  # fmt: skip
 @click.option(
     "--keep-answers", "answer_days", metavar="DAYS", type=click.FloatRange(0, min_open=True),
     default=400.0,
-    help="How long answers are kept, with what was observed of them; at most two million of them.",
+    help="How long answers are kept, at most two million.",
 )  # fmt: skip
 @click.option(
     "--log-level", type=click.Choice(["debug", "info", "warning", "error"]), default="info",
-    help="Least level of lines in the log; each request is a line of level info.",
+    help="Least level of log lines; a request is a line of level info.",
 )  # fmt: skip
 @click.option(
     "--timeout", "timeout_s", metavar="SECONDS", type=option.POSITIVE, default=60.0,
@@ -102,9 +100,9 @@ _database: Any = option.given(
 def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - ServiceSettings has the types
     """Answer over HTTP, until Ctrl-C or a signal ends it.
 
-    On loopback without tokens, unless told otherwise. Estimates that need no sampling (kept ones,
-    history, the analytic model) come at once; one sampling at a time runs on a device. Jobs go on
-    where they were after any crash. The log goes to standard error, one JSON object per line.
+    By default on loopback, without tokens. Estimates that need no sampling come at once; one
+    sampling at a time runs on a device. Jobs continue after a crash. The log goes to standard
+    error, one JSON object per line.
 
     Exit status: 0 when it ended in order, 1 when it could not start, 2 for bad input.
     """

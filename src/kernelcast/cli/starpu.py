@@ -60,8 +60,8 @@ class ExportOptions:
     codelet_files: tuple[Path, ...] = option.argument("CODELETS.yaml...")
     devices: Mapping[str, str] = option.given(
         "--device WORKER=ID",
-        "The OpenCL device behind a worker, such as opencl0=ID (its id or the beginning of it, see "
-        "`kernelcast devices`); replaces the file's `device`; may be repeated.",
+        "The OpenCL device behind a worker, such as opencl0=ID (an id or its beginning), instead "
+        "of the file's `device`; may be repeated.",
         multiple=True, type=str, callback=_parse_devices,
     )  # fmt: skip
     estimate_files: tuple[Path, ...] = option.given(

@@ -51,11 +51,10 @@ def trace(
 ) -> ExitStatus:
     """Show when each work-group of a problem file's kernel begins and ends on each device.
 
-    A copy of the kernel, in which every work-group reads a clock at its begin and end, runs once
-    on copies of the buffers. That shows the waves, the measured P_sat (work-groups active at once
+    A copy of the kernel, in which every work-group reads a clock at its begin and end, runs on
+    copies of the buffers. That shows the waves, the measured P_sat (work-groups active at once
     per compute unit) and the staircase of work-groups that share a compute unit. Where a device
-    has no such clock, launches of 1, 2, 3, ... work-groups are timed instead, and the answer says
-    so. Errors and progress go to standard error. Ctrl-C prints what is done.
+    has no such clock, launches of 1, 2, 3, ... work-groups are timed instead.
     """
     with progress() as report:
         problem = read_problem(problem_file, parameters=parameters)

@@ -53,9 +53,9 @@ def train(
 ) -> ExitStatus:  # fmt: skip
     """Train a model for each device, or one for all, on collected observations.
 
-    Each model is validated by leaving out one kernel after the other (a pooled one, one device
-    after the other), and the report is kept in its file. Models go into a registry, where
-    estimates find the newest; older versions stay. A model that is ready stays after Ctrl-C.
+    Each model is validated by leaving out one kernel after the other (a pooled one: devices); the
+    report is kept in its file. Models go into a registry, where estimates find the newest; older
+    versions stay. A model that is ready stays after Ctrl-C.
 
     Exit status: 0 when all models are trained, 1 when one could not be, 2 for bad input, 130
     after Ctrl-C.

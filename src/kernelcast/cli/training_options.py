@@ -27,12 +27,12 @@ REGISTRY: Any = option.given(
     f"[default: {MODELS_VARIABLE}, or models in the data folder]",
 )
 _LEAST_WORK_GROUPS: Any = option.given(
-    "--least-work-groups N", "Leave launches out that have fewer work-groups, likewise.",
+    "--least-work-groups N", "Leave out launches of fewer work-groups.",
     type=click.IntRange(min=0),
 )  # fmt: skip
 _SHORTEST: Any = option.given(
     "--shortest SECONDS",
-    "Leave launches out that were measured shorter, from learning and from judging.",
+    "Leave out launches that took less time.",
     type=click.FloatRange(min=0),
 )  # fmt: skip
 ROW_FILTER: Any = option.settings(shortest_s=_SHORTEST, least_work_groups=_LEAST_WORK_GROUPS)

@@ -72,10 +72,9 @@ def tune(
 ) -> ExitStatus:  # fmt: skip
     """Search the configurations of a problem file for the fastest, by models.
 
-    Lists of values among the file's `parameters` are searched over, `restrictions` leave
-    combinations out; without lists, local sizes are searched. No configuration runs as a whole
-    unless --measure asks for it; then the best K run in turn, and what was measured is kept, so
-    that Ctrl-C loses nothing. The device must have been calibrated.
+    Lists of values among the file's `parameters` are searched, `restrictions` leave combinations
+    out; without lists, local sizes are searched. With --measure the best K run as a whole, in
+    turn; Ctrl-C loses nothing. The device must be calibrated.
     """
     option.refuse({
         "give one problem: a problem file, or --t1 T1.json":

@@ -67,10 +67,10 @@ def validate(
 ) -> ExitStatus:  # fmt: skip
     """Hold kernels, applications or devices out and predict them by models that have not seen them.
 
-    Settings, gates and intervals of each model are chosen inside the rows that it learns from:
-    what is held out has no part in them. Per device: errors of each model beside the noise of the
-    measurements, coverage and width of intervals, what becomes of kernels that the linear model
-    predicts well or badly, and the worst kernels of the model named last.
+    Settings and intervals of each model are chosen within the rows that it learns from. Per
+    device: errors of each model beside the noise of the measurements, coverage and width of
+    intervals, what becomes of kernels that the linear model predicts well or badly, and the worst
+    kernels of the model named last.
 
     Exit status: 0 when every device is judged, 1 when one has too few rows, 2 for bad input, 130
     after Ctrl-C.

@@ -66,8 +66,8 @@ class CpuOptions:
     )
     sizes: Mapping[str, tuple[int, ...]] = option.given(
         "-D",
-        "Value of a constant of the loop, or of a parameter of the problem file; a range "
-        "FIRST:LAST:STEP of one of them is a sweep. May be repeated.",
+        "Value of a constant of the loop or a parameter of the problem file; one may be a range "
+        "FIRST:LAST:STEP. May be repeated.",
         metavar="NAME VALUE", nargs=2, multiple=True, type=str, callback=_parse_sizes,
     )  # fmt: skip
     predictor: str = option.given(
@@ -76,7 +76,10 @@ class CpuOptions:
         type=click.Choice(("lc", "sim")), default="lc",
     )  # fmt: skip
     cores: int = option.given(
-        "--cores", "Busy cores; they share what they share.", type=option.COUNT, default=1
+        "--cores",
+        "Busy cores, which divide bandwidth and shared caches.",
+        type=option.COUNT,
+        default=1,
     )
     unit: Unit = option.given(
         "--unit UNIT",
@@ -86,29 +89,28 @@ class CpuOptions:
     )
     taken: float | None = option.given(
         "--taken SHARE",
-        "Share of iterations in which conditions on data hold, at random.  [default: unknown; both "
-        "sides are executed under a mask]",
+        "Share of iterations in which conditions on data hold, at random.  [default: both sides "
+        "execute]",
         type=click.FloatRange(min=0, max=1),
     )
     given_terms: str | None = option.given(
         "--in-core T_OL,T_NOL",
-        "Cycles per cache line of work in the core, overlapping and not, where you know them.",
+        "Known cycles per cache line of work in the core, overlapping with transfers and not.",
     )
     core: str = option.given(
         "--core",
-        "Time in the core from OSACA of the loop as the C compiler compiles it here, or from the "
-        "machine's instruction table; auto takes OSACA where it can, and says why where it cannot.",
+        "Time in the core from OSACA of the compiled loop, or from the machine's instruction "
+        "table; auto: OSACA where possible.",
         type=click.Choice(("auto", "osaca", "table")), default="auto",
     )  # fmt: skip
     assembly_file: Path | None = option.given(
         "--assembly FILE",
-        "Body of the compiled innermost loop for OSACA, instead of compiling it here; needs "
-        "--per-pass.",
+        "Body of the innermost loop for OSACA, compiled elsewhere; needs --per-pass.",
     )
     architecture: str = option.given(
         "--architecture NAME",
         "OSACA's name of the processor: IVB, SKX, ICL, ZEN4.  [default: by the machine's name, or "
-        "by /proc/cpuinfo where it is this machine]",
+        "of this machine]",
         default="",
     )
     flags: str = option.given(
@@ -129,9 +131,7 @@ class CpuOptions:
         "--transitions NAME",
         "Solve layer conditions for this constant.  [default: the one swept, else the last -D]",
     )
-    measures: bool = option.given(
-        "--measure", "Compile and run the loop here as well, and show it beside the prediction."
-    )
+    measures: bool = option.given("--measure", "Also compile and run the loop here.")
     compiler: str = option.given(
         "--compiler CC",
         "C compiler, for OSACA and --measure.  [default: $CC, cc, gcc, clang]",
