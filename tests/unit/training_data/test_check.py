@@ -58,7 +58,7 @@ def test_a_row_that_came_meanwhile_is_no_finding(
         ({"seconds": 0.0}, FindingKind.IMPOSSIBLE, "positive"),
         ({"seconds": float("inf")}, FindingKind.IMPOSSIBLE, "finite"),
         ({"linear_s": -2.0}, FindingKind.IMPOSSIBLE, "linear_s"),
-        ({"sampling_s": 5.0}, FindingKind.IMPOSSIBLE, "samples took 5 s, the whole kernel"),
+        ({"sampling_s": 5.0}, FindingKind.INCONSISTENT, "sampling_s is 5.0, its launches took"),
         ({"measured_at_us": 2**53}, FindingKind.IMPOSSIBLE, "days from now"),
         ({"seconds": 0.2}, FindingKind.INCONSISTENT, "lies outside its runs"),
         ({"noise": 0.5}, FindingKind.INCONSISTENT, "exceeds what its runs differ by"),
@@ -111,11 +111,22 @@ def test_more_sampled_than_there_is(store: Store) -> None:
     """Finds samples of more work-groups than the launch has."""
     one = make_observation(30)
     (sample,) = one.samples
-    store.add(replace(one, samples=(replace(sample, launches=sample.launches * 200),),
-                      runs=make_observation(5000).runs))  # fmt: skip
+    store.add(replace(one, samples=(replace(sample, launches=sample.launches * 200),)))
     found: list[Finding] = list(check_store(store))
     assert ["were sampled of" in each.message for each in found] == [True]
     assert SCHEMA.id in store.schemas()
+
+
+@pytest.mark.parametrize(("times", "count"), [(1.0, 0), (2.0, 1)])
+def test_many_short_launches_may_take_longer_than_the_whole(
+    store: Store, times: float, count: int
+) -> None:
+    """Each of six launches may take as long as a whole launch of microseconds, and no longer."""
+    one = make_observation(30)
+    launches = tuple(replace(each, duration_s=times * one.seconds)
+                     for each in one.samples[0].launches * 3)  # fmt: skip
+    store.add(replace(one, samples=(replace(one.samples[0], launches=launches),)))
+    assert ["launches of a part" in each.message for each in check_store(store)] == [True] * count
 
 
 def test_a_damaged_database_is_never_called_sound(store: Store, tmp_path: Path) -> None:
