@@ -113,21 +113,20 @@ def calibrate_evidence(
         by_device.setdefault(one.launch.device.id, []).append(one)
     by_name: dict[str, list[Observation]] = {}
     for device_id, own in sorted(by_device.items()):
-        launches = sorted(read_launches(own, RowFilter()), key=lambda one: one.key)
         machine = find_machine(device_id)
         is_cpu = machine is not None and machine.kind is DeviceKind.CPU
         for name in list_evidence_names(device_id, is_cpu=is_cpu):
-            if launches and (not names or name in names):
-                by_name.setdefault(name, []).extend(launches)
-    found = (_calibrate(name, launches, find_machine) for name, launches in sorted(by_name.items()))
+            if not names or name in names:
+                by_name.setdefault(name, []).extend(own)
+    found = (_calibrate(name, rows, find_machine) for name, rows in sorted(by_name.items()))
     return [one for one in found if one is not None]
 
 
 def _calibrate(
-    name: str, launches: Sequence[Observation], find_machine: FindMachine
+    name: str, observations: Sequence[Observation], find_machine: FindMachine
 ) -> CalibratedEvidence | None:
-    newest = max(one.sampler for one in launches)
-    kept = [one for one in launches if one.sampler == newest]
+    launches = read_launches(observations, RowFilter())
+    kept = sorted(launches, key=lambda one: (one.launch.device.id, one.key))
     if len(kept) < 30 or len({one.launch.kernel.label for one in kept}) < 10:
         return None
     revisions = [read_cpu_model(one) for one in kept]
@@ -147,7 +146,7 @@ def _calibrate(
     # A device's own rows tell how far its analytic model is off, others' the corpus.
     runtime = name.partition("/")[2] or ANY
     plain = know_analytic(BUILT_IN, runtime).plain if is_shared else None
-    model = calibrate(rows, samplers=(newest,), learners=learners, plain=plain)
+    model = calibrate(rows, samplers=(kept[0].sampler,), learners=learners, plain=plain)
     digest = hashlib.sha256("\n".join(one.key for one in kept).encode())
     facts = {
         **model.facts, "data_digest": digest.hexdigest(),

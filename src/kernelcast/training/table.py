@@ -79,6 +79,8 @@ def tabulate(
             left_out["no features"] += 1
         else:
             known = by_key.get(one.key)
+            if known is not None and known.runs != one.runs and known.samples == one.samples:
+                left_out["since another source has other times of the same measurement"] += 1
             by_key[one.key] = one if known is None else _merge(known, one)
     # A copy would count twice, and stand on both sides of a split.
     distinct: dict[object, Observation] = {}

@@ -57,13 +57,12 @@ def validate_models(
     kept = ~np.isin(known.devices.astype(str), [*short])
     if not kept.any():
         raise InputError("; ".join(f"{device}: {why}" for device, why in short.items()))
-    is_local = settings.scheduler is None
     plan = ValidationPlan(
         split=settings.split.value,
         is_per_device=settings.split is not Split.DEVICE,
         coverage=settings.coverage,
         folds=settings.folds,
-        jobs=settings.jobs if is_local else None,
+        jobs=settings.jobs if settings.scheduler is None else None,
     )
     with _cluster(settings.scheduler):
         found = validate(known.take(kept), models, labels[kept], plan, report)

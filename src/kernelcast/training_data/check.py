@@ -17,7 +17,6 @@ from kernelcast.records.observation import Observation
 from kernelcast.training_data.store import Store
 from kernelcast.training_data.store.schema import (
     FEATURE_TYPE,
-    OBSERVATIONS,
     Row,
     dump_time,
     row_to_observation,
@@ -78,23 +77,19 @@ def check_store(
         )  # fmt: skip
     if damage:
         return
-    schemas = store.schemas()
     seen: dict[tuple[Any, ...], str] = {}
     count = 0
-    for rows in store.read_rows(ordered=True):
-        for one in rows:
-            row = dict(zip(OBSERVATIONS.c.keys(), one, strict=True))
-            if row["schema_id"] is not None and row["schema_id"] not in schemas:
-                schemas = store.schemas()  # somebody has added the row meanwhile
-            found = next(_examine(row, schemas, seen), None)
-            if found:
-                kind, message = found
-                yield Finding(
-                    kind=kind, key=str(row["key"]), kernel=str(row["kernel"]),
-                    device_id=str(row["device_id"]), message=message,
-                )  # fmt: skip
-        count += len(rows)
-        report(count)
+    for count, (row, schemas) in enumerate(store.read_whole_rows(), start=1):
+        found = next(_examine(row, schemas, seen), None)
+        if found:
+            kind, message = found
+            yield Finding(
+                kind=kind, key=str(row["key"]), kernel=str(row["kernel"]),
+                device_id=str(row["device_id"]), message=message,
+            )  # fmt: skip
+        if count % 1000 == 0:
+            report(count)
+    report(count)
 
 
 def _examine(

@@ -15,6 +15,9 @@ _COLUMNS = {
     "suite": ["suite"],
 }
 GROUPS = tuple(_COLUMNS)
+_SAMPLE_FIELDS = (
+    "multiple", "window_set", "work_groups", "linear_s", "sampling_s", "overhead_s",
+)  # fmt: skip
 
 
 def summarise_store(store: Store, wanted: Selection, *, by: str = "device") -> list[dict[str, Any]]:
@@ -62,13 +65,8 @@ def observation_to_json(one: Observation, *, is_full: bool = True) -> dict[str, 
         "versions": dict(one.versions),
         "samples": [
             {
-                "multiple": sample.multiple,
-                "window_set": sample.window_set,
-                "work_groups": list(sample.work_groups),
                 "durations_s": [launch.duration_s for launch in sample.launches],
-                "linear_s": sample.linear_s,
-                "sampling_s": sample.sampling_s,
-                "overhead_s": sample.overhead_s,
+                **{name: _to_plain(getattr(sample, name)) for name in _SAMPLE_FIELDS},
             }
             for sample in one.samples
         ],

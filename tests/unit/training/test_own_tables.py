@@ -130,6 +130,10 @@ def test_exact_copies_of_rows_count_once_and_are_told(tmp_path: Path) -> None:
     table = load_training_table([write(tmp_path, columns)], tell=told.append)
     assert len(table) == 25
     assert told == ["24 observations are left out: exact copies of other rows, which count once"]
+    columns["seconds"] = [2 * one for one in columns["seconds"]]
+    (tmp_path / "b").mkdir()
+    load_training_table([tmp_path / "rows.csv", write(tmp_path / "b", columns)], tell=told.append)
+    assert "other times of the same measurement" in told[-1]
 
 
 @pytest.mark.parametrize(

@@ -125,12 +125,15 @@ def _read_problem(files: TuningFiles) -> _Problem:
             "`kernelcast data import --measured-on`"
         )
     unit = files.time_unit or general.get("TimeUnit")
+    if unit is not None and str(unit).lower() not in UNITS:
+        msg = f"{files.problem or files.results}: time unit {unit!r} is unknown"
+        raise ImportFileError(f"{msg}; expected one of {', '.join(UNITS)}")
     return _Problem(
         where=str(files.results),
         kernel=str(kernel.get("KernelName") or files.results.stem),
         application=str(kernel.get("BenchmarkName") or general.get("BenchmarkName") or ""),
         device=str(device),
-        unit_s=None if unit is None else _unit(str(unit), str(files.problem or files.results)),
+        unit_s=None if unit is None else UNITS[str(unit).lower()],
         global_size=_section(kernel, "GlobalSize"),
         local_size=_section(kernel, "LocalSize"),
         counts_groups=str(kernel.get("GlobalSizeType", "OpenCL")) != "OpenCL",
@@ -217,11 +220,3 @@ def _read_ndrange(configuration: Mapping[str, Any], problem: _Problem) -> NDRang
         return make_grid([math.ceil(g / n) for g, n in zip(whole, local, strict=True)], local)
     except InputError:
         return None
-
-
-def _unit(name: str, where: str) -> float:
-    found = UNITS.get(name.lower())
-    if found is None:
-        msg = f"{where}: time unit {name!r} is unknown; expected one of {', '.join(UNITS)}"
-        raise ImportFileError(msg)
-    return found

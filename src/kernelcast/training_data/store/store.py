@@ -3,7 +3,7 @@
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -194,13 +194,19 @@ class Store:
 
     def find(self, wanted: Selection = EVERYTHING) -> Iterator[Observation]:
         """Read observations, in the order of their keys, a batch in memory at a time."""
+        return (row_to_observation(row, schemas) for row, schemas in self.read_whole_rows(wanted))
+
+    def read_whole_rows(
+        self, wanted: Selection = EVERYTHING
+    ) -> Iterator[tuple[dict[str, Any], Mapping[str, FeatureSchema]]]:
+        """Read all columns of rows as `find` does, each with the schemas that there are by then."""
         schemas = self.schemas()
         for rows in self.read_rows(wanted, ordered=True):
-            for found in rows:
-                row = dict(found._mapping)
+            for one in rows:
+                row = dict(one._mapping)
                 if row["schema_id"] is not None and row["schema_id"] not in schemas:
                     schemas = self.schemas()  # somebody has added the row meanwhile
-                yield row_to_observation(row, schemas)
+                yield row, schemas
 
     def history(self, launch_key: str) -> list[Observation]:
         """Return what was observed of exactly this launch, oldest first."""
