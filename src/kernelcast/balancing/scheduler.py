@@ -39,11 +39,9 @@ from kernelcast.balancing.messages import (
 from kernelcast.balancing.settings import BalanceSettings
 from kernelcast.balancing.work import (
     BoolArray,
-    DeviceSpeed,
     FloatArray,
     WorkQueue,
     cut,
-    finish_time,
     mark,
     weigh_slabs,
 )
@@ -122,14 +120,18 @@ class DeviceState:
         return None if self.rate is None else 1 / (1 / self.rate + self.transfer_s)
 
     @property
-    def speed(self) -> DeviceSpeed:
-        rate = None if self.stage is Stage.SAMPLING else self.effective_rate
+    def known_rate(self) -> float | None:
+        """The rate by which work is given out: not known while it samples."""
+        return None if self.stage is Stage.SAMPLING else self.effective_rate
+
+    @property
+    def free_at_s(self) -> float:
+        """When it will have done what it has been given, about."""
         waiting = mark((span for spans, _ in self.queued for span in spans), self.owned.size)
         owed = int((self.owned & ~waiting & ~self.collected).sum())
         known = self.effective_rate
         working_s = sum(work for _, work in self.queued) / known if known else 0.0
-        free_at_s = self.begun_s + working_s + owed * self.transfer_s
-        return DeviceSpeed(rate=rate, free_at_s=free_at_s, doubt=self.doubt)
+        return self.begun_s + working_s + owed * self.transfer_s
 
     def learn(self, weigh: Callable[[Sequence[Span]], float]) -> None:
         """Tell its speed, the latest runs first; a light place does not make a device fast."""
@@ -386,22 +388,22 @@ class Scheduler:
         weight = 0.0
         rate = state.effective_rate
         if rate is None or rate * state.doubt >= _LEAST_SHARE * self._add_up_others(state):
-            weight = self._find_part(state, [one.speed for one in working])
+            weight = self._find_part(state, working)
         is_last = all(one.stage in (Stage.IDLE, Stage.COLLECTING) for one in working)
         # No other device is at work that could take what this one is too slow for.
         return self._queue.weight if is_last and weight <= 0 else weight
 
-    def _find_part(self, state: DeviceState, speeds: Sequence[DeviceSpeed]) -> float:
+    def _find_part(self, state: DeviceState, working: Sequence[DeviceState]) -> float:
         """Find a device's next part: all that is left where that is next to nothing, none if the
         others are done before it could help; what was given out cannot be taken back."""
-        own, left, now_s = state.speed, self._queue.weight, self._devices.now_s()
-        if own.rate is None:
-            return left / len(speeds)
-        least = own.rate * self._shortest_s
-        if any(one.rate is None for one in speeds):
+        own, left, now_s = state.known_rate, self._queue.weight, self._devices.now_s()
+        if own is None:
+            return left / len(working)
+        least = own * self._shortest_s
+        if any(one.known_rate is None for one in working):
             # While a speed is not known, a hundredth of the work left is given at a time.
             return least + 0.01 * left
-        fair = own.rate * (finish_time(speeds, left, now_s) - max(own.free_at_s, now_s))
+        fair = own * (_find_finish(working, left, now_s) - max(state.free_at_s, now_s))
         if fair >= left - least and left <= _LITTLE * least:
             return left
         # Less than half of the least that is worth a launch is left to others.
@@ -414,8 +416,8 @@ class Scheduler:
         later = 0.7 if self._is_even else 0.5
         part = later if state.runs else self._settings.first_share
         # Without harm it can be given this much if it is slower and all others are faster.
-        slow = own.rate / own.doubt
-        fast = sum((one.rate or 0.0) * one.doubt for one in speeds) - own.rate * own.doubt
+        slow = own / state.doubt
+        fast = sum((one.known_rate or 0.0) * one.doubt for one in working) - own * state.doubt
         return max(min(part * min(fair, left), left * slow / (slow + fast)), least)
 
     def _send_parts(self, number: int, weight: float) -> None:
@@ -500,12 +502,11 @@ class Scheduler:
             one.learn(self._queue.weight_of)
             one.predict()
         now_s = self._devices.now_s()
-        speeds = [one.speed for one in working]
-        end_s = finish_time(speeds, self._queue.weight, now_s)
+        end_s = _find_finish(working, self._queue.weight, now_s)
         self.execution.estimated_end_s = end_s
         left = copy.deepcopy(self._queue)
-        for one, speed in zip(working, speeds, strict=True):
-            more = (speed.rate or 0.0) * max(0.0, end_s - max(now_s, speed.free_at_s))
+        for one in working:
+            more = (one.known_rate or 0.0) * max(0.0, end_s - max(now_s, one.free_at_s))
             slabs = one.owned | mark(left.take(more, anchor=one.anchor) if more else (), count)
             one.estimated_share = float(slabs.mean())
 
@@ -525,6 +526,21 @@ class Scheduler:
     def _send(self, number: int, command: Command) -> None:
         self.execution.states[number].outstanding += 1
         self._devices.send(number, command)
+
+
+def _find_finish(devices: Sequence[DeviceState], left: float, now_s: float) -> float:
+    """Say when all would be done at the same time if the work left is divided so, in seconds."""
+    rates = [(one.free_at_s, one.known_rate) for one in devices]
+    known = sorted((max(free_at_s, now_s), rate) for free_at_s, rate in rates if rate is not None)
+    rate, started = 0.0, 0.0
+    finish = now_s
+    for place, (free_at_s, own) in enumerate(known):
+        rate += own
+        started += own * free_at_s
+        finish = (left + started) / rate
+        if place + 1 == len(known) or finish <= known[place + 1][0]:
+            break
+    return finish
 
 
 def _spread(paces: Sequence[float]) -> float:

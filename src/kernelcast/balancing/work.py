@@ -1,7 +1,6 @@
 """The slabs that are still to be run, and how many of them a device is given next."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -102,29 +101,3 @@ def weigh_slabs(
     middles = (np.arange(count) + 0.5) / count
     found = np.interp(middles, places, work)
     return np.asarray(found * (count / found.sum()), dtype=np.float64)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceSpeed:
-    """What is known of a device while work is given out."""
-
-    rate: float | None
-    """Work that it does per second, transfers of results included; None while it is not known."""
-    free_at_s: float
-    """When it will have done what it has been given, about."""
-    doubt: float = 1.0
-    """By which factor the rate may be wrong either way, at least 1."""
-
-
-def finish_time(speeds: Sequence[DeviceSpeed], left: float, now_s: float) -> float:
-    """Say when all would be done at the same time if the work left is divided so, in seconds."""
-    known = sorted((max(one.free_at_s, now_s), one.rate) for one in speeds if one.rate is not None)
-    rate, started = 0.0, 0.0
-    finish = now_s
-    for place, (free_at_s, own) in enumerate(known):
-        rate += own
-        started += own * free_at_s
-        finish = (left + started) / rate
-        if place + 1 == len(known) or finish <= known[place + 1][0]:
-            break
-    return finish

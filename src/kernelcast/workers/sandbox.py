@@ -55,15 +55,6 @@ _DROP = (
 )
 
 
-def keep_harmless(environment: Mapping[str, str]) -> dict[str, str]:
-    """Keep what devices need to know of an environment; secrets and the user's places go."""
-    return {
-        name: value
-        for name, value in environment.items()
-        if name in _KEPT or name.startswith(_KEPT_BEGINNINGS)
-    }
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confinement:
     """What a confined process may see beside what any needs."""
@@ -129,8 +120,13 @@ def confine(
         ]
     else:
         options += ["--unshare-user"]
-    inside = {**keep_harmless(environment), **_PLACES, **confinement.environment}
-    inside["PYTHONPATH"] = str(_PACKAGE.parent)
+    # What devices need to know of an environment; secrets and the user's places go.
+    inside = {
+        name: value
+        for name, value in environment.items()
+        if name in _KEPT or name.startswith(_KEPT_BEGINNINGS)
+    }
+    inside |= {**_PLACES, **confinement.environment, "PYTHONPATH": str(_PACKAGE.parent)}
     return [shutil.which(PROGRAM) or PROGRAM, *options, "--", *started], inside
 
 

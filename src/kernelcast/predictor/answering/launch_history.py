@@ -194,8 +194,8 @@ class LaunchHistory:
     def _judge(self, one: Seen) -> Verdict:
         reason = self.known.contradict(one.seconds)
         if self._believed:  # others that are believed count most
-            others = _quote(len(self._believed), self._middle_s)
-            reason = "" if self.agrees_with(one.seconds) else reason or others
+            said = _quote(len(self._believed), self._middle_s)
+            reason = "" if self.agrees_with(one.seconds) else reason or said
         elif one.is_doubted and not self.known.supports(one.seconds):
             reason = reason or "it contradicted what was known of the launch when it came"
         # Deviations beyond which an observation sticks out (Iglewicz and Hoaglin, "How to Detect
@@ -225,7 +225,11 @@ class LaunchHistory:
         is_plausible = not (one.is_doubted or self.known.contradict(one.seconds))
         # One that contradicts what is believed may be right without repeating.
         may_outvote = is_plausible and not self.known.supports(self._middle_s)
-        if reason and may_outvote and _outvotes(repeats, self._believed):
+        # More moments outvote fewer; within one moment, more observations do.
+        votes, others = _count_moments(repeats), _count_moments(self._believed)
+        if votes == others == _count_moments([*repeats, *self._believed]) == 1:
+            votes, others = len(repeats), len(self._believed)
+        if reason and may_outvote and votes > others:
             why = _quote(len(repeats), one.seconds)
             wrong = [(known, why) for known in self._believed]
             self._believe(repeats, anew=True)
@@ -272,14 +276,6 @@ def _count_moments(these: Collection[Seen]) -> int:
         if when_s - last_s >= 1.0:
             count, last_s = count + 1, when_s
     return count + any(one.when is None for one in these)
-
-
-def _outvotes(these: Collection[Seen], believed: Collection[Seen]) -> bool:
-    """Tell whether observations were seen in more moments than those that are believed."""
-    count, other = _count_moments(these), _count_moments(believed)
-    if count == other == _count_moments([*these, *believed]) == 1:
-        return len(these) > len(believed)
-    return count > other
 
 
 def _are_within(factor: float, one_s: float, other_s: float) -> bool:
