@@ -107,11 +107,6 @@ class FakeDevices:
             opened = Opened(start_s=0.0, end_s=0.0, device="fake")
             self._push(number, opened)
 
-    @property
-    def size(self) -> int:
-        """Number of devices."""
-        return len(self.devices)
-
     def now_s(self) -> float:
         """Give the time."""
         return self._now_s

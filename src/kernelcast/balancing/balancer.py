@@ -198,9 +198,8 @@ class Balancer:
         )
         fixed = rules.fixed_shares
         taking_part = [
-            number
+            number not in self._errors and (not fixed or fixed[number] > 0)
             for number in range(len(self._places))
-            if number not in self._errors and (not fixed or fixed[number] > 0)
         ]
         scheduler = Scheduler(self._devices, launch, rules, taking_part, report)
         try:

@@ -50,10 +50,6 @@ class Devices(Protocol):
     """Devices, by their number, that take commands and answer each in its time."""
 
     @property
-    def size(self) -> int:
-        """Number of devices, those that have failed included."""
-
-    @property
     def memory(self) -> SharedMemory:
         """Memory that they share with the host."""
 
@@ -140,10 +136,6 @@ class DeviceProcesses:
             self.close()
             raise
         prepare(*(task.returns for task in (_OPEN, *_TASKS.values())))
-
-    @property
-    def size(self) -> int:
-        return len(self._devices)
 
     def now_s(self) -> float:
         """Tell the time; Linux has the same for all processes."""

@@ -198,14 +198,14 @@ class Execution:
 
 
 class Scheduler:
-    """Runs one launch; of the devices those `taking_part` do, the others have failed before."""
+    """Runs one launch; devices that are not `taking_part` have failed before, or get no share."""
 
     def __init__(
         self,
         devices: Devices,
         launch: SplitLaunch,
         settings: BalanceSettings,
-        taking_part: Sequence[int],
+        taking_part: Sequence[bool],
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._devices = devices
@@ -213,21 +213,20 @@ class Scheduler:
         self._settings = settings
         self._report = report
         self._is_even = launch.is_known_even
-        count, last = launch.space.count, max(1, devices.size - 1)
+        count, last = launch.space.count, max(1, len(taking_part) - 1)
         self.execution = Execution(states=[
             DeviceState(
                 anchor=number / last, estimate=launch.estimates.get(number),
                 owned=np.zeros(count, dtype=np.bool_), collected=np.zeros(count, dtype=np.bool_),
                 handed_over=np.zeros(count, dtype=np.bool_),
-                stage=Stage.PREPARING if number in taking_part else Stage.OUT,
+                stage=Stage.PREPARING if takes_part else Stage.OUT,
             )
-            for number in range(devices.size)
+            for number, takes_part in enumerate(taking_part)
         ])  # fmt: skip
         self._queue = WorkQueue(count, launch.weights)
-        edges = [round(count * sum(settings.fixed_shares[:n])) for n in range(devices.size + 1)]
-        self._fixed = {
-            n: float(edges[n + 1] - edges[n]) for n in range(devices.size) if settings.fixed_shares
-        }
+        shares = settings.fixed_shares  # one for each device, or none
+        edges = [round(count * sum(shares[:n])) for n in range(len(shares) + 1)]
+        self._fixed = {n: float(edges[n + 1] - edges[n]) for n in range(len(shares))}
         self._has_begun = False
 
     def run(self) -> Execution:
