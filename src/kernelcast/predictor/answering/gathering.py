@@ -4,8 +4,6 @@ A module of its own, since source analysis and analytic models take longer to im
 to take: a launch whose facts are known does without.
 """
 
-import time
-
 from kernelcast.features.analysis import infer_accesses
 from kernelcast.features.vector import CounterSource
 from kernelcast.launches.counting import count_exactly
@@ -32,7 +30,6 @@ _EVERYTHING = FeatureSettings(groups=frozenset(FeatureGroup))
 
 def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem) -> LaunchFacts:
     """Find all features but the sampled ones."""
-    started_s = time.perf_counter()
     features = read_source_features(problem, _EVERYTHING)
     found = DeviceFindings(
         ndrange=launch.ndrange,
@@ -67,6 +64,5 @@ def gather_facts(session: DeviceSession, launch: OpenCLLaunch, problem: Problem)
         analytic=found.analytic,
         accesses=infer_accesses(problem.kernel, len(problem.arguments)),
         notes=tuple(found.notes),
-        cost_s=time.perf_counter() - started_s,
         peaks=read_peaks(machine),
     )

@@ -36,7 +36,6 @@ class LaunchFacts:
     accesses: tuple[Access | None, ...] = ()
     """What the kernel may do with each argument, as far as the source tells."""
     notes: tuple[str, ...] = ()
-    cost_s: float = 0.0
     peaks: DevicePeaks = field(default_factory=DevicePeaks)
 
 
@@ -48,10 +47,10 @@ def write_facts(facts: LaunchFacts) -> dict[str, Any]:
 
 
 def read_facts(held: Mapping[str, Any]) -> LaunchFacts:
-    """Make facts of what `write_facts` gave, older versions with a format that nothing reads; a
-    `ValueError` says why that cannot be."""
+    """Make facts of what `write_facts` gave, older versions with more in it; a `ValueError` says
+    why that cannot be."""
     facts: LaunchFacts = structure(
-        {name: one for name, one in held.items() if name != "format"}, LaunchFacts
+        {name: one for name, one in held.items() if name not in {"format", "cost_s"}}, LaunchFacts
     )
     return facts
 
