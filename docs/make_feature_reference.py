@@ -12,7 +12,10 @@ from kernelcast.features.vector import WARP_WIDTH, list_features, make_schema
 from kernelcast.records.feature_vector import REFERENCES, UNITS, FeatureGroup, group_of
 
 REFERENCE = Path(__file__).parent / "reference" / "features.md"
-_TYPE = re.compile(r"(?<![a-z])(?:fp|int)\d+")
+_ALIKE = {
+    "TYPE": re.compile(r"(?<![a-z])(?:fp|int)\d+"),
+    "SPACE": re.compile(r"(?<![a-z])(?:global|constant|local|private)(?![a-z])"),
+}
 _GROUPS = {
     FeatureGroup.STATIC: "From the source and the problem file; always present.",
     FeatureGroup.COMPILER: "From the compiler and driver of one device; absent where unknown.",
@@ -31,7 +34,8 @@ A feature vector maps names, `group.what_unit`, to numbers. Unknown features are
 `kernelcast features` prints it; in Python it is a `FeatureVector`. Its schema is a version with a
 hash of all names, now `{schema}`.
 
-Names end in {units}, or in `per_` and {references}. A flag is 0 or 1; a ratio has no unit.
+Names end in {units}, or in `per_` and {references}. A flag is 0 or 1; a ratio has no unit. TYPE and
+SPACE stand for each word that the row lists.
 
 ## Table 1 of the sampling paper
 
@@ -69,21 +73,23 @@ def _list_table_1() -> list[str]:
 
 
 def _describe_group(group: FeatureGroup) -> str:
-    """Describe the features of a group; those that differ by a type alone are one row."""
-    rows: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    """Describe the features of a group; those that differ by one word alone are one row."""
+    rows: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for one in list_features():
         if group_of(one.name) is group:
-            kind = _TYPE.search(one.name)
-            alike = (_TYPE.sub("TYPE", one.name), _TYPE.sub("TYPE", one.meaning))
-            name = kind[0] if kind else ""
-            rows.setdefault(alike, []).append((name, one.name, one.meaning))
-    lines = []
-    for (name, meaning), members in rows.items():
-        if len(members) == 1:
-            ((_, name, meaning),) = members
-        else:
-            meaning = f"{meaning}; TYPE: {', '.join(kind for kind, *_ in members)}"
-        lines.append(f"| `{name}` | {meaning} |")
+            alike, word = (one.name, one.meaning), ""
+            for placeholder, pattern in _ALIKE.items():
+                if (match := pattern.search(one.name)) and pattern.search(one.meaning):
+                    name, meaning = (pattern.sub(placeholder, text) for text in alike)
+                    alike, word = (name, f"{meaning}; {placeholder}: "), match[0]
+                    break
+            rows.setdefault(alike, []).append((word, f"| `{one.name}` | {one.meaning} |"))
+    lines = [
+        members[0][1]
+        if len(members) == 1
+        else f"| `{name}` | {meaning}{', '.join(word for word, _ in members)} |"
+        for (name, meaning), members in rows.items()
+    ]
     head = f"\n## `{group}`\n\n{_GROUPS[group]}\n\n| feature | meaning |\n|---|---|\n"
     return head + "\n".join(lines) + ("\n" if group is FeatureGroup.ANALYTIC else "")
 
