@@ -25,7 +25,7 @@ _AS_FLOAT = {
     OperationKind.ADD: "fp{}", OperationKind.MULTIPLY: "fp{}", OperationKind.COMPARE: "fp{}",
     OperationKind.SELECT: "fp{}", OperationKind.CONVERT: "fp{}", OperationKind.FUSED: "fp{}_fma",
     OperationKind.DIVIDE: "native_special", OperationKind.SPECIAL: "special",
-    OperationKind.SPECIAL_NATIVE: "native_special",
+    OperationKind.SPECIAL_NATIVE: "native_special", OperationKind.LOGIC: "fp{}",
 }  # fmt: skip
 
 

@@ -65,11 +65,6 @@ class CpuCache:
     def sets(self) -> int:
         return self.size_bytes // (self.ways * self.line_bytes)
 
-    def share_bytes(self, cores: int) -> int:
-        """Compute what one of so many busy cores has of the cache: whole sets of it."""
-        sets = self.sets // min(cores, self.shared_by)
-        return max(1, sets) * self.ways * self.line_bytes
-
     def _refuse(self, given: str, expected: str) -> None:
         msg = f"cache {self.name}: {given}; expected {expected}. Correct the machine description"
         raise InputError(msg)
@@ -173,10 +168,13 @@ class CpuMachine:
         return any(_is_measured(one.peak_per_s) for one in self.instructions.values())
 
     def shares(self, cores: int) -> tuple[int, ...]:
-        """List the bytes of each cache that one of so many busy cores has."""
+        """List the bytes of each cache that one of so many busy cores has: whole sets of it."""
         if not 1 <= cores <= self.cores:
             raise InputError(f"{cores} cores; {self.name} has 1 to {self.cores}")
-        return tuple(one.share_bytes(cores) for one in self.caches)
+        return tuple(
+            max(1, one.sets // min(cores, one.shared_by)) * one.ways * one.line_bytes
+            for one in self.caches
+        )
 
 
 def read_machine(

@@ -10,6 +10,7 @@ from kernelcast.compiling.execution import Executed, Instruction, Shape, count_e
 from kernelcast.expressions.modelled_launch import WarpWork
 
 Slots = Mapping[str, float]
+_WARP_WIDTH: Final = 32
 _LOCAL_BYTES: Final = 128
 """A wavefront of local memory, of 32 banks."""
 _DEPOT: Final = re.compile(r"\.local \S+ \d+ \.b8\s+\S+\[(\d+)\]")
@@ -37,22 +38,18 @@ _LATENCY: Final = {"fp32": 4, "int": 5, "fp64": 8, "special": 18, "local": 25, "
 
 
 def read_work(
-    compiled: Compiled,
-    kernel: str,
-    shape: Shape,
-    arguments: Sequence[int | None],
-    warp_width: int = 32,
+    compiled: Compiled, kernel: str, shape: Shape, arguments: Sequence[int | None]
 ) -> WarpWork | None:
     """Count what warps of a launch execute in PTX; None where data decide how often loops run."""
-    executed = count_executed(compiled, kernel, shape, arguments, warp_width)
+    executed = count_executed(compiled, kernel, shape, arguments, _WARP_WIDTH)
     if executed is None:
         return None
     sizes = re.findall(rf"\.entry {re.escape(kernel)}\(.*?^\}}", compiled.text, re.M | re.S)
     depot = sum(map(int, _DEPOT.findall(sizes[0]))) if sizes else 0
-    return weigh(executed, depot, warp_width)
+    return weigh(executed, depot)
 
 
-def weigh(executed: Executed, private_bytes: int, warp_width: int) -> WarpWork:
+def weigh(executed: Executed, private_bytes: int) -> WarpWork:
     total: dict[str, float] = {}
     # Registers that hold addresses in private memory that do not vary.
     fixed = {"%SP", "%SPL"}
@@ -64,7 +61,7 @@ def weigh(executed: Executed, private_bytes: int, warp_width: int) -> WarpWork:
             continue
         folded = _find_folded(block)
         for place, one in enumerate(block):
-            slots = {} if place in folded else _count(one, private_bytes, fixed, warp_width)
+            slots = {} if place in folded else _count(one, private_bytes, fixed)
             for name, amount in slots.items():
                 total[name] = total.get(name, 0.0) + visits * amount
         if any(_is_indexed(one, fixed) for one in block):
@@ -112,10 +109,10 @@ def _find_folded(block: Sequence[Instruction]) -> set[int]:
     return folded
 
 
-def _count(one: Instruction, private_bytes: int, fixed: set[str], width: int) -> Slots:
+def _count(one: Instruction, private_bytes: int, fixed: set[str]) -> Slots:
     name, bits = one.name, one.bits
     if name in {"ld", "ldu", "st", "atom", "red"}:
-        return _count_access(one, private_bytes, fixed, width)
+        return _count_access(one, private_bytes, fixed)
     if name in _FREE:
         is_id = name == "mov" and any(text.startswith(("%tid", "%ctaid")) for text in one.read)
         return {"other": 1.0} if name == "bra" or is_id else {}
@@ -152,7 +149,7 @@ def _count(one: Instruction, private_bytes: int, fixed: set[str], width: int) ->
     return {"int": times}
 
 
-def _count_access(one: Instruction, private_bytes: int, fixed: set[str], width: int) -> Slots:
+def _count_access(one: Instruction, private_bytes: int, fixed: set[str]) -> Slots:
     space = next((part for part in one.parts if part in {"shared", "param", "const", "local"}), "")
     lanes = next((int(part[1:]) for part in one.parts if re.fullmatch(r"v\d", part)), 1)
     size = lanes * one.bits // 8
@@ -163,7 +160,7 @@ def _count_access(one: Instruction, private_bytes: int, fixed: set[str], width: 
             return {}
         return {"other": min(_SELECTS * private_bytes / size, _MOST_SELECTS)}
     if space == "shared" and one.name in {"ld", "st"}:
-        return {"other": 1.0, "wavefronts": max(size * width / _LOCAL_BYTES, 1.0)}
+        return {"other": 1.0, "wavefronts": max(size * _WARP_WIDTH / _LOCAL_BYTES, 1.0)}
     return {"other": 1.0}
 
 
@@ -182,7 +179,7 @@ def _measure_chain(block: Sequence[Instruction]) -> tuple[float, float]:
         elif one.name in {"bar", "barrier"}:
             cycles += _LATENCY["barrier"]
         elif one.name not in _FREE:
-            slots = _count(one, 0, set(), 32)
+            slots = _count(one, 0, set())
             kind = max(slots, key=slots.__getitem__, default="int")
             cycles += _LATENCY.get(kind, 4) * max(1.0, slots.get(kind, 1.0))
         for text in one.written:

@@ -3,7 +3,6 @@
 from kernelcast.analytic.gpu.limiters.assess import assess
 from kernelcast.analytic.gpu.limiters.demands import make_demands
 from kernelcast.analytic.gpu.limiters.rates import FITTED, LimiterConstants, read_rates
-from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.explanation import AnalyticEstimate
@@ -15,23 +14,13 @@ MODEL = "gpu"
 def estimate_gpu(
     launch: ModelledLaunch,
     machine: MachineDescription,
+    volumes: GpuVolumes | None = None,
     *,
     constants: LimiterConstants = FITTED,
 ) -> AnalyticEstimate:
-    """Estimate the time of a launch on a GPU."""
-    volumes = compute_volumes(launch, read_machine(machine))
-    return estimate_from_volumes(launch, machine, volumes, constants=constants)
-
-
-def estimate_from_volumes(
-    launch: ModelledLaunch,
-    machine: MachineDescription,
-    volumes: GpuVolumes,
-    *,
-    constants: LimiterConstants = FITTED,
-) -> AnalyticEstimate:
-    """Estimate the time of a launch whose volumes are known, from the model or from counters."""
+    """Estimate the time of a launch on a GPU, from its volumes where they are known already."""
     given = read_rates(machine, constants)
+    volumes = volumes or compute_volumes(launch, given.machine)
     demands = make_demands(launch, volumes, given.machine.warp_width)
     found = assess(demands, given, constants)
     l1, wave, groups, misses = volumes.l1, volumes.wave, volumes.work_groups, {}

@@ -66,10 +66,6 @@ class HitRates:
     """What L1 has lost, in L2, by what a wave touches, as in the paper; None takes `l2_overlap`, by
     what is touched meanwhile."""
 
-    def find_overlap(self, axis: str) -> HitRate:
-        """Choose the hit rate of what work-groups share along an axis."""
-        return self.l2_layer if axis == "z" and self.l2_layer else self.l2_overlap
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitRateFit:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise, product
 
-from kernelcast.analytic.gpu.estimate import estimate_from_volumes
+from kernelcast.analytic.gpu.estimate import estimate_gpu
 from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.analytic.gpu.limiters.rates import match_constants
 from kernelcast.analytic.gpu.machine import read_machine
@@ -81,9 +81,7 @@ def configure(
     return Configuration(
         local_size=launch.ndrange.known_local_size,
         folds=folds,
-        estimate=estimate_from_volumes(
-            launch, machine, volumes, constants=match_constants(volumes.rates)
-        ),
+        estimate=estimate_gpu(launch, machine, volumes, constants=match_constants(volumes.rates)),
         volumes=volumes,
         updates=source.ndrange.work_item_count,
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import log2
 from types import MappingProxyType
 
+from kernelcast.analytic.cpu.in_core import instruction_of
 from kernelcast.analytic.cpu.opencl.device import CpuDevice
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, LanePattern
 from kernelcast.expressions import Expr, Symbol, SymbolKind
@@ -39,12 +40,6 @@ _DIVIDER: Mapping[str, int] = MappingProxyType({
 """Functions that are passes through the divider."""
 _BY_LANE = frozenset({"cospi", "sinpi", "tanpi", "acospi", "asinpi", "atanpi", "atan2pi", "sincos"})
 """Functions of which vector libraries have no vector version."""
-_INTEGER = frozenset({
-    OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.DIVIDE, OperationKind.LOGIC,
-    OperationKind.COMPARE, OperationKind.SELECT, OperationKind.CONVERT,
-})  # fmt: skip
-_FLOAT = _INTEGER - {OperationKind.DIVIDE}
-_SPECIAL = (OperationKind.DIVIDE, OperationKind.SPECIAL, OperationKind.SPECIAL_NATIVE)
 _ELEMENT_BYTES, _SCALAR_BYTES = 4, 8
 _CHAINED = (OperationKind.ADD, OperationKind.FUSED)
 """A product that is added to a sum does not wait for the sum before it."""
@@ -113,12 +108,12 @@ def time_core(
     ports: dict[str, float] = defaultdict(float)
     notes: list[str] = []
     for operation, times in executed.operations.items():
-        found = _find_port(operation)
-        if found is None:
+        is_branch = operation.kind is OperationKind.BRANCH
+        instruction = "int32" if is_branch else instruction_of(operation)
+        if instruction is None:
             continue
-        port, instruction = found
-        if not instruction:
-            ports[port] += times * _time_special(operation, device, execution.width, notes)
+        if instruction.endswith("special"):
+            ports["special"] += times * _time_special(operation, device, execution.width, notes)
             continue
         each_s = device.instruction_s(instruction, operation.bits)
         if each_s is None:
@@ -128,32 +123,20 @@ def time_core(
         instructions = -(-operation.lanes * execution.width // lanes) / execution.width
         # The microbenchmark counts a fused product and sum as two.
         doubled = 2 if operation.kind is OperationKind.FUSED else 1
+        port = "int" if instruction == "int32" else instruction.removesuffix("_fma")
         ports[port] += doubled * times * instructions * each_s
     # One sum per iteration waits for the last.
     sums = executed.count(*_CHAINED, number=NumberClass.FLOAT)
     chained = min(sums, executed.count(OperationKind.BRANCH))
+    add_latency_s = device.instructions["fp32"].completion_latency_s[1].value
     return CoreTimes(
         ports={
             **{port: seconds / execution.efficiency for port, seconds in ports.items()},
             "L1": _time_accesses(device, execution.width, patterns) / execution.efficiency,
         },
-        chain_s=chained * device.add_latency_s / execution.width / execution.efficiency,
+        chain_s=chained * add_latency_s / execution.width / execution.efficiency,
         notes=tuple(dict.fromkeys(notes)),
     )
-
-
-def _find_port(operation: Operation) -> tuple[str, str] | None:
-    """Find the port of an operation, and its calibrated instruction; a special one has none."""
-    kind = operation.kind
-    if operation.number is NumberClass.FLOAT:
-        bits = 64 if operation.bits == 64 else 32
-        if kind in _SPECIAL:
-            return "special", ""
-        if kind is OperationKind.FUSED:
-            return f"fp{bits}", f"fp{bits}_fma"
-        return (f"fp{bits}", f"fp{bits}") if kind in _FLOAT else None
-    is_integer = operation.number is NumberClass.INTEGER and kind in _INTEGER
-    return ("int", "int32") if is_integer or kind is OperationKind.BRANCH else None
 
 
 def _time_special(operation: Operation, device: CpuDevice, width: int, notes: list[str]) -> float:
@@ -162,7 +145,8 @@ def _time_special(operation: Operation, device: CpuDevice, width: int, notes: li
     lanes = operation.lanes * width
     measured = device.functions if operation.bits != 64 else None
     if measured is not None:
-        adds = measured.divide_adds("divide" if is_division else name, lanes)
+        divider = measured.divider_adds if lanes == 1 else measured.divider_vector_adds
+        adds = divider.get("divide" if is_division else name)
         if adds is not None:
             return adds * -(-lanes // device.lanes) * device.add_s / width
     if is_division or name in _DIVIDER:

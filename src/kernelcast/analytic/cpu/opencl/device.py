@@ -41,10 +41,6 @@ class FunctionCosts:
     gathers_narrowed: bool = False
     """Whether lanes are gathered whose indices pass through 32 bits."""
 
-    def divide_adds(self, name: str, lanes: int) -> float | None:
-        """Find the additions of a division, root or their like; None of another function."""
-        return (self.divider_adds if lanes == 1 else self.divider_vector_adds).get(name)
-
     def weigh(self, name: str, *, is_scalar: bool) -> float | None:
         """Find the cosines of a function; None where it was not measured."""
         return (self.scalar if is_scalar else self.vector).get(name)
@@ -154,11 +150,6 @@ class CpuDevice:
     def add_s(self) -> float:
         """Time of a scalar single-precision addition on one core, if none waits."""
         return self.instruction_s("fp32") or 0.0
-
-    @property
-    def add_latency_s(self) -> float:
-        """Time after which the next addition may use a result."""
-        return self.instructions["fp32"].completion_latency_s[1].value
 
     @property
     def never_jumps(self) -> bool:

@@ -228,14 +228,14 @@ def time_atomics(demands: Demands, rates: GpuRates, notes: list[str]) -> float:
         "local_distinct": by_local,
     }  # fmt: skip
     seconds = 0.0
-    for place, amount in demands.atomics.items():
-        name = f"atomic_{place}_per_s"
+    for place, assumed_per_s in assumed.items():
+        name, amount = f"atomic_{place}_per_s", demands.atomics.get(place, 0.0)
         if amount and name not in rates.costs:
             notes.append(
-                f"{name}: not in the machine description, {assumed[place]:.3g} assumed; "
+                f"{name}: not in the machine description, {assumed_per_s:.3g} assumed; "
                 "`kernelcast calibrate --only atomics` measures it"
             )
-        seconds += amount * demands.work_items / rates.costs.get(name, assumed[place])
+        seconds += amount * demands.work_items / rates.costs.get(name, assumed_per_s)
     return seconds
 
 

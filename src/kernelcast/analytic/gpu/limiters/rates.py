@@ -168,7 +168,19 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
         dram = DramRate(load=_make_flat(dram_rate), copy=_make_flat(dram_rate))
     else:
         dram = _read_dram_rate(gpu, machine, notes)
-    clock_hz = _find_clock(gpu, notes)
+    clock_hz = gpu.clock_hz
+    if clock_hz is None:
+        if gpu.l1_bytes_per_s is None:
+            raise InputError(
+                f"machine {gpu.id}: neither clock_hz nor the bandwidth of L1 is known; `kernelcast "
+                "calibrate --only clock` or `--only caches` measures it, or write it into the "
+                "machine file"
+            )
+        notes.append(
+            "clock: not in the machine description, taken from the bandwidth of L1 at "
+            f"{_BYTES_PER_CYCLE} bytes a cycle"
+        )
+        clock_hz = gpu.l1_bytes_per_s / gpu.compute_units / _BYTES_PER_CYCLE
     pages, miss = (machine.costs.get(f"translation_{name}") for name in ("pages_count", "miss_s"))
     translation = constants.translation.get(machine.id, (math.inf, 0.0))
     if pages is not None and miss is not None:
@@ -194,19 +206,4 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
         translation=translation,
         notes=tuple(notes),
         overlap_power=constants.overlap_power if own is None else own.value,
-    )
-
-
-def _find_clock(machine: GpuMachine, notes: list[str]) -> float:
-    if machine.clock_hz is not None:
-        return machine.clock_hz
-    if machine.l1_bytes_per_s is not None:
-        notes.append(
-            f"clock: not in the machine description, taken from the bandwidth of L1 at "
-            f"{_BYTES_PER_CYCLE} bytes a cycle"
-        )
-        return machine.l1_bytes_per_s / machine.compute_units / _BYTES_PER_CYCLE
-    raise InputError(
-        f"machine {machine.id}: neither clock_hz nor the bandwidth of L1 is known; `kernelcast "
-        "calibrate --only clock` or `--only caches` measures it, or write it into the machine file"
     )

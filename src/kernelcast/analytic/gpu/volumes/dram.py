@@ -228,7 +228,7 @@ def _meet_again(
             # Work-groups that run at once go through their loops side by side.
             near = min(over, traffic.oversubscribe(nearer, machine, loops=0))
             together = max(0.0, 1 - nearer / wave)
-            rate = rates.find_overlap(name)
+            rate = (rates.l2_layer if name == "z" else None) or rates.l2_overlap
             hits = together * _hit_ahead(rate, near, lead)
             hits += (1 - together) * _hit_ahead(rate, over, lead)
             shared = (before - behind) / waves

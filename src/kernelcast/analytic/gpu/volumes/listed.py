@@ -89,7 +89,7 @@ class ListedAccess:
         instructions = self._count_instructions()
         # As if all lanes had taken part in each iteration.
         iterations = max(1.0, instructions / self.warps)
-        costs = measure_addresses(rows, self.access.bytes, machine)
+        costs = measure_addresses(rows, np.ones(len(rows)), self.access.bytes, machine)
         unique = self.count_group(machine.l1_sector_bytes)
         lines = self.count_group(machine.l1_line_bytes)
         warp_sectors = costs.sectors * instructions

@@ -57,12 +57,7 @@ def _measure_known(
 ) -> WarpCosts:
     """Remember: many local sizes of a sweep have the same patterns of lanes."""
     table = np.frombuffer(addresses, dtype=np.int64).reshape(-1, width)
-    return _measure(table, np.frombuffer(weights), size, machine)
-
-
-def measure_addresses(addresses: IntArray, size: int, machine: GpuMachine) -> WarpCosts:
-    """Average the costs of instructions whose addresses are listed."""
-    return _measure(addresses, np.ones(addresses.shape[0]), size, machine)
+    return measure_addresses(table, np.frombuffer(weights), size, machine)
 
 
 def list_lanes(strides: tuple[int, int, int], grid: Grid, width: int) -> IntArray:
@@ -123,7 +118,10 @@ def _spread(
     return np.stack([places, residues], axis=1), times
 
 
-def _measure(addresses: IntArray, weights: FloatArray, size: int, machine: GpuMachine) -> WarpCosts:
+def measure_addresses(
+    addresses: IntArray, weights: FloatArray, size: int, machine: GpuMachine
+) -> WarpCosts:
+    """Average the costs of instructions over rows of addresses by their weights."""
     family, width = machine.architecture, addresses.shape[1]
     # Rows are sorted once; whatever they are divided by, they stay sorted, absent lanes first.
     ordered = np.sort(addresses, axis=1)
