@@ -6,7 +6,6 @@ looked at again, and leaves the others alone.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
 from kernelcast.records.launch_identity import LaunchIdentity, digest_text
@@ -19,21 +18,6 @@ EVERYTHING: Final = OBSERVATIONS_CHANGED
 PERIOD_S: Final = 1.0
 _TOKENS: Final = "tokens"
 _BUCKET: Final = "observed:"
-
-
-@dataclass(slots=True)
-class Versions:
-    """Counts of changes that answers depend on."""
-
-    everything: int = 0
-    """Grows where any launch may have been observed, as by a collection."""
-    observed: dict[str, int] = field(default_factory=dict)
-    """Grow where a launch of that bucket was observed."""
-    models: int = 0
-    """Changes with the models in use."""
-
-    def of(self, bucket: str) -> tuple[int, int]:
-        return self.everything, self.observed.get(bucket, 0)
 
 
 def bucket_of(launch: LaunchIdentity) -> str:
@@ -50,17 +34,21 @@ class ChangeWatcher:
         self,
         state: ServiceState,
         backend: Backend,
-        versions: Versions,
         metrics: Metrics,
         forget_tokens: Callable[[], None],
     ) -> None:
         self._state = state
         self._backend = backend
-        self._versions = versions
         self._metrics = metrics
         self._forget_tokens = forget_tokens
-        self._tokens = -1
+        self._models = 0
+        self._counts: dict[str, int] = {}
         self._is_away = False
+
+    def stamp(self, bucket: str) -> tuple[int, int, int]:
+        """Stamp an answer: it changes with the models in use, where any launch may have been
+        observed, and where one of a bucket was."""
+        return self._models, self._counts.get(EVERYTHING, 0), self._counts.get(bucket, 0)
 
     async def run(self) -> None:
         """Look once a second until cancelled."""
@@ -72,8 +60,8 @@ class ChangeWatcher:
     async def look(self) -> None:
         """Look once; a database that does not answer costs a line in the log."""
         try:
-            changes = await asyncio.to_thread(self._state.changes.read)
-            self._versions.models = await asyncio.to_thread(self._backend.generation)
+            counts = await asyncio.to_thread(self._state.changes.read)
+            self._models = await asyncio.to_thread(self._backend.generation)
         except Exception as error:  # noqa: BLE001 - it looks again in a second, whatever it is
             self._metrics.database_failures.labels("changes").inc()
             if not self._is_away:
@@ -81,11 +69,6 @@ class ChangeWatcher:
             self._is_away = True
             return
         self._is_away = False
-        self._versions.everything = changes.get(EVERYTHING, 0)
-        self._versions.observed = {
-            name: one for name, one in changes.items() if name.startswith(_BUCKET)
-        }
-        tokens = changes.get(_TOKENS, 0)
-        if tokens != self._tokens:
-            self._tokens = tokens
+        if counts.get(_TOKENS) != self._counts.get(_TOKENS):
             self._forget_tokens()
+        self._counts = counts

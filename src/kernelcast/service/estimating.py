@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -27,7 +27,7 @@ from kernelcast.records.private_files import write_private
 from kernelcast.records.problem import identify_launch
 from kernelcast.service.answers import Answers
 from kernelcast.service.backend import Ask, Backend
-from kernelcast.service.changes import Versions, bucket_of
+from kernelcast.service.changes import ChangeWatcher, bucket_of
 from kernelcast.service.device_lock import lock_name
 from kernelcast.service.errors import ApiError, as_api_error, message_of
 from kernelcast.service.queues import (
@@ -92,26 +92,15 @@ class _Kept:
     """An answer that stands until something changes, and how it is sent."""
 
     content: Mapping[str, Any]
-    estimate: Estimate
-    bucket: str
-    observed: tuple[int, int]
-    models: int
-    ends_s: float
+    answer: Answer
     record: AnswerRecord
-    refine: Callable[[], Answer] | None = None
+    bucket: str
+    stamp: tuple[int, int, int]
+    ends_s: float
 
-    def stands(self, versions: Versions) -> bool:
+    def stands(self, changes: ChangeWatcher) -> bool:
         """Tell whether nothing has changed since."""
-        return (
-            self.models == versions.models
-            and self.observed == versions.of(self.bucket)
-            and time.monotonic() < self.ends_s
-        )
-
-    def may_stand(self, models: int) -> bool:
-        """Tell whether it stands although another launch was observed."""
-        is_lasting = self.estimate.tier is not Tier.HISTORY and self.estimate.now is None
-        return self.models == models and is_lasting
+        return self.stamp == changes.stamp(self.bucket) and time.monotonic() < self.ends_s
 
 
 class Estimating:
@@ -123,12 +112,12 @@ class Estimating:
         limits: Limits,
         metrics: Metrics,
         answers: Answers,
-        versions: Versions,
+        changes: ChangeWatcher,
     ) -> None:
         self._backend = backend
         self._metrics = metrics
         self._answers = answers
-        self._versions = versions
+        self._changes = changes
         self._kept: FIFOCache[tuple[object, ...], _Kept] = FIFOCache(10_000)
         self._pending: dict[tuple[object, ...], asyncio.Task[_Kept]] = {}
         self._models = BoundedPool(32, "launches")
@@ -146,7 +135,7 @@ class Estimating:
         """Answer, at once if an answer still stands; an error becomes the answer's."""
         started_s = time.perf_counter()
         kept = self._kept.get(wanted.key)
-        if kept is not None and kept.stands(self._versions):
+        if kept is not None and kept.stands(self._changes):
             is_kept, kept.record = True, self._answers.note_repeat(kept.record)
         else:
             is_kept = False
@@ -155,7 +144,7 @@ class Estimating:
             except Exception as error:  # noqa: BLE001 - a bug must not take other devices' answers
                 return self._fail(wanted, error)
         passed_s = time.perf_counter() - started_s
-        labels = (kept.estimate.tier, "yes" if is_kept else "no")
+        labels = (kept.answer.estimate.tier, "yes" if is_kept else "no")
         self._metrics.estimate_s.labels(*labels).observe(passed_s)
         return Outcome(content={"is_kept": is_kept, **kept.content})
 
@@ -208,61 +197,70 @@ class Estimating:
         """Make the answer: by observations, by what stands, or by asking the device."""
         ask = wanted.ask
         bucket = bucket_of(identify_launch(ask.problem, ask.device, seed=ask.settings.seed))
-        observed, models = self._versions.of(bucket), self._versions.models
+        stamp = self._changes.stamp(bucket)
         # Programs may write into the store without the service: it is asked again then.
         ends_s = time.monotonic() + 600.0
         estimate: Estimate | None = None
-        refine: Callable[[], Answer] | None = None
         known, lasts = self._kept.get(wanted.key), True
-        if known is not None and not known.may_stand(models):
-            known = None
-        if wanted.ask.settings.uses_history:
-            beside = None if known is None else known.estimate
-            estimate = await asyncio.to_thread(self._backend.recall, wanted.ask, beside)
+        beside = None if known is None else known.answer.estimate
+        # One of samples alone on the machine stands although another launch was observed.
+        if (
+            known is not None
+            and beside is not None
+            and not (
+                known.stamp[0] == stamp[0]
+                and beside.tier is not Tier.HISTORY
+                and beside.now is None
+            )
+        ):
+            known = beside = None
+        if ask.settings.uses_history:
+            estimate = await asyncio.to_thread(self._backend.recall, ask, beside)
         if estimate is None and known is not None:
             # Others were observed, this launch was not.
-            known.observed, known.ends_s = observed, ends_s
+            known.stamp, known.ends_s = stamp, ends_s
             known.record = self._answers.note_repeat(known.record)
             return known
-        if estimate is None:
+        if estimate is not None:
+            found = Answer(estimate=estimate, recording=None)
+        else:
             try:
                 found = await self._ask_device(wanted)
-                estimate, refine = found.estimate, found.refine
             except TurnMissedError as error:
-                estimate, lasts = await self._do_without(wanted.ask, error), False
-        content, record, ends_s = self._note(wanted, estimate, ends_s)
-        kept = _Kept(content, estimate, bucket, observed, models, ends_s, record, refine)
+                lasts, estimate = False, await self._do_without(ask, error)
+                found = Answer(estimate=estimate, recording=None)
+        kept = self._note(wanted, found, bucket, stamp, ends_s)
         if lasts:
             self._kept[wanted.key] = kept
-            if refine is not None:
+            if found.refine is not None:
                 self.refinable[wanted.key] = wanted
                 if len(self.refinable) > 256:
                     self.refinable.popitem(last=False)
         return kept
 
     def _note(
-        self, wanted: Wanted, estimate: Estimate, ends_s: float
-    ) -> tuple[Mapping[str, Any], AnswerRecord, float]:
-        """Note an answer; give how it is sent, its record, and how long it stands."""
-        ask = wanted.ask
+        self, wanted: Wanted, found: Answer, bucket: str, stamp: tuple[int, int, int], ends_s: float
+    ) -> _Kept:
+        """Note an answer; one of a busy machine stands as long as that may stay so."""
+        ask, estimate = wanted.ask, found.estimate
+        if estimate.now is not None:
+            ends_s = time.monotonic() + HOLDS_S
         record = self._answers.note(estimate, wanted.digest, ask.problem.name, ask.caller)
-        ends_s = ends_s if estimate.now is None else time.monotonic() + HOLDS_S
-        return _describe(wanted, estimate), record, ends_s
+        return _Kept(_describe(wanted, estimate), found, record, bucket, stamp, ends_s)
 
     async def refine(self, wanted: Wanted) -> bool:
         """Sample a kept answer's launch once more on an idle device; tell whether more helps."""
         kept = self._kept.get(wanted.key)
-        if kept is None or kept.refine is None or not kept.stands(self._versions):
+        if kept is None or kept.answer.refine is None or not kept.stands(self._changes):
             return False
         try:
-            found = await self.queue_of(wanted.ask.device.id).run_if_idle(kept.refine)
+            found = await self.queue_of(wanted.ask.device.id).run_if_idle(kept.answer.refine)
         except KernelcastError:  # who asks again is told
             return False
         if found is None:
             return True
-        kept.estimate, kept.refine = found.estimate, found.refine
-        noted = self._note(wanted, found.estimate, kept.ends_s)
-        kept.content, kept.record, kept.ends_s = noted
+        noted = self._note(wanted, found, kept.bucket, kept.stamp, kept.ends_s)
+        self._kept[wanted.key] = noted
         return found.refine is not None
 
     async def _ask_device(self, wanted: Wanted) -> Answer:

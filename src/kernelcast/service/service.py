@@ -19,7 +19,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.service.answers import Answers
 from kernelcast.service.authentication import Authenticator
 from kernelcast.service.backend import Backend, DeviceDirectory
-from kernelcast.service.changes import ChangeWatcher, Versions
+from kernelcast.service.changes import ChangeWatcher
 from kernelcast.service.device_lock import turns_file
 from kernelcast.service.errors import ApiError
 from kernelcast.service.estimating import Estimating
@@ -102,14 +102,13 @@ class Service:
         self.backend = backend or Backend(self.database, settings.registry, processes)
         self.problems = ProblemCache(self.state, settings.limits)
         self.answers = Answers(self.state, metrics, settings.limits)
-        versions = Versions()
         self.authenticator = Authenticator(settings, self.state)
         self.observing = Observing(self.database, self.backend, self.state, metrics, self.answers)
-        self.estimating = Estimating(self.backend, settings.limits, metrics, self.answers, versions)
-        self.devices = DeviceDirectory(self.backend)
-        self.watcher = ChangeWatcher(
-            self.state, self.backend, versions, metrics, self.authenticator.forget
+        self.watcher = ChangeWatcher(self.state, self.backend, metrics, self.authenticator.forget)
+        self.estimating = Estimating(
+            self.backend, settings.limits, metrics, self.answers, self.watcher
         )
+        self.devices = DeviceDirectory(self.backend)
         self.runner = JobRunner(
             self.state, self.devices.ids, database=self.database, registry=settings.registry
         )
