@@ -23,6 +23,7 @@ from kernelcast.launches.data_folder import data_folder, protect_data_folder
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.private_files import OWNER_ONLY_UMASK, close_to_others
 from kernelcast.service.app import create_app
+from kernelcast.service.device_lock import host_name
 from kernelcast.service.settings import ServiceSettings, load_settings
 from kernelcast.service.telemetry import (
     INSTANCE_HEADER,
@@ -65,7 +66,10 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
     os.environ[_SETTINGS_VARIABLE] = settings.dump()
     _notify_when_ready(settings.host, settings.port)
     try:
-        with share_counts() if settings.workers > 1 else contextlib.nullcontext():
+        # No two services of a host listen there.
+        place = f"{host_name()}-{settings.host}-{settings.port or os.getpid()}"
+        counts = data_folder() / "metrics" / place
+        with share_counts(counts) if settings.workers > 1 else contextlib.nullcontext():
             uvicorn.run(
                 "kernelcast.service.process:make_app",
                 factory=True,

@@ -1,6 +1,5 @@
 """What operators are told: lines of JSON in the log, counts for Prometheus, which instance runs."""
 
-import fcntl
 import json
 import logging
 import os
@@ -8,7 +7,6 @@ import platform
 import resource
 import shutil
 import sys
-import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -23,13 +21,14 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
+from kernelcast.records.private_files import make_private_folder
+
 LOGGER = logging.getLogger("kernelcast.service")
 INSTANCE_HEADER: Final = "x-kernelcast-instance"
 """Names the instance in every answer, so that clients notice another one at the same address."""
 _FIELDS: Final = "fields"
 _INSTANCE_VARIABLE: Final = "KERNELCAST_SERVICE_INSTANCE"
 _COUNTS_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client's own
-_PREFIX: Final = "kernelcast-metrics-"
 _REQUEST_BOUNDS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 30, 120)
 _ESTIMATE_BOUNDS_S = (0.0001, 0.0005, 0.001, 0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120)
 _WAIT_BOUNDS_S = (0.01, 0.1, 0.5, 1, 2, 5, 10, 20, 30, 60)
@@ -205,22 +204,17 @@ class Metrics:
 
 
 @contextmanager
-def share_counts() -> Iterator[None]:
-    """Have processes that start meanwhile put their counts together; the folder goes at the end."""
-    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            if left.lstat().st_uid != os.geteuid() or left.is_symlink():
-                continue
-            with (left / "lock").open("r+b") as lock:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(left)
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+def share_counts(folder: Path) -> Iterator[None]:
+    """Have processes that start meanwhile put their counts together in a folder of their service.
+
+    It goes at the end; what a service has left there that was killed goes now.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    make_private_folder(folder)
     # Read when prometheus_client makes its first number, in each process.
     os.environ[_COUNTS_VARIABLE] = str(folder)
     try:
-        with (folder / "lock").open("ab") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH)  # freed when the process ends, however it ends
-            yield
+        yield
     finally:
         del os.environ[_COUNTS_VARIABLE]
         shutil.rmtree(folder, ignore_errors=True)
