@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
+from starlette.datastructures import URL
 from starlette.responses import RedirectResponse, Response
 
 from kernelcast.launches.machines import list_machines
@@ -15,23 +16,12 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.reports.charts import Figure, Series, chart_roofs, make_series
-from kernelcast.reports.machine import (
-    describe_machine,
-    find_age_days,
-    list_doubts,
-    list_headlines,
-    plan_figures,
-)
+from kernelcast.reports.machine import describe_machine, list_headlines, plan_figures
 from kernelcast.reports.presenter import make_html
 from kernelcast.service.dependencies import Admin, Reader, Route, SentForm
 from kernelcast.service.errors import ApiError
-from kernelcast.service.pages.pictures import add_pictures, link
-from kernelcast.service.pages.rendering import (
-    render,
-    run_in_thread,
-    write_digits,
-    write_rate,
-)
+from kernelcast.service.pages.pictures import add_pictures, link_all
+from kernelcast.service.pages.rendering import render, run_in_thread, write_digits, write_rate
 from kernelcast.service.routes.devices import read_calibration, read_named
 from kernelcast.service.routes.jobs import add_job
 from kernelcast.service.service import Service
@@ -68,34 +58,31 @@ async def compare_machines(page: Reader, machine: Machines = None) -> Response:
     values = {
         "known": await run_in_thread(list_machines),
         "chosen": machine or (),
-        "machines": [(one, dict(list_headlines(one)), list_doubts(one)) for one in machines],
+        "machines": machines,
         "headings": list(
             dict.fromkeys(name for one in machines for name, _ in list_headlines(one))
         ),
-        "roofline": _link_roofline(machines, machine or ()),
+        "pictures": link_all(picture_rooflines(machines), page.request.url),
     }
     return render(page.request, "devices/compared.html", values)
 
 
 async def find_rooflines(machine: Machines = None) -> Mapping[str, Figure]:
-    roofline = picture_roofline(await run_in_thread(_read_all, machine))
-    return {} if roofline is None else {"roofline": roofline}
+    return picture_rooflines(await run_in_thread(_read_all, machine))
 
 
-add_pictures(router, "/devices/rooflines", find_rooflines)
+add_pictures(router, "/devices/compared", find_rooflines)
 
 
 @router.get("/devices/machines/{name}")
 async def show_machine(name: str, page: Reader) -> Response:
     """Show a machine description: one of a calibration here, or one that came with kernelcast."""
     machine = await run_in_thread(read_named, name)
-    values = {**_describe_machine(machine, name), "machine_name": name}
-    return render(page.request, "devices/machine.html", values)
+    return render(page.request, "devices/machine.html", _describe_machine(machine, name))
 
 
 async def find_figures(machine: str) -> Mapping[str, Figure]:
-    found = await run_in_thread(read_named, machine)
-    return {one.name: _name_curves(one, found) for one in plan_figures(found)}
+    return _picture_machine(await run_in_thread(read_named, machine))
 
 
 add_pictures(router, "/devices/machines/{machine}/figures", find_figures)
@@ -121,10 +108,9 @@ async def show_device(device_id: str, page: Reader) -> Response:
     """Show a device and what was measured of it."""
     device = (await page.service.devices.choose([device_id]))[0]
     found = await _describe(device)
-    machine: MachineDescription | None = found["machine"]
     values = {
         **found,
-        **({} if machine is None else _describe_machine(machine, device.id)),
+        **(_describe_machine(found["machine"], device.id) if found["machine"] else {}),
         **await _describe_jobs(page.service),
     }
     return render(page.request, "devices/device.html", values)
@@ -132,30 +118,7 @@ async def show_device(device_id: str, page: Reader) -> Response:
 
 async def _describe(device: DeviceDescription) -> dict[str, Any]:
     machine, error = await run_in_thread(read_calibration, device.id)
-    return {
-        "device": device,
-        "machine": machine,
-        "calibration_error": error,
-        "headlines": [],
-        **({} if machine is None else _judge(machine)),
-    }
-
-
-def _link_roofline(
-    machines: Sequence[MachineDescription], names: Sequence[str]
-) -> dict[str, str] | None:
-    roofline, query = picture_roofline(machines), urlencode({"machine": names}, doseq=True)
-    return link(roofline, f"/devices/rooflines/roofline?{query}") if roofline else None
-
-
-def _judge(machine: MachineDescription) -> dict[str, Any]:
-    doubts = list_doubts(machine)
-    return {
-        "headlines": list_headlines(machine),
-        "doubts": doubts,
-        "is_disturbed": any("disturbed" in one for one in doubts),
-        "age_days": find_age_days(machine),
-    }
+    return {"device": device, "machine": machine, "calibration_error": error}
 
 
 def _read_all(names: list[str] | None) -> list[MachineDescription]:
@@ -163,19 +126,24 @@ def _read_all(names: list[str] | None) -> list[MachineDescription]:
 
 
 def _describe_machine(machine: MachineDescription, name: str) -> dict[str, Any]:
+    figures = URL(f"/devices/machines/{name}/figures")
     return {
         "machine": machine,
-        "roofline": _link_roofline([machine], [name]),
-        **_judge(machine),
+        "machine_name": name,
+        "pictures": link_all(_picture_machine(machine), figures),
         "numbers": make_html(*describe_machine(machine, has_figures=False), level=2),
-        "figures": [
-            (
-                one.title,
-                link(_name_curves(one, machine), f"/devices/machines/{name}/figures/{one.name}"),
-            )
-            for one in plan_figures(machine)
-        ],
     }
+
+
+def _picture_machine(machine: MachineDescription) -> dict[str, Figure]:
+    """Picture the roofline of a machine and its curves, named after it."""
+    curves = {
+        "measured-roofline" if one.name == "roofline" else one.name: replace(
+            one, name=f"{machine.id}-{one.name}", title=f"{one.title} of {machine.name}"
+        )
+        for one in plan_figures(machine)
+    }
+    return picture_rooflines([machine]) | curves
 
 
 async def _describe_jobs(service: Service) -> dict[str, Any]:
@@ -192,14 +160,8 @@ async def _describe_jobs(service: Service) -> dict[str, Any]:
     }
 
 
-def _name_curves(figure: Figure, machine: MachineDescription) -> Figure:
-    """Name a figure of curves after the machine whose they are."""
-    name, title = f"{machine.id}-{figure.name}", f"{figure.title} of {machine.name}"
-    return replace(figure, name=name, title=title)
-
-
-def picture_roofline(machines: Sequence[MachineDescription]) -> Figure | None:
-    """Draw peak operations and bandwidths; None where no machine has both."""
+def picture_rooflines(machines: Sequence[MachineDescription]) -> dict[str, Figure]:
+    """Draw peak operations and bandwidths; none where no machine has both."""
     series: list[Series] = []
     told = []
     least, most = 1 / 64, 1024.0
@@ -229,10 +191,11 @@ def picture_roofline(machines: Sequence[MachineDescription]) -> Figure | None:
                     f"{machine.name}: {write_digits(peak / 1e9)} Gop/s {kind}, {write_rate(slope)}"
                 )
     if not told:
-        return None
-    return Figure(
+        return {}
+    roofline = Figure(
         name="roofline",
         title=f"Rooflines. {'; '.join(told)}",
         caption="Operations per second that are possible, by operations per byte.",
         charts=(chart_roofs(series),),
     )
+    return {"roofline": roofline}

@@ -54,6 +54,7 @@ def link(picture: Figure, address: str) -> dict[str, str]:
     more = f"&{query}" if mark else ""
     return {
         "name": picture.name,
+        "title": picture.title,
         "alternative": describe(picture),
         "caption": picture.caption,
         "light": f"{path}.svg?theme=light{more}",

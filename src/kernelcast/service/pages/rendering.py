@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from kernelcast.records.service_state import Scope
 from kernelcast.reports import numbers
-from kernelcast.reports.machine import unit_of
+from kernelcast.reports.machine import find_age_days, list_doubts, list_headlines, unit_of
 from kernelcast.reports.presenter import make_environment
 from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import forget_token, read_token
@@ -121,6 +121,7 @@ def _environment() -> Environment:
         "seconds": write_seconds, "share": write_share, "memory": _typeset(numbers.format_bytes),
         "rate": write_rate, "digits": write_digits, "count": _typeset(numbers.format_whole),
         "moment": write_moment, "size": write_size, "kernel_link": link_kernel,
+        "headlines": list_headlines, "doubts": list_doubts, "age_days": find_age_days,
     })  # fmt: skip
     return found
 
