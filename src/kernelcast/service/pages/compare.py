@@ -24,7 +24,6 @@ from kernelcast.service.pages.rendering import (
     link_kernel,
     render,
     run_in_thread,
-    write_points,
     write_share,
 )
 from kernelcast.service.routes.jobs import find_job
@@ -106,7 +105,6 @@ def make_view(job: JobRecord, chosen: Choice) -> tuple[dict[str, Any], dict[str,
         values |= {
             "device": device,
             "has_groups": bool(ablation or explained),
-            "verdict": tell_verdict(comparison, device),
             "told": make_html(*present(comparison, device, explained), level=3),
         }
     return values, pictures
@@ -223,30 +221,6 @@ def _picture_groups(explained: "Sequence[ExplainedError]") -> Figure:
     )
 
 
-def tell_verdict(comparison: "Comparison", device: "DeviceComparison") -> str:
-    """Say which model is better on a device, and how sure that is."""
-    if device.difference is None:
-        return "No launch was answered by both models."
-    better = comparison.second if device.difference < 0 else comparison.first
-    points = abs(device.difference) * 100
-    if device.low is None or device.high is None:
-        return (
-            f"{better} is better by {points:.2f} points of mean error, on a single kernel: "
-            "nothing is known of others."
-        )
-    interval = (
-        f"{comparison.confidence * 100:g} % interval of the difference "
-        f"{write_points(device.low)} to {write_points(device.high)} points ({comparison.method} "
-        f"bootstrap over whole {comparison.resampled}s)"
-    )
-    if device.low <= 0 <= device.high:
-        return (
-            f"The two cannot be told apart: {better} is ahead by {points:.2f} points of mean "
-            f"error, {interval} holds zero."
-        )
-    return f"{better} is better by {points:.2f} points of mean error, {interval}."
-
-
 def present(
     comparison: "Comparison", device: "DeviceComparison", explained: "Sequence[ExplainedError]"
 ) -> Iterator[Part]:
@@ -305,15 +279,6 @@ def present(
         yield Section(title="What could not be trained", parts=[dict(comparison.refused)])
 
 
-def name_job(job: JobRecord) -> str:
-    """Name a result by what was compared, and when."""
-    moment = f"{job.ended_at or job.created_at:%Y-%m-%d %H:%M} UTC"
-    if job.kind is JobKind.VALIDATE:
-        return f"validation by {job.options.get('split', 'kernel')}, {moment}"
-    pair = [str(job.options[one]) for one in ("first", "second") if one in job.options]
-    return f"{' against '.join(pair) or 'comparison'}, {moment}"
-
-
 @router.get("/accuracy/compare")
 async def show_comparison(page: Reader, chosen: Chosen) -> Response:
     """Show two models side by side, and the form that starts a comparison."""
@@ -328,7 +293,7 @@ async def show_comparison(page: Reader, chosen: Chosen) -> Response:
     view, pictures = found or (None, {})
     shown = page.request.url.include_query_params(of=view["job"] if view else chosen.of)
     values = {
-        "stored": [(one.id, name_job(one)) for one in jobs if _is_shown(one)],
+        "stored": [one for one in jobs if _is_shown(one)],
         "view": view,
         "error": error,
         "pictures": link_all(pictures, shown),

@@ -119,7 +119,8 @@ def _environment() -> Environment:
     found = make_environment(_TEMPLATES)
     found.filters.update({
         "seconds": write_seconds, "share": write_share, "memory": _typeset(numbers.format_bytes),
-        "rate": write_rate, "digits": write_digits, "count": _typeset(numbers.format_whole),
+        "rate": write_rate, "digits": write_digits, "points": _typeset(numbers.format_points),
+        "count": _typeset(numbers.format_whole),
         "moment": write_moment, "size": write_size, "kernel_link": link_kernel,
         "headlines": list_headlines, "doubts": list_doubts, "age_days": find_age_days,
     })  # fmt: skip
@@ -144,7 +145,6 @@ def _typeset(write: Callable[P, str]) -> Callable[P, str]:
 write_seconds = _typeset(numbers.format_seconds)
 write_share = _typeset(numbers.format_share)
 write_digits = _typeset(numbers.format_digits)
-write_points = _typeset(numbers.format_points)
 
 
 def write_rate(bytes_per_s: float) -> str:
