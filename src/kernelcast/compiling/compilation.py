@@ -14,7 +14,7 @@ from kernelcast.compiling import cache
 from kernelcast.compiling.compiler import Compiler, find_compiler, list_processors, run_limited
 from kernelcast.compiling.libraries import (
     BASE_HEADER,
-    digest_room,
+    digest_code,
     find_libclc,
     find_libdevice,
     list_libraries,
@@ -163,7 +163,7 @@ class _Job:
     def find_key(self, folder: Path) -> str:
         """Name the content: that of the source and, where it may include files, of all of it."""
         parts: list[str | bytes] = [
-            self.source, self.source_name, repr(asdict(self.target)), digest_room(),
+            self.source, self.source_name, repr(asdict(self.target)), digest_code(),
             *_list_flags(self.target, self.dialect, self.given), *map(str, self.given.dropped),
         ]  # fmt: skip
         if self.folders:

@@ -76,10 +76,11 @@ def list_cuda_folders() -> tuple[list[Path], list[Path]]:
 
 
 @functools.cache
-def digest_room() -> str:
-    """Make one name for the header, our own library and the code that reads what is kept."""
-    files = sorted(path for path in BASE_HEADER.parent.rglob("*.*") if path.suffix in _DECIDING)
-    return digest(path.read_bytes() for path in files)
+def digest_code(*rooms: str) -> str:
+    """Make one name for the package's own code that decides what is kept, headers included."""
+    folders = [BASE_HEADER.parents[1] / room for room in rooms or ("compiling",)]
+    files = sorted(path for folder in folders for path in folder.rglob("*.*"))
+    return digest(path.read_bytes() for path in files if path.suffix in _DECIDING)
 
 
 @functools.cache
@@ -93,7 +94,7 @@ def _make_temporary_folder() -> Path:
 @functools.cache
 def _compile(name: str, code_format: CodeFormat, compiler: Compiler) -> Path:
     """Compile one of our sources, which is optimised with the kernel that takes it."""
-    key = digest((digest_room(), name, code_format, compiler.identity))
+    key = digest((digest_code(), name, code_format, compiler.identity))
     target = Target.parse({"ptx": "sm_70", "amd": "gfx90a"}.get(code_format, "x86"))
     command = [
         *compiler.command, "-cc1", "-triple", target.triple,

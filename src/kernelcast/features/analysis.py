@@ -1,13 +1,18 @@
 """What the source of a kernel tells: the front door of static analysis."""
 
+import io
+import pickle
+from base64 import b85decode, b85encode
 from collections.abc import Callable, Hashable
 from threading import Lock
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from cachetools import LRUCache, cached
 
+from kernelcast.compiling import cache
+from kernelcast.compiling.libraries import digest_code
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.ir.reading import compile_source, read_code
+from kernelcast.features.ir.reading import compile_program, read_code, run_deep
 from kernelcast.records.arguments import Access
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
@@ -18,9 +23,7 @@ Told = TypeVar("Told")
 
 def _name_code(kernel: Kernel, *more: Hashable) -> Hashable:
     try:
-        code = compile_source(
-            kernel.source, kernel.build_options, kernel.source_name, kernel.dialect
-        )
+        code = compile_program(kernel)
     except InputError:
         return kernel, *more
     return code, kernel.name, kernel.source, kernel.source_name, *more
@@ -35,10 +38,33 @@ def remember_by_code(most: int) -> Callable[[Callable[Asked, Told]], Callable[As
     return decorate
 
 
+class _FactsReader(pickle.Unpickler):
+    """Reads facts that were kept, and makes nothing of any other kind."""
+
+    def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - a class
+        found = super().find_class(module, name)
+        rooms = ("kernelcast.expressions.", "kernelcast.records.")
+        if isinstance(found, type) and found.__module__.startswith(rooms):
+            return found
+        raise pickle.UnpicklingError(f"{module}.{name} is no part of facts")
+
+
 @remember_by_code(64)
 def read_facts(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> KernelFacts:
     """Read the facts about a kernel, whose loops and conditions may ask what buffers hold."""
-    return read_code(kernel, known_buffers)[1]
+    code = compile_program(kernel)
+    key = cache.digest((
+        digest_code("features", "expressions", "records"), code.text, repr(code.gaps),
+        kernel.source, kernel.name, *sorted(known_buffers),
+    ))  # fmt: skip
+    entry = cache.read(key)
+    if entry is not None:
+        kept: KernelFacts = _FactsReader(io.BytesIO(b85decode(entry["facts"]))).load()
+        return kept
+    _, facts = read_code(kernel, known_buffers)
+    content = run_deep(lambda: pickle.dumps(facts, protocol=5))
+    cache.write(key, {"facts": b85encode(content).decode()})
+    return facts
 
 
 @remember_by_code(256)

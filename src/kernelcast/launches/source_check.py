@@ -8,7 +8,7 @@ from kernelcast.expressions.kernel_facts import ParameterFacts
 from kernelcast.features.analysis import read_facts, remember_by_code
 from kernelcast.features.counting.static import bind_scalars
 from kernelcast.features.file_reach import check_reach as check_reach
-from kernelcast.features.ir.reading import compile_source
+from kernelcast.features.ir.reading import compile_program
 from kernelcast.features.touched_ranges import find_overruns
 from kernelcast.features.work_queues import find_work_queue
 from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument
@@ -44,9 +44,7 @@ def refuse_misfits(problem: Problem) -> None:
 def list_parameters(kernel: Kernel) -> tuple[Parameter, ...] | None:
     """Give a kernel's signature by its source; None where that cannot be read without errors."""
     try:
-        compiled = compile_source(
-            kernel.source, kernel.build_options, kernel.source_name, kernel.dialect
-        )
+        compiled = compile_program(kernel)
         facts = None if compiled.errors else read_facts(kernel)
     except KernelNotFoundError:
         raise

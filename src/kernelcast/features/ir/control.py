@@ -69,10 +69,23 @@ class ControlFlow:
                 self.predecessors[successor].append((label, number))
         self.dominators = self._find_dominators()
         self.dominating = frozenset(self.dominators.values())
+        # Places in a walk through the tree of dominators: a block's own, and the first behind it.
+        sizes = dict.fromkeys(self.order, 1)
+        for label in self.order[:0:-1]:
+            sizes[self.dominators[label]] += sizes[label]
+        self._spans = {self.entry: (0, len(self.order))}
+        free = {self.entry: 1}
+        for label in self.order[1:]:
+            start = free[self.dominators[label]]
+            free[self.dominators[label]] += sizes[label]
+            free[label] = start + 1
+            self._spans[label] = start, start + sizes[label]
         self.is_irreducible = False
         self.loops = self._find_loops()
+        self.loop_at = {loop.header: loop for loop in self.loops}
         self.loop_of: dict[str, Loop | None] = dict.fromkeys(self.order)
-        for loop in sorted(self.loops, key=lambda one: -len(one.blocks)):
+        for loop in reversed(self.loops):
+            loop.parent = self.loop_of[loop.header]
             for label in loop.blocks:
                 self.loop_of[label] = loop
         self._describe_loops()
@@ -88,9 +101,8 @@ class ControlFlow:
 
     def dominates(self, one: str, other: str) -> bool:
         """Tell whether every way to a block leads through another."""
-        while self.place[other] > self.place[one]:
-            other = self.dominators[other]
-        return one == other
+        start, behind = self._spans[one]
+        return start <= self._spans[other][0] < behind
 
     def loops_around(self, label: str) -> list[Loop]:
         """List the loops that hold a block, outermost first."""
@@ -148,13 +160,9 @@ class ControlFlow:
                     if inner not in loop.blocks:
                         loop.blocks.add(inner)
                         stack.extend(before for before, _ in self.predecessors[inner])
-        ordered = sorted(loops.values(), key=lambda one: len(one.blocks))
-        for number, loop in enumerate(ordered):
-            loop.parent = next(
-                (one for one in ordered[number + 1 :] if loop.header in one.blocks), None
-            )
+        for loop in loops.values():
             loop.exits = self._find_exits(loop)
-        return ordered
+        return sorted(loops.values(), key=lambda one: len(one.blocks))
 
     def _describe_loops(self) -> None:
         for loop in self.loops:
@@ -263,18 +271,15 @@ class ControlFlow:
                 or not all(self._is_written_in(one, latch) for one in self.blocks[label])
             ):
                 continue
-            outer: Loop | None = loop
-            while outer is not None:
+            for outer in self.loops_around(loop.header):
                 outer.blocks.add(label)
-                outer = outer.parent
+                outer.exits = self._find_exits(outer)
             self.loop_of[label] = loop
             waiting.extend(self.successors[label])
-        for one in self.loops:
-            one.exits = self._find_exits(one)
 
     def _find_exits(self, loop: Loop) -> list[tuple[str, int]]:
         return [
-            (label, edge) for label in self.order if label in loop.blocks
+            (label, edge) for label in sorted(loop.blocks, key=self.place.__getitem__)
             for edge, successor in enumerate(self.successors[label])
             if successor not in loop.blocks
         ]  # fmt: skip
@@ -322,8 +327,7 @@ class ControlFlow:
             return None
         edges = other[differing] | one[differing]
         if differing.startswith(LEFT):
-            loop = next(each for each in self.loops if each.header == differing[len(LEFT) :])
-            targets, has_others = self._targets(loop)
+            targets, has_others = self._targets(self.loop_at[differing[len(LEFT) :]])
             count = 0 if has_others else len(targets)  # some lead out of the loop around it
         else:
             count = len(self.successors[differing])

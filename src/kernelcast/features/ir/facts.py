@@ -203,9 +203,8 @@ class FactsReader:
         )  # fmt: skip
 
     def _loops_in_order(self) -> list[Loop]:
-        headers = {loop.header: loop for loop in self._flow.loops}
-        return [headers[label] for label in self._flow.order
-                if label in headers and label in self._block_of]  # fmt: skip
+        loops = self._flow.loop_at
+        return [loops[one] for one in self._flow.order if one in loops and one in self._block_of]
 
     def _is_empty(self, label: str) -> bool:
         """Tell whether a block only jumps on, and nothing is reached by way of it alone."""
@@ -227,13 +226,11 @@ class FactsReader:
 
     def _loops_around(self, label: str) -> tuple[LoopFacts, ...]:
         found = []
-        evaluator = self._evaluator
-        for loop in self._flow.loops_around(label):
+        evaluator, loops = self._evaluator, self._flow.loops_around(label)
+        insides = [*(one.header for one in loops[1:]), label]
+        for loop, inside in zip(loops, insides, strict=False):
             facts = evaluator.loop_facts(loop)
-            if label in loop.testing or any(
-                label in inner.blocks and inner.header in loop.testing
-                for inner in self._flow.loops if inner.parent is loop
-            ):  # fmt: skip
+            if not loop.testing.isdisjoint((label, inside)):
                 facts = describe_test(facts, evaluator.symbol(loop))
             found.append(facts)
         return tuple(found)

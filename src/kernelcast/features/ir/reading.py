@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -59,28 +59,31 @@ _EXTENSIONS: Final = Dialect().extensions | {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class CompiledSource:
     """A source's code, and what had to be made up for it.
 
     Dialects of which a compiler makes the same code share one.
     """
 
-    module: Module
+    text: str
     kernels: tuple[str, ...]
     gaps: tuple[Gap, ...]
     """Names that the source does not define."""
     errors: tuple[str, ...] = ()
     """What the compiler said before they were made up, each as ``file:line:column: words``."""
 
+    @cached_property
+    def module(self) -> Module:
+        """What the text holds; read when facts are asked for that are not kept."""
+        return read_module(self.text)
+
 
 def read_code(
     kernel: Kernel, known_buffers: frozenset[str] = frozenset()
 ) -> tuple[FactsReader, KernelFacts]:
     """Read a kernel's facts, with what tells where in the code they come from."""
-    gaps = compile_source(
-        kernel.source, kernel.build_options, kernel.source_name, kernel.dialect
-    ).gaps
+    gaps = compile_program(kernel).gaps
 
     def read() -> tuple[FactsReader, KernelFacts]:
         reader = FactsReader(open_code(kernel, known_buffers), kernel.source)
@@ -99,9 +102,7 @@ def read_code(
 
 def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Code:
     """Compile a kernel, and prepare to ask what its values are."""
-    compiled = compile_source(
-        kernel.source, kernel.build_options, kernel.source_name, kernel.dialect
-    )
+    compiled = compile_program(kernel)
     if kernel.name not in compiled.kernels:
         have = ", ".join(compiled.kernels) or "none"
         msg = f"kernel {kernel.name!r} is not in {kernel.source_name}; its kernels are: {have}"
@@ -111,6 +112,11 @@ def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Co
     flow = ControlFlow(function, notes.is_written_in)
     evaluator = Evaluator(compiled.module, function, notes, flow, known_buffers)
     return Code(flow=flow, notes=notes, evaluator=evaluator)
+
+
+def compile_program(kernel: Kernel) -> CompiledSource:
+    """Compile all that stands beside a kernel."""
+    return compile_source(kernel.source, kernel.build_options, kernel.source_name, kernel.dialect)
 
 
 @lru_cache(maxsize=16)
@@ -145,14 +151,14 @@ def _compile(
         dialect=dialect or Dialect(extensions=_EXTENSIONS),
     )  # fmt: skip
     kernels = tuple(one.name for one in compiled.kernels)
-    return _parse(compiled.text, tuple(gaps), tuple(errors), kernels)
+    return _share(compiled.text, tuple(gaps), tuple(errors), kernels)
 
 
 @lru_cache(maxsize=16)
-def _parse(
+def _share(
     text: str, gaps: tuple[Gap, ...], errors: tuple[str, ...], kernels: tuple[str, ...]
 ) -> CompiledSource:
-    return CompiledSource(module=read_module(text), gaps=gaps, errors=errors, kernels=kernels)
+    return CompiledSource(text=text, gaps=gaps, errors=errors, kernels=kernels)
 
 
 def read_errors(error: CompileError) -> list[str]:

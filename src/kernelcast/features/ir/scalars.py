@@ -162,11 +162,11 @@ class Evaluator:
         self._parameters = {name: number for number, (_, name) in enumerate(function.parameters)}
         self._layers[0] |= {name: self._give_argument(at) for name, at in self._parameters.items()}
         self._stores: dict[str, list[Instruction]] | None = None
-        headers = [label for label in flow.order if any(
-            loop.header == label for loop in flow.loops)]  # fmt: skip
-        self._loop_names = {}
-        for number, header in enumerate(headers, start=1):
-            self._loop_names[header] = f"{number}:line {self.loop_line(header)}"
+        headers = (label for label in flow.order if label in flow.loop_at)
+        self._loop_names = {
+            header: f"{number}:line {self.loop_line(header)}"
+            for number, header in enumerate(headers, start=1)
+        }
 
     # What is known already, in layers: while a loop is being solved, its values are preliminary.
 
@@ -186,8 +186,7 @@ class Evaluator:
         return found
 
     def loop_line(self, header: str) -> int:
-        loop = next(one for one in self.flow.loops if one.header == header)
-        for latch in loop.latches:
+        for latch in self.flow.loop_at[header].latches:
             lines = self.notes.loop_lines(self.flow.terminator(latch))
             if lines is not None:
                 return lines[0]
@@ -562,9 +561,8 @@ class Evaluator:
         """Give the buffers on which it depends how a loop is left."""
 
         def find() -> frozenset[str]:
-            loop = next(one for one in self.flow.loops if one.header == header)
-            asked = {label for label, _ in loop.exits}
-            for label, _ in loop.exits:
+            asked = {label for label, _ in self.flow.loop_at[header].exits}
+            for label in [*asked]:
                 asked.update(key for term in self.flow.terms(label) or () for key in term
                              if not key.startswith(LEFT))  # fmt: skip
             return sources_of(*(

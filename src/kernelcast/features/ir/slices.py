@@ -99,12 +99,11 @@ class Code:
     def changes_itself(self, loop: Loop, labels: Iterable[str]) -> bool:
         """Tell whether branches ask for what an iteration makes of what the last one left."""
         asked = self.find_asked(loop, labels)
-        headers = {one.header for one in self.flow.loops if one.header in loop.blocks}
         for name in asked:
             one = self.evaluator.instructions[name]
-            if one.opcode != "phi" or one.block not in headers:
+            inner = self.flow.loop_at.get(one.block)
+            if one.opcode != "phi" or inner is None:
                 continue
-            inner = next(each for each in self.flow.loops if each.header == one.block)
             again = [value for (_, value), label in zip(one.operands, one.labels, strict=True)
                      if label in inner.blocks]  # fmt: skip
             if any(value != name for value in again) and not (
