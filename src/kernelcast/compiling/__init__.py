@@ -6,36 +6,16 @@ is compiled for the first time; importing this room starts nothing. A compiler r
 those of the folders that were given.
 """
 
-from kernelcast.compiling.compilation import Compiled, compile_kernel
-from kernelcast.compiling.compiler import Compiler, find_compiler
-from kernelcast.compiling.facts import (
-    Access,
-    CodeFacts,
-    PtxasFacts,
-    assemble_ptx,
-    find_ptxas,
-    read_facts,
-)
-from kernelcast.compiling.libraries import BASE_HEADER
-from kernelcast.compiling.signatures import Argument, CompiledKernel
-from kernelcast.compiling.targets import CodeFormat, Target
-from kernelcast.records.dialect import Dialect
-
-__all__ = [
-    "BASE_HEADER",
-    "Access",
-    "Argument",
-    "CodeFacts",
-    "CodeFormat",
-    "Compiled",
-    "CompiledKernel",
-    "Compiler",
-    "Dialect",
-    "PtxasFacts",
-    "Target",
-    "assemble_ptx",
-    "compile_kernel",
-    "find_compiler",
-    "find_ptxas",
-    "read_facts",
-]
+from kernelcast.compiling.compilation import Compiled as Compiled
+from kernelcast.compiling.compilation import compile_kernel as compile_kernel
+from kernelcast.compiling.compiler import find_compiler as find_compiler
+from kernelcast.compiling.facts import Access as Access
+from kernelcast.compiling.facts import CodeFacts as CodeFacts
+from kernelcast.compiling.facts import assemble_ptx as assemble_ptx
+from kernelcast.compiling.facts import find_ptxas as find_ptxas
+from kernelcast.compiling.facts import read_facts as read_facts
+from kernelcast.compiling.signatures import Argument as Argument
+from kernelcast.compiling.signatures import CompiledKernel as CompiledKernel
+from kernelcast.compiling.targets import CodeFormat as CodeFormat
+from kernelcast.compiling.targets import Target as Target
+from kernelcast.records.dialect import Dialect as Dialect

@@ -4,73 +4,36 @@ Expressions over ids, sizes, loop iterations and scalar arguments describe which
 touches, conditions under which it does; see `Expr` and `Condition`.
 """
 
-from kernelcast.expressions.composites import (
-    Division,
-    Extremum,
-    Geometric,
-    Select,
-    floor_div,
-    floor_mod,
-    geometric,
-    maximum,
-    minimum,
-    select,
-    trunc_div,
-    trunc_mod,
-)
-from kernelcast.expressions.conditions import (
-    FALSE,
-    TRUE,
-    UNKNOWN,
-    And,
-    Comparison,
-    Condition,
-    Or,
-    Relation,
-    Unknown,
-    compare,
-    conjunction,
-    disjunction,
-    equal,
-    less,
-    less_equal,
-    not_equal,
-)
-from kernelcast.expressions.polynomials import Expr
-from kernelcast.expressions.symbols import EvaluationError, Symbol, SymbolKind, Value
-
-__all__ = [
-    "FALSE",
-    "TRUE",
-    "UNKNOWN",
-    "And",
-    "Comparison",
-    "Condition",
-    "Division",
-    "EvaluationError",
-    "Expr",
-    "Extremum",
-    "Geometric",
-    "Or",
-    "Relation",
-    "Select",
-    "Symbol",
-    "SymbolKind",
-    "Unknown",
-    "Value",
-    "compare",
-    "conjunction",
-    "disjunction",
-    "equal",
-    "floor_div",
-    "floor_mod",
-    "geometric",
-    "less",
-    "less_equal",
-    "maximum",
-    "minimum",
-    "not_equal",
-    "select",
-    "trunc_div",
-    "trunc_mod",
-]
+from kernelcast.expressions.composites import Division as Division
+from kernelcast.expressions.composites import Extremum as Extremum
+from kernelcast.expressions.composites import Geometric as Geometric
+from kernelcast.expressions.composites import Select as Select
+from kernelcast.expressions.composites import floor_div as floor_div
+from kernelcast.expressions.composites import floor_mod as floor_mod
+from kernelcast.expressions.composites import geometric as geometric
+from kernelcast.expressions.composites import maximum as maximum
+from kernelcast.expressions.composites import minimum as minimum
+from kernelcast.expressions.composites import select as select
+from kernelcast.expressions.composites import trunc_div as trunc_div
+from kernelcast.expressions.composites import trunc_mod as trunc_mod
+from kernelcast.expressions.conditions import FALSE as FALSE
+from kernelcast.expressions.conditions import TRUE as TRUE
+from kernelcast.expressions.conditions import UNKNOWN as UNKNOWN
+from kernelcast.expressions.conditions import And as And
+from kernelcast.expressions.conditions import Comparison as Comparison
+from kernelcast.expressions.conditions import Condition as Condition
+from kernelcast.expressions.conditions import Or as Or
+from kernelcast.expressions.conditions import Relation as Relation
+from kernelcast.expressions.conditions import Unknown as Unknown
+from kernelcast.expressions.conditions import compare as compare
+from kernelcast.expressions.conditions import conjunction as conjunction
+from kernelcast.expressions.conditions import disjunction as disjunction
+from kernelcast.expressions.conditions import equal as equal
+from kernelcast.expressions.conditions import less as less
+from kernelcast.expressions.conditions import less_equal as less_equal
+from kernelcast.expressions.conditions import not_equal as not_equal
+from kernelcast.expressions.polynomials import Expr as Expr
+from kernelcast.expressions.symbols import EvaluationError as EvaluationError
+from kernelcast.expressions.symbols import Symbol as Symbol
+from kernelcast.expressions.symbols import SymbolKind as SymbolKind
+from kernelcast.expressions.symbols import Value as Value

@@ -17,6 +17,7 @@ from kernelcast.features.ir.module import (
     Instruction,
     Operand,
     is_vector,
+    number_space,
     read_operand,
     split_list,
     split_sequence,
@@ -51,7 +52,6 @@ _UNSIGNED: Final = {"i1": "int", "i8": "uchar", "i16": "ushort", "i32": "uint", 
                     "half": "half", "float": "float", "double": "double"}  # fmt: skip
 _SIGNED: Final = {**_UNSIGNED, "i8": "char", "i16": "short", "i32": "int", "i64": "long"}
 _SPACES: Final = ("__private", "__global", "__constant", "__local", "__generic")
-_SPACE: Final = re.compile(r"addrspace\((\d+)\)")
 _OPAQUE: Final = re.compile(r'target\("spirv\.(\w+)".*?(?:, (\d+))?\)')
 _ACCESS: Final = ("read_only", "write_only", "read_write")
 _BINARY: Final = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^",
@@ -108,10 +108,9 @@ class _Writer:
 
     def write(self) -> InstrumentedKernel:
         parameters = [*self._write_parameters()]
-        for label in self._flow.order:
-            for one in self._flow.blocks[label]:
-                if one.name:
-                    self._declare(one)
+        for one in self._flow.list_instructions():
+            if one.name:
+                self._declare(one)
         for label in self._flow.order:
             self._body.append(f"{self._labels[label]}: ;")
             counter = self._reader.counters.get(label)
@@ -199,8 +198,7 @@ class _Writer:
     def _type(self, kind: str, *, is_signed: bool = False) -> str:
         """Name a type; conditions of vectors are -1 and 0, in lanes of 8 bits."""
         if kind.startswith("ptr"):
-            space = _SPACE.search(kind)
-            return f"{_SPACES[int(space[1]) if space else 0]} uchar *"
+            return f"{_SPACES[number_space(kind)]} uchar *"
         names = _SIGNED if is_signed else _UNSIGNED
         if kind in names:
             return names[kind]
@@ -316,8 +314,7 @@ class _Writer:
         return f"({' + '.join(terms)})"
 
     def _at(self, operand: Operand, kind: str) -> str:
-        space = _SPACE.search(operand[0])
-        name = _SPACES[int(space[1]) if space else 0]
+        name = _SPACES[number_space(operand[0])]
         return f"({self._type(kind)} {name} *)({self._operand(operand)})"
 
     # Statements

@@ -476,7 +476,7 @@ class _Nest:
             return one.operands[0][1]
         if one.opcode != "phi" or len(one.operands) != 2 or one.block == self._labels[0]:
             return ""
-        keys = list(self._code.find_branches(one))
+        keys = list(self._flow.find_branches(one))
         if len(keys) != 1 or self._flow.terminator(keys[0]).opcode != "br":
             return ""
         for label in {*self._flow.successors[keys[0]]} - {one.block}:
@@ -581,7 +581,7 @@ class _Nest:
         inner = Symbol(SymbolKind.LOOP, self._loops[-1].name)
         return any(
             one is inner or one.kind is SymbolKind.CONTENT
-            for key in self._code.find_branches(phi)
+            for key in self._flow.find_branches(phi)
             for one in self._evaluator.choice(key, frozenset((0,)))
             .substitute(self._values).symbols()
         )  # fmt: skip
@@ -643,7 +643,7 @@ class _Nest:
         if one.opcode == "phi" and own and one.name not in self._extrema.values():
             # An operation under a mask waits for the mask only.
             masks = [chains.get(self._root(self._flow.terminator(key).operands[0][1]))
-                     for key in self._code.find_branches(one)]  # fmt: skip
+                     for key in self._flow.find_branches(one)]  # fmt: skip
             mask = max(masks, key=_length, default=None)
             return max(longest, None if mask is None else (*mask, *own), key=_length)
         return None if longest is None else (*longest, *own)

@@ -51,7 +51,7 @@ def find_work_queue(kernel: Kernel) -> str:
     code = open_code(kernel)
     for loop in code.flow.loops:
         counters = [
-            found for one in code.list_instructions(loop)
+            found for one in code.flow.list_instructions(loop)
             if (found := _read_counter(code, one, loop)) is not None
         ]  # fmt: skip
         ways = {(place, is_down) for _, place, is_down in counters}
@@ -107,7 +107,7 @@ def _ends_by(code: Code, loop: Loop, call: Instruction, memory: str, facts: Kern
     dependent = code.find_dependent(loop, (call.name,))
     labels = {label for label, _ in loop.exits}
     for label in [*labels]:
-        for term in code.flow.terms(label) or ():
+        for term in code.flow.terms[label] or ():
             labels.update(key for key in term if key in loop.blocks)
     asking = [
         label for label in labels
@@ -136,7 +136,7 @@ def find_wait_loop(kernel: Kernel) -> str:
 
 
 def _waits(code: Code, loop: Loop) -> bool:
-    touching = [one for one in code.list_instructions(loop) if _touches(one)]
+    touching = [one for one in code.flow.list_instructions(loop) if _touches(one)]
     if not touching or not all(map(_changes_nothing, touching)):
         return False
     branches = [label for label in loop.blocks if len(set(code.flow.successors[label])) > 1]

@@ -1,6 +1,6 @@
 """How blocks follow each other: dominators, loops, and the choices on which a block is reached."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -91,9 +91,16 @@ class ControlFlow:
         self._describe_loops()
         for loop in self.loops:
             self._add_ends(loop)
-        self._terms: dict[str, list[Term] | None] = {}
+        self.terms: dict[str, list[Term] | None] = {}
+        """Choices on which a block is reached from the header of its loop; None if too many."""
         for label in self.order:
-            self._terms[label] = self._find_terms(label)
+            self.terms[label] = self._find_terms(label)
+
+    def list_instructions(self, loop: Loop | None = None) -> Iterator[Instruction]:
+        """List the instructions of a loop, or of all the code, in its order."""
+        for label in self.order:
+            if loop is None or label in loop.blocks:
+                yield from self.blocks[label]
 
     def terminator(self, label: str) -> Instruction:
         """The last instruction of a block."""
@@ -111,10 +118,6 @@ class ControlFlow:
             found.append(loop)
             loop = loop.parent
         return found[::-1]
-
-    def terms(self, label: str) -> list[Term] | None:
-        """Choices on which a block is reached from the header of its loop; None if too many."""
-        return self._terms[label]
 
     def _find_dominators(self) -> dict[str, str]:
         """Find immediate dominators (Cooper, Harvey, Kennedy 2001)."""
@@ -222,13 +225,32 @@ class ControlFlow:
         while inner is not None and inner is not around and inner.parent is not around:
             inner = inner.parent
         if inner is around or inner is None:
-            return self._extend(self._terms.get(before), before, edge)
+            return self._extend(self.terms.get(before), before, edge)
         terms = self.terms_of_header(inner)
         targets, others = self._targets(inner)
         if terms is None or (len(targets) == 1 and not others):
             return terms
         number = targets.index(label) if label in targets else len(targets)
         return [{**term, LEFT + inner.header: frozenset((number,))} for term in terms]
+
+    def find_branches(self, phi: Instruction) -> Iterator[str]:
+        """Give the blocks whose branches choose among the values of a phi."""
+        own = self.loop_of[phi.block]
+        is_header = own is not None and own.header == phi.block
+        labels = [
+            label for label in phi.labels
+            if label in self.place and not (is_header and own and label not in own.blocks)
+        ]  # fmt: skip
+        if len(labels) < 2:
+            return
+        terms = [
+            term for label in labels
+            for term in self.terms_into(label, self.successors[label].index(phi.block),
+                                        phi.block) or ()
+        ]  # fmt: skip
+        for key in {key for term in terms for key in term if not key.startswith(LEFT)}:
+            if any(term.get(key) != terms[0].get(key) for term in terms):
+                yield key
 
     def _extend(self, terms: list[Term] | None, label: str, edge: int) -> list[Term] | None:
         """Add the choice of an edge, but for the test of a loop: its iterations are counted."""

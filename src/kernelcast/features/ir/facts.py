@@ -115,19 +115,18 @@ class FactsReader:
         # What is part of others: indices that are widened, signs of what is subtracted.
         found: set[str] = set()
         used: set[str] = set()
-        for block in self._function.blocks.values():
-            for one in block:
-                is_index = one.opcode in ("sext", "zext") and one.type == "i64"
-                if is_index or one.opcode == "fneg":
-                    found.add(one.name)
-                takes_index = one.opcode == "getelementptr"
-                fuses = one.opcode == "call" and one.detail.startswith("llvm.fmuladd")
-                for _, value in one.operands:
-                    instruction = self._evaluator.instructions.get(value)
-                    if instruction is not None and not (
-                        takes_index if instruction.opcode != "fneg" else fuses
-                    ):
-                        used.add(value)
+        for one in self._flow.list_instructions():
+            is_index = one.opcode in ("sext", "zext") and one.type == "i64"
+            if is_index or one.opcode == "fneg":
+                found.add(one.name)
+            takes_index = one.opcode == "getelementptr"
+            fuses = one.opcode == "call" and one.detail.startswith("llvm.fmuladd")
+            for _, value in one.operands:
+                instruction = self._evaluator.instructions.get(value)
+                if instruction is not None and not (
+                    takes_index if instruction.opcode != "fneg" else fuses
+                ):
+                    used.add(value)
         self._indices = frozenset(found - used)
 
     def read(self, gaps: tuple[Gap, ...] = ()) -> KernelFacts:
@@ -164,7 +163,7 @@ class FactsReader:
                     parts.setdefault(line, []).append((block.id, _count(*counts)))
         place = self._notes.fields(self._function.notes.get("dbg", -1))
         named = {
-            name for label in self._flow.order for one in self._flow.blocks[label]
+            name for one in self._flow.list_instructions()
             for _, value in one.operands if "@" in value
             for name in re.findall(r"@[\w.$]+", value)
         }  # fmt: skip
@@ -219,7 +218,7 @@ class FactsReader:
     def _key(self, label: str) -> object:
         flow = self._flow
         loop = flow.loop_of[label]
-        terms = flow.terms(label)
+        terms = flow.terms[label]
         own = label if terms is None else frozenset(frozenset(one.items()) for one in terms)
         is_testing = loop is not None and label in loop.testing
         return ("" if loop is None else loop.header, is_testing, own)
@@ -293,10 +292,10 @@ class FactsReader:
             return BlockKind.ENTRY
         if loop is not None and label in loop.testing:
             return BlockKind.LOOP_CONDITION
-        terms = flow.terms(label)
+        terms = flow.terms[label]
         if loop is not None and terms == [{}]:
             return BlockKind.LOOP_BODY
-        above = flow.terms(flow.dominators[label]) if terms is not None else None
+        above = flow.terms[flow.dominators[label]] if terms is not None else None
         if terms is None or len(terms) != 1 or above is None or len(above) != 1:
             return BlockKind.AFTER
         new = [(key, edges) for key, edges in terms[0].items() if above[0].get(key) != edges]
@@ -314,7 +313,7 @@ class FactsReader:
         if label == flow.entry:
             return None
         above = flow.dominators[label]
-        if loop is not None and (flow.terms(label) == [{}] or label in loop.testing):
+        if loop is not None and (flow.terms[label] == [{}] or label in loop.testing):
             # A loop's parts belong to the block that the loop stands in.
             above = flow.dominators[loop.header]
         while above not in self._block_of and above != flow.entry:
@@ -365,7 +364,7 @@ class FactsReader:
         )
         name = ""
         if by_data:
-            used = {user.opcode for user in self._users.get(one.name, ())}
+            used = {user.opcode for user in self._users[one.name]}
             name = (
                 OwnElement.UPDATE if {"load", "store"} <= used
                 else OwnElement.STORE if "store" in used else OwnElement.LOAD
@@ -430,24 +429,21 @@ class FactsReader:
         """Find arrays of the work-item's own that are written and never read."""
         read: set[str] = set()
         evaluator = self._evaluator
-        for label in self._flow.order:
-            for one in self._flow.blocks[label]:
-                if one.opcode == "alloca" or (
-                    one.opcode == "call" and one.detail.startswith("llvm.lifetime")
-                ):
-                    continue
-                operands = one.operands
-                if one.opcode == "store":
-                    operands = one.operands[:1]
-                elif one.opcode == "call" and one.detail.startswith("llvm.mem"):
-                    operands = one.operands[1:]
-                elif one.opcode in ("getelementptr", "bitcast", "addrspacecast", "phi", "select"):
-                    continue
-                for kind, value in operands:
-                    if kind.startswith("ptr"):
-                        read |= evaluator.roots(value)
+        for one in self._flow.list_instructions():
+            operands = one.operands
+            if one.opcode == "store":
+                operands = one.operands[:1]
+            elif one.opcode == "call" and one.detail.startswith("llvm.mem"):
+                operands = one.operands[1:]
+            elif one.detail.startswith("llvm.lifetime") or one.opcode in (
+                "getelementptr", "bitcast", "addrspacecast", "phi", "select"
+            ):  # fmt: skip
+                continue
+            for kind, value in operands:
+                if kind.startswith("ptr"):
+                    read |= evaluator.roots(value)
         self._dead = {
-            one.name for label in self._flow.order for one in self._flow.blocks[label]
+            one.name for one in self._flow.list_instructions()
             if one.opcode == "alloca" and one.name not in read
         }  # fmt: skip
 
@@ -471,7 +467,7 @@ class FactsReader:
             is_update = value is not None and value.opcode == "load" and count < lanes
             return count if is_update else lanes
         used: set[str] = set()
-        for user in self._users.get(one.name, ()):
+        for user in self._users[one.name]:
             if user.opcode == "extractelement" and user.operands[1][1].isdigit():
                 used.add(user.operands[1][1])
             elif user.opcode == "shufflevector" and user.operands[0][1] == one.name:
@@ -482,11 +478,10 @@ class FactsReader:
 
     @cached_property
     def _users(self) -> dict[str, list[Instruction]]:
-        found: dict[str, list[Instruction]] = {}
-        for block in self._function.blocks.values():
-            for one in block:
-                for _, value in one.operands:
-                    found.setdefault(value, []).append(one)
+        found: dict[str, list[Instruction]] = defaultdict(list)
+        for one in self._flow.list_instructions():
+            for _, value in one.operands:
+                found[value].append(one)
         return found
 
     def _record(

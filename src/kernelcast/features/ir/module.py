@@ -21,7 +21,6 @@ _DEFINE: Final = re.compile(r"define [^@]*?(\S+) @([\w.$]+|\"[^\"]*\")\(")
 _GLOBAL: Final = re.compile(
     r"(@[\w.$]+|@\"[^\"]*\") = (.*?)\b(global|constant) (.*)$"
 )  # fmt: skip
-_SPACE: Final = re.compile(r"addrspace\((\d+)\)")
 _SCALAR_TYPE: Final = re.compile(
     r"(?:void|i\d+|half|bfloat|float|double|fp128|x86_fp80|label|token|metadata|opaque"
     r'|%[\w.$]+|%"[^"]*"|ptr(?: addrspace\(\d+\))?)'
@@ -218,6 +217,11 @@ def split_sequence(name: str) -> tuple[int, str] | None:
     return (int(match[1]), match[2]) if match else None
 
 
+def number_space(name: str) -> int:
+    """Give the number of the address space that a type names."""
+    return int(name.partition("addrspace(")[2].partition(")")[0] or 0)
+
+
 def is_vector(name: str) -> bool:
     return name.startswith("<") and not name.startswith("<{")
 
@@ -344,13 +348,12 @@ def read_module(text: str) -> Module:
             functions[function.name] = function
             function.lines = list(takewhile(lambda one: not one.startswith("}"), lines))
         elif line.startswith("@") and (match := _GLOBAL.match(line)):
-            space = _SPACE.search(match[2])
             end = read_type(match[4])
             value = match[4][end:].strip()
             is_external = " external " in f" {match[2]}"
             note = re.search(r"!dbg !(\d+)", value)
             variables[match[1]] = Global(
-                name=match[1], space=int(space[1]) if space else 0, type=match[4][:end],
+                name=match[1], space=number_space(match[2]), type=match[4][:end],
                 is_constant=match[3] == "constant",
                 value="" if is_external else next(iter(split_list(value)), ""),
                 note=int(note[1]) if note else -1,

@@ -107,8 +107,7 @@ class Forms:
     @cached_property
     def _uses(self) -> Counter[str]:
         return Counter(
-            value for block in self._code.flow.blocks.values() for one in block
-            for _, value in one.operands
+            value for one in self._code.flow.list_instructions() for _, value in one.operands
         )  # fmt: skip
 
     @cached_property
@@ -118,7 +117,7 @@ class Forms:
             one.opcode == "icmp" and one.detail in _ORDERS
             and any(not value.startswith("%") for _, value in one.operands)
             and any(self._known.get(value, _CONSTANT).way is _Way.CUT for _, value in one.operands)
-            for block in self._code.flow.blocks.values() for one in block
+            for one in self._code.flow.list_instructions()
         )  # fmt: skip
 
     def _find(self, one: Instruction) -> Form:

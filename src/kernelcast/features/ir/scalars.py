@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Final, TypeVar
 
 from kernelcast.compiling.signatures import split_name
@@ -37,6 +37,7 @@ from kernelcast.features.ir.module import (
     Operand,
     is_vector,
     lane_of,
+    number_space,
     read_operand,
     split_list,
     split_sequence,
@@ -78,9 +79,9 @@ _SPACES: Final = {
     0: MemorySpace.PRIVATE, 1: MemorySpace.GLOBAL, 2: MemorySpace.CONSTANT, 3: MemorySpace.LOCAL,
     4: MemorySpace.GENERIC,
 }  # fmt: skip
-_SPACE: Final = re.compile(r"addrspace\((\d+)\)")
 _INITIAL: Final = "@__const."
 """Begins the names of what variables of functions are set to at first."""
+_VARIABLE: Final = re.compile(r"@[\w.$]+")
 _WHOLE: Final = re.compile(r"-?\d+$")
 _FLOATS: Final = ("half", "bfloat", "float", "double", "fp128")
 _FLOATING: Final = Opaque(reason="a floating-point number")
@@ -124,8 +125,7 @@ def lanes_of(type_name: str) -> int:
 
 def space_of(pointer: str) -> MemorySpace:
     """Give the address space that a pointer's type names."""
-    named = _SPACE.search(pointer)
-    return _SPACES.get(int(named[1]) if named else 0, MemorySpace.PRIVATE)
+    return _SPACES.get(number_space(pointer), MemorySpace.PRIVATE)
 
 
 def is_float(type_name: str) -> bool:
@@ -156,12 +156,10 @@ class Evaluator:
             one.name: one for block in function.blocks.values() for one in block if one.name
         }
         self._layers: list[dict[object, object]] = [{}]
-        self._reading: set[str] = set()
         self._active: set[tuple[int, str]] = set()
         self.parameter_notes = notes.parameter_types(function.notes.get("dbg", -1))
         self._parameters = {name: number for number, (_, name) in enumerate(function.parameters)}
         self._layers[0] |= {name: self._give_argument(at) for name, at in self._parameters.items()}
-        self._stores: dict[str, list[Instruction]] | None = None
         headers = (label for label in flow.order if label in flow.loop_at)
         self._loop_names = {
             header: f"{number}:line {self.loop_line(header)}"
@@ -359,6 +357,12 @@ class Evaluator:
         if name:
             return name
         return "string literal" if text.startswith("@.str") else text[1:].rpartition(".")[2]
+
+    @cached_property
+    def _constants(self) -> dict[str, str]:
+        """Constants of the program by their names in the source, of equal ones the first."""
+        return {self.name_global(key): key for key, one in reversed(self.module.globals.items())
+                if one.is_constant}  # fmt: skip
 
     def _evaluate(self, one: Instruction) -> Value:
         opcode, block = one.opcode, one.block
@@ -563,7 +567,7 @@ class Evaluator:
         def find() -> frozenset[str]:
             asked = {label for label, _ in self.flow.loop_at[header].exits}
             for label in [*asked]:
-                asked.update(key for term in self.flow.terms(label) or () for key in term
+                asked.update(key for term in self.flow.terms[label] or () for key in term
                              if not key.startswith(LEFT))  # fmt: skip
             return sources_of(*(
                 self.value(value) for label in asked
@@ -574,7 +578,7 @@ class Evaluator:
 
     def guard(self, block: str) -> Condition:
         """Give the condition on which a block is executed, loops aside."""
-        loop, own = self.flow.loop_of[block], self.flow.terms(block)
+        loop, own = self.flow.loop_of[block], self.flow.terms[block]
         return self._remember(("guard", block), lambda: as_condition(bound_size(conjunction(
             TRUE if loop is None else self._guard_of_loop(loop),
             UNKNOWN if own is None else self._meet(own, {}),
@@ -725,12 +729,11 @@ class Evaluator:
             found = None if constant is None else self._initial(memory.name, constant, one.type)
             return found or Opaque(reason="an initial value that is not followed")
         if memory.space is MemorySpace.PRIVATE:
-            return self._read_own(memory.name, offset, one)
-        variable = next((
-            key for key, each in self.module.globals.items()
-            if each.is_constant and self.name_global(key) == memory.name
-        ), "") if memory.space is MemorySpace.CONSTANT else ""  # fmt: skip
-        if variable and constant is not None:
+            return blur(Opaque(self._held.get(f"%{memory.name}", frozenset())), offset,
+                        reason=_OWN_ARRAY)  # fmt: skip
+        if memory.space is MemorySpace.CONSTANT and constant is not None and (
+            variable := self._constants.get(memory.name)
+        ):  # fmt: skip
             found = self._initial(variable, constant, one.type)
             if found is not None:
                 return found
@@ -780,59 +783,72 @@ class Evaluator:
         ]
         return Lanes(tuple(lanes)) if is_vector(wanted) else lanes[0]
 
-    def _read_own(self, name: str, offset: Expr | Opaque, one: Instruction) -> Value:
-        """Read an array of the work-item's own: whatever is written to it anywhere."""
-        if name in self._reading:
-            return Opaque(reason=_OWN_ARRAY)
+    @cached_property
+    def _held(self) -> dict[str, frozenset[str]]:
+        """Buffers from which results come, and what arrays of the work-item's own hold anywhere."""
+        steps: list[tuple[list[str], list[str], frozenset[str]]] = []
+        by_value = dict(zip(self._parameters, self.function.by_value, strict=True))
+        for one in self.flow.list_instructions():
+            pointers = [value for kind, value in one.operands if kind.startswith("ptr")]
+            name = name_called(one) if one.opcode == "call" else ""
+            is_copy = name.startswith("llvm.mem")
+            is_read = one.opcode == "load" or name.startswith(("vload", "atom"))
+            written = [value for _, value in one.operands[1:]] if one.opcode == "store" else []
+            if name.startswith("llvm.lifetime"):
+                continue
+            if one.opcode == "call":
+                written = pointers[: 1 if is_copy else None]
+            values = [] if is_read else [value for _, value in one.operands if value not in written]
+            if one.opcode == "phi":
+                for key in self.flow.find_branches(one):
+                    values += [value for _, value in self.flow.terminator(key).operands[:1]]
+            taken = set[str]()
+            for base in {base for each in pointers if is_read for base in self.bases(each)}:
+                if base in self.module.globals:
+                    taken |= set() if base.startswith(_INITIAL) else {self.name_global(base)}
+                elif base not in by_value:
+                    values += [base, *pointers]
+                elif not by_value[base]:
+                    taken.add(base[1:])
+            targets = [one.name, *(root for each in written for root in self.roots(each))]
+            steps.append((targets, values, frozenset(taken)))
+        found: dict[str, frozenset[str]] = {}
+        has_changed = True
+        while has_changed:
+            has_changed = False
+            for targets, values, sources in steps:
+                more = sources.union(*(found[value] for value in values if value in found))
+                for target in targets if more else ():
+                    if not more <= found.get(target, frozenset()):
+                        found[target] = more | found.get(target, frozenset())
+                        has_changed = True
+        return found
 
-        def find() -> Opaque:
-            self._reading.add(name)
-            held = [
-                self.operand(store.operands[0], store.block) if store.opcode == "store"
-                else blur(*(self.operand(each, store.block) for each in store.operands[1:]),
-                          reason=f"{name} is set by a function")
-                for store in self.stores().get(f"%{name}", ())
-            ]  # fmt: skip
-            self._reading.discard(name)
-            return blur(*held, reason=_OWN_ARRAY)
-
-        return blur(self._remember(("own", name), find), offset, reason=_OWN_ARRAY)
-
-    def stores(self) -> dict[str, list[Instruction]]:
-        """Give what writes to each array of the work-item's own."""
-        if self._stores is None:
-            self._stores = {}
-            for label in self.flow.order:
-                for one in self.flow.blocks[label]:
-                    if one.opcode == "store":
-                        written = [one.operands[1][1]]
-                    elif one.opcode == "call" and not one.detail.startswith("llvm.lifetime"):
-                        is_copy = one.detail.startswith("llvm.mem")
-                        written = [value for kind, value in one.operands[: 1 if is_copy else None]
-                                   if kind.startswith("ptr")]  # fmt: skip
-                    else:
-                        continue
-                    for value in written:
-                        for root in self.roots(value):
-                            self._stores.setdefault(root, []).append(one)
-        return self._stores
-
-    def roots(self, value: str) -> set[str]:
-        """Give the arrays of the work-item's own that an address may lie in."""
-        found, waiting, seen = set(), [value], set()
+    def bases(self, value: str) -> set[str]:
+        """Give what an address is made from: variables, parameters, arrays, loaded addresses."""
+        found, waiting, seen = set[str](), [value], set[str]()
         while waiting:
             name = waiting.pop()
             one = self.instructions.get(name)
-            if one is None or name in seen:
+            if name in seen:
                 continue
             seen.add(name)
-            if one.opcode == "alloca":
-                found.add(name)
-            elif one.opcode in ("getelementptr", "addrspacecast", "bitcast", "freeze"):
+            if one is not None and one.opcode in (
+                "getelementptr", "addrspacecast", "bitcast", "freeze"
+            ):  # fmt: skip
                 waiting.append(one.operands[0][1])
-            elif one.opcode in ("phi", "select"):
+            elif one is not None and one.opcode in ("phi", "select"):
                 waiting.extend(each for _, each in one.operands)
+            else:
+                found.update(_VARIABLE.findall(name) if "@" in name else (name,))
         return found
+
+    def roots(self, value: str) -> set[str]:
+        """Give the arrays of the work-item's own that an address may lie in."""
+        return {
+            base for base in self.bases(value)
+            if base in self.instructions and self.instructions[base].opcode == "alloca"
+        }  # fmt: skip
 
     # Built-in functions
 

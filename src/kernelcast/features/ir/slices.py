@@ -1,9 +1,9 @@
 """What values of a loop depend on: by data, by branches, and through memory."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kernelcast.features.ir.control import LEFT, ControlFlow, Loop
+from kernelcast.features.ir.control import ControlFlow, Loop
 from kernelcast.features.ir.debug import DebugNotes
 from kernelcast.features.ir.module import Instruction
 from kernelcast.features.ir.scalars import Evaluator
@@ -18,12 +18,6 @@ class Code:
     notes: DebugNotes
     evaluator: Evaluator
 
-    def list_instructions(self, loop: Loop) -> Iterator[Instruction]:
-        """List the instructions of a loop, in the order of the code."""
-        for label in self.flow.order:
-            if label in loop.blocks:
-                yield from self.flow.blocks[label]
-
     def list_memories(self, value: str, block: str) -> frozenset[str]:
         """Name the buffers and arrays that an address lies in; ``*`` where nobody knows."""
         place = self.evaluator.operand(("ptr", value), block)
@@ -31,33 +25,13 @@ class Code:
             one.memory.name if isinstance(one, Pointer) else "*" for _, one in places_of(place)
         )
 
-    def find_branches(self, phi: Instruction) -> Iterator[str]:
-        """Give the blocks whose branches choose among the values of a phi."""
-        flow = self.flow
-        own = flow.loop_of[phi.block]
-        is_header = own is not None and own.header == phi.block
-        labels = [
-            label for label in phi.labels
-            if label in flow.place and not (is_header and own and label not in own.blocks)
-        ]  # fmt: skip
-        if len(labels) < 2:
-            return
-        terms = [
-            term for label in labels
-            for term in flow.terms_into(label, flow.successors[label].index(phi.block),
-                                        phi.block) or ()
-        ]  # fmt: skip
-        for key in {key for term in terms for key in term if not key.startswith(LEFT)}:
-            if any(term.get(key) != terms[0].get(key) for term in terms):
-                yield key
-
     def find_dependent(self, loop: Loop, seeds: Iterable[str]) -> frozenset[str]:
         """Find the results of a loop's instructions that depend on some of them."""
         found, memories = set(seeds), set[str]()
         has_changed = True
         while has_changed:
             has_changed = False
-            for one in self.list_instructions(loop):
+            for one in self.flow.list_instructions(loop):
                 if one.opcode == "store":
                     value, address = one.operands
                     if value[1] in found:
@@ -69,7 +43,7 @@ class Code:
                     continue
                 if any(value in found for _, value in one.operands) or (
                     one.opcode == "phi" and any(
-                        value in found for key in self.find_branches(one)
+                        value in found for key in self.flow.find_branches(one)
                         for _, value in self.flow.terminator(key).operands[:1])
                 ) or (
                     one.opcode == "load"
@@ -92,7 +66,7 @@ class Code:
             found.add(name)
             waiting.extend(value for _, value in one.operands)
             if one.opcode == "phi":
-                for key in self.find_branches(one):
+                for key in self.flow.find_branches(one):
                     waiting.extend(value for _, value in self.flow.terminator(key).operands[:1])
         return frozenset(found)
 
