@@ -1,5 +1,6 @@
 """The one way to an answer: recall, sample, model, compose; kept in step with what changes."""
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -7,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 
+from kernelcast.launches.estimation import MOMENTS_APART_S
 from kernelcast.models.evidence.fusion import Piece, fuse
 from kernelcast.models.evidence.model import CORRECTED
 from kernelcast.predictor.answering.composing import (
@@ -19,16 +21,23 @@ from kernelcast.predictor.answering.composing import (
     explain_unsampled,
 )
 from kernelcast.predictor.answering.evidence import (
-    EvidenceMaker,
+    USUAL_OVERHEAD_S,
     Foretell,
     add_models,
     answer_statically,
+    ask_sizes,
     check_history,
+    choose_by_sizes,
+    choose_more,
+    has_sizes,
     measure_launch,
+    weigh_history,
+    weigh_models,
+    weigh_samples,
 )
-from kernelcast.predictor.answering.kernel_sizes import know_estimate, name_size
+from kernelcast.predictor.answering.kernel_sizes import count_items, know_estimate, name_size
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
-from kernelcast.predictor.answering.launch_request import LaunchRequest
+from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
 from kernelcast.predictor.answering.memory import Answer, KnownLaunch, Memory, SamplesStore
 from kernelcast.predictor.answering.plausibility import expect
 from kernelcast.predictor.answering.policy import BUSY, Policy, hold
@@ -71,20 +80,16 @@ class Answers:
     memory: Memory
     samples_store: SamplesStore | None = None
     """Where samples of launches are kept for other processes; None means nowhere."""
-    foretell: Foretell | None = None
+    foretell: Foretell = lambda *_: None
     meter: ContentionMeter | None = None
     """Measures what other programs do when an answer is asked for; None where that is not known."""
     take_driver: Callable[[DeviceDescription], None] = lambda _: None
     """Is told of a device whose driver is another than it was."""
     note_asked: Callable[[LaunchRequest, KnownLaunch], None] = lambda *_: None
     """Is told of each launch that was answered and is remembered."""
-    evidence: EvidenceMaker = field(init=False)
+    new_s: dict[str, float] = field(default_factory=dict)
+    """Host time that the sampling of the last new kernel of a device took beside its samples."""
     _busy: dict[str, threading.Lock] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.evidence = EvidenceMaker(
-            trained_models=self.trained_models, memory=self.memory, foretell=self.foretell
-        )
 
     def ask(self, request: LaunchRequest) -> KnownLaunch:
         """Find the launch and see to it that it can be answered."""
@@ -106,12 +111,7 @@ class Answers:
         if self._is_answered(known, request):
             self._compose(request, known)
             return known.answer, known.answer is not None
-        guess = KnownLaunch(
-            identity=known.identity,
-            device=request.device,
-            history=known.history,
-            absence=known.absence,
-        )
+        guess = KnownLaunch(identity=known.identity, history=known.history, absence=known.absence)
         kept = self._recall_samples(request) if settings.samples else None
         if kept is not None:
             guess.outcome = kept.as_kept(settings.coverage)
@@ -124,7 +124,10 @@ class Answers:
         told = guess.answer
         if told is None or settings.measure or not settings.samples:
             return told, not settings.samples
-        cost_s = self.evidence.expect_cost(known.identity) + settings.plan.budget * told.seconds
+        # What a sampling may take, its builds included.
+        usual_s = self.new_s.get(request.device.id, USUAL_OVERHEAD_S)
+        cost_s = self.memory.kernel_of(known.identity).find_overhead(usual_s)
+        cost_s += settings.plan.budget * told.seconds
         if settings.least_gain * cost_s <= told.high:
             return told, False
         costs = f"{format_seconds(cost_s)}, a run of it {format_seconds(told.seconds)}"
@@ -187,7 +190,6 @@ class Answers:
     def _compose(self, request: LaunchRequest, known: KnownLaunch) -> None:
         """Make the answer of a launch that has none."""
         with known.lock:
-            known.device = request.device
             if known.answer is None:
                 if known.basis is None and known.outcome is not None:
                     known.basis = self._weigh_samples(request, known.outcome)
@@ -229,9 +231,12 @@ class Answers:
             if verdict.flags <= _CHANGING and known.answer is not None:
                 known.answer = self._choose(known, self.policy)
             before = self._stamp(known.identity)
-            self.evidence.observe(
-                known.identity, known.basis.work if known.basis else None, history
-            )
+            ndrange = known.identity.ndrange
+            if ndrange is not None and ndrange.local_size is not None:
+                work = known.basis.work if known.basis else None
+                work = work or count_items(ndrange, known.identity.parameters.get(INSTRUCTIONS))
+                kernel = self.memory.kernel_of(known.identity)
+                kernel.observe(name_size(known.identity), work, history)
             if known.stamp == before:  # other sizes' answers have to be made anew, not its own
                 known.stamp = self._stamp(known.identity)
         return verdict.flags
@@ -241,9 +246,7 @@ class Answers:
 
     def _find(self, request: LaunchRequest) -> KnownLaunch:
         identity = request.identify()
-        if request.remembers:
-            return self.memory.find(identity)
-        return KnownLaunch(identity=identity)
+        return self.memory.find(identity) if request.remembers else KnownLaunch(identity=identity)
 
     def _refresh(self, known: KnownLaunch) -> None:
         stamp = self._stamp(known.identity)
@@ -263,22 +266,23 @@ class Answers:
         """Recall what was observed; sample where that does not answer, as often as that pays."""
         if self._is_answered(known, request):
             return known
-        policy = request.policy
+        policy, identity = request.policy, known.identity
         if not policy.settings.samples:
-            known.basis = self._model_alone(request, known.identity)
+            known.basis = self._model_alone(request, identity)
             return known
         moments, kept = policy.settings.plan.moments, None
         if request.remembers or policy.spares_samples:
-            kept = self._recall_samples(request)
+            kept, kernel = self._recall_samples(request), self.memory.kernel_of(identity)
             if kept is None:
-                basis = self._describe(request, known.identity)
-                moments = self.evidence.choose_moments(basis, known.identity, policy)
+                basis = self._describe(request, identity)
+                moments = choose_by_sizes(kernel, basis, identity, policy)
                 if not moments:
                     missing = dict.fromkeys(basis.missing, _SPARED)
                     known.basis = replace(basis, missing=missing)
                     return known
             else:
-                moments = self.evidence.choose_more(kept, known.identity, request)
+                model = self.trained_models.find_evidence(request.device).model
+                moments = choose_more(kept, identity, policy.settings, kernel, model)
                 if not moments:
                     free = kept.as_kept(policy.settings.coverage)
                     return self._take_outcome(known, request, free)
@@ -303,7 +307,7 @@ class Answers:
             outcome = request.executor.sample(
                 task, timeout_s=policy.timeout_s, report=request.report
             )
-        self.evidence.note_overhead(outcome)
+        self._note_overhead(outcome)
         outcome = replace(outcome, moments=append_moments(taken, outcome.moments))
         if self.samples_store is not None:
             self.samples_store.keep(request, outcome)
@@ -311,6 +315,17 @@ class Answers:
             recording = replace(outcome.recording, facts=write_facts(outcome.facts))
             outcome = replace(outcome, recording=recording)
         return self._take_outcome(known, request, outcome)
+
+    def _note_overhead(self, outcome: EstimateOutcome) -> None:
+        """Keep what a sampling took beside its samples, less what another size need not pay."""
+        one, device = outcome.estimate, outcome.recording.device
+        kernel = self.memory.find_kernel(outcome.recording.kernel_digest, device)
+        beside_s = one.overhead_seconds - MOMENTS_APART_S * (len(outcome.moments) - 1)
+        # The first sampling opens the device, and tries it out.
+        most_s = math.inf if device.id in self.new_s else USUAL_OVERHEAD_S
+        if kernel.overhead_s is None:
+            self.new_s[device.id] = min(max(beside_s, 0.0), most_s + one.build_seconds)
+        kernel.overhead_s = min(max(beside_s - one.build_seconds, 0.0), most_s)
 
     def _is_answered(self, known: KnownLaunch, request: LaunchRequest) -> bool:
         """Recall what was observed; tell whether nothing has to be sampled or modelled."""
@@ -391,12 +406,17 @@ class Answers:
         """Weigh samples, and correct what they say by what was learned of such launches."""
         estimate, facts, device = outcome.estimate, outcome.facts, request.device
         identity = request.as_run(outcome).identify()
-        evidence = self.trained_models.find_evidence(device)
+        evidence, kernel = (
+            self.trained_models.find_evidence(device),
+            self.memory.kernel_of(identity),
+        )
         pieces: list[Piece] = [*outcome.pieces]  # those of a recording
         if not pieces:
             analytic_s = estimate.estimates_s.get(Tier.ANALYTIC.value)
-            pieces = self.evidence.weigh_samples(outcome.moments, identity, device)
-            pieces += self.evidence.weigh_models(request.problem, device, analytic_s)
+            pieces = weigh_samples(outcome.moments, identity, kernel, evidence.model)
+            pieces += weigh_models(
+                evidence.model, analytic_s, self.foretell(request.problem, device)
+            )
         fused = fuse([one for one in pieces if one.kind in CORRECTED] or pieces)
         policy = request.policy
         if not (policy.settings.uses_models and policy.uses(Tier.HYBRID)):
@@ -412,7 +432,6 @@ class Answers:
         if learned.log_factor is not None:
             fused = replace(fused, log_seconds=fused.log_seconds + learned.log_factor)
             learned_s = fused.seconds
-        kernel = self.memory.kernel_of(identity)
         if outcome.depends_on_contents is not None:
             kernel.depends_on_contents = outcome.depends_on_contents
         if outcome.moments:
@@ -434,8 +453,8 @@ class Answers:
 
     def _model_alone(self, request: LaunchRequest, identity: LaunchIdentity) -> Basis:
         device, policy = request.device, request.policy
-        basis = self._describe(request, identity)
-        if self.evidence.is_told_by_sizes(basis, identity, policy):
+        basis, kernel = self._describe(request, identity), self.memory.kernel_of(identity)
+        if has_sizes(kernel, identity, policy) and ask_sizes(kernel, basis, identity, policy):
             return basis
         asks_static = (
             policy.settings.uses_models
@@ -445,13 +464,16 @@ class Answers:
         task = replace(request.ask_model(), wants_values=asks_static)
         outcome = request.executor.model(task, timeout_s=policy.timeout_s, report=request.report)
         if outcome.depends_on_contents is not None:
-            self.memory.kernel_of(identity).depends_on_contents = outcome.depends_on_contents
+            kernel.depends_on_contents = outcome.depends_on_contents
         is_wanted = policy.uses(Tier.ANALYTIC)
         found = outcome.analytic if is_wanted else None
         basis = self._describe(request, identity, found, outcome.notes)
         if asks_static:
             basis = answer_statically(self.trained_models, basis, outcome.values)
-        if not basis.pieces and not self.evidence.is_told_by_sizes(basis, identity, policy):
+        by_sizes = has_sizes(kernel, identity, policy) and ask_sizes(
+            kernel, basis, identity, policy
+        )
+        if not (basis.pieces or by_sizes):
             told = "".join(f"{one}; " for one in basis.estimate.warnings)
             msg = (
                 f"{device.id}: no estimate without sampling: {told}the device was not calibrated; "
@@ -487,23 +509,25 @@ class Answers:
                 tier=Tier.ANALYTIC, notes=(*notes, *(analytic.notes if analytic else ()))
             ),
         )
-        told = (None, 0.0) if analytic is None else (analytic.seconds, analytic.doubt)
+        evidence = self.trained_models.find_evidence(device)
+        analytic_s, doubt = (analytic.seconds, analytic.doubt) if analytic else (None, 0.0)
+        pieces = weigh_models(evidence.model, analytic_s, self.foretell(problem, device), doubt)
         return Basis(
             estimate=put_analytic(estimate, analytic),
-            pieces=tuple(self.evidence.weigh_models(problem, device, *told)),
-            evidence=self.trained_models.find_evidence(device),
+            pieces=tuple(pieces),
+            evidence=evidence,
             missing={Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES},
             work=measure_launch(problem, identity, ndrange, None),
         )
 
     def _choose(self, known: KnownLaunch, policy: Policy) -> Estimate | None:
         """Fuse all that is known; None where the launch was observed and never asked for."""
-        basis, device = known.basis, known.device
-        if basis is None or device is None:
+        basis = known.basis
+        if basis is None:
             return None
         history = self._recall(known, policy)
         identity = basis.estimate.identity or known.identity
-        sizes = self.evidence.ask_sizes(basis, identity, policy)
+        sizes = ask_sizes(self.memory.kernel_of(identity), basis, identity, policy)
         made: Estimate | None = None
         pieces: tuple[Piece, ...] = ()
         if known.sampled is None and (basis.pieces or sizes):
@@ -514,7 +538,7 @@ class Answers:
                 self.memory.find(made.identity).expected = expected
             history.expect(expected)
         if known.absence is None or (len(history) and _counts_history(policy)):
-            remembered = self.evidence.weigh_history(history, policy, device)
+            remembered = weigh_history(history, policy, basis.evidence.model)
         else:
             remembered = known.absence
         if remembered.piece is None and not sizes and not basis.pieces:

@@ -149,7 +149,7 @@ class Predictor:
             samples_store=options.samples_store
             if getattr(options.executor, "samples_here", False)
             else None,
-            foretell=options.foretell,
+            foretell=options.foretell or (lambda *_: None),
             meter=options.choose_meter(),
             take_driver=self._reader.replace_device,
         )

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from statistics import fmean
 
@@ -23,10 +23,9 @@ from kernelcast.models.evidence.model import (
 )
 from kernelcast.models.evidence.sizes import measure_work
 from kernelcast.predictor.answering.composing import NOTHING, Basis, Remembered
-from kernelcast.predictor.answering.kernel_sizes import Work, count_items, name_size
+from kernelcast.predictor.answering.kernel_sizes import KnownKernel, Work, count_items, name_size
 from kernelcast.predictor.answering.launch_history import NOT_BELIEVED, LaunchHistory
-from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
-from kernelcast.predictor.answering.memory import Memory
+from kernelcast.predictor.answering.launch_request import INSTRUCTIONS
 from kernelcast.predictor.answering.plausibility import (
     MODEL,
     Expected,
@@ -57,175 +56,134 @@ Foretell = Callable[[Problem, DeviceDescription], float | None]
 """Gives the seconds of a launch by a model that needs no samples; None where it has no answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvidenceMaker:
-    """Makes pieces; threads may share one."""
+def weigh_history(history: LaunchHistory, policy: Policy, model: EvidenceModel) -> Remembered:
+    if history.is_empty:
+        return NOTHING
+    usual, facts = history.usual, history.describe()
+    if usual is None:
+        return Remembered(facts=facts, absence=NOT_BELIEVED) if facts.set_aside else NOTHING
+    interval = history.answer(policy.settings.coverage)
+    if policy.settings.measure:
+        absence = "whole runs are measured for comparison"
+        return Remembered(interval=interval, facts=facts, absence=absence)
+    age_s = math.inf if usual.last_s is None else max(time.time() - usual.last_s, 0.0)
+    piece = model.weigh_observation(
+        math.log(usual.seconds),
+        usual.noise,
+        # What has held for so long is trusted for as long again.
+        max(age_s - usual.span_s, 0.0),
+        moments=usual.moments,
+        repeats=usual.repeats,
+    )
+    return Remembered(piece=piece, interval=interval, facts=facts)
 
-    trained_models: TrainedModels
-    memory: Memory
-    foretell: Foretell | None = None
-    new_s: dict[str, float] = field(default_factory=dict)
-    """Host time that the sampling of the last new kernel of a device took beside its samples."""
 
-    def weigh_history(
-        self, history: LaunchHistory, policy: Policy, device: DeviceDescription
-    ) -> Remembered:
-        if history.is_empty:
-            return NOTHING
-        usual, facts = history.usual, history.describe()
-        if usual is None:
-            return Remembered(facts=facts, absence=NOT_BELIEVED) if facts.set_aside else NOTHING
-        interval = history.answer(policy.settings.coverage)
-        if policy.settings.measure:
-            absence = "whole runs are measured for comparison"
-            return Remembered(interval=interval, facts=facts, absence=absence)
-        age_s = math.inf if usual.last_s is None else max(time.time() - usual.last_s, 0.0)
-        piece = self.trained_models.find_evidence(device).model.weigh_observation(
-            math.log(usual.seconds),
-            usual.noise,
-            # What has held for so long is trusted for as long again.
-            max(age_s - usual.span_s, 0.0),
-            moments=usual.moments,
-            repeats=usual.repeats,
+def weigh_samples(
+    moments: tuple[SampledMoment, ...],
+    identity: LaunchIdentity,
+    kernel: KnownKernel,
+    model: EvidenceModel,
+) -> list[Piece]:
+    """Make pieces of samples, less what the sampler got wrong of the kernel's other sizes."""
+    past = kernel.judge_past(name_size(identity), model)
+    told = fmean([one.log_seconds for one in moments]) if moments else None
+    fresh_s = time.time() - 10.0  # an answer takes its own samples meanwhile
+    return [
+        model.weigh_samples(
+            one,
+            past,
+            age_s=0.0 if one.at_s is None else max(fresh_s - one.at_s, 0.0),
+            launch_log_seconds=told,
         )
-        return Remembered(piece=piece, interval=interval, facts=facts)
+        for one in moments
+    ]
 
-    def weigh_samples(
-        self,
-        moments: tuple[SampledMoment, ...],
-        identity: LaunchIdentity,
-        device: DeviceDescription,
-    ) -> list[Piece]:
-        """Make pieces of samples, less what the sampler got wrong of the kernel's other sizes."""
-        model = self.trained_models.find_evidence(device).model
-        past = self.memory.kernel_of(identity).judge_past(name_size(identity), model)
-        told = fmean([one.log_seconds for one in moments]) if moments else None
-        fresh_s = time.time() - 10.0  # an answer takes its own samples meanwhile
-        return [
-            model.weigh_samples(
-                one,
-                past,
-                age_s=0.0 if one.at_s is None else max(fresh_s - one.at_s, 0.0),
-                launch_log_seconds=told,
-            )
-            for one in moments
-        ]
 
-    def weigh_models(
-        self,
-        problem: Problem,
-        device: DeviceDescription,
-        analytic_s: float | None,
-        doubt: float = 0.0,
-    ) -> list[Piece]:
-        """Make pieces of models that need no samples; the analytic one's may be doubted."""
-        learned_s = None if self.foretell is None else self.foretell(problem, device)
-        if not analytic_s and not learned_s:
-            return []
-        model = self.trained_models.find_evidence(device).model
-        told = ((Kind.ANALYTIC, analytic_s, doubt), (Kind.LEARNED, learned_s, 0.0))
-        made = (
-            model.weigh_plain(kind, math.log(one), more)
-            or BUILT_IN.weigh_plain(kind, math.log(one), more)
-            for kind, one, more in told
-            if one
+def weigh_models(
+    model: EvidenceModel,
+    analytic_s: float | None,
+    learned_s: float | None,
+    doubt: float = 0.0,
+) -> list[Piece]:
+    """Make pieces of models that need no samples; the analytic one's may be doubted."""
+    told = ((Kind.ANALYTIC, analytic_s, doubt), (Kind.LEARNED, learned_s, 0.0))
+    made = (
+        model.weigh_plain(kind, math.log(one), more)
+        or BUILT_IN.weigh_plain(kind, math.log(one), more)
+        for kind, one, more in told
+        if one
+    )
+    return [one for one in made if one is not None]
+
+
+def ask_sizes(
+    kernel: KnownKernel, basis: Basis, identity: LaunchIdentity, policy: Policy
+) -> tuple[Piece, ...]:
+    if basis.work is None or not policy.uses(Tier.SIZES):
+        return ()
+    piece = kernel.ask(
+        name_size(identity),
+        basis.work,
+        basis.evidence.model,
+        _find_caches(identity.device.id),
+        with_observed=policy.settings.uses_history and not policy.settings.measure,
+    )
+    return () if piece is None else (piece,)
+
+
+def has_sizes(kernel: KnownKernel, identity: LaunchIdentity, policy: Policy) -> bool:
+    """Tell whether another size of the kernel was observed, and contents do not matter."""
+    return (
+        identity.ndrange is not None
+        and identity.ndrange.local_size is not None
+        and policy.settings.uses_history
+        and policy.uses(Tier.SIZES)
+        and kernel.depends_on_contents is False
+        and kernel.count_observed(name_size(identity)) > 0
+    )
+
+
+def choose_more(
+    kept: EstimateOutcome,
+    identity: LaunchIdentity,
+    settings: EstimateSettings,
+    kernel: KnownKernel,
+    model: EvidenceModel,
+) -> int:
+    """Say at how many more moments a launch is to be sampled that was sampled before."""
+    pieces = weigh_samples(kept.moments, identity, kernel, model)
+    fresh = [
+        replace(
+            one,
+            variance=one.variance - one.age_variance,
+            basis_variance=one.basis_variance - one.age_variance,
         )
-        return [one for one in made if one is not None]
+        for one in pieces
+    ]
+    # Four times the variance: an interval twice as wide.
+    have_faded = fuse(pieces).variance > 4.0 * fuse(fresh).variance
+    if not settings.least_gain or have_faded:
+        return settings.plan.moments
+    # A process that has not sampled it yet has all to do that was done then.
+    overhead_s = kernel.find_overhead(kept.estimate.overhead_seconds)
+    return choose_moments(pieces, model, settings, overhead_s)
 
-    def ask_sizes(
-        self, basis: Basis, identity: LaunchIdentity, policy: Policy
-    ) -> tuple[Piece, ...]:
-        if basis.work is None or not policy.uses(Tier.SIZES):
-            return ()
-        piece = self.memory.kernel_of(identity).ask(
-            name_size(identity),
-            basis.work,
-            basis.evidence.model,
-            _find_caches(identity.device.id),
-            with_observed=policy.settings.uses_history and not policy.settings.measure,
-        )
-        return () if piece is None else (piece,)
 
-    def is_told_by_sizes(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> bool:
-        """Tell whether other sizes can answer a launch alone."""
-        return self.has_sizes(identity, policy) and bool(self.ask_sizes(basis, identity, policy))
-
-    def has_sizes(self, identity: LaunchIdentity, policy: Policy) -> bool:
-        """Tell whether another size of the kernel was observed, and contents do not matter."""
-        kernel = self.memory.kernel_of(identity)
-        return (
-            identity.ndrange is not None
-            and identity.ndrange.local_size is not None
-            and policy.settings.uses_history
-            and policy.uses(Tier.SIZES)
-            and kernel.depends_on_contents is False
-            and kernel.count_observed(name_size(identity)) > 0
-        )
-
-    def note_overhead(self, outcome: EstimateOutcome) -> None:
-        """Keep what a sampling took beside its samples, less what another size need not pay."""
-        one, device = outcome.estimate, outcome.recording.device
-        kernel = self.memory.find_kernel(outcome.recording.kernel_digest, device)
-        beside_s = one.overhead_seconds - MOMENTS_APART_S * (len(outcome.moments) - 1)
-        # The first sampling opens the device, and tries it out.
-        most_s = math.inf if device.id in self.new_s else USUAL_OVERHEAD_S
-        if kernel.overhead_s is None:
-            self.new_s[device.id] = min(max(beside_s, 0.0), most_s + one.build_seconds)
-        kernel.overhead_s = min(max(beside_s - one.build_seconds, 0.0), most_s)
-
-    def expect_cost(self, identity: LaunchIdentity) -> float:
-        """Say what a sampling of a launch may take beside its samples, its builds included."""
-        new_s = self.new_s.get(identity.device.id, USUAL_OVERHEAD_S)
-        return self._find_overhead(identity, new_s)
-
-    def choose_more(
-        self, kept: EstimateOutcome, identity: LaunchIdentity, request: LaunchRequest
-    ) -> int:
-        """Say at how many more moments a launch is to be sampled that was sampled before."""
-        settings = request.policy.settings
-        pieces = self.weigh_samples(kept.moments, identity, request.device)
-        fresh = [
-            replace(
-                one,
-                variance=one.variance - one.age_variance,
-                basis_variance=one.basis_variance - one.age_variance,
-            )
-            for one in pieces
-        ]
-        # Four times the variance: an interval twice as wide.
-        have_faded = fuse(pieces).variance > 4.0 * fuse(fresh).variance
-        if not settings.least_gain or have_faded:
-            return settings.plan.moments
-        # A process that has not sampled it yet has all to do that was done then.
-        overhead_s = self._find_overhead(identity, kept.estimate.overhead_seconds)
-        model = self.trained_models.find_evidence(request.device).model
-        return choose_moments(pieces, model, settings, overhead_s)
-
-    def _find_overhead(self, identity: LaunchIdentity, usual_s: float) -> float:
-        known_s = self.memory.kernel_of(identity).overhead_s
-        return usual_s if known_s is None else known_s
-
-    def choose_moments(self, basis: Basis, identity: LaunchIdentity, policy: Policy) -> int:
-        """Say at how many moments a launch is to be sampled, by what other sizes tell of it."""
-        settings = policy.settings
-        most = settings.plan.moments
-        is_free = settings.least_gain and not settings.measure
-        pieces = self.ask_sizes(basis, identity, policy) if is_free else ()
-        if not pieces:
-            return most
-        # Of fewer observed sizes, none tells which is wrong: the launch is sampled.
-        observed = self.memory.kernel_of(identity).count_observed(name_size(identity))
-        is_strong = self.has_sizes(identity, policy) and observed >= 3
-        model = basis.evidence.model
-        overhead_s = self._find_overhead(identity, USUAL_OVERHEAD_S)
-        chosen = choose_moments(pieces, model, settings, overhead_s)
-        return chosen if is_strong else max(1, chosen)
-
-    def observe(self, identity: LaunchIdentity, work: Work | None, history: LaunchHistory) -> None:
-        ndrange = identity.ndrange
-        if ndrange is not None and ndrange.local_size is not None:
-            work = work or count_items(ndrange, identity.parameters.get(INSTRUCTIONS))
-            self.memory.kernel_of(identity).observe(name_size(identity), work, history)
+def choose_by_sizes(
+    kernel: KnownKernel, basis: Basis, identity: LaunchIdentity, policy: Policy
+) -> int:
+    """Say at how many moments a launch is to be sampled, by what other sizes tell of it."""
+    settings = policy.settings
+    is_free = settings.least_gain and not settings.measure
+    pieces = ask_sizes(kernel, basis, identity, policy) if is_free else ()
+    if not pieces:
+        return settings.plan.moments
+    # Of fewer observed sizes, none tells which is wrong: the launch is sampled.
+    is_strong = has_sizes(kernel, identity, policy)
+    is_strong = is_strong and kernel.count_observed(name_size(identity)) >= 3
+    overhead_s = kernel.find_overhead(USUAL_OVERHEAD_S)
+    chosen = choose_moments(pieces, basis.evidence.model, settings, overhead_s)
+    return chosen if is_strong else max(1, chosen)
 
 
 def measure_launch(

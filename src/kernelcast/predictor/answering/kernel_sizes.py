@@ -76,6 +76,9 @@ class KnownKernel:
     def observed(self) -> dict[SizeKey, KnownSize]:
         return {**self.stored, **self.own}
 
+    def find_overhead(self, usual_s: float) -> float:
+        return usual_s if self.overhead_s is None else self.overhead_s
+
     def count_observed(self, key: SizeKey) -> int:
         """Count the other sizes that were observed."""
         self._refresh()

@@ -63,8 +63,6 @@ class KnownLaunch:
 
     identity: LaunchIdentity
     """The launch, local size chosen where that is known."""
-    device: DeviceDescription | None = None
-    """The device, where the launch was asked for."""
     answer: Estimate | None = None
     """What is answered until something changes."""
     basis: Basis | None = None
