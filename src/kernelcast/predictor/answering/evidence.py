@@ -59,21 +59,24 @@ Foretell = Callable[[Problem, DeviceDescription], float | None]
 def weigh_history(history: LaunchHistory, policy: Policy, model: EvidenceModel) -> Remembered:
     if history.is_empty:
         return NOTHING
-    usual, facts = history.usual, history.describe()
-    if usual is None:
+    facts = history.describe()
+    if not facts.observations:
         return Remembered(facts=facts, absence=NOT_BELIEVED) if facts.set_aside else NOTHING
     interval = history.answer(policy.settings.coverage)
     if policy.settings.measure:
         absence = "whole runs are measured for comparison"
         return Remembered(interval=interval, facts=facts, absence=absence)
-    age_s = math.inf if usual.last_s is None else max(time.time() - usual.last_s, 0.0)
-    piece = model.weigh_observation(
-        math.log(usual.seconds),
-        usual.noise,
+    age_s = math.inf
+    if facts.first is not None and facts.last is not None:
         # What has held for so long is trusted for as long again.
-        max(age_s - usual.span_s, 0.0),
-        moments=usual.moments,
-        repeats=usual.repeats,
+        held_s = (facts.last - facts.first).total_seconds()
+        age_s = max(max(time.time() - facts.last.timestamp(), 0.0) - held_s, 0.0)
+    piece = model.weigh_observation(
+        math.log(history.middle_s),
+        history.noise,
+        age_s,
+        moments=history.moments,
+        repeats=facts.observations,
     )
     return Remembered(piece=piece, interval=interval, facts=facts)
 

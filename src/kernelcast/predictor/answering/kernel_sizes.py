@@ -207,14 +207,14 @@ def know_estimate(model: EvidenceModel, work: Work, fused: FusedEstimate) -> Kno
 
 
 def _know_history(work: Work, history: LaunchHistory) -> KnownSize | None:
-    usual = history.usual
-    if usual is None:
+    if not len(history):
         return None
+    last = history.describe().last
     return KnownSize(
         log_work=work.logs,
-        log_seconds=math.log(usual.seconds),
-        noise=usual.noise,
-        at_s=usual.last_s or 0.0,
+        log_seconds=math.log(history.middle_s),
+        noise=history.noise,
+        at_s=0.0 if last is None else last.timestamp(),
         working_set_bytes=work.working_set_bytes,
     )
 

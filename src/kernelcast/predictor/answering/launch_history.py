@@ -69,22 +69,6 @@ class Verdict:
     """What it contradicts; empty if it is believed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usual:
-    """The usual time of a launch, in the middle of what is believed."""
-
-    seconds: float
-    noise: float
-    """Half the 10-90 % spread of single runs over it."""
-    moments: int
-    repeats: int
-    """How many observations it rests on, and how many of them are apart in time."""
-    last_s: float | None
-    """When the newest was made, in UNIX seconds; None where it is not known."""
-    span_s: float
-    """Seconds between the oldest and the newest."""
-
-
 _SOUND = Verdict(frozenset())
 
 
@@ -96,12 +80,13 @@ class LaunchHistory:
     """What is known of the launch beside its observations; see `hold_against`."""
     instructions: object = None
     """How many it executes, where the store tells that."""
+    middle_s: float = 0.0
+    """The usual time, in the middle of what is believed."""
     _all: deque[Seen] = field(default_factory=lambda: deque(maxlen=2 * RECENT))
     _believed: deque[Seen] = field(default_factory=lambda: deque(maxlen=RECENT))
     _aside: deque[tuple[Seen, str]] = field(default_factory=lambda: deque(maxlen=RECENT))
     """With what each contradicts; empty of those that only stick out."""
     _contradiction: str = ""
-    _middle_s: float = 0.0
     _spread: float = 0.0
     """Of the logarithms of what is believed, as a standard deviation, by their median alone."""
     _deviation: float = 0.0
@@ -120,7 +105,7 @@ class LaunchHistory:
 
     def agrees_with(self, seconds: float) -> bool:
         """Tell whether a time contradicts nothing, since observations near it are believed."""
-        is_near = bool(self._believed) and _are_within(FAR, seconds, self._middle_s)
+        is_near = bool(self._believed) and _are_within(FAR, seconds, self.middle_s)
         return is_near and not self.known.exclude(seconds)
 
     def add(self, one: Seen) -> Verdict:
@@ -157,25 +142,20 @@ class LaunchHistory:
         spread = student_quantile(coverage, self._degrees) * self._deviation
         # A run differs from the true middle, and our middle does too.
         factor = math.exp(min(spread * math.sqrt(1 + 1 / count), 5.0))
-        middle_s = self._middle_s
+        middle_s = self.middle_s
         return Interval(
             seconds=middle_s, low=middle_s / factor, high=middle_s * factor, coverage=coverage
         )
 
     @property
-    def usual(self) -> Usual | None:
-        """What observations that are believed say; None without any."""
-        if not self._believed:
-            return None
-        times_s = [one.when.timestamp() for one in self._believed if one.when is not None]
-        return Usual(
-            seconds=self._middle_s,
-            noise=_DEVIATION_TO_NOISE * self._deviation,
-            moments=_count_moments(self._believed),
-            repeats=len(self._believed),
-            last_s=max(times_s, default=None),
-            span_s=max(times_s) - min(times_s) if times_s else 0.0,
-        )
+    def noise(self) -> float:
+        """Half the 10-90 % spread of single runs over the usual time."""
+        return _DEVIATION_TO_NOISE * self._deviation
+
+    @property
+    def moments(self) -> int:
+        """How many of those that are believed are apart in time."""
+        return _count_moments(self._believed)
 
     def describe(self) -> HistoryFacts:
         moments = [one.when for one in self._believed if one.when is not None]
@@ -194,14 +174,14 @@ class LaunchHistory:
     def _judge(self, one: Seen) -> Verdict:
         reason = self.known.contradict(one.seconds)
         if self._believed:  # others that are believed count most
-            said = _quote(len(self._believed), self._middle_s)
+            said = _quote(len(self._believed), self.middle_s)
             reason = "" if self.agrees_with(one.seconds) else reason or said
         elif one.is_doubted and not self.known.supports(one.seconds):
             reason = reason or "it contradicted what was known of the launch when it came"
         # Deviations beyond which an observation sticks out (Iglewicz and Hoaglin, "How to Detect
         # and Handle Outliers", 1993); a deviation of fewer than five runs says little.
         limit = 3.5 * max(self._spread, 2 * _LEAST_DEVIATION)
-        gap = math.log(one.seconds / self._middle_s) if len(self._believed) >= 4 else 0.0
+        gap = math.log(one.seconds / self.middle_s) if len(self._believed) >= 4 else 0.0
         if not reason and abs(gap) <= limit:
             # What is near it is believed with it where nothing was before.
             near = [] if self._believed else [
@@ -224,7 +204,7 @@ class LaunchHistory:
             return Verdict(frozenset(), has_shifted=True)
         is_plausible = not (one.is_doubted or self.known.contradict(one.seconds))
         # One that contradicts what is believed may be right without repeating.
-        may_outvote = is_plausible and not self.known.supports(self._middle_s)
+        may_outvote = is_plausible and not self.known.supports(self.middle_s)
         # More moments outvote fewer; within one moment, more observations do.
         votes, others = _count_moments(repeats), _count_moments(self._believed)
         if votes == others == _count_moments([*repeats, *self._believed]) == 1:
@@ -248,7 +228,7 @@ class LaunchHistory:
         self._believed.extend(these)
         times_s = [one.seconds for one in self._believed]
         # In the middle on the logarithmic scale: of two, none pulls more than the other.
-        self._middle_s = math.sqrt(median_low(times_s) * median_high(times_s))
+        self.middle_s = math.sqrt(median_low(times_s) * median_high(times_s))
         logs = [math.log(seconds) for seconds in times_s]
         noises = [one.noise for one in self._believed if one.noise is not None]
         # Nothing is known of the launch: whole runs were found to differ by 3 to 10 %, half their
