@@ -20,7 +20,6 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.reports.numbers import format_duration, format_error, format_points
-from kernelcast.reports.presenter import Table, make_html
 from kernelcast.service.dependencies import Admin, Call, Form, Reader, Route, SentForm
 from kernelcast.service.errors import ApiError, as_api_error, refuse_unknown
 from kernelcast.service.pages.rendering import render, run_in_thread
@@ -87,11 +86,10 @@ async def show_job(job_id: str, page: Reader) -> Response:
     log += [(datetime.fromisoformat(when), text) for when, text in job.progress.get("log", ())]
     if job.ended_at is not None:
         log.append((job.ended_at, job.state.value))
-    outcome, tables = present_result(job)
     values = {
-        "job": make_view(job, outcome),
+        "job": make_view(job, tell_outcome(job)),
         "log": sorted(log, key=lambda one: one[0]),
-        "result": await run_in_thread(make_html, *tables),
+        "result": job.result,
     }
     return render(page.request, "jobs/job.html", values)
 
@@ -141,7 +139,7 @@ async def _list_jobs(service: Service) -> list[Any]:
 def _read_outcome(service: Service, job_id: str, state: JobState) -> str:
     """Say what an ended job did; results may be large, so what is said of each is kept."""
     found = service.state.jobs.find(job_id) if state.is_final else None
-    return "" if found is None else present_result(found)[0]
+    return "" if found is None else tell_outcome(found)
 
 
 async def _render_list(
@@ -238,83 +236,29 @@ def make_view(job: JobRecord, outcome: str) -> dict[str, Any]:
     }
 
 
-def present_result(job: JobRecord) -> tuple[str, list[Table]]:
-    """Say in a line what a job did, and in tables what it has come to.
-
-    Of validations and comparisons Accuracy shows the tables better.
-    """
+def tell_outcome(job: JobRecord) -> str:
+    """Say in a line what a job did."""
     if job.state is JobState.FAILED and job.error is not None:
-        return _cut(str(job.error.get("message", ""))), []
+        return _cut(str(job.error.get("message", "")))
     result = job.result
     if job.state is not JobState.DONE or not isinstance(result, Mapping):
-        return "", []
+        return ""
     devices = result.get("devices", ())
-    tables: list[Table] = []
     match job.kind:
         case JobKind.COLLECT:
             measured, kernels = (sum(one[name] for one in devices) for name in
                                  ("measured", "kernels"))  # fmt: skip
-            lost = [
-                (one["device_id"], each["kernel"], f"{each['kind']}: {each['message']}")
-                for one in devices
-                for each in one["failures"]
-            ]
+            lost = sum(len(one["failures"]) for one in devices)
             told = f"measured {measured} launches of {kernels} kernels"
-            told += f", {len(lost)} failed" if lost else ""
-            tables = [
-                Table.of(
-                    devices,
-                    {
-                        "device": ("text", "device_id"), "kernels": "whole", "measured": "whole",
-                        "known before": ("whole", "present"), "disturbed": "whole",
-                        "left out": ("whole", lambda one: len(one["skipped"])),
-                        "failed": ("whole", lambda one: len(one["failures"])),
-                    },
-                    title="Launches",
-                ),
-                _list_reasons("Launches that failed", "kernel", lost),
-                _list_reasons("Kernels that failed", "kernel", _flatten(devices, "errors")),
-                _list_reasons("Left out", "kernel", _flatten(devices, "skipped")),
-            ]  # fmt: skip
+            told += f", {lost} failed" if lost else ""
         case JobKind.CALIBRATE:
-            done = [one for one in devices if "error_message" not in one]
-            lost = [(one["device_id"], "", one["error_message"])
-                    for one in devices if "error_message" in one]  # fmt: skip
-            told = f"calibrated {', '.join(one['device_id'] for one in done) or 'nothing'}"
-            told += f"; failed on {', '.join(device for device, *_ in lost)}" if lost else ""
-            tables = [
-                Table.of(
-                    done,
-                    {
-                        "device": ("text", "device_id"),
-                        "microbenchmarks": ("whole", lambda one: len(one["durations_seconds"])),
-                        "known before": ("whole", lambda one: len(one["resumed"])),
-                        "failed": ("whole", lambda one: len(one["failed"])),
-                        "took": ("s", lambda one: sum(one["durations_seconds"].values())),
-                    },
-                    title="Calibrated",
-                ),
-                _list_reasons("What failed", "microbenchmark", [*lost, *_flatten(done, "failed")]),
-            ]
+            done = [one["device_id"] for one in devices if "error_message" not in one]
+            failed = [one["device_id"] for one in devices if "error_message" in one]
+            told = f"calibrated {', '.join(done) or 'nothing'}"
+            told += f"; failed on {', '.join(failed)}" if failed else ""
         case JobKind.TRAIN:
             models = result.get("models", ())
             told = f"published {', '.join(one['name'] for one in models) or 'no model'}"
-            tables = [
-                Table.of(
-                    models,
-                    {
-                        "model": ("text", "name"), "version": "text", "rows": "whole",
-                        "kernels": "whole",
-                        "devices": ("text", lambda one: ", ".join(one["devices"])),
-                    },
-                    title="Published models",
-                ),
-                Table(
-                    title="What could not be trained",
-                    columns={"model": "text", "why": "text"},
-                    rows=[(name, _cut(why)) for name, why in result.get("refused", {}).items()],
-                ),
-            ]  # fmt: skip
         case JobKind.VALIDATE:
             scores = [one for one in result.get("scores", ()) if one["errors"] is not None]
             best = min(scores, key=lambda one: float(one["errors"]["mean"]), default=None)
@@ -327,17 +271,7 @@ def present_result(job: JobRecord) -> tuple[str, list[Table]]:
             told = ", ".join(f"{one['device']} {format_points(one['difference'])}" for one in known)
             pair = " less ".join(result[one] for one in ("second", "first") if one in result)
             told = _cut(f"{pair}, in points: {told or 'none'}")
-    return told, [one for one in tables if one.rows]
-
-
-def _list_reasons(title: str, what: str, rows: Sequence[tuple[str, str, str]]) -> Table:
-    shown = [(device, name, _cut(why)) for device, name, why in rows]
-    return Table(title=title, columns=dict.fromkeys(("device", what, "why"), "text"), rows=shown)
-
-
-def _flatten(devices: Sequence[Mapping[str, Any]], name: str) -> list[tuple[str, str, str]]:
-    """Give reasons that stand by kernel or microbenchmark, device by device."""
-    return [(one["device_id"], each, why) for one in devices for each, why in one[name].items()]
+    return told
 
 
 def _cut(text: str) -> str:
