@@ -1,4 +1,4 @@
-"""Makes the application: routes, errors, and what frames every request.
+"""Makes the application: routes, how it is, errors, and what frames every request.
 
 How long headers and bodies take to arrive is the business of the proxy: docs/how-to/deploy.
 """
@@ -12,10 +12,11 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from pydantic import Field
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
@@ -24,14 +25,21 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kernelcast.records.errors import KernelcastError
+from kernelcast.service.authentication import Caller
 from kernelcast.service.backend import Backend
-from kernelcast.service.dependencies import SIGN_IN_PATH, Documented, KnownParameters
+from kernelcast.service.dependencies import (
+    SIGN_IN_PATH,
+    Documented,
+    KnownParameters,
+    OurService,
+    identify,
+)
 from kernelcast.service.errors import ApiError, ErrorResponse, as_api_error, refuse_text
 from kernelcast.service.guard import is_plain_form, is_text
 from kernelcast.service.pages import include_pages
 from kernelcast.service.pages.rendering import OF_PROGRAMS, answer_error, wants_page
-from kernelcast.service.routes import devices, estimates, health, jobs, observations
-from kernelcast.service.schemas import ErrorAnswer
+from kernelcast.service.routes import devices, estimates, jobs, observations
+from kernelcast.service.schemas import ErrorAnswer, Open
 from kernelcast.service.service import Service
 from kernelcast.service.settings import API_PREFIX, ServiceSettings
 from kernelcast.service.telemetry import LOGGER, Instance, Metrics, log
@@ -70,6 +78,7 @@ _RAW_HEADERS: Final = tuple((name.encode(), value.encode()) for name, value in _
 _SIGN_IN_BYTES: Final = 4096
 """Of the form of a stranger: a token and where to go."""
 STREAMS: Final = "/events"  # they would go on where nobody listens
+router = APIRouter(tags=["operation"])
 
 
 def create_app(
@@ -91,9 +100,9 @@ def create_app(
         separate_input_output_schemas=False,
     )
     app.state.instance = Instance.find()
-    for part in (devices, estimates, observations, jobs, health):
-        prefix = "" if part is health else API_PREFIX
-        app.include_router(part.router, prefix=prefix, dependencies=[KnownParameters])
+    for part in (devices, estimates, observations, jobs):
+        app.include_router(part.router, prefix=API_PREFIX, dependencies=[KnownParameters])
+    app.include_router(router, dependencies=[KnownParameters])
     include_pages(app)
     _handle_errors(app, metrics)
     # Where tokens are needed a page of another site has none.
@@ -141,6 +150,74 @@ async def _run(
     finally:
         await service.stop()
         log("service has stopped")
+
+
+class Health(Open):
+    """The service answers."""
+
+    status: str
+    service: str = Field(description="Always `kernelcast`.")
+    instance: str = Field(
+        description="Drawn when the service starts; `X-Kernelcast-Instance` names it in answers."
+    )
+    version: str = Field(description="Of kernelcast.")
+    api: str = Field(description="Version of this description.")
+    started_at: str = Field(description="ISO 8601, UTC.")
+    pid: int = Field(description="Of the process that was started, on the service's host.")
+    refine_share: float = Field(
+        description="Of the time, which may go into sampling again what was asked for; 0: none."
+    )
+
+
+class Readiness(Open):
+    """The service can answer estimates."""
+
+    status: str
+    devices: int
+    sandbox: Literal["bubblewrap", "none"]
+
+
+@router.get("/health")
+async def health(request: Request, service: OurService) -> Health:
+    """Tell that the process lives, and which service it is."""
+    one: Instance = request.app.state.instance
+    return Health(
+        status="ok",
+        service="kernelcast",
+        instance=one.id,
+        version=one.version,
+        api=request.app.version,
+        started_at=one.started_at,
+        pid=one.pid,
+        refine_share=service.settings.refine_share if service.settings.allow_run else 0.0,
+    )
+
+
+@router.get("/ready")
+async def readiness(service: OurService) -> Readiness:
+    """Tell whether the database and the devices answer, and what confines submitted kernels."""
+    await asyncio.to_thread(service.state.check)
+    return Readiness(
+        status="ready",
+        devices=len(await service.devices.list()),
+        sandbox="none" if service.protection.confinement is None else "bubblewrap",
+    )
+
+
+@router.get(
+    "/metrics",
+    response_model=None,
+    responses={200: {"description": "Prometheus text.", "content": {"text/plain": {}}}},
+)
+async def metrics(service: OurService, _: Annotated[Caller, Depends(identify)]) -> Response:
+    """Give what the service has counted; any token will do where one is needed."""
+    await service.answers.flush()
+    with contextlib.suppress(KernelcastError):  # counts are wanted most when something is away
+        counts = await asyncio.to_thread(service.state.jobs.count)
+        for state, number in counts.items():
+            service.metrics.jobs.labels(state).set(number)
+    content, kind = service.metrics.write()
+    return Response(content, headers={"content-type": kind})
 
 
 def _stop_streams_on_signal(service: Service) -> None:
