@@ -28,14 +28,14 @@ from kernelcast.records.problem import identify_launch
 from kernelcast.service.answers import Answers
 from kernelcast.service.backend import Ask, Backend
 from kernelcast.service.changes import ChangeWatcher, bucket_of
-from kernelcast.service.device_lock import lock_name
-from kernelcast.service.errors import ApiError, as_api_error, message_of
-from kernelcast.service.queues import (
+from kernelcast.service.device_lock import (
     SHARE_OF_THE_WAIT,
     BoundedPool,
     SamplingQueue,
     TurnMissedError,
+    lock_name,
 )
+from kernelcast.service.errors import ApiError, as_api_error, message_of
 from kernelcast.service.settings import Limits
 from kernelcast.service.telemetry import Metrics, log
 from kernelcast.service_state import AnswerRecord, StoreError

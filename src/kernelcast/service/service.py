@@ -20,13 +20,12 @@ from kernelcast.service.answers import Answers
 from kernelcast.service.authentication import Authenticator
 from kernelcast.service.backend import Backend, DeviceDirectory
 from kernelcast.service.changes import ChangeWatcher
-from kernelcast.service.device_lock import turns_file
+from kernelcast.service.device_lock import BoundedPool, turns_file
 from kernelcast.service.errors import ApiError
 from kernelcast.service.estimating import Estimating
 from kernelcast.service.guard import check_problem, check_source
 from kernelcast.service.jobs import JobRunner
 from kernelcast.service.observing import Observing
-from kernelcast.service.queues import BoundedPool
 from kernelcast.service.settings import Limits, ServiceSettings
 from kernelcast.service.telemetry import Metrics
 from kernelcast.service_state import ServiceState, open_state
