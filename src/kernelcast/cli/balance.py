@@ -28,7 +28,7 @@ _SIGNS: Final = {
 
 @option.command(
     short="Run one kernel over several devices at once.",
-    json="Print JSON instead of a table. Times are in seconds.",
+    json=option.AS_JSON,
     plot="FILE.png: Draw the timeline to FILE (png, pdf, svg); needs kernelcast[plot].",
 )
 def balance(

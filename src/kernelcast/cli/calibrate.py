@@ -39,8 +39,7 @@ from kernelcast.reports.presenter import Part, Section, Table
 
 @option.command(
     short="Measure what devices can do; describe machines.",
-    json="Print JSON instead of tables: a list with one object per device, microbenchmark or "
-    "compared number.",
+    json=option.AS_JSON,
 )
 def calibrate(
     device_ids: tuple[str, ...] = option.device,

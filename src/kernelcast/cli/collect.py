@@ -155,7 +155,7 @@ class CollectOptions:
 
 @option.command(
     "collect", short="Measure kernels, of the corpus or your own: samples, features, whole runs.",
-    json="Print JSON instead of a table: a list, one object per device.",
+    json=option.AS_JSON,
 )  # fmt: skip
 def collect_command(options: CollectOptions) -> ExitStatus:
     """Measure kernels of the corpus, or your own, and keep what models learn from.

@@ -7,7 +7,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar, show
-from kernelcast.cli.training_options import DATA, JOBS, ROW_FILTER, ROWS_DEVICE
+from kernelcast.cli.training_options import DATA, JOBS, ROW_FILTER
 from kernelcast.training.settings import Split, ValidationSettings
 
 COMPARISON_FILE = "comparison.json"
@@ -21,7 +21,7 @@ PAGE_FILE = "comparison.html"
 def compare(
     methods: tuple[str, ...] = option.argument("A B [C...]"),
     sources: tuple[str, ...] = DATA,
-    device_ids: tuple[str, ...] = ROWS_DEVICE,
+    device_ids: tuple[str, ...] = option.device,
     settings: ValidationSettings = option.settings(
         split=option.given(
             "--split",

@@ -33,7 +33,7 @@ def corpus() -> None:
     """
 
 
-@option.command("ls", json=option.JSON_LIST)
+@option.command("ls", json=option.AS_JSON)
 def list_kernels() -> None:
     """List the kernels with their size parameters and local sizes."""
     content = [
@@ -59,7 +59,7 @@ def list_kernels() -> None:
     }))  # fmt: skip
 
 
-@option.command(json=option.JSON_LIST)
+@option.command(json=option.AS_JSON)
 def check(
     pattern: str = option.argument("[PATTERN]", default="*", required=False),
     device_ids: tuple[str, ...] = option.device,

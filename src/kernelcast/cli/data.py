@@ -39,15 +39,13 @@ _SELECTION: Final = {
     "kernels": option.given("--kernel NAME", "Only this kernel; may be repeated."),
     "applications": option.given("--application NAME", "Only this application; may be repeated."),
     "suites": option.given("--suite NAME", "Only this suite or data set; may be repeated."),
-    "devices": option.given(
-        "--device ID", "Only this device (its id or the beginning of it); may be repeated."
-    ),
+    "devices": option.device,
     "origins": option.given("--origin", "Only what came about like this; may be repeated."),
 }
 _WANTED: Any = option.settings(**_SELECTION)
 
 
-@option.command("ls", short="List what is in the store.", json=option.JSON_TABLE)
+@option.command("ls", short="List what is in the store.", json=option.AS_JSON)
 def list_rows(
     place: str | None = STORE,
     wanted: Selection = _WANTED,
@@ -113,7 +111,7 @@ def _show(name: str, row: Mapping[str, Any]) -> Any:  # noqa: ANN401 - plain val
     return text[:12] if name == "key" else text
 
 
-@option.command("show", short="Show observations in full.", json=option.JSON_TABLE)
+@option.command("show", short="Show observations in full.", json=option.AS_JSON)
 def show_rows(
     place: str | None = STORE,
     keys: tuple[str, ...] = option.argument("KEY..."),
@@ -140,7 +138,7 @@ def show_rows(
     present(found, *parts)
 
 
-@option.command("export", short="Write observations into a Parquet file.", json=option.JSON_TABLE)
+@option.command("export", short="Write observations into a Parquet file.", json=option.AS_JSON)
 def export_rows(
     place: str | None = STORE,
     wanted: Selection = _WANTED,
@@ -160,7 +158,7 @@ def export_rows(
     present(content, told)
 
 
-@option.command("import", short="Add observations from files.", json=option.JSON_TABLE)
+@option.command("import", short="Add observations from files.", json=option.AS_JSON)
 def import_files(
     place: str | None = STORE,
     files: tuple[Path, ...] = option.argument("FILE..."),
@@ -217,7 +215,7 @@ def _describe_rows(rows: AddedRows) -> str:
 
 
 @option.command(
-    "check", short="Look for damage and for rows that cannot be right.", json=option.JSON_TABLE
+    "check", short="Look for damage and for rows that cannot be right.", json=option.AS_JSON
 )
 def check_rows(
     place: str | None = STORE,
@@ -255,7 +253,7 @@ def check_rows(
     return ExitStatus.ANSWERED
 
 
-@option.command("merge", short="Add the observations of other stores.", json=option.JSON_TABLE)
+@option.command("merge", short="Add the observations of other stores.", json=option.AS_JSON)
 def merge_rows(
     place: str | None = STORE,
     others: tuple[str, ...] = option.argument("URL..."),
@@ -273,7 +271,7 @@ def merge_rows(
     present(content, *lines)
 
 
-@option.command("remodel", short="Compute analytic features anew.", json=option.JSON_TABLE)
+@option.command("remodel", short="Compute analytic features anew.", json=option.AS_JSON)
 def remodel_rows(
     place: str | None = STORE,
     wanted: Selection = _WANTED,
@@ -318,7 +316,7 @@ def _read_moment(_: click.Context, __: click.Parameter, text: str | None) -> dat
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
-@option.command("rm", short="Remove observations.", json=option.JSON_TABLE)
+@option.command("rm", short="Remove observations.", json=option.AS_JSON)
 def remove_rows(
     place: str | None = STORE,
     wanted: Selection = option.settings(

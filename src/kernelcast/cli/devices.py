@@ -8,7 +8,7 @@ from kernelcast.records.plain import to_plain
 from kernelcast.reports.presenter import Table
 
 
-@option.command(json=option.JSON_LIST)
+@option.command(json=option.AS_JSON)
 def devices() -> ExitStatus:
     """List the OpenCL and CUDA devices of this machine and try each.
 

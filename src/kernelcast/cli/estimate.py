@@ -20,7 +20,7 @@ from kernelcast.reports.presenter import Table, Value
 
 
 @option.command(
-    short="Predict how long kernels take on each device.", json=option.JSON_LIST,
+    short="Predict how long kernels take on each device.", json=option.AS_JSON,
     plot="FILE.png: Draw predicted times with their intervals, beside measured ones, to FILE (png, "
     "pdf, svg); needs kernelcast[plot].",
 )  # fmt: skip

@@ -14,7 +14,7 @@ from kernelcast.reports.validation import tabulate_scores
 from kernelcast.training.registry import ModelVersions, is_evidence, open_registry
 
 
-@option.command("ls", short="List the models.", json=option.JSON_TABLE)
+@option.command("ls", short="List the models.", json=option.AS_JSON)
 def list_versions(
     registry_url: str | None = REGISTRY,
 ) -> None:
@@ -31,7 +31,7 @@ def list_versions(
     present(content, table if content else nothing)
 
 
-@option.command("show", short="Show what is known of a model.", json=option.JSON_TABLE)
+@option.command("show", short="Show what is known of a model.", json=option.AS_JSON)
 def show_model(
     registry_url: str | None = REGISTRY,
     name: str = option.argument("NAME"),
@@ -80,7 +80,7 @@ def show_model(
     present(content, *parts)
 
 
-@option.command("pin", short="Use one version, whatever is trained later.", json=option.JSON_TABLE)
+@option.command("pin", short="Use one version, whatever is trained later.", json=option.AS_JSON)
 def pin_version(
     registry_url: str | None = REGISTRY,
     name: str = option.argument("NAME"),
@@ -90,7 +90,7 @@ def pin_version(
     _tell(open_registry(registry_url).pin(name, version))
 
 
-@option.command("unpin", short="Use the latest version again.", json=option.JSON_TABLE)
+@option.command("unpin", short="Use the latest version again.", json=option.AS_JSON)
 def unpin_version(
     registry_url: str | None = REGISTRY,
     name: str = option.argument("NAME"),
@@ -100,7 +100,7 @@ def unpin_version(
 
 
 @option.command(
-    "rollback", short="Make the version before the latest the latest.", json=option.JSON_TABLE
+    "rollback", short="Make the version before the latest the latest.", json=option.AS_JSON
 )
 def roll_back(
     registry_url: str | None = REGISTRY,

@@ -38,10 +38,7 @@ FILE = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 COUNT = click.IntRange(min=1)
 POSITIVE = click.FloatRange(min=0, min_open=True)
-JSON_TABLE: Final = "Print JSON instead of a table."
-JSON_LIST: Final = (
-    "Print a JSON list, one object per device, instead of a table. Times are in seconds."
-)
+AS_JSON: Final = "Print JSON instead of tables. Times are in seconds."
 _DEBUG: Final = "kernelcast.debug"
 _EXIT_STATUS: Final = (
     "Exit status: 0 when every device answered, 1 when one failed, 2 for bad input, 130 after "
@@ -229,8 +226,7 @@ def wants_traceback(ctx: click.Context) -> bool:
 
 device: Any = given(
     "--device ID",
-    "Use this device only (its id or the beginning of it); may be repeated.  [default: all "
-    "devices]",
+    "Only this device (its id or the beginning of it); may be repeated.  [default: all devices]",
 )
 parameters: Any = numbers(
     "-p --param NAME=VALUE",

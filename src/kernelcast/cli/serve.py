@@ -149,7 +149,7 @@ def token() -> None:
     """Make, list and revoke tokens of the service."""
 
 
-@option.command(short="Make a token.", json="Print JSON.")
+@option.command(short="Make a token.", json=option.AS_JSON)
 def create(
     name: str = option.argument("NAME"),
     scopes: tuple[str, ...] = option.given(
@@ -177,7 +177,7 @@ def create(
         complain(f"{who}; it is not shown again")
 
 
-@option.command("list", short="List the tokens.", json=option.JSON_TABLE)
+@option.command("list", short="List the tokens.", json=option.AS_JSON)
 def list_tokens(
     database: str | None = _database,
 ) -> None:
@@ -196,7 +196,7 @@ def list_tokens(
     present(content, table if tokens else nothing)
 
 
-@option.command(short="Refuse a token from now on.", json="Print JSON.")
+@option.command(short="Refuse a token from now on.", json=option.AS_JSON)
 def revoke(
     token_id: str = option.argument("ID"),
     database: str | None = _database,

@@ -137,7 +137,7 @@ class ExportOptions:
 
 @option.command(
     short="Write performance models that StarPU reads.",
-    json="Print a JSON list, one object per time, instead of a table.",
+    json=option.AS_JSON,
 )
 def export(options: ExportOptions) -> None:
     """Write performance models that StarPU reads, one file per codelet.

@@ -27,7 +27,7 @@ Answer: TypeAlias = tuple[DeviceDescription, WorkGroupTrace | KernelcastError]
 
 
 @option.command(
-    short="Show when each work-group of a kernel begins and ends.", json=option.JSON_LIST,
+    short="Show when each work-group of a kernel begins and ends.", json=option.AS_JSON,
     plot="FILE.png: Draw the timelines to FILE (png, pdf, svg); needs kernelcast[plot].",
 )  # fmt: skip
 def trace(

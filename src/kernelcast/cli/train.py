@@ -11,7 +11,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar
-from kernelcast.cli.training_options import DATA, JOBS, REGISTRY, ROWS_DEVICE
+from kernelcast.cli.training_options import DATA, JOBS, REGISTRY
 from kernelcast.training.settings import DEFAULT_MODEL, POOLED_MODEL, STATIC_MODEL, TrainingSettings
 
 if TYPE_CHECKING:  # takes longer to import than all other commands do
@@ -23,14 +23,14 @@ _SHOWN_FACTS: Final = ("devices", "kernels", "rows", "data_digest")
 
 @option.command(
     short="Train models on collected observations.",
-    json="Print JSON instead of a table: a list, one object per model.",
+    json=option.AS_JSON,
 )
 def train(
     sources: tuple[str, ...] = DATA,
     name: str = option.given(
         "--model NAME", "The model; a wrong name lists all.", default=DEFAULT_MODEL
     ),
-    device_ids: tuple[str, ...] = ROWS_DEVICE,
+    device_ids: tuple[str, ...] = option.device,
     is_pooled: bool = option.given(
         "--pooled",
         "One model of all devices on dimensionless features (hybrid_pooled): it serves devices "

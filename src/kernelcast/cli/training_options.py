@@ -14,9 +14,6 @@ DATA: Any = option.given(
     "(CSV or Parquet), a tuner's results (T4), or `shipped`; may be repeated.  [default: "
     "KERNELCAST_STORE, or observations.sqlite in the data folder]",
 )
-ROWS_DEVICE: Any = option.given(
-    "--device ID", "Only rows of this device (its id or the beginning of it); may be repeated."
-)
 JOBS: Any = option.given(
     "--jobs N", "Processes that work side by side.  [default: one per processor]",
     type=click.IntRange(min=1), default=None, callback=lambda _, __, jobs: jobs or -1,

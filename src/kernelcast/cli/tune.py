@@ -26,7 +26,7 @@ from kernelcast.tuning.t1 import read_t1
 
 
 @option.command(
-    short="Find the best launch configuration of a kernel by models.", json=option.JSON_LIST
+    short="Find the best launch configuration of a kernel by models.", json=option.AS_JSON
 )
 def tune(
     problem_file: Path | None = option.argument("[P.yaml]"),

@@ -10,7 +10,7 @@ import click
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar, show, wants_json
-from kernelcast.cli.training_options import DATA, JOBS, ROW_FILTER, ROWS_DEVICE
+from kernelcast.cli.training_options import DATA, JOBS, ROW_FILTER
 from kernelcast.records.errors import InputError
 from kernelcast.training.settings import ValidationSettings
 
@@ -36,7 +36,7 @@ def parse_names(_: click.Context, __: click.Parameter, text: str | None) -> tupl
 )
 def validate(
     sources: tuple[str, ...] = DATA,
-    device_ids: tuple[str, ...] = ROWS_DEVICE,
+    device_ids: tuple[str, ...] = option.device,
     settings: ValidationSettings = option.settings(
         split=option.given(
             "--split",

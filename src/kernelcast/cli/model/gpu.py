@@ -212,7 +212,7 @@ class GpuOptions:
 
 @option.command(
     short="Time, limiters and data volumes of a kernel on a GPU.",
-    json="Print JSON; times in seconds.", plot="FILE: Draw the result, as .png or .svg.",
+    json=option.AS_JSON, plot="FILE: Draw the result, as .png or .svg.",
 )  # fmt: skip
 def gpu(options: GpuOptions) -> None:
     """Model a kernel on GPUs: data volumes between caches and memory, limiters, time.

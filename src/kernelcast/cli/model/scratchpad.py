@@ -46,7 +46,7 @@ _STEP_TIMES: Final = {title: (unit, f"terms.{field}") for title, (unit, field) i
 
 @option.command(
     short="Time of a kernel on a processor with scratchpads (SW26010).",
-    json="Print JSON; times in seconds.",
+    json=option.AS_JSON,
     plot="FILE: Draw breakdown and timeline, or what --what-if found, as .png or .svg.",
 )
 def scratchpad(
