@@ -32,12 +32,11 @@ from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.launch_limits import check_launch, choose_local_size
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.signature import check_count
+from kernelcast.sampling.signature import check_count, infer_access
 from kernelcast.sampling.user_arguments import (
     ArgumentPlace,
     find_overlaps,
     find_place,
-    infer_accesses,
     list_arguments,
     take_argument,
 )
@@ -105,7 +104,8 @@ class LiveLaunch:
         """Prepare the launch; the buffers stay as they are, work-groups write to copies."""
         kernel, ndrange = self.problem.kernel, self.problem.ndrange
         parameters = self.session.whole_kernel(kernel).parameters
-        accesses = infer_accesses(parameters, self.values, inferred)
+        pairs = zip(parameters, inferred, strict=True)
+        accesses = [infer_access(parameter, known) for parameter, known in pairs]
         return launch_type(
             self.session, kernel, ndrange, self.values, accesses, reach=find_reach(self.problem)
         )

@@ -306,6 +306,7 @@ def enqueue_fill_buffer(
 
 
 _LOG_BYTES = 16384
+_UNSET: Final = object()
 _LOCAL_ALIGNMENT = 16
 _MOST_GROUPS_BEYOND_AXIS_0: Final = 65_535
 _LAUNCH_ARRAY: Final = "kernelcast_launch"
@@ -366,7 +367,7 @@ class Program(CudaObject):
         names = [jit.CU_JIT_ERROR_LOG_BUFFER, jit.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES]
         image = self.ptx.encode() + b"\0"
         try:
-            self._module = self.context.call(
+            self.module = self.context.call(
                 "cuModuleLoadDataEx", image, 2, names, [log, _LOG_BYTES]
             )
         except CudaMemoryError:
@@ -392,15 +393,12 @@ class Program(CudaObject):
         del device
         return " ".join(self._options) if what == cl.program_build_info.OPTIONS else ""
 
-    def find_function(self, name: str) -> Any:  # noqa: ANN401 - the driver's handle
-        return self.context.call("cuModuleGetFunction", self._module, name.encode())
-
     @cached_property
     def _launch_array(self) -> int:
         """Address of the module's array; 0 where no kernel asks for anything that is in it."""
         if self.ptx.count(_LAUNCH_ARRAY) < 2:  # declared at most
             return 0
-        pointer, _ = self.context.call("cuModuleGetGlobal", self._module, _LAUNCH_ARRAY.encode())
+        pointer, _ = self.context.call("cuModuleGetGlobal", self.module, _LAUNCH_ARRAY.encode())
         return int(pointer)
 
     def tell(self, queue: CommandQueue, numbers: tuple[int, ...]) -> None:
@@ -420,16 +418,16 @@ class Kernel(CudaObject):
         compiled = program.kernels[name]
         self._listed = compiled.arguments
         self.required_local_size = compiled.required_local_size
-        self._function = program.find_function(name)
-        self._values: list[object] = [None] * len(self._listed)
-        self._has_values = [False] * len(self._listed)
+        function = "cuModuleGetFunction"
+        self._function = program.context.call(function, program.module, name.encode())
+        self._values: list[object] = [_UNSET] * len(self._listed)
 
     @property
     def num_args(self) -> int:
         return len(self._listed)
 
     def set_arg(self, index: int, value: object) -> None:
-        self._values[index], self._has_values[index] = value, True
+        self._values[index] = value
 
     def set_args(self, *values: object) -> None:
         for index, value in enumerate(values):
@@ -503,7 +501,7 @@ class Kernel(CudaObject):
         held: list[Any] = []
         local_bytes = 0
         for index, (value, known) in enumerate(zip(self._values, self._listed, strict=True)):
-            if not self._has_values[index]:
+            if value is _UNSET:
                 raise CudaError("cuLaunchKernel", 1, f"argument {index} of {self.name} is not set")
             if isinstance(value, cl.LocalMemory):
                 content = local_bytes.to_bytes(8, "little")

@@ -13,7 +13,6 @@ import numpy.typing as npt
 import xxhash
 
 from kernelcast.records.arguments import (
-    Access,
     Argument,
     ElementType,
     HeldBuffer,
@@ -25,7 +24,7 @@ from kernelcast.records.errors import InputError, SignatureError
 from kernelcast.sampling.opencl import cl, map_memory, unmap_memory
 from kernelcast.sampling.scratch import KernelArgument, can_be_copied
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.signature import Parameter, infer_access, is_image
+from kernelcast.sampling.signature import Parameter, is_image
 from kernelcast.sampling.user_objects import ask_context, session_of
 
 _BYTE = ElementType("uint8")
@@ -312,18 +311,6 @@ def hold_buffer(
         digest=digest,
         read=read if buffer.size <= MOST_HELD_BYTES else None,
     )
-
-
-def infer_accesses(
-    parameters: Sequence[Parameter],
-    values: Sequence[KernelArgument],
-    inferred: Sequence[Access | None],
-) -> list[Access | None]:
-    """Say what a kernel may do with each buffer and image, by source analysis or else its type."""
-    return [
-        infer_access(parameter, known) if isinstance(value, cl.Buffer | cl.Image) else None
-        for parameter, value, known in zip(parameters, values, inferred, strict=True)
-    ]
 
 
 MOST_HELD_BYTES: Final = 2**26

@@ -1,8 +1,6 @@
 """Memories by random walks and working sets: sizes, latencies and bandwidths of every level."""
 
-import contextlib
 import math
-import mmap
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
@@ -126,7 +124,7 @@ class Walk:
         self._space = space
         context, flags = bench.session.context, cl.mem_flags
         if bench.is_cpu:
-            content = allocate_large_pages(most_bytes)[:most_bytes]
+            content = allocate_large_pages(most_bytes)
             own = flags.READ_WRITE | flags.USE_HOST_PTR
             self._memory = cl.Buffer(context, own, hostbuf=content)
         else:
@@ -204,19 +202,14 @@ def draw_cycle(
 
 
 def allocate_large_pages(size_bytes: int) -> npt.NDArray[np.uint8]:
-    """Allocate zeroed memory in large pages: in those of 4 KiB each step beyond some MiB misses
-    translation buffers, and a cache of 1 MiB looks like 0.5 to 1.5."""
-    count = -(-size_bytes // LARGE_PAGE_BYTES)
-    # One page more, since an anonymous mapping need not start at a multiple of a large page.
-    mapping = mmap.mmap(-1, (count + 1) * LARGE_PAGE_BYTES)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        with contextlib.suppress(OSError):  # a kernel without large pages
-            mapping.madvise(mmap.MADV_HUGEPAGE)
-    content = np.frombuffer(mapping, dtype=np.uint8)
-    start = -content.ctypes.data % LARGE_PAGE_BYTES
-    aligned = content[start : start + count * LARGE_PAGE_BYTES]
-    aligned[:] = 0
-    return aligned
+    """Allocate zeroed memory in large pages, which NumPy asks Linux for: in those of 4 KiB each
+    step beyond some MiB misses translation buffers, and a cache of 1 MiB looks like 0.5 to 1.5."""
+    whole_bytes = -(-size_bytes // LARGE_PAGE_BYTES) * LARGE_PAGE_BYTES
+    memory = np.empty(whole_bytes + LARGE_PAGE_BYTES, dtype=np.uint8)
+    start = -memory.ctypes.data % LARGE_PAGE_BYTES
+    content = memory[start : start + size_bytes]
+    content[:] = 0
+    return content
 
 
 def match_caches(
