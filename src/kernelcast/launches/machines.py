@@ -163,29 +163,11 @@ def model_own_launch(
     with_rivals: bool = False,
     stand_in: str = "",
 ) -> AnalyticEstimate | None:
-    """Estimate a launch by the analytic model of its device; rivals are for validations only."""
+    """Estimate a launch by the analytic model of its device; uncounted, a CPU's says how much loops
+    that data end may change. Rivals are for validations only."""
     machine = find_own_machine(device_id, stand_in=stand_in)
     if machine is None:
         return None
-    found = model_on(
-        problem, ndrange, machine, counters=counters, recorded=recorded, with_rivals=with_rivals
-    )
-    if machine.id != stand_in:
-        return found
-    note = f"{device_id} was not calibrated: the shipped description of {machine.name} stands in"
-    return replace(found, notes=(*found.notes, note))
-
-
-def model_on(
-    problem: Problem,
-    ndrange: NDRange,
-    machine: MachineDescription,
-    *,
-    counters: SoftwareCounters | None = None,
-    recorded: RecordedAddresses | None = None,
-    with_rivals: bool = False,
-) -> AnalyticEstimate:
-    """Estimate a launch; uncounted, a CPU's model says how much loops that data end may change."""
     # The models take longer to import than a file to read.
     from kernelcast.features.counting.summary import doubt_counts
     from kernelcast.launches.modelling.estimating import estimate_analytically
@@ -197,11 +179,12 @@ def model_on(
         counted = kernel.count(choose_local_size(ndrange, kernel.facts)[0])
         doubt, _ = doubt_counts(kernel.facts, counted)
     launch = model_launch(problem, ndrange, counters=counted, recorded=recorded)
-    found = estimate_analytically(launch, machine, problem)
-    if doubt:
-        found = replace(found, doubt=doubt)
-    if not with_rivals:
-        return found
-    from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp
+    found = replace(estimate_analytically(launch, machine, problem), doubt=doubt)
+    if with_rivals:
+        from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp
 
-    return add_mwp_cwp(found, launch, machine, counters)
+        found = add_mwp_cwp(found, launch, machine, counters)
+    if machine.id != stand_in:
+        return found
+    note = f"{device_id} was not calibrated: the shipped description of {machine.name} stands in"
+    return replace(found, notes=(*found.notes, note))

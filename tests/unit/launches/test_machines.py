@@ -8,13 +8,12 @@ import pytest
 from kernelcast.features.vector import combine
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.features import read_source_features
-from kernelcast.launches.machine_file import read_machine, write_machine
+from kernelcast.launches.machine_file import write_machine
 from kernelcast.launches.machines import (
     find_machine,
     find_stand_in,
     list_machines,
     machine_path,
-    model_on,
     model_own_launch,
 )
 from kernelcast.launches.problem_file import read_problem
@@ -168,16 +167,19 @@ def test_what_has_no_answer_is_an_error() -> None:
 CALIBRATED = ROOT / f"benchmarks/results/calibration/{DEVICE}.yaml"
 
 
+@pytest.mark.usefixtures("calibrated")
 @pytest.mark.parametrize(("name", "limiter"), [("transcendental", "special"), ("triad", "DRAM")])
 def test_answers_from_the_source_alone(name: str, limiter: str) -> None:
     """Gives a time, and what bounds it, without a device."""
     features = read_source_features(read_example(name))
-    found = model_on(features.problem, features.ndrange, read_machine(CALIBRATED))
+    found = model_own_launch(features.problem, features.ndrange, DEVICE)
+    assert found is not None
     assert 1e-3 < found.seconds < 10
     assert found.limiter == limiter
     assert found.doubt == 0.0
 
 
+@pytest.mark.usefixtures("calibrated")
 def test_doubts_loops_that_data_end() -> None:
     """Says by how much the time may be off where the source does not tell how long a loop runs."""
     kernel = Kernel(
@@ -188,7 +190,9 @@ def test_doubts_loops_that_data_end() -> None:
     buffer = BufferArgument(element=ElementType("int32"), count=4096)
     ndrange = NDRange(global_size=(4096,), local_size=(64,))
     problem = Problem(name="k", kernel=kernel, ndrange=ndrange, arguments=(buffer, buffer))
-    assert model_on(problem, ndrange, read_machine(CALIBRATED)).doubt > math.log(100)
+    found = model_own_launch(problem, ndrange, DEVICE)
+    assert found is not None
+    assert found.doubt > math.log(100)
 
 
 def make_gpu(device_id: str, name: str, units: int) -> DeviceDescription:
