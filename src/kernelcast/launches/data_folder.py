@@ -43,10 +43,6 @@ def protect_data_folder() -> bool:
     return close_to_others(data_folder())
 
 
-def default_store() -> Path:
-    return data_folder() / "observations.sqlite"
-
-
 def choose_store() -> str | Path:
     """Give the place of the store in use: what `STORE_VARIABLE` names, else the user's own file."""
-    return os.environ.get(STORE_VARIABLE) or default_store()
+    return os.environ.get(STORE_VARIABLE) or data_folder() / "observations.sqlite"

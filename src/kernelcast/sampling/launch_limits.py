@@ -2,10 +2,13 @@
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument
+from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -16,6 +19,30 @@ from kernelcast.sampling.session import DeviceSession
 
 # Build options that choose OpenCL C 2.0 or later.
 _MODERN_LANGUAGE = re.compile(r"-cl-std=CL[23]\.\d")
+
+
+def check_memory(device: DeviceDescription, arguments: Sequence[Argument]) -> None:
+    """Refuse arguments that a device has no room for."""
+    buffers = {
+        index: one.bytes for index, one in enumerate(arguments) if isinstance(one, BufferArgument)
+    }
+    for index, size_bytes in buffers.items():
+        if size_bytes > device.max_allocation_bytes:
+            raise DeviceLimitError(
+                f"{device.id}: argument {index} is a buffer of {size_bytes:,} bytes, the device's "
+                f"largest is {device.max_allocation_bytes:,}; give a smaller problem"
+            )
+    if sum(buffers.values()) > device.global_memory_bytes:
+        raise DeviceLimitError(
+            f"{device.id}: the buffers take {sum(buffers.values()):,} bytes together, the device "
+            f"has {device.global_memory_bytes:,}; give a smaller problem"
+        )
+    local_bytes = sum(one.bytes for one in arguments if isinstance(one, LocalArgument))
+    if local_bytes > device.local_memory_bytes:
+        raise DeviceLimitError(
+            f"{device.id}: the local-memory arguments take {local_bytes:,} bytes, a compute unit "
+            f"has {device.local_memory_bytes:,}"
+        )
 
 
 def check_launch(

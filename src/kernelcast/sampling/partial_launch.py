@@ -13,7 +13,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.sampling.discovery import choose_device, describe_device, find_devices
 from kernelcast.sampling.launch import enqueue_window, explained_errors
-from kernelcast.sampling.launch_limits import check_launch, choose_local_size
+from kernelcast.sampling.launch_limits import check_launch, check_memory, choose_local_size
 from kernelcast.sampling.opencl import cl, map_memory, unmap_memory
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
@@ -45,14 +45,7 @@ class PartialLaunch:
         check_arguments(kernel.name, built.parameters, arguments)
         self.ndrange = choose_local_size(session, built.kernel, ndrange)
         check_launch(session, built.kernel, kernel, self.ndrange)
-        sizes = [one.bytes for one in arguments if isinstance(one, BufferArgument)]
-        largest = max(sizes, default=0)
-        if sum(sizes) > device.global_memory_bytes or largest > device.max_allocation_bytes:
-            raise DeviceLimitError(
-                f"{device.id}: the buffers take {sum(sizes):,} bytes, the largest {largest:,}; the "
-                f"device has {device.global_memory_bytes:,} and allows "
-                f"{device.max_allocation_bytes:,} for one. Balance a smaller launch"
-            )
+        check_memory(device, arguments)
         self._held: list[KernelArgument] = []
         self.in_place: dict[int, npt.NDArray[Any]] = {}
         """Arrays of the buffers that are used where they lie, by position."""

@@ -33,7 +33,7 @@ from kernelcast.sampling.buffer_pool import Recipe
 from kernelcast.sampling.building import BuiltKernel, build_program, read_kernel_source, take_kernel
 from kernelcast.sampling.contents import make_array, shape_of
 from kernelcast.sampling.launch import OpenCLLaunch, enqueue, explained_errors
-from kernelcast.sampling.launch_limits import check_launch, choose_local_size
+from kernelcast.sampling.launch_limits import check_launch, check_memory, choose_local_size
 from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.scratch import SMALL_BYTES, Reach, WrittenArguments
 from kernelcast.sampling.session import DeviceSession
@@ -157,24 +157,7 @@ def check_problem(
     """Check a problem against a device and its built kernel; fix local size and accesses."""
     kernel, parameters, device = problem.kernel, built.parameters, session.description
     check_arguments(kernel.name, parameters, problem.arguments)
-    # Before a large host array is made in vain.
-    for index, argument in enumerate(problem.arguments):
-        if isinstance(argument, BufferArgument) and argument.bytes > device.max_allocation_bytes:
-            raise DeviceLimitError(
-                f"{device.id}: argument {index} is a buffer of {argument.bytes:,} bytes, the "
-                f"device's largest is {device.max_allocation_bytes:,}; predict a smaller problem"
-            )
-    if problem.buffer_bytes > device.global_memory_bytes:
-        raise DeviceLimitError(
-            f"{device.id}: the buffers take {problem.buffer_bytes:,} bytes together, the "
-            f"device has {device.global_memory_bytes:,}; predict a smaller problem"
-        )
-    local_bytes = sum(a.bytes for a in problem.arguments if isinstance(a, LocalArgument))
-    if local_bytes > device.local_memory_bytes:
-        raise DeviceLimitError(
-            f"{device.id}: the local-memory arguments take {local_bytes:,} bytes, a compute "
-            f"unit has {device.local_memory_bytes:,}"
-        )
+    check_memory(device, problem.arguments)  # before a large host array is made in vain
     ndrange = choose_local_size(session, built.kernel, problem.ndrange)
     check_launch(session, built.kernel, kernel, ndrange)
     accesses = [
