@@ -23,7 +23,7 @@ from tuning import FOLDER, Measured, find_examples, read_measured
 
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.launches.machine_file import read_machine
-from kernelcast.launches.machines import model_on
+from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.launches import choose_local_size, model_kernel
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
@@ -80,7 +80,7 @@ def _tell_one(problem: Problem, machine: MachineDescription, device: CpuDevice) 
         ndrange, _ = choose_local_size(problem.ndrange, kernel.facts)
         with suppress(KernelcastError):
             found["tune's cost model"] = cost_launch(kernel, ndrange, device).seconds
-        found["analytic"] = model_on(problem, ndrange, machine).seconds
+        found["analytic"] = estimate_analytically(kernel.launch(ndrange), machine, problem).seconds
     return found
 
 

@@ -9,26 +9,22 @@ from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.gpu_estimates import configure
 from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
 from kernelcast.records.errors import InputError
-from kernelcast.sampling.loop_benchmark import (
-    LoopMeasurement,
-    LoopToRun,
-    find_compiler,
-    measure_loop,
-    write_program,
-)
+from kernelcast.sampling import loop_benchmark
 
 ROOT = Path(__file__).resolve().parents[2]
 LOOPS = ROOT / "examples/loops"
 MACHINE = ROOT / "benchmarks/results/calibration/intel-amd-epyc-c960.yaml"
 needs_compiler = pytest.mark.skipif(
-    find_compiler() is None or shutil.which("cc") is None, reason="no C compiler is installed"
+    loop_benchmark.find_compiler() is None or shutil.which("cc") is None,
+    reason="no C compiler is installed",
 )
 
 
-def measure(source: str, **constants: int) -> LoopMeasurement:
+def measure(source: str, **constants: int) -> loop_benchmark.LoopMeasurement:
     """Measure a listing in short samples."""
-    loop = LoopToRun(write_program(Listing(source, "<listing>")), constants)
-    return measure_loop(loop, least_s=2e-3, samples=3)
+    program = loop_benchmark.write_program(Listing(source, "<listing>"))
+    loop = loop_benchmark.LoopToRun(program, constants)
+    return loop_benchmark.measure_loop(loop, least_s=2e-3, samples=3)
 
 
 @needs_compiler
