@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -187,11 +187,8 @@ def tune_on_device(
             f"{device.id}: the device was not calibrated, so no model can rank configurations; "
             f"run `kernelcast calibrate --device {device.id}` first"
         )
-    if executor is None:
-        with several_processes(space) as own:
-            work.rank(known, own)
-    else:
-        work.rank(known, executor)
+    with nullcontext(executor) if executor else several_processes(space) as processes:
+        work.rank(known, processes)
     if work.settings.models is TuneModels.HYBRID:
         work.sample()
     if work.settings.measure:

@@ -417,8 +417,7 @@ def _time_access(one: StridedAccess, width: int, device: CpuDevice) -> float:
     """Time an access that the nearest cache answers, in seconds per work-item."""
     register_bytes, size = 4 * device.lanes, one.access.bytes
     load_s = register_bytes * device.levels[0].load_s_per_byte * device.cores
-    if width == 1 or one.lane_bytes == 0:
-        return -(-size // register_bytes) * load_s / width
-    if one.lane_bytes is not None and abs(one.lane_bytes) == size:
-        return -(-size * width // register_bytes) * load_s / width
-    return GATHER_ADDS * device.add_s * max(1, size // 4)
+    if width > 1 and one.lane_bytes not in (0, size, -size):
+        return GATHER_ADDS * device.add_s * max(1, size // 4)
+    together = width if one.lane_bytes else 1
+    return -(-size * together // register_bytes) * load_s / width

@@ -5,8 +5,6 @@ from enum import StrEnum
 
 from kernelcast.records.errors import InputError
 
-DEFAULT_TOP = 5
-
 
 class TuneModels(StrEnum):
     """What ranks configurations."""
@@ -45,7 +43,7 @@ class TuneSettings:
     """
 
     models: TuneModels = TuneModels.ANALYTIC
-    top: int = DEFAULT_TOP
+    top: int = 5
     measure: bool = False
     runs: int = 7
     sampled: int = 10

@@ -19,7 +19,6 @@ _FREE: Final = frozenset({"mov", "cvta", "neg", "abs", "bra", "ret", "prefetch"}
 # Instructions of a correctly rounded division or root: of fp32 by counters of an RTX 2080 Ti, of
 # fp64 a V100 takes 7.5 and 9.6 cycles of a warp's instruction (gpu-benches).
 _DIVIDE: Final[Slots] = {"fp32": 10, "special": 1, "int": 4, "other": 10}
-_ROOT: Final[Slots] = _DIVIDE
 _DIVIDE_WIDE: Final[Slots] = {"fp64": 7.5, "special": 1, "int": 4}
 _ROOT_WIDE: Final[Slots] = {"fp64": 9.6, "special": 1, "int": 4}
 _INTEGER_DIVIDE: Final[Mapping[int, Slots]] = {
@@ -129,9 +128,8 @@ def _count(one: Instruction, private_bytes: int, fixed: set[str]) -> Slots:
         return {"int": 1.0} if (source, target) == ("s32", "s64") else {}
     if one.is_float and name not in {"selp", "setp"}:
         if name in {"div", "sqrt", "rcp", "rsqrt"} and not {"approx", "full"} & set(one.parts):
-            root = "sqrt" in name
-            return (_ROOT_WIDE if root else _DIVIDE_WIDE) if bits == 64 else (
-                _ROOT if root else _DIVIDE)  # fmt: skip
+            wide = _ROOT_WIDE if "sqrt" in name else _DIVIDE_WIDE
+            return wide if bits == 64 else _DIVIDE
         if name == "div":
             return {"fp32": 2 if "full" in one.parts else 1, "special": 1}
         if name in _APPROXIMATE:

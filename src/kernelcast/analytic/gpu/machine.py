@@ -17,8 +17,6 @@ class Architecture:
     name: str
     register_granularity: int
     """32-bit registers per work-item are allocated in multiples of this."""
-    register_file: int
-    """32-bit registers of a compute unit, where the description has none."""
     schedulers: int
     """Parts of a compute unit that keep their own registers; a warp lives in one of them."""
     max_registers: int
@@ -43,7 +41,7 @@ class Architecture:
 # allocated per warp in units of 256, thus 8 per work-item. Starts of work-groups follow from
 # gpu-small-kernels with 32 and 64 work-items: A40 1.2, L40 1.3, H200 1.2 cycles.
 NVIDIA = Architecture(
-    name="nvidia", register_granularity=8, register_file=65536, schedulers=4, max_registers=255,
+    name="nvidia", register_granularity=8, schedulers=4, max_registers=255,
     local_granularity_bytes=256, l1_banks_bytes=128, lanes_per_pass=32,
     issued_lanes=128, dispatch_cycles=1.2, issues_all_in_turn=True,
 )  # fmt: skip
@@ -51,17 +49,19 @@ NVIDIA = Architecture(
 # and 3 are shared with the accumulation registers), allocated in units of 8. Starts as above, of
 # the MI210.
 CDNA = Architecture(
-    name="cdna", register_granularity=8, register_file=65536, schedulers=4, max_registers=256,
+    name="cdna", register_granularity=8, schedulers=4, max_registers=256,
     local_granularity_bytes=512, l1_banks_bytes=64, lanes_per_pass=16,
     issued_lanes=64, dispatch_cycles=4.1, spreads_loads=True,
 )  # fmt: skip
 # RDNA 2: two SIMDs per compute unit, 1024 registers for each of 32 lanes, units of 16; starts as
 # above: RX 6900 XT.
 RDNA = Architecture(
-    name="rdna", register_granularity=16, register_file=65536, schedulers=2, max_registers=256,
+    name="rdna", register_granularity=16, schedulers=2, max_registers=256,
     local_granularity_bytes=512, l1_banks_bytes=128, lanes_per_pass=32,
     issued_lanes=64, dispatch_cycles=1.1,
 )  # fmt: skip
+_REGISTER_FILE = 65536
+"""32-bit registers of a compute unit of all families, where the description has none."""
 _AMD_WORDS = ("amd", "instinct", "radeon", "gfx")
 
 
@@ -170,7 +170,7 @@ def read_machine(description: MachineDescription) -> GpuMachine:
             max_work_groups=read_value(description.max_work_groups_per_unit) or 0,
             max_warps=(read_value(description.max_work_items_per_unit) or 0) // width,
             registers=_assume(
-                description.registers, family.register_file, "registers of a compute unit", notes
+                description.registers, _REGISTER_FILE, "registers of a compute unit", notes
             ),
             max_registers=-(-family.max_registers // granule) * granule,
             register_granule=granule * width,

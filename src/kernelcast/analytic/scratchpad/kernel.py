@@ -162,7 +162,3 @@ class ScratchpadKernel:
         if not self.dma and not self.gloads and not any(self.compute.values()):
             msg = f"{self.name}: no DMA or Gload request and no compute instruction is given"
             raise InputError(msg)
-
-    @property
-    def dma_requests(self) -> float:
-        return sum(one.count for one in self.dma)

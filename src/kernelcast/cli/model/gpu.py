@@ -1,7 +1,7 @@
 """``kernelcast model gpu``."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,7 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.numbers import format_count, format_seconds, format_share
-from kernelcast.reports.presenter import Field, Part, Section, Table, Value
+from kernelcast.reports.presenter import Field, Part, Section, Table
 
 _SWEEP = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*=(?P<range>[^=]+)")
 _BOUNDARIES: Final = {
@@ -55,21 +55,13 @@ _BOUNDARIES: Final = {
 }
 
 
-def _write_volume(boundary: str) -> Callable[[Configuration], Value]:
-    """Make the column of the bytes per update that cross a boundary; a dash where none do."""
-    return lambda one: (
-        f"{one.estimate.volumes[boundary] / one.updates:.2f}"
-        if boundary in one.estimate.volumes else "-"
-    )  # fmt: skip
-
-
 _COLUMNS: Final[Mapping[str, tuple[str, Field]]] = {
     "time": ("s", "estimate.seconds"),
     "updates/s": ("count", lambda one: one.updates / one.estimate.seconds),
     "limited by": ("text", "estimate.limiter"),
-    "B/update\nL2 to L1": ("number", _write_volume("L2_to_L1")),
-    "B/update\nDRAM to L2": ("number", _write_volume("DRAM_to_L2")),
-    "B/update\nL2 to DRAM": ("number", _write_volume("L2_to_DRAM")),
+    "B/update\nL2 to L1": (".2f", lambda one: one.estimate.volumes["L2_to_L1"] / one.updates),
+    "B/update\nDRAM to L2": (".2f", lambda one: one.estimate.volumes["DRAM_to_L2"] / one.updates),
+    "B/update\nL2 to DRAM": (".2f", lambda one: one.estimate.volumes["L2_to_DRAM"] / one.updates),
 }
 
 

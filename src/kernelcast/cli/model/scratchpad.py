@@ -210,9 +210,7 @@ def _present_cpes(sweep: CpeSweep, processor: ScratchpadMachine, *, is_fixed: bo
         "CPEs": ("whole", "active_cpes"),
         "core groups": ("whole", lambda one: -(-one.active_cpes // processor.cpes_per_group)),
         **_STEP_TIMES, "saved": ("s", "saving_s"),
-        "by equation 15": ("s", lambda one: (
-            "" if one.equation_15_s is None else one.equation_15_s
-        )),
+        "by equation 15": ("s", "equation_15_s"),
     })  # fmt: skip
     best = f"fastest with {sweep.best.active_cpes} active CPEs"
     own = sweep.best_of_one_group

@@ -164,13 +164,15 @@ def _time_special(operation: Operation, device: CpuDevice, width: int, notes: li
     if measured is not None and measured.by_lane and operation.lanes > 1:
         # What is called lane by lane has versions for a kernel's own vectors, which take as long as
         # for one number (`benchmarks/operation_costs.py`).
-        alone = measured.weigh(name, is_scalar=True)
+        alone = measured.scalar.get(name)
         if alone is not None:
             return -(-operation.lanes // 8) * alone * scalar_s
         measured = None
     by_lane = _BY_LANE if measured is None else measured.by_lane
     is_scalar = lanes == 1 or name in by_lane
-    weight = None if measured is None else measured.weigh(name, is_scalar=is_scalar)
+    weight = None
+    if measured is not None:
+        weight = (measured.scalar if is_scalar else measured.vector).get(name)
     if weight is None:
         weight = _FUNCTIONS.get(name, 1.0) if figure == "special" else 1.0
     return operation.lanes * weight * (scalar_s if is_scalar else vector_s)

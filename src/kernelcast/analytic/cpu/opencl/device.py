@@ -41,10 +41,6 @@ class FunctionCosts:
     gathers_narrowed: bool = False
     """Whether lanes are gathered whose indices pass through 32 bits."""
 
-    def weigh(self, name: str, *, is_scalar: bool) -> float | None:
-        """Find the cosines of a function; None where it was not measured."""
-        return (self.scalar if is_scalar else self.vector).get(name)
-
 
 _INTEL_FUNCTIONS = {
     "cos": 1.0, "sin": 0.95, "sincos": 0.8, "tan": 0.85, "exp": 0.47, "exp2": 0.4, "exp10": 0.5,

@@ -22,15 +22,6 @@ class Schedule:
     """Part of all work-groups, and how many of them a compute unit holds meanwhile."""
 
 
-def balance(work_groups: int, units: int, resident: int) -> Schedule:
-    """Make the schedule of a launch without beginning and end: all units are always full."""
-    return Schedule(
-        private_factor=1.0,
-        waves=max(work_groups / (units * resident), 1.0),
-        phases=((1.0, min(float(resident), work_groups / units)),),
-    )
-
-
 def schedule(work_groups: int, units: int, resident: int) -> Schedule:
     """Make the schedule that whole work-groups allow."""
     places = units * resident
@@ -186,15 +177,6 @@ def time_latency(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
     )
     chain_s = demands.work.latency_cycles / rates.clock_hz if demands.work else 0.0
     return plan.waves * (demands.rounds * wait_s + chain_s)
-
-
-def time_translation(demands: Demands, rates: GpuRates, plan: Schedule) -> float:
-    """Compute the time of translations that the compute units cannot keep, in seconds."""
-    pages, miss_s = rates.translation
-    # The next work-group finds the translations of the last one, but for those that did not fit.
-    missing = max(demands.pages - pages, 0.0)
-    groups = demands.work_groups / rates.machine.compute_units * plan.private_factor
-    return groups * missing * miss_s
 
 
 _BANKS_BYTES = 128
@@ -402,7 +384,13 @@ _PAPER = ("fp32", "fp64", "L1", "L2", "DRAM")
 def assess(demands: Demands, rates: GpuRates, constants: LimiterConstants) -> Limits:
     """Compute the time of each limiter, and of what the last wave and the launch itself add."""
     units, resident = rates.machine.compute_units, demands.resident
-    limits = _measure(demands, rates, constants, balance(demands.work_groups, units, resident))
+    # Without beginning and end: all units are always full.
+    even = Schedule(
+        private_factor=1.0,
+        waves=max(demands.work_groups / (units * resident), 1.0),
+        phases=((1.0, min(float(resident), demands.work_groups / units)),),
+    )
+    limits = _measure(demands, rates, constants, even)
     if constants.is_paper:
         times = {name: s for name, s in limits.times.items() if name in _PAPER}
         return replace(limits, times=times, beside_s=0.0)
@@ -423,6 +411,9 @@ def _measure(
     dies = rates.machine.compute_units / rates.machine.l2_units
     assumed_s = rates.machine.architecture.dispatch_cycles / (rates.clock_hz * dies)
     dispatch_s = rates.costs.get("work_group_dispatch_s", assumed_s)
+    # The next work-group finds the translations of the last one, but for those that did not fit.
+    pages, miss_s = rates.translation
+    groups_per_unit = demands.work_groups / rates.machine.compute_units * plan.private_factor
     times = {
         **arithmetic,
         "issue": issue_s,
@@ -434,7 +425,7 @@ def _measure(
         "atomics": time_atomics(demands, rates, notes),
         "barriers": time_barriers(demands, rates, plan, notes),
         "dispatch": demands.work_groups * dispatch_s,
-        "translation": time_translation(demands, rates, plan),
+        "translation": groups_per_unit * max(demands.pages - pages, 0.0) * miss_s,
     }
     return Limits(
         times=times, exposed_l1_s=exposed_s, power=rates.overlap_power, beside_s=beside_s,

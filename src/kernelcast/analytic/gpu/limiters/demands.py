@@ -130,42 +130,26 @@ def count_rounds(accesses: Sequence[MemoryAccess], load_requests: float) -> floa
     looped = [one for one in loads if one.loops]
     straight = [one for one in loads if not one.loops]
     iterations = max(load_requests - len(straight), 0.0) / len(looped) if looped else 0.0
-    together = 1 if _have_chain(looped) else _UNROLLED
-    batches = max(iterations / together, 1.0) if looped else 0.0
-    return max(_measure_depth(straight) + batches * _measure_depth(looped), 1.0)
+    depth, is_endless = _measure_depth(looped)
+    batches = max(iterations / (1 if is_endless else _UNROLLED), 1.0)
+    return max(_measure_depth(straight)[0] + batches * depth, 1.0)
 
 
-def _have_chain(loads: Sequence[MemoryAccess]) -> bool:
-    """Tell whether a load's address depends on what it loads, directly or by other loads."""
-    needed: dict[str | None, set[str]] = {}
-    for one in loads:
-        if one.pattern is AddressPattern.INDIRECT:
-            needed.setdefault(one.buffer, set()).update(one.sources)
-    for start in needed:
-        reached: set[str] = set()
-        new = set(needed[start])
-        while new:
-            reached |= new
-            new = set().union(*(needed.get(one, set()) for one in new)) - reached
-        if start in reached:
-            return True
-    return False
+def _measure_depth(loads: Sequence[MemoryAccess]) -> tuple[int, bool]:
+    """Count the loads of the longest chain in which each gives the next one's address.
 
-
-def _measure_depth(loads: Sequence[MemoryAccess]) -> int:
-    """Count the loads of the longest chain in which each gives the next one's address."""
+    And tell whether it has no end, since a load's address depends on what it loads.
+    """
     names = {one.buffer for one in loads}
-    depth, most = (1, len(names)) if loads else (0, 0)
-    while depth < most:
+    depth, most = 0, len(names)
+    while names and depth <= most:
+        depth += 1
         names = {
             one.buffer
             for one in loads
             if one.pattern is AddressPattern.INDIRECT and names.intersection(one.sources)
         }
-        if not names:
-            break
-        depth += 1
-    return depth
+    return min(depth, most), depth > most
 
 
 def count_local_ways(launch: ModelledLaunch, warp_width: int) -> float:

@@ -142,7 +142,7 @@ class Footprint:
             one.share * one.count_stretch(work_groups, granularity) for one in without
         )
         if len(self.boxes) + len(without) == len(self.listed):
-            alone = sum(one.share * one.count_largest(granularity) for one in self.listed)
+            alone = sum(one.share * max(one.count_each(granularity)) for one in self.listed)
             found = min(found, alone * work_groups)
         return min(found, self.listed[0].count_buffer(granularity))
 

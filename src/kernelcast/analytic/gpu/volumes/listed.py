@@ -114,14 +114,11 @@ class ListedAccess:
 
     def count_group(self, granularity: int) -> float:
         """Count the unique sectors of an average work-group."""
-        each = self._count_each(granularity)
+        each = self.count_each(granularity)
         return min(sum(each) / len(each), self.count_buffer(granularity))
 
-    def count_largest(self, granularity: int) -> float:
-        """Count the unique sectors of the listed work-group that has the most."""
-        return max(self._count_each(granularity))
-
-    def _count_each(self, granularity: int) -> list[float]:
+    def count_each(self, granularity: int) -> list[float]:
+        """Count the unique sectors of each listed work-group."""
         if granularity not in self.counted:
             self.counted[granularity] = [
                 _list_units([rows], self.access.bytes, granularity).size * self.repeats[group]
