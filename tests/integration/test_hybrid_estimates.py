@@ -109,8 +109,6 @@ def test_facts_of_an_earlier_sampling_serve_again(session: DeviceSession, proble
     assert first.row is not None
     assert list_unsampled(again.row.vector) == list_unsampled(first.row.vector)
     assert again.facts == first.facts
-    assert first.facts.cost_s > 0
-    assert first.estimate.overhead_seconds >= first.facts.cost_s
 
 
 def test_what_first_launches_take_is_counted(session: DeviceSession, problem: Problem) -> None:
