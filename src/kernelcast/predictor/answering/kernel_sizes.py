@@ -6,7 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+
+from cachetools import FIFOCache
 
 from kernelcast.models.evidence.fusion import FusedEstimate, Piece
 from kernelcast.models.evidence.model import EvidenceModel, SampledMoment
@@ -21,7 +22,6 @@ _MOST_SIZES = 64
 
 SizeKey = tuple[NDRange | None, str]
 """Index space and digest of the arguments, whatever the kernel is called."""
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +59,12 @@ class KnownKernel:
     read_stored: Callable[[], Mapping[SizeKey, LaunchHistory]]
     clock: Callable[[], float] = time.monotonic
     stored: dict[SizeKey, KnownSize] = field(default_factory=dict)
-    own: dict[SizeKey, KnownSize] = field(default_factory=dict)
+    own: FIFOCache[SizeKey, KnownSize] = field(default_factory=lambda: FIFOCache(_MOST_SIZES))
     """Sizes that were observed here since the store was read."""
-    estimated: dict[SizeKey, KnownSize] = field(default_factory=dict)
-    sampled: dict[SizeKey, tuple[SampledMoment, ...]] = field(default_factory=dict)
+    estimated: FIFOCache[SizeKey, KnownSize] = field(default_factory=lambda: FIFOCache(_MOST_SIZES))
+    sampled: FIFOCache[SizeKey, tuple[SampledMoment, ...]] = field(
+        default_factory=lambda: FIFOCache(_MOST_SIZES)
+    )
     depends_on_contents: bool | None = None
     """As the source tells, where it was read."""
     asked_s: float = -math.inf
@@ -92,7 +94,7 @@ class KnownKernel:
             self.stored.pop(key, None)
             self.own.pop(key, None)
             if known is not None:
-                _put(self.own, key, known)
+                self.own[key] = known
                 # A size that moved by less changes no other's answer.
                 if before is not None and abs(known.log_seconds - before.log_seconds) < 0.01:
                     return
@@ -103,8 +105,8 @@ class KnownKernel:
 
     def estimate(self, key: SizeKey, known: KnownSize, moments: tuple[SampledMoment, ...]) -> None:
         with self.lock:
-            _put(self.estimated, key, known)
-            _put(self.sampled, key, moments)
+            self.estimated[key] = known
+            self.sampled[key] = moments
 
     def judge_past(self, key: SizeKey, model: EvidenceModel) -> list[float]:
         """Give how samples of other sizes erred that were observed since."""
@@ -176,11 +178,9 @@ class KnownKernel:
                     found[key] = known
             newest = sorted(found.items(), key=lambda one: one[1].at_s)[-_MOST_SIZES:]
             self.stored = found = dict(newest)
-            self.own = {
-                key: one
-                for key, one in self.own.items()
-                if key not in found or one.at_s > found[key].at_s
-            }
+            for key, one in [*self.own.items()]:
+                if key in found and one.at_s <= found[key].at_s:
+                    del self.own[key]
 
 
 def _complete(one: KnownSize, work: Work) -> KnownSize:
@@ -217,10 +217,3 @@ def _know_history(work: Work, history: LaunchHistory) -> KnownSize | None:
         at_s=0.0 if last is None else last.timestamp(),
         working_set_bytes=work.working_set_bytes,
     )
-
-
-def _put(found: dict[SizeKey, T], key: SizeKey, one: T) -> None:
-    found.pop(key, None)
-    found[key] = one
-    if len(found) > _MOST_SIZES:
-        del found[next(iter(found))]
