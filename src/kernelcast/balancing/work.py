@@ -80,9 +80,7 @@ def cut(spans: Sequence[Span], share: float, *, from_end: bool) -> list[list[Spa
     return [spans_of(part) for part in parts if part.size]
 
 
-def weigh_slabs(
-    samples: Sequence[Sequence[tuple[float, float]]], count: int
-) -> npt.NDArray[np.float64]:
+def weigh_slabs(samples: Sequence[Sequence[tuple[float, float]]], count: int) -> FloatArray:
     """Estimate how work is spread over slabs from what devices have sampled."""
     points = [
         (place, seconds / (sum(s for _, s in one) / len(one)))

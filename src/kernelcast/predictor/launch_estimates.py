@@ -176,13 +176,7 @@ def find_confidence(
 ) -> float:
     """Find the probability that the chosen one of several log-normal times, each with the seconds
     after which it begins, ends first."""
-    laid = {}
-    for name, (time, start_s) in times.items():
-        interval = time.expected if isinstance(time, Estimate) else time
-        if isinstance(interval, Interval):
-            laid[name] = interval.seconds, _deviation(interval), start_s
-        else:
-            laid[name] = interval, 0.0, start_s
+    laid = {name: (*read_time(time), start_s) for name, (time, start_s) in times.items()}
     seconds, sigma, begin_s = laid.pop(chosen)
     probability = 0.0
     for number in range(_QUANTILES):
@@ -205,11 +199,13 @@ def _exceed(end_s: float, seconds: float, sigma: float, start_s: float = 0.0) ->
 
 def compare_estimates(one: Estimate | Interval, other: Estimate | Interval) -> float:
     """Compute ``P(a < b) = Phi(log(b / a) / hypot(sigma_a, sigma_b))`` of log-normal times."""
-    one, other = (x.expected if isinstance(x, Estimate) else x for x in (one, other))
-    spread = math.hypot(_deviation(one), _deviation(other))
-    return _exceed(one.seconds, other.seconds, spread)
+    (one_s, deviation), (other_s, other_deviation) = read_time(one), read_time(other)
+    return _exceed(one_s, other_s, math.hypot(deviation, other_deviation))
 
 
-def _deviation(one: Interval) -> float:
-    z = _NORMAL.inv_cdf((1 + one.coverage) / 2)
-    return math.log(one.high / one.low) / (2 * z)
+def read_time(time: float | Estimate | Interval) -> tuple[float, float]:
+    """Read seconds, and the deviation of their logarithm, which is 0 of a time alone."""
+    one = time.expected if isinstance(time, Estimate) else time
+    if not isinstance(one, Interval):
+        return one, 0.0
+    return one.seconds, math.log(one.high / one.low) / 2 / _NORMAL.inv_cdf((1 + one.coverage) / 2)

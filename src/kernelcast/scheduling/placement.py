@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 from statistics import fmean
 from typing import Any
 
-from kernelcast.predictor.launch_estimates import Placement, find_confidence
+from kernelcast.predictor.launch_estimates import Placement, find_confidence, read_time
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Estimate, Interval
 
@@ -42,12 +42,10 @@ def place_tasks(
     def move(task: Task, later: Task, source: str, target: str) -> float:
         return 0.0 if source == target else move_s(task, later, source, target)
 
-    seconds: dict[str, dict[str, float]] = {}
-    for task in tasks:
-        times = {n: one.expected if isinstance(one, Estimate) else one
-                 for n, one in task.times.items()}  # fmt: skip
-        seconds[task.name] = {n: one.seconds if isinstance(one, Interval) else one
-                              for n, one in times.items()}  # fmt: skip
+    seconds = {
+        task.name: {device: read_time(time)[0] for device, time in task.times.items()}
+        for task in tasks
+    }
     ranks: dict[str, float] = {}
     for name in behind:
         after_s = [
