@@ -134,7 +134,7 @@ def merge_stores(
 ) -> list[AddedRows]:
     """Add the observations and failures of other stores, each store in one transaction."""
     for one in sources:
-        if one.is_same_as(target):
+        if one.address == target.address:
             raise InputError(f"{one.where}: is the store to merge into; name another")
     added = []
     for one in sources:

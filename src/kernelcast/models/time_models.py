@@ -23,7 +23,7 @@ from kernelcast.models.regression import (
 )
 from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.errors import InputError
-from kernelcast.records.feature_vector import FeatureGroup, FeatureSchema
+from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
 SPREAD: Final = "sampled.spread_ratio"
@@ -87,11 +87,6 @@ class TimeModel:
     """Whether it learns from all devices at once, to serve those that were never seen."""
     remembers: bool = False
     """Whether it answers launches that were measured by what they took."""
-
-    @property
-    def uses_samples(self) -> bool:
-        """Whether samples of another sampler would mislead it."""
-        return FeatureGroup.SAMPLED in self.feature_groups
 
     def fit(self, table: TrainingTable, groups: Texts | None = None) -> "FittedModel":
         """Learn from measured launches; the order of the rows does not matter."""

@@ -20,6 +20,7 @@ from kernelcast.reports.charts import (
 from kernelcast.reports.numbers import NOTHING, format_class, format_error, format_points
 from kernelcast.reports.presenter import Part, Section, Table, Value
 from kernelcast.training.sampling_points import SamplingPointScore
+from kernelcast.training.settings import pluralise
 
 FAVOURITE = "hybrid"
 _BASELINE = "linear"
@@ -178,7 +179,8 @@ def _tabulate_classes(report: ValidationReport, device: str) -> Table:
     """Tabulate the paper's Table 3: what models make of groups that the linear one does well."""
     scores = [one for one in report.scores if one.device == device]
     published = [one for one in PUBLISHED if one.classes]
-    columns = {"error of\nlinear": "text", f"{report.split}s": "whole"}
+    groups = pluralise(report.split)
+    columns = {"error of\nlinear": "text", groups: "whole"}
     columns |= dict.fromkeys((one.model for one in scores), "number")
     for one in published:
         columns |= {
@@ -198,7 +200,7 @@ def _tabulate_classes(report: ValidationReport, device: str) -> Table:
             cells += [format_error(linear), format_error(learned), f"{gain * 100:+.2f}"]
         rows.append(cells)
     return Table(
-        title=f"By class of the linear model's error (the paper's Table 3), {report.split}s",
+        title=f"By class of the linear model's error (the paper's Table 3), {groups}",
         columns=columns,
         rows=rows,
         note="Mean error, and in brackets the points that it is below the linear model's on the "
@@ -210,7 +212,7 @@ def _tabulate_worst(
     report: ValidationReport, score: DeviceScore, noise: Mapping[str, float]
 ) -> Table:
     """Tabulate the groups on which a model errs most, with what may excuse it."""
-    rows = report.to_frame()
+    rows = report.rows.to_frame()
     rows = rows[(rows["model"] == score.model) & (rows["device"] == score.device)]
     rows = rows[rows["error"].notna()].assign(
         noise=[noise.get(key, np.nan) for key in rows["key"][rows["error"].notna()]],
@@ -248,7 +250,7 @@ def _draw_device(report: ValidationReport, score: DeviceScore) -> list[Figure]:
             caption=f"Error by {report.split}, linear and {score.model} (as the paper's Fig. 11, "
             "12 and 14), each held out. Cut bars have their value beside them.",
         ))  # fmt: skip
-    rows = report.to_frame().dropna(subset=["error"])
+    rows = report.rows.to_frame().dropna(subset=["error"])
     rows = rows[(rows["model"] == score.model) & (rows["device"] == score.device)]
     is_inside = rows["measured_s"].between(rows["low_s"], rows["high_s"])
     names = np.where(is_inside, "inside its interval", "outside its interval")

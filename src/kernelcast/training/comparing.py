@@ -66,7 +66,8 @@ def compare_table(
     worst = tuple(_explain_worst(table, comparison, settings, explained, report))
     comparison = replace(comparison, explained=worst)
     launches = describe_launches(choose_rows(table, settings.rows))
-    answers = validation.to_frame().pivot_table(index="key", columns="model", values="predicted_s")
+    rows = validation.rows.to_frame()
+    answers = rows.pivot_table(index="key", columns="model", values="predicted_s")
     answers = answers.reindex(columns=[*names.values()]).set_axis(
         [f"{one}_s" for one in names], axis=1
     )
@@ -118,7 +119,6 @@ def compare_methods(
     """
     if isinstance(rows, pd.DataFrame):
         return compare_errors(rows, methods)
-    check_methods(methods)
     notes: list[str] = []
     table = load_training_table(
         choose_sources(rows, notes.append), devices=devices, tell=notes.append, of_one_sampler=True

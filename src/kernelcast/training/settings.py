@@ -26,6 +26,11 @@ class Split(StrEnum):
     DEVICE = "device"
 
 
+def pluralise(what: str) -> str:
+    """Name several of what a split holds out."""
+    return {"launch": "launches", "family": "families"}.get(what, f"{what}s")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFilter:
     shortest_s: float = 0.1

@@ -12,6 +12,7 @@ from kernelcast.models.time_models import RIVALS, make_model
 from kernelcast.models.validation.report import ValidationReport
 from kernelcast.models.validation.running import ValidationPlan, validate
 from kernelcast.records.errors import InputError, KernelcastError
+from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.training_table import Texts, TrainingTable
 from kernelcast.training.registry import name_model
 from kernelcast.training.settings import (
@@ -23,6 +24,7 @@ from kernelcast.training.settings import (
     Split,
     TrainingSettings,
     ValidationSettings,
+    pluralise,
 )
 
 Report = Callable[[int, int], None]
@@ -71,12 +73,9 @@ def validate_models(
 
 
 def label_rows(table: TrainingTable, split: Split) -> Texts:
-    if split is Split.DEVICE:
-        return table.devices
-    if split is Split.LAUNCH:
-        return table.keys
-    if split is Split.KERNEL:
-        return table.kernels
+    whole = {Split.DEVICE: table.devices, Split.LAUNCH: table.keys, Split.KERNEL: table.kernels}
+    if split in whole:
+        return whole[split]
     if split is Split.FAMILY:
         return np.where(table.applications == "", table.kernels, table.applications)
     unnamed = int(np.count_nonzero(table.applications == ""))
@@ -170,7 +169,9 @@ def train(
                 f"sampled, of {kernels} kernels; `kernelcast collect` measures both)"
             )
             continue
-        samplers = known.samplers[np.isfinite(known.samplers)] if model.uses_samples else ()
+        # Samples of another sampler would mislead a model that learns from samples.
+        uses_samples = FeatureGroup.SAMPLED in model.feature_groups
+        samplers = known.samplers[np.isfinite(known.samplers)] if uses_samples else ()
         trained = StoredModel(
             name=own_name, model=fitted, report=found,
             samplers=tuple(sorted({int(one) for one in samplers})),
@@ -234,5 +235,4 @@ def describe_shortage(
 
 
 def _count(number: int, what: str) -> str:
-    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
-    return f"{number} {what if number == 1 else plural}"
+    return f"{number} {what if number == 1 else pluralise(what)}"

@@ -154,10 +154,8 @@ def read_application(folder: Path) -> Application:
         kernels = tuple(_read_kernel(one, folder, held["suite"]) for one in held["kernels"])
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    suite = Suite(held["suite"])
-    return Application(
-        folder=folder, name=held["name"], suite=suite, title=held["title"], kernels=kernels
-    )
+    held |= {"suite": Suite(held["suite"]), "kernels": kernels}
+    return Application(folder=folder, **held)
 
 
 def _take(content: Any, keys: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:  # noqa: ANN401 - YAML

@@ -69,6 +69,7 @@ def test_a_page_has_every_part(table: TrainingTable, tmp_path: Path) -> None:
     report = make_report(table)
     page = write(tmp_path, report, *make_points("device-0"))
     assert page.count("<svg") == 2 + 2 + 1  # bars and ratios of both, points of one
+    assert "Table 3), families" in write(tmp_path, replace(report, split="family"))
     for part in (
         "Mean error by device", "Which device is fastest", "Table 3", "Fig. 11, 12 and 14",
         "Fig. 15", "worst of hybrid", "What could not be trained", "no launch &lt;twice&gt;",

@@ -46,8 +46,8 @@ def make_columns(kernels: int = 6) -> dict[str, list[object]]:
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_three_columns_and_a_size_are_enough(tmp_path: Path, ending: str) -> None:
-    """Numbers beside the required columns become sizes to learn from, in both formats."""
-    path = write(tmp_path, make_columns(), ending)
+    """Named numbers beside the required columns become sizes to learn from, in both formats."""
+    path = write(tmp_path, make_columns() | {"__index_level_0__": [*range(24)]}, ending)
     rows = [*read_observations([path])]
     assert len({one.key for one in rows}) == len(rows) == 24
     one = rows[0]
@@ -134,6 +134,13 @@ def test_exact_copies_of_rows_count_once_and_are_told(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     load_training_table([tmp_path / "rows.csv", write(tmp_path / "b", columns)], tell=told.append)
     assert "other times of the same measurement" in told[-1]
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    """None of them is taken silently."""
+    (tmp_path / "rows.csv").write_text("kernel,device,seconds,N,N\na,b,0.1,5,6\n", encoding="utf-8")
+    with pytest.raises(InputError, match="several columns 'N'"):
+        [*read_observations([tmp_path / "rows.csv"])]
 
 
 @pytest.mark.parametrize(

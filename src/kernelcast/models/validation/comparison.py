@@ -186,7 +186,7 @@ def compare_validated(
     for name in (first, second):
         if name not in report.models:
             raise InputError(f"report: no model {name}; there are {', '.join(report.models)}")
-    every = report.to_frame()
+    every = report.rows.to_frame()
     paired = every[every["model"] == first].reset_index(drop=True)
     rows = paired.assign(
         first=paired["error"],

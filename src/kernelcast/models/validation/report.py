@@ -165,10 +165,6 @@ class ValidationReport:
         """Names of the models, in the order they were asked for."""
         return tuple(one.model for one in self.rows.models)
 
-    def to_frame(self) -> "pd.DataFrame":
-        """Return a row per model and launch; see `ValidatedRows.to_frame`."""
-        return self.rows.to_frame()
-
     def score(self, model: str, device: str) -> DeviceScore:
         for one in self.scores:
             if (one.model, one.device) == (model, device):

@@ -28,6 +28,7 @@ from kernelcast.service.pages.rendering import (
 )
 from kernelcast.service.routes.jobs import find_job
 from kernelcast.service.service import Service
+from kernelcast.training.settings import pluralise
 
 if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy import (
@@ -245,7 +246,7 @@ def present(
         rows=[(name, one.p90, one.worst) for name, one in known.items()],
     )
     yield Table(
-        columns={"linear error": "text", f"{comparison.split}s": "whole", first: "share",
+        columns={"linear error": "text", pluralise(comparison.split): "whole", first: "share",
                  second: "share"},
         rows=[
             (

@@ -50,6 +50,8 @@ _RATIOS = ("efficiency", "utilization", "hit_rate", "overhead", "ipc", "per_requ
 _SIZES = ("global_size", "local_size")
 _COLUMNS = {one.label: one for one in OBSERVATION_COLUMNS if one.label}
 _EMPTY = (None, "")
+# How pandas writes the numbers of rows, which tell nothing of a launch.
+_UNNAMED = re.compile(r"|__index_level_\d+__|Unnamed: \d+")
 Row = dict[str, Any]
 
 
@@ -158,6 +160,8 @@ class _OwnTable(DataSet):
                 msg = f"{path}: cannot be read as CSV ({error}); save it as CSV in UTF-8"
                 raise ImportFileError(msg) from error
             columns = [*(reader.fieldnames or ())]
+            if twice := [name for name, times in Counter(columns).items() if times > 1]:
+                raise ImportFileError(f"{path}: has several columns {twice[0]!r}; name each once")
         else:
             # NaN is how pandas writes an empty cell.
             rows = [
@@ -175,6 +179,8 @@ class _OwnTable(DataSet):
             raise ImportFileError(f"{path}: has no rows; give one per measured launch")
         features, others = {}, []
         for name in (one for one in columns if one not in {*_COLUMNS, *_SIZES}):
+            if _UNNAMED.fullmatch(name):
+                continue
             try:
                 check_name(name)
                 features[name] = name

@@ -118,9 +118,6 @@ class Store:
         """URL of the database, its password too: no text to show."""
         return self._url.render_as_string(hide_password=False)
 
-    def is_same_as(self, other: "Store") -> bool:
-        return self.address == other.address
-
     def close(self) -> None:
         """Close all connections; a later call opens them again."""
         self._engine.dispose()
