@@ -33,23 +33,14 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
     return float(match["number"]) * _UNITS_S[match["unit"]]
 
 
-def parse_sizes(
-    _: click.Context, __: click.Parameter, texts: tuple[str, ...]
-) -> dict[str, tuple[int, ...]]:
-    """Read ``N`` or ``N=1024,2048``; values may be arithmetic, such as ``2**14``."""
-    from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
+def _read_sizes(text: str) -> tuple[int, ...]:
+    """Read ``1024,2048``; values may be arithmetic, such as ``2**14``."""
+    from kernelcast.records.arithmetic import evaluate
 
-    found = {}
-    for text in texts:
-        name, _equals, values = text.partition("=")
-        try:
-            sizes = tuple(int(evaluate(one)) for one in values.split(",") if one)
-            if min(sizes, default=1) < 1:
-                raise ValueError("sizes are at least 1")
-        except (ArithmeticProblem, ValueError) as error:
-            raise click.BadParameter(f"{text!r}: give NAME or NAME=N,N,... ({error})") from error
-        found[name.strip()] = sizes
-    return found
+    sizes = tuple(int(evaluate(one)) for one in text.split(",") if one)
+    if min(sizes, default=1) < 1:
+        raise ValueError("sizes are at least 1")
+    return sizes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +57,11 @@ class CollectOptions:
         "family of kernels.",
         type=option.FOLDER,
     )
-    own_sizes: Mapping[str, tuple[int, ...]] = option.given(
+    own_sizes: Mapping[str, tuple[int, ...]] = option.pairs(
         "--size NAME[=N,...]",
         "For --problems: the parameter that makes kernels larger, and its values; may be "
         "repeated.  [default: the first that adds work-groups, values searched]",
-        multiple=True, type=str, callback=parse_sizes,
+        _read_sizes, "NAME or NAME=N,N,...",
     )  # fmt: skip
     settings: CollectionSettings = option.settings(
         sizes=option.given(

@@ -47,24 +47,6 @@ _EXIT_STATUS: Final = (
 _MOST_SIZES: Final = 10_000
 
 
-def parse_parameters(
-    _: click.Context, __: click.Parameter, texts: tuple[str, ...]
-) -> "dict[str, Number]":
-    """Read ``NAME=VALUE`` texts; values may be arithmetic, such as ``2**14``."""
-    from kernelcast.records.arithmetic import ArithmeticProblem, evaluate  # slow to load
-
-    parameters = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        try:
-            parameters[name.strip()] = evaluate(value)
-        except ArithmeticProblem as problem:
-            raise click.BadParameter(f"{text!r}: expected NAME=NUMBER ({problem})") from problem
-        if not (name.strip() and equals):
-            raise click.BadParameter(f"{text!r}: expected NAME=NUMBER")
-    return parameters
-
-
 def read_range(text: str, *, given_as: str, example: str) -> tuple[int, ...]:
     """Read a number or ``FIRST:LAST:STEP``, of arithmetic; the last value belongs to it."""
     from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
@@ -98,9 +80,33 @@ def given(flags: str, says: str, **more: Any) -> Any:  # noqa: ANN401 - the fiel
     return field(metadata={"names": names, "click": {"help": says, "metavar": last, **more}})
 
 
+def pairs(flags: str, says: str, read: Callable[[str], object], expected: str) -> Any:  # noqa: ANN401 - the field has the type
+    """Declare an option ``NAME=VALUE`` that may be repeated; a `ValueError` of `read` refuses."""
+
+    def parse(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, object]:
+        found = {}
+        for text in texts:
+            name, equals, value = text.partition("=")
+            try:
+                if not name.strip() or (equals and not value):
+                    raise ValueError("a part is missing")
+                found[name.strip()] = read(value)
+            except ValueError as error:
+                raise click.BadParameter(f"{text!r}: expected {expected} ({error})") from error
+        return found
+
+    return given(flags, says, multiple=True, type=str, callback=parse)
+
+
 def numbers(flags: str, says: str) -> Any:  # noqa: ANN401 - the field has the type
-    """Declare an option ``NAME=NUMBER`` that may be repeated, see `given`."""
-    return given(flags, says, multiple=True, type=str, callback=parse_parameters)
+    """Declare an option ``NAME=NUMBER`` that may be repeated; values may be arithmetic."""
+
+    def read(text: str) -> "Number":
+        from kernelcast.records.arithmetic import evaluate  # slow to load
+
+        return evaluate(text)
+
+    return pairs(flags, says, read, "NAME=NUMBER")
 
 
 def argument(metavar: str, **more: Any) -> Any:  # noqa: ANN401 - the field has the type

@@ -44,25 +44,20 @@ def starpu() -> None:
     """
 
 
-def _parse_devices(_: click.Context, __: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    """Read ``WORKER=ID`` texts."""
-    devices = {}
-    for text in texts:
-        worker, equals, device_id = text.partition("=")
-        if not (worker and equals and device_id):
-            raise click.BadParameter(f"{text!r}: expected WORKER=ID, for example opencl0=cpu-pocl")
-        devices[worker] = device_id
-    return devices
+def _read_id(text: str) -> str:
+    if not text:
+        raise ValueError("the id is missing")
+    return text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportOptions:
     codelet_files: tuple[Path, ...] = option.argument("CODELETS.yaml...")
-    devices: Mapping[str, str] = option.given(
+    devices: Mapping[str, str] = option.pairs(
         "--device WORKER=ID",
         "The OpenCL device behind a worker, such as opencl0=ID (an id or its beginning), instead "
         "of the file's `device`; may be repeated.",
-        multiple=True, type=str, callback=_parse_devices,
+        _read_id, "WORKER=ID, for example opencl0=cpu-pocl",
     )  # fmt: skip
     estimate_files: tuple[Path, ...] = option.given(
         "--estimates FILE",
