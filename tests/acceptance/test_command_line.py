@@ -128,7 +128,7 @@ def test_bad_input_is_refused_by_name(run: Run, problem: Path, home: Path) -> No
         (("tune", problem, "--models", "guess"), "'guess'"),
         (("tune", problem, "--t4", folder / "t4.json"), "give --measure as well"),
         (("validate", "--models", "linear,,ridge", "--data", OBSERVATIONS), "commas"),
-        (("validate", "--data", OBSERVATIONS, "--out", folder / "file/out"), "cannot be made"),
+        (("validate", "--data", OBSERVATIONS, "--out", folder / "file/out"), "cannot be written"),
     ):
         ended = run(*words)
         assert (ended.status, ended.stdout) == (2, ""), words

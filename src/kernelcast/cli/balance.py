@@ -42,20 +42,20 @@ def balance(
     settings: BalanceSettings = option.settings(
         first_share=option.given(
             "--first-share SHARE",
-            "Part of the work that is divided by the estimates; the rest is divided by the speeds "
-            "that show.",
+            "Part of the work that is divided by estimates; the rest is divided by measured "
+            "speeds.",
         ),
         budget=option.given(
             "--budget SHARE",
-            "Part of the launch that is run to estimate the devices' speeds; it counts as done.",
+            "Part of the launch that is run for estimates; it counts as done.",
         ),
         assumes_independence=option.given(
             "--independent",
-            "Vouch that no work-group reads what another one writes, where that cannot be proven.",
+            "State that no work-group reads what another one writes, where that cannot be proven.",
         ),
         seed=option.seed,
         timeout_s=option.given(
-            "--timeout SECONDS", "Give a device up that shows no sign of life for so long."
+            "--timeout SECONDS", "Give up a device that shows no sign of life for this time."
         ),
     ),
     parameters: Mapping[str, int | float] = option.parameters,

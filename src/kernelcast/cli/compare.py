@@ -39,7 +39,7 @@ def compare(
     ),
     resamples: int = option.given(
         "--resamples N",
-        "How often kernels are drawn anew for the interval of the difference, in JSON.",
+        "Bootstrap samples for the interval of the difference, in JSON.",
         type=click.IntRange(min=100), default=10_000,
     ),
     folder: Path | None = option.given(

@@ -40,7 +40,7 @@ _SELECTION: Final = {
     "applications": option.given("--application NAME", "Only this application; may be repeated."),
     "suites": option.given("--suite NAME", "Only this suite or data set; may be repeated."),
     "devices": option.device,
-    "origins": option.given("--origin", "Only what came about like this; may be repeated."),
+    "origins": option.given("--origin", "Only observations of this origin; may be repeated."),
 }
 _WANTED: Any = option.settings(**_SELECTION)
 
@@ -165,16 +165,15 @@ def import_files(
     replaces: bool = _REPLACE,
     problem: Path | None = option.given(
         "--problem T1.json",
-        "For a tuner's results: what it tuned, in the T1 format; else NAME.t1.json beside "
-        "NAME.json is read.",
+        "For a tuner's results: its T1 file; else NAME.t1.json beside NAME.json is read.",
     ),
     device: str | None = option.given(
         "--measured-on NAME",
-        "For a tuner's results: the device, where its files do not say it.",
+        "For a tuner's results: the device, if its files do not name it.",
     ),
     time_unit: str | None = option.given(
         "--time-unit",
-        "For a tuner's results: unit of run times, where its files do not say it.",
+        "For a tuner's results: unit of run times, if its files do not name it.",
         type=click.Choice(sorted(UNITS)),
     ),
 ) -> None:
@@ -325,23 +324,24 @@ def remove_rows(
             "--launch KEY", "Only this launch (launch_key of `ls --rows --json`); may be repeated."
         ),
         measurements=option.given(
-            "--measurement NAME", "Only what its reporter called so; may be repeated."
+            "--measurement NAME", "Only this measurement, as named by its reporter; may be "
+                                  "repeated."
         ),
-        with_flags=option.given("--flag", "Only with this flag; of several, with one of them."),
+        with_flags=option.given("--flag", "Only with one of these flags; may be repeated."),
         measured_from=option.given(
             "--from TIME",
-            "Only what was measured then or later (ISO 8601; UTC if no zone is given).",
+            "Only what was measured at this time or later (ISO 8601; UTC if no zone is given).",
             type=str, callback=_read_moment,
         ),
         measured_before=option.given(
-            "--before TIME", "Only what was measured before.", type=str, callback=_read_moment
+            "--before TIME", "Only what was measured earlier.", type=str, callback=_read_moment
         ),
         least_seconds=option.given(
-            "--least SECONDS", "Only times of at least so long.", type=option.POSITIVE,
+            "--least SECONDS", "Only times of at least this length.", type=option.POSITIVE,
             default=None, callback=lambda _, __, seconds: seconds or 0.0,
         ),
         most_seconds=option.given(
-            "--most SECONDS", "Only times of at most so long.", type=option.POSITIVE,
+            "--most SECONDS", "Only times of at most this length.", type=option.POSITIVE,
             default=None, callback=lambda _, __, seconds: seconds or math.inf,
         ),
     ),

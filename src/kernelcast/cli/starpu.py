@@ -66,13 +66,12 @@ class ExportOptions:
     )
     observed: bool = option.given(
         "--observed",
-        "Take times from the store where it has the very launch, before estimates.",
+        "Prefer observed times of the same launch from the store.",
     )
     place: str | None = STORE
     times_files: tuple[Path, ...] = option.given(
         "--times FILE",
-        "Samples or seconds of functions that are no OpenCL kernels, as CPU implementations are "
-        "(JSON); may be repeated.",
+        "Samples or seconds of CPU implementations and other functions (JSON); may be repeated.",
     )
     folder: Path | None = option.given(
         "--into FOLDER",
@@ -86,13 +85,13 @@ class ExportOptions:
     )
     samples: int = option.given(
         "--samples N",
-        "Measurements that each time counts as. StarPU believes 10, and forgets a time after as "
-        "many measurements that contradict it.",
+        "Measurements that each time counts as. StarPU trusts 10, and forgets a time after as "
+        "many that contradict it.",
         default=10, type=option.COUNT,
     )  # fmt: skip
     budget: float = option.given(
         "--budget SHARE",
-        "Device time that an estimate's sampling may take, as a share of the predicted time.",
+        "Device time for an estimate's samples as a share of the predicted time.",
         default=EstimateSettings().plan.budget,
     )
     timeout_s: float = option.given(

@@ -33,8 +33,8 @@ def train(
     device_ids: tuple[str, ...] = option.device,
     is_pooled: bool = option.given(
         "--pooled",
-        "One model of all devices on dimensionless features (hybrid_pooled): it serves devices "
-        "that it has not seen once they are calibrated.",
+        "One model of all devices on dimensionless features (hybrid_pooled), also for devices "
+        "that are only calibrated.",
     ),
     out: Path | None = option.given(
         "--out FILE.json", "Write the model into one file instead of the registry.",

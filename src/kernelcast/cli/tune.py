@@ -34,8 +34,8 @@ def tune(
     settings: TuneSettings = option.settings(
         models=option.given(
             "--models",
-            "What ranks configurations: the analytic model alone, which runs nothing, or a few "
-            "work-groups of those that it likes best as well.",
+            "Rank configurations by the analytic model alone, or also by a few work-groups of the "
+            "best.",
         ),
         top=option.given(
             "--top K", "Configurations that are shown, and measured with --measure.",
@@ -50,7 +50,7 @@ def tune(
         ),
         seed=option.seed,
         timeout_s=option.given(
-            "--timeout SECONDS", "Give a configuration up that runs for so long.",
+            "--timeout SECONDS", "Give up a configuration that runs longer.",
             type=option.POSITIVE,
         ),
     ),
@@ -60,14 +60,14 @@ def tune(
     ),
     save_file: Path | None = option.given(
         "--save FILE",
-        "Keep measured runs in FILE, one JSON object a line, and take them up again from it.  "
-        "[default: a file in the user's data folder]",
+        "Keep measured runs in FILE (JSON lines) and continue from it.  [default: a file in the "
+        "data folder]",
     ),
     t1_file: Path | None = option.given(
-        "--t1 T1.json", "Read the problem from a file in the auto-tuning community's T1 format."
+        "--t1 T1.json", "Read the problem from a T1 file of auto-tuners."
     ),
     t4_file: Path | None = option.given(
-        "--t4 T4.json", "Write what was measured to a file in the T4 format; for one device."
+        "--t4 T4.json", "Write measurements to a T4 file; for one device."
     ),
 ) -> ExitStatus:  # fmt: skip
     """Search the configurations of a problem file for the fastest, by models.

@@ -55,7 +55,7 @@ def test_what_cannot_be_written_is_told_before_fits(
     monkeypatch.setattr(comparing, "compare_table", fit)
     (tmp_path / "file").touch()
     result = run("linear", "ridge", "--out", tmp_path / "file" / "out")
-    assert (result.exit_code, "cannot be made" in result.stderr) == (2, True)
+    assert (result.exit_code, "cannot be written" in result.stderr) == (2, True)
     monkeypatch.setattr(drawing.importlib.util, "find_spec", lambda _: None)
     result = run("linear", "ridge", "--out", tmp_path / "out")
     assert (result.exit_code, "kernelcast[plot]" in result.stderr) == (2, True)

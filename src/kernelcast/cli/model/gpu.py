@@ -79,7 +79,7 @@ class GpuOptions:
     )
     folds: tuple[str, ...] = option.given(
         "--fold 2z",
-        "Let each work-item compute so many updates along an axis; may be repeated.",
+        "Let each work-item compute several updates along an axis; may be repeated.",
     )
     sweeps_local: bool = option.given("--sweep-local", "Rank all local sizes with powers of two.")
     sweeps_fold: bool = option.given(
@@ -91,13 +91,12 @@ class GpuOptions:
     )
     measured_file: Path | None = option.given(
         "--measured FILE",
-        "Compare with measured launches, a table (.csv or .json) as `model fit` takes them, also "
-        "with the column updates_per_s.",
+        "Compare with measured launches: a table (.csv or .json) as for `model fit`, also with "
+        "updates_per_s.",
     )
     device_id: str | None = option.given(
         "--device ID",
-        "Record on this OpenCL device where accesses go that depend on data; it need not be the "
-        "machine that is modelled.",
+        "Record on this OpenCL device, of whatever kind, where accesses go that depend on data.",
     )
     parameters: Mapping[str, Number] = option.parameters
     arrays: tuple[str, ...] = option.given(
@@ -127,8 +126,8 @@ class GpuOptions:
     )
     hit_rates: str | None = option.given(
         "--hit-rates NAME",
-        "Hit rates of the caches: a shipped set, or a file that `model fit` wrote; paper-2022 "
-        "takes the paper's limiters as well.",
+        "Hit rates of the caches: a shipped set (paper-2022, with the paper's limiters) or a file "
+        "of `model fit`.",
     )
     shown: int = option.given("--top N", "Rows of the ranking.", default=10, type=option.COUNT)
 
