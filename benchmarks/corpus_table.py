@@ -37,7 +37,7 @@ def make_page(applications: Sequence[Application], checks: Sequence[Mapping[str,
     rows = [row for row in checks if row["kernel"] in kernels]
     others: dict[str, list[str]] = {}
     for (name, runtime), status in {
-        (row["kernel"], find_runtime(row["device_id"])): row["status"] for row in rows
+        (row["kernel"], row["device_id"].partition("-")[0]): row["status"] for row in rows
     }.items():
         if status != "passed":
             others.setdefault(f"{status} on {runtime}", []).append(f"`{name}`")
@@ -59,17 +59,6 @@ def make_page(applications: Sequence[Application], checks: Sequence[Mapping[str,
         for suite in suites
     ]
     return "\n\n".join([header.rstrip(), *sections]) + "\n"
-
-
-def find_runtime(device_id: str) -> str:
-    """Give the part of a device's id that names its runtime.
-
-    Examples
-    --------
-    >>> find_runtime("pocl-skylake-avx512-amd-5d25")
-    'pocl'
-    """
-    return device_id.partition("-")[0]
 
 
 def _list_suite(applications: Sequence[Application]) -> Iterator[str]:

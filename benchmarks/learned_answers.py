@@ -8,8 +8,9 @@ from those of the other devices alone, which is what a machine that is not ours 
 ``results/learned/answers.json`` and ``summary.md``: errors with and without, the interval of the
 difference (bootstrap over families), by class of launches, and the gain over the number of rows.
 
-``--data FOLDER`` takes what `collect_learning.py` wrote instead, launches of all lengths alone and
-beside programs, and writes ``short_and_busy.json`` and ``short_and_busy.md``. Times beside programs
+``--data results/learned/rows`` takes what `collect_learning.py` wrote instead, launches
+of all lengths alone and beside programs, and writes ``short_and_busy.json`` and
+``short_and_busy.md``. Variances are those that are shipped for the runtime. Times beside programs
 are compared as those alone, and corrections see how much a run was slowed down.
 """
 
@@ -27,6 +28,7 @@ from kernelcast.models.evidence.calibration import EvidenceRow, fit_variances, g
 from kernelcast.models.evidence.fusion import FusedEstimate, fuse
 from kernelcast.models.evidence.model import list_answer_values
 from kernelcast.models.evidence.sizes import SizeSettings
+from kernelcast.models.evidence.stored import load_evidence
 from kernelcast.models.regression import (
     LEARNERS,
     Groups,
@@ -36,10 +38,13 @@ from kernelcast.models.regression import (
     relative_errors,
 )
 from kernelcast.models.validation.comparison import Bootstrap, find_interval
+from kernelcast.models.versioned_files import VersionedFiles
+from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.records.training_table import Numbers
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training.evidence import make_row, read_launches
 from kernelcast.training.reading import read_observations
+from kernelcast.training.registry import list_evidence_names
 from kernelcast.training.settings import ALL_ROWS, RowFilter
 from kernelcast.training.table import machines_beside
 
@@ -101,6 +106,11 @@ def read_rows(folder: Path | None) -> Rows:
     said: dict[int, FusedEstimate] = {}
     for device in sorted({*devices}):
         ours = np.flatnonzero(devices == device)
+        if folder:
+            runtime = list_evidence_names(device, is_cpu=True)[1]
+            shipped = load_evidence(VersionedFiles(url=find_shipped()), runtime, sampler=SAMPLER)
+            said |= {int(one): fuse(gather(shipped, rows[one])) for one in ours}
+            continue
         kernels = np.unique([rows[one].kernel for one in ours], return_inverse=True)[1]
         for train, test in divide_groups(families[ours], FOLDS):
             model = fit_variances(
