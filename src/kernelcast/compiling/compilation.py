@@ -30,10 +30,11 @@ from kernelcast.compiling.targets import (
 from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError, MissingExtraError
 
-_ATTRIBUTES: Final = re.compile(r"^(attributes #\d+ = \{ )(.*)$", re.MULTILINE)
+# What begins with a newline is looked for as a word: a line's start is tried at each letter.
+_ATTRIBUTES: Final = re.compile(r"(\nattributes #\d+ = \{ )(.*)")
 _REFUSING: Final = re.compile(r"\b(?:alwaysinline|noinline|optnone) ")
 # Debug information names the kernels' calling convention otherwise before clang 20.
-_DEBUG_CONVENTION: Final = re.compile(r"\bcc: DW_CC_LLVM_OpenCLKernel, ")
+_DEBUG_CONVENTION: Final = "cc: DW_CC_LLVM_OpenCLKernel, "
 _WARNINGS: Final = (
     "-Wno-unknown-warning-option", "-Wno-linker-warnings", "-Wno-c23-extensions",
     # Errors since clang 15, remarks in the compilers that most public sources were written for.
@@ -58,12 +59,11 @@ _CONSTANT_SPACE: Final = re.compile(r"addrspace\(4\)")
 _CONSTANT_LOAD: Final = re.compile(r"^  %\S+ = load (?:[^,]|, (?!align|!))*addrspace\(4\).*$")
 _CONSTANT_INTRINSIC: Final = re.compile(r"(@llvm\.\S*?)\.p4\b")
 _FUNCTION: Final = re.compile(
-    r"^define (?:dso_local )?(?:hidden |protected )?"
-    r"(?=.*@__clang_ocl_kern_imp_|(?!.*!kernel_arg_addr_space)(?!internal|linkonce|weak))",
-    re.MULTILINE,
+    r"\ndefine (?:dso_local )?(?:hidden |protected )?"
+    r"(?=.*@__clang_ocl_kern_imp_|(?!.*!kernel_arg_addr_space)(?!internal|linkonce|weak))"
 )
 _UNROLL: Final = re.compile(r'\{!"llvm\.loop\.unroll\.(?:full|enable|count)"[^}]*\}')
-_NO_INLINE: Final = re.compile(r"^(attributes #\d+ = \{.*?)\bnoinline ", re.MULTILINE)
+_NO_INLINE: Final = re.compile(r"(\nattributes #\d+ = \{.*?)\bnoinline ")
 _LAUNCH_VARIABLE: Final = "@kernelcast_launch"
 _EXTERN: Final = re.compile(r"^\.extern \.func\s+(?:\([^)]*\)\s*)?([\w$.]+)", re.MULTILINE)
 _AMD_REFERENCE: Final = re.compile(r"\b([\w$.]+)@(?:gotpc)?rel32@lo")
@@ -200,7 +200,7 @@ class _Job:
         front = folder / "front.ll"
         code = front.read_text(encoding="utf-8")
         # Let code be inlined that clang 21 forbids to, and make all but kernels internal.
-        opened = _FUNCTION.sub("define internal ", _NO_INLINE.sub(r"\1", code))
+        opened = _FUNCTION.sub("\ndefine internal ", _NO_INLINE.sub(r"\1", code))
         if self.target.is_unoptimised:
             kernels = read_kernels(code, "", self.target)
             return {
@@ -382,7 +382,7 @@ def _inline_calls(code: str) -> str:
     from llvmlite import binding
 
     marked = _ATTRIBUTES.sub(lambda one: f"{one[1]}alwaysinline {_REFUSING.sub('', one[2])}", code)
-    marked = _DEBUG_CONVENTION.sub("", marked)
+    marked = marked.replace(_DEBUG_CONVENTION, "")
     context = binding.create_context()
     try:
         module = binding.parse_assembly(marked, context)

@@ -30,11 +30,10 @@ class CompiledKernel:
 
 
 _KERNEL: Final = re.compile(
-    r"^define [^@]*@(?!__clang_ocl_kern_imp_)([\w$.]+)\((.*)\).*!kernel_arg_addr_space .*$",
-    re.MULTILINE,
+    r"\ndefine [^@]*@(?!__clang_ocl_kern_imp_)([\w$.]+)\((.*)\).*!kernel_arg_addr_space .*"
 )
 _ATTACHED: Final = re.compile(r"!(\w+) !(\d+)")
-_NODE: Final = re.compile(r"^!(\d+) = !\{(.*)\}$", re.MULTILINE)
+_NODE: Final = re.compile(r"\n!(\d+) = !\{(.*)\}(?=\n)")
 _VALUE: Final = re.compile(r'!"([^"]*)"|i32 (\d+)')
 _SPACES: Final = {"0": "private", "1": "global", "2": "constant", "3": "local", "4": "global"}
 _PTX_ENTRY: Final = r"\.entry\s+{}\s*\(([^)]*)\)"

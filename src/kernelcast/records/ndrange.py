@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from kernelcast.records.errors import NDRangeError
 
 MAX_DIMENSIONS = 3
+MOST_WORK_ITEMS = 2**62
+"""Sums and differences of two ids fit 64 bits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +30,7 @@ class NDRange:
     Raises
     ------
     NDRangeError
-        If a size is not positive or the dimensions disagree.
+        If a size is not positive, ids exceed 2**62, or the dimensions disagree.
 
     Notes
     -----
@@ -55,6 +57,11 @@ class NDRange:
             object.__setattr__(self, "global_offset", (0,) * dimensions)
         _check_axis("global size", self.global_size, dimensions, minimum=1)
         _check_axis("global offset", self.global_offset, dimensions, minimum=0)
+        if max(math.prod(self.global_size), *self.global_offset) > MOST_WORK_ITEMS:
+            raise NDRangeError(
+                f"global size {self.global_size}, offset {self.global_offset}: more than 2**62 "
+                "work-items; give a smaller index space"
+            )
         if self.local_size is not None:
             _check_axis("local size", self.local_size, dimensions, minimum=1)
             sizes = zip(self.global_size, self.local_size, strict=True)

@@ -231,3 +231,27 @@ def test_executions_are_those_of_the_most_frequent_part() -> None:
     counts[blocks[-1]] = 7.0
     assert line.executions(counts) == 7.0
     assert line.executed(counts).operations == add_weighted([(line.parts[-1][1], 7.0)]).operations
+
+
+def test_facts_that_were_kept_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process takes the facts of the same code from the user's cache."""
+    source = "kernel void k(global int *a, int n) { for (int i = n; i > 2; i /= 2) a[i] += n; }"
+    kernel = Kernel(name="k", source=source)
+    facts = read_facts(kernel)
+    monkeypatch.setattr("kernelcast.features.analysis.read_code", None)
+    assert read_facts.__wrapped__(kernel) == facts  # type: ignore[attr-defined] # functools.wraps
+
+
+def test_arrays_of_a_work_item_hold_what_others_were_filled_from() -> None:
+    """Arrays that are filled from each other depend on all buffers that one of them does."""
+    source = """
+    kernel void k(global const int *in, global int *out, int n) {
+        int x[4], y[4];
+        for (int i = 0; i < 4; i++) x[i] = in[i];
+        for (int i = 0; i < n; i++) { y[i & 3] = x[(i + n) & 3]; x[i & 3] = y[(i * n) & 3]; }
+        out[x[n & 3]] = 1;
+        out[y[n & 3]] = 2;
+    }"""
+    stores = [one for one in read_facts(Kernel(name="k", source=source)).accesses
+              if one.kind is AccessKind.STORE]  # fmt: skip
+    assert [one.sources for one in stores] == [("in",), ("in",)]

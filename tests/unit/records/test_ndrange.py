@@ -90,3 +90,9 @@ def test_refuses_boxes_outside(start: tuple[int, ...], shape: tuple[int, ...]) -
     ndrange = NDRange(global_size=(32, 5), local_size=(8, 3))
     with pytest.raises(NDRangeError, match=r"axis [01]: work-groups .* the index space has 0 to"):
         ndrange.work_items_of(GroupBox(start=start, shape=shape))
+
+
+def test_more_work_items_than_ids_are_refused() -> None:
+    """Ids are numbers of 64 bits, whose sums must not overflow."""
+    with pytest.raises(NDRangeError, match=r"more than 2\*\*62 work-items"):
+        NDRange(global_size=(2**30, 2**20, 2**20), local_size=(1, 1, 1))

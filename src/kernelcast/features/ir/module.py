@@ -45,7 +45,7 @@ _CALL: Final = re.compile(r"@([\w.$]+|\"[^\"]*\")\(")
 _CASE: Final = re.compile(r"\s+(\S+) (\S+), label (%\S+)")
 _LABEL_OPERAND: Final = re.compile(r'label (%[\w.$-]+|%"[^"]*")')
 _PHI_EDGE: Final = re.compile(r'\[ (.*?), (%[\w.$-]+|%"[^"]*") \](?:, |$)')
-_NOTE: Final = re.compile(r"!(\d+) = (?:distinct )?(.*)$", re.MULTILINE)
+_NOTE: Final = re.compile(r"\n!(\d+) = (?:distinct )?(.*)")
 
 
 @dataclass(slots=True, eq=False)

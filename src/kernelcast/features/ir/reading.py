@@ -50,7 +50,6 @@ _VECTOR = re.compile(r"vec|(?<!\d)[234]$", re.IGNORECASE)
 
 _NAME: Final = "<source>"
 _ERROR: Final = re.compile(r"^(\S*:\d+:\d+): (?:fatal )?error: (.*)$", re.MULTILINE)
-_LANGUAGE: Final = re.compile(r"-cl-std=", re.IGNORECASE)
 # What is tried: 1.2, which has fewer words that a source can collide with, and all that came later.
 _LANGUAGES: Final = ((), ("-cl-std=CL3.0",), ("-cl-std=CL2.0",))
 _EXTENSIONS: Final = Dialect().extensions | {

@@ -1,6 +1,7 @@
 """What values of a kernel are: numbers by ids, loop iterations and arguments, and pointers."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from typing import Any, Final, TypeVar
@@ -169,11 +170,12 @@ class Evaluator:
     # What is known already, in layers: while a loop is being solved, its values are preliminary.
 
     def _known(self, key: object) -> Any:  # noqa: ANN401 - the key says what it is
-        for layer in reversed(self._layers):
+        found = self._layers[-1].get(key)
+        for layer in self._layers[-2::-1] if found is None else ():
             found = layer.get(key)
             if found is not None:
-                return found
-        return None
+                break
+        return found
 
     def _remember(self, key: object, find: Callable[[], Found], meanwhile: object = None) -> Found:
         """Find what is not known yet; whoever asks for it `meanwhile` takes that for it."""
@@ -729,7 +731,7 @@ class Evaluator:
             found = None if constant is None else self._initial(memory.name, constant, one.type)
             return found or Opaque(reason="an initial value that is not followed")
         if memory.space is MemorySpace.PRIVATE:
-            return blur(Opaque(self._held.get(f"%{memory.name}", frozenset())), offset,
+            return blur(Opaque(frozenset(self._held[f"%{memory.name}"])), offset,
                         reason=_OWN_ARRAY)  # fmt: skip
         if memory.space is MemorySpace.CONSTANT and constant is not None and (
             variable := self._constants.get(memory.name)
@@ -784,9 +786,10 @@ class Evaluator:
         return Lanes(tuple(lanes)) if is_vector(wanted) else lanes[0]
 
     @cached_property
-    def _held(self) -> dict[str, frozenset[str]]:
+    def _held(self) -> dict[str, set[str]]:
         """Buffers from which results come, and what arrays of the work-item's own hold anywhere."""
-        steps: list[tuple[list[str], list[str], frozenset[str]]] = []
+        takers: dict[str, list[str]] = defaultdict(list)
+        waiting: list[tuple[str, str]] = []
         by_value = dict(zip(self._parameters, self.function.by_value, strict=True))
         for one in self.flow.list_instructions():
             pointers = [value for kind, value in one.operands if kind.startswith("ptr")]
@@ -810,18 +813,16 @@ class Evaluator:
                     values += [base, *pointers]
                 elif not by_value[base]:
                     taken.add(base[1:])
-            targets = [one.name, *(root for each in written for root in self.roots(each))]
-            steps.append((targets, values, frozenset(taken)))
-        found: dict[str, frozenset[str]] = {}
-        has_changed = True
-        while has_changed:
-            has_changed = False
-            for targets, values, sources in steps:
-                more = sources.union(*(found[value] for value in values if value in found))
-                for target in targets if more else ():
-                    if not more <= found.get(target, frozenset()):
-                        found[target] = more | found.get(target, frozenset())
-                        has_changed = True
+            for target in (one.name, *(root for each in written for root in self.roots(each))):
+                waiting += [(target, source) for source in taken]
+                for value in values:
+                    takers[value].append(target)
+        found: dict[str, set[str]] = defaultdict(set)
+        while waiting:
+            name, source = waiting.pop()
+            if source not in found[name]:
+                found[name].add(source)
+                waiting += [(taker, source) for taker in takers.get(name, ())]
         return found
 
     def bases(self, value: str) -> set[str]:
