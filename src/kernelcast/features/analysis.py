@@ -2,7 +2,7 @@
 
 import io
 import pickle
-from base64 import b85decode, b85encode
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar
@@ -59,11 +59,11 @@ def read_facts(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> K
     ))  # fmt: skip
     entry = cache.read(key)
     if entry is not None:
-        kept: KernelFacts = _FactsReader(io.BytesIO(b85decode(entry["facts"]))).load()
+        kept: KernelFacts = _FactsReader(io.BytesIO(b64decode(entry["facts"]))).load()
         return kept
     _, facts = read_code(kernel, known_buffers)
     content = run_deep(lambda: pickle.dumps(facts, protocol=5))
-    cache.write(key, {"facts": b85encode(content).decode()})
+    cache.write(key, {"facts": b64encode(content).decode()})
     return facts
 
 

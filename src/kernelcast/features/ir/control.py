@@ -1,7 +1,9 @@
 """How blocks follow each other: dominators, loops, and the choices on which a block is reached."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from kernelcast.features.ir.module import Function, Instruction
@@ -95,6 +97,15 @@ class ControlFlow:
         """Choices on which a block is reached from the header of its loop; None if too many."""
         for label in self.order:
             self.terms[label] = self._find_terms(label)
+
+    @cached_property
+    def users(self) -> dict[str, list[Instruction]]:
+        """What takes each result, once for each operand that it is."""
+        found: dict[str, list[Instruction]] = defaultdict(list)
+        for one in self.list_instructions():
+            for _, value in one.operands:
+                found[value].append(one)
+        return found
 
     def list_instructions(self, loop: Loop | None = None) -> Iterator[Instruction]:
         """List the instructions of a loop, or of all the code, in its order."""

@@ -3,7 +3,6 @@
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Final
 
 from kernelcast.expressions import FALSE, TRUE, Condition, Expr, conjunction
@@ -113,21 +112,13 @@ class FactsReader:
         self._form_of: dict[int, Form] = {}
         self._steps: dict[str, _Block] = {}
         # What is part of others: indices that are widened, signs of what is subtracted.
-        found: set[str] = set()
-        used: set[str] = set()
-        for one in self._flow.list_instructions():
-            is_index = one.opcode in ("sext", "zext") and one.type == "i64"
-            if is_index or one.opcode == "fneg":
-                found.add(one.name)
-            takes_index = one.opcode == "getelementptr"
-            fuses = one.opcode == "call" and one.detail.startswith("llvm.fmuladd")
-            for _, value in one.operands:
-                instruction = self._evaluator.instructions.get(value)
-                if instruction is not None and not (
-                    takes_index if instruction.opcode != "fneg" else fuses
-                ):
-                    used.add(value)
-        self._indices = frozenset(found - used)
+        self._parts = frozenset(
+            one.name for one in code.flow.list_instructions()
+            if (one.opcode == "fneg" and all(
+                user.detail.startswith("llvm.fmuladd") for user in code.flow.users[one.name]))
+            or (one.opcode in ("sext", "zext") and one.type == "i64" and all(
+                user.opcode == "getelementptr" for user in code.flow.users[one.name]))
+        )  # fmt: skip
 
     def read(self, gaps: tuple[Gap, ...] = ()) -> KernelFacts:
         """Read all of it; `gaps` are known to be missing."""
@@ -339,7 +330,7 @@ class FactsReader:
         if one.opcode == "getelementptr":
             self._count_address(one, block)
             return
-        if one.name not in self._indices:
+        if one.name not in self._parts:
             count_instruction(one, self._module, block.operations)
         if one.opcode == "load":
             self._note(one, one.operands[0], AccessKind.LOAD, block)
@@ -364,7 +355,7 @@ class FactsReader:
         )
         name = ""
         if by_data:
-            used = {user.opcode for user in self._users[one.name]}
+            used = {user.opcode for user in self._flow.users[one.name]}
             name = (
                 OwnElement.UPDATE if {"load", "store"} <= used
                 else OwnElement.STORE if "store" in used else OwnElement.LOAD
@@ -467,7 +458,7 @@ class FactsReader:
             is_update = value is not None and value.opcode == "load" and count < lanes
             return count if is_update else lanes
         used: set[str] = set()
-        for user in self._users[one.name]:
+        for user in self._flow.users[one.name]:
             if user.opcode == "extractelement" and user.operands[1][1].isdigit():
                 used.add(user.operands[1][1])
             elif user.opcode == "shufflevector" and user.operands[0][1] == one.name:
@@ -475,14 +466,6 @@ class FactsReader:
             elif user.opcode != "insertelement" or user.operands[0][1] != one.name:
                 return lanes
         return len(used & {str(lane) for lane in range(lanes)}) or lanes
-
-    @cached_property
-    def _users(self) -> dict[str, list[Instruction]]:
-        found: dict[str, list[Instruction]] = defaultdict(list)
-        for one in self._flow.list_instructions():
-            for _, value in one.operands:
-                found[value].append(one)
-        return found
 
     def _record(
         self,

@@ -25,8 +25,8 @@ _SCALAR_TYPE: Final = re.compile(
     r"(?:void|i\d+|half|bfloat|float|double|fp128|x86_fp80|label|token|metadata|opaque"
     r'|%[\w.$]+|%"[^"]*"|ptr(?: addrspace\(\d+\))?)'
 )
-_PARAMETER_ATTRIBUTE: Final = re.compile(
-    r"(?:noundef|nonnull|signext|zeroext|inreg|returned|immarg|noalias|nocapture|readonly"
+_ATTRIBUTE: Final = re.compile(
+    r"(?:spir_func|spir_kernel|fastcc|ccc|noundef|nonnull|signext|zeroext|inreg|returned|immarg|noalias|nocapture|readonly"
     r"|writeonly|readnone|nofree|allocptr|swiftself|dead_on_return|nest|noext"
     r"|align \d+|captures\([^)]*\)|dereferenceable(?:_or_null)?\(\d+\)|initializes\(.*?\)\)"
     r"|(?:byval|sret|elementtype|byref|inalloca|preallocated)\((?:[^()]|\([^()]*\))*\)"
@@ -319,10 +319,13 @@ def read_type(text: str, start: int = 0) -> int:
 def read_operand(text: str) -> Operand:
     """Read a type and a value; attributes of parameters are left out."""
     end = read_type(text)
-    value = text[end:].strip()
-    while match := _PARAMETER_ATTRIBUTE.match(value):
-        value = value[match.end() :]
-    return text[:end], value
+    return text[:end], _skip_attributes(text[end:].strip())
+
+
+def _skip_attributes(text: str) -> str:
+    while match := _ATTRIBUTE.match(text):
+        text = text[match.end() :]
+    return text
 
 
 def read_module(text: str) -> Module:
@@ -466,13 +469,7 @@ def _read_call(rest: str) -> tuple[str, tuple[Operand, ...], str]:
     match = _CALL.search(rest)
     if match is None:
         return "void", (), ""
-    before = rest[: match.start()].strip()
-    while found := re.match(
-        r"(?:spir_func|spir_kernel|fastcc|ccc|nnan|ninf|nsz|arcp|contract|afn|reassoc|fast"
-        r"|noundef|signext|zeroext|noalias|nonnull|range\([^)]*\)|nofpclass\([^)]*\)"
-        r"|align \d+|dereferenceable\(\d+\)) ", before,
-    ):  # fmt: skip
-        before = before[found.end() :]
+    before = _skip_attributes(rest[: match.start()].strip())
     start = match.end() - 1
     end = read_type(rest, start)
     arguments = tuple(read_operand(one) for one in split_list(rest[start + 1 : end - 1]))

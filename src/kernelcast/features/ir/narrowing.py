@@ -7,7 +7,6 @@ not wrap, and is followed, unless a loop's counter takes that number away from i
 its own. Seen in the machine code of small kernels (with version 0.2).
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -98,17 +97,12 @@ class Forms:
             self._known[value] = _CONSTANT  # what it is set to may be made of itself
             form = self._find(instruction)
             is_kept = (
-                form.way is _Way.CUT and instruction.type == "i64" and self._uses[value] > 1
-                and instruction.opcode in ("sext", "mul", *_SUMS) and not self._has_lower_bounds
+                form.way is _Way.CUT and instruction.type == "i64"
+                and instruction.opcode in ("sext", "mul", *_SUMS)
+                and len(self._code.flow.users[value]) > 1 and not self._has_lower_bounds
             )  # fmt: skip
             self._known[value] = replace(form, way=_Way.WHOLE) if is_kept else form
         return self._known[value]
-
-    @cached_property
-    def _uses(self) -> Counter[str]:
-        return Counter(
-            value for one in self._code.flow.list_instructions() for _, value in one.operands
-        )  # fmt: skip
 
     @cached_property
     def _has_lower_bounds(self) -> bool:
