@@ -117,14 +117,10 @@ def _count(
 
 
 _ENTRY: Final = re.compile(r"Compiling entry function '([^']+)'")
-_PTXAS_NUMBERS: Final = {
-    "registers": re.compile(r"Used (\d+) registers"),
-    "stack_bytes": re.compile(r"(\d+) bytes stack frame"),
-    "spill_store_bytes": re.compile(r"(\d+) bytes spill stores"),
-    "spill_load_bytes": re.compile(r"(\d+) bytes spill loads"),
-    "shared_bytes": re.compile(r"(\d+) bytes smem"),
-    "barriers": re.compile(r"used (\d+) barriers"),
-}
+_PROPERTIES: Final = re.compile(r"Function properties for '?([^'\s]+)'?")
+_SPILLS: Final = re.compile(
+    r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+)
 _PTXAS_SUPPORTED: Final = re.compile(r"'(sm_\d+\w?)'")
 
 
@@ -138,7 +134,24 @@ class PtxasFacts:
     spill_load_bytes: int = 0
     shared_bytes: int = 0
     """Static local memory of a work-group."""
-    barriers: int = 0
+
+
+def read_ptxas_log(text: str) -> dict[str, PtxasFacts]:
+    """Read what ``ptxas --verbose`` says of each kernel; NVIDIA's driver logs the same. Functions
+    that a kernel calls have properties of their own among its lines."""
+    found = {}
+    _, *parts = _ENTRY.split(text)
+    for name, lines in zip(parts[::2], parts[1::2], strict=True):
+        _, *others = _PROPERTIES.split(lines)
+        own = dict(zip(others[::2], others[1::2], strict=True)).get(name, "")
+        spills, shared = _SPILLS.search(own), re.search(r"(\d+) bytes smem", lines)
+        stack, stores, loads = map(int, spills.groups()) if spills else (0, 0, 0)
+        if registers := re.search(r"\bUsed (\d+) registers", lines):
+            found[name] = PtxasFacts(
+                registers=int(registers[1]), stack_bytes=stack, spill_store_bytes=stores,
+                spill_load_bytes=loads, shared_bytes=int(shared[1]) if shared else 0,
+            )  # fmt: skip
+    return found
 
 
 @functools.cache
@@ -165,7 +178,7 @@ def assemble_ptx(text: str, processor: str) -> dict[str, PtxasFacts]:
         raise MissingExtraError(msg)
     architecture = choose_processor(processor, _list_processors(ptxas))
     status = ptxas.stat()
-    key = cache.digest((text, architecture, f"{ptxas} {status.st_size} {status.st_mtime_ns}"))
+    key = cache.digest((text, architecture, f"log {ptxas} {status.st_size} {status.st_mtime_ns}"))
     entry = cache.read(key)
     if entry is None:
         with tempfile.TemporaryDirectory(prefix="kernelcast-ptxas-") as made:
@@ -174,17 +187,9 @@ def assemble_ptx(text: str, processor: str) -> dict[str, PtxasFacts]:
             code, output = run_limited(command, Path(made), 120.0)
         if code != 0:
             raise CompileError(output.strip() or f"ptxas ended with status {code}")
-        _, *parts = _ENTRY.split(output)
-        entry = {
-            name: {
-                key: int(match[1]) if (match := pattern.search(words)) else 0
-                for key, pattern in _PTXAS_NUMBERS.items()
-            }
-            for name, words in zip(parts[::2], parts[1::2], strict=True)
-            if _PTXAS_NUMBERS["registers"].search(words)
-        }
+        entry = {"log": output}
         cache.write(key, entry)
-    return {name: PtxasFacts(**numbers) for name, numbers in entry.items()}
+    return read_ptxas_log(entry["log"])
 
 
 _PTX_LABEL: Final = re.compile(r"^\s*(\$[\w$]+):")

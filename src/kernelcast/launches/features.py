@@ -113,15 +113,13 @@ class KernelFeatures:
 
 def read_source_features(problem: Problem, settings: FeatureSettings = _DEFAULTS) -> KernelFeatures:
     costs_s: dict[str, float] = {}
-    started_s = time.perf_counter()
-    facts = read_facts(problem.kernel)
-    costs_s["analysis of the source"] = time.perf_counter() - started_s
+    with _step(costs_s, "analysis of the source"):
+        facts = read_facts(problem.kernel)
     ndrange, notes = choose_local_size(problem.ndrange, facts)
     if not notes:  # given, or required by the kernel
         problem = replace(problem, ndrange=ndrange)
-    started_s = time.perf_counter()
-    counters = count_from_source(facts, problem, ndrange)
-    costs_s["counts from the source"] = time.perf_counter() - started_s
+    with _step(costs_s, "counts from the source"):
+        counters = count_from_source(facts, problem, ndrange)
     return KernelFeatures(
         problem=problem,
         ndrange=ndrange,
@@ -189,12 +187,11 @@ def read_device_features(
 ) -> DeviceFindings:
     """Read what a device of an id tells of a problem; what a child process is asked."""
     problem, device_id, settings = asked
-    report("opening the device")
-    started_s = time.perf_counter()
-    session = open_session(*choose_device(device_id, find_devices()))
-    opened_s = time.perf_counter() - started_s
+    costs_s: dict[str, float] = {}
+    with _step(costs_s, "opening the device", report):
+        session = open_session(*choose_device(device_id, find_devices()))
     found = read_in_session(session, problem, settings, report=report)
-    found.costs_s = {"opening the device": opened_s, **found.costs_s}
+    found.costs_s = costs_s | found.costs_s
     return found
 
 
@@ -208,23 +205,23 @@ def read_in_session(
     groups, seed, recorded = settings.groups, settings.seed, None
     found = DeviceFindings(ndrange=problem.ndrange, compute_units=session.description.compute_units)
     if FeatureGroup.COMPILER in groups:
-        with _step(found, "compiler facts", report):
+        with _step(found.costs_s, "compiler facts", report):
             found.compiler = read_compiler_facts(session, problem.kernel, problem.ndrange)
     with prepared_launch(session, problem, CountingLaunch, seed=seed) as launch:
         found.ndrange = launch.ndrange
         if groups & {FeatureGroup.COUNTERS, FeatureGroup.ANALYTIC}:
-            with _step(found, COUNTING, report):
+            with _step(found.costs_s, COUNTING, report):
                 recorded = add_counts(found, problem, launch, seed=seed)
         if groups & {FeatureGroup.SAMPLED, FeatureGroup.COMPILER}:
             is_sampled = FeatureGroup.SAMPLED in groups
-            with _step(found, "sampling" if is_sampled else "finding P_sat", report):
+            with _step(found.costs_s, "sampling" if is_sampled else "finding P_sat", report):
                 found.saturation = launch.saturation
                 if is_sampled:
                     plan = SamplingPlan(seed=seed)
                     found.run = sample_by_source(launch, plan, problem.kernel, problem.arguments)
                     found.linear_s = fit_linear(found.run).seconds
     if FeatureGroup.ANALYTIC in groups:
-        with _step(found, "analytic model", report):
+        with _step(found.costs_s, "analytic model", report):
             add_analytic_findings(found, problem, session.description.id, recorded)
     return found
 
@@ -275,8 +272,10 @@ def add_analytic_findings(
 
 
 @contextmanager
-def _step(found: DeviceFindings, name: str, report: ReportProgress) -> Iterator[None]:
+def _step(
+    costs_s: dict[str, float], name: str, report: ReportProgress = lambda _: None
+) -> Iterator[None]:
     report(name)
     started_s = time.perf_counter()
     yield
-    found.costs_s[name] = time.perf_counter() - started_s
+    costs_s[name] = time.perf_counter() - started_s

@@ -74,7 +74,6 @@ class MachineEntry(Located):
     __slots__ = ()
     error: ClassVar[type[InputError]] = MachineFileError
     whole: ClassVar[str] = f"a machine description needs `schema: {SCHEMA}`, id, name and kind"
-    deepest: ClassVar[str] = "a machine description nests four levels, no more"
     root: ClassVar[str] = "machine"
 
     def _at(self, node: yaml.Node, key: str) -> Self:

@@ -63,33 +63,17 @@ def make_unique(source: str, token: str) -> str:
     return f"{source}\n\nkernel void kc_unique_{token}(void) {{}}\n"
 
 
-# Options: OpenCL extension cl_nv_compiler_options. Lines: those of ptxas --verbose.
-_ENTRY = r"Compiling entry function '([^']+)'"
-_PROPERTIES = r"Function properties for '?([^'\s]+)'?"
-_SPILLS = r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
-
-
 def parse_build_log(build_log: str, kernel_name: str) -> dict[str, int]:
-    """Find what the log of NVIDIA's compiler says about one kernel, if anything."""
-    section = _find_section(build_log, _ENTRY, kernel_name)
-    registers = re.search(r"\bUsed (\d+) registers", section)
-    if registers is None:
-        return {}
-    # Functions that the kernel calls have properties of their own in the same section.
-    spills = re.search(_SPILLS, _find_section(section, _PROPERTIES, kernel_name))
-    stack, stores, loads = map(int, spills.groups()) if spills else (0, 0, 0)
-    return {
-        "registers_per_work_item": int(registers.group(1)),
-        "stack_frame_bytes_per_work_item": stack,
-        "spill_store_bytes_per_work_item": stores,
-        "spill_load_bytes_per_work_item": loads,
-    }
+    """Find what the log of NVIDIA's compiler (``-cl-nv-verbose``) says about one kernel, if any."""
+    from kernelcast.compiling.facts import read_ptxas_log  # only NVIDIA's devices need it
 
-
-def _find_section(text: str, headline: str, name: str) -> str:
-    """Cut out what stands between the headline of that name and the next headline, or nothing."""
-    _, *parts = re.split(headline, text)
-    return dict(zip(parts[-2::-2], parts[:0:-2], strict=True)).get(name, "")
+    found = read_ptxas_log(build_log).get(kernel_name)
+    return {} if found is None else {
+        "registers_per_work_item": found.registers,
+        "stack_frame_bytes_per_work_item": found.stack_bytes,
+        "spill_store_bytes_per_work_item": found.spill_store_bytes,
+        "spill_load_bytes_per_work_item": found.spill_load_bytes,
+    }  # fmt: skip
 
 
 _NOTE = re.compile(rb"\x07\x00\x00\x00(?P<bytes>....)\x20\x00\x00\x00AMDGPU\x00\x00", re.DOTALL)

@@ -70,7 +70,6 @@ class ScratchpadEntry(Located):
 
     __slots__ = ()
     whole: ClassVar[str] = "a scratchpad kernel needs dma, gload or compute"
-    deepest: ClassVar[str] = "a scratchpad kernel needs mappings in lists in lists, no more"
 
 
 class ScratchpadMachineEntry(MachineEntry):
@@ -78,7 +77,6 @@ class ScratchpadMachineEntry(MachineEntry):
 
     __slots__ = ()
     whole: ClassVar[str] = f"a scratchpad machine needs `schema: {SCHEMA}` and all of Table I"
-    deepest: ClassVar[str] = "a scratchpad machine nests three levels, no more"
     root: ClassVar[str] = _ROOT
 
     def number(self) -> Number:

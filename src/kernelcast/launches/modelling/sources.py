@@ -65,7 +65,6 @@ class AccessEntry(Located):
 
     __slots__ = ()
     whole: ClassVar[str] = "an access file needs arrays, global_size, and loads or stores"
-    deepest: ClassVar[str] = "an access file needs lists in mappings in one mapping, no more"
 
     @property
     def is_text(self) -> bool:

@@ -27,7 +27,6 @@ class Located:
     """What `fail` raises; files of another kind have a subclass with their own."""
     whole: ClassVar[str] = "a problem needs source, kernel, global_size and args"
     """What an empty file lacks."""
-    deepest: ClassVar[str] = "a problem needs lists in mappings in one list, no more"
 
     node: yaml.Node
     path: Path
@@ -208,7 +207,7 @@ def load(path: Path, text: str, kind: type[Entry]) -> Entry:
     except yaml.YAMLError as error:  # for instance characters that YAML does not allow
         raise kind.error(f"{path}: not valid YAML: {error}") from error
     except RecursionError as error:
-        raise kind.error(f"{path}:1: nested too deeply; {kind.deepest}") from error
+        raise kind.error(f"{path}:1: nested too deeply; {kind.whole}, in few levels") from error
     if node is None:
         raise kind.error(f"{path}:1: the file is empty; {kind.whole}")
     return kind(node, path)

@@ -112,7 +112,6 @@ class _CodeletEntry(Located):
 
     error: ClassVar[type[InputError]] = _CodeletFileError
     whole: ClassVar[str] = "it needs `codelets:`"
-    deepest: ClassVar[str] = "codelets need lists in mappings in mappings, no more"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
