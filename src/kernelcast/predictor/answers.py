@@ -36,7 +36,7 @@ from kernelcast.predictor.answering.evidence import (
     weigh_samples,
 )
 from kernelcast.predictor.answering.kernel_sizes import count_items, know_estimate, name_size
-from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
+from kernelcast.predictor.answering.launch_history import DOUBTED, LaunchHistory, Seen
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
 from kernelcast.predictor.answering.memory import Answer, KnownLaunch, Memory, SamplesStore
 from kernelcast.predictor.answering.plausibility import expect
@@ -67,7 +67,6 @@ _SPARED: Final = (
     "it was not sampled: other sizes were observed, and samples would cost more than they tell"
 )
 _COSTLY: Final = "samples would take {}: run it, and tell `observe` what it took"
-_CHANGING: Final = frozenset({ObservationFlag.DOUBTED})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -228,7 +227,7 @@ class Answers:
         with known.lock:
             history = self._recall(known, self.policy)
             verdict = history.add(seen)
-            if verdict.flags <= _CHANGING and known.answer is not None:
+            if verdict.flags <= DOUBTED and known.answer is not None:
                 known.answer = self._choose(known, self.policy)
             before = self._stamp(known.identity)
             ndrange = known.identity.ndrange

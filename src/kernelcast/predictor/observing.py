@@ -176,9 +176,7 @@ class ObservationWriter:
                     lambda: self._is_closed or self._is_urgent or len(self._waiting) >= _BATCH,
                     timeout=pause_s,
                 )
-                if self._is_closed and not self._waiting:
-                    return
-                if self._is_closed and self._problem is not None:
+                if self._is_closed and (self._problem is not None or not self._waiting):
                     return
                 batch = list(islice(self._waiting, _BATCH))
             if not batch:

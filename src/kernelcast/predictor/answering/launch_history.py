@@ -40,7 +40,7 @@ _PRIOR_OBSERVATIONS: Final = 3
 """So many observations' worth is the prior knowledge of the deviation."""
 _MOST_NAMED: Final = 3
 _KEPT_APART: Final = frozenset({ObservationFlag.FIRST_LAUNCH, ObservationFlag.CONTAMINATED})
-_DOUBTED: Final = frozenset({ObservationFlag.DOUBTED})
+DOUBTED: Final = frozenset({ObservationFlag.DOUBTED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +113,7 @@ class LaunchHistory:
             return Verdict(frozenset({ObservationFlag.FIRST_LAUNCH}))
         if one.key and any(one.key == known.key for known in self._all):
             reason = next((why for known, why in self._aside if known.key == one.key), "")
-            return Verdict(_DOUBTED, doubt=reason) if reason else _SOUND
+            return Verdict(DOUBTED, doubt=reason) if reason else _SOUND
         self._all.append(one)
         return self._judge(one)
 
@@ -216,7 +216,7 @@ class LaunchHistory:
             self._aside.extend(wrong)
             return _SOUND
         self._aside.append((one, reason))
-        return Verdict(_DOUBTED if reason else frozenset({ObservationFlag.OUTLIER}), doubt=reason)
+        return Verdict(DOUBTED if reason else frozenset({ObservationFlag.OUTLIER}), doubt=reason)
 
     def _believe(self, these: Sequence[Seen], *, anew: bool) -> Verdict:
         """Rest the answer on observations too, or on them alone."""
@@ -288,7 +288,7 @@ class Judge:
         )
         if not verdict.doubt:
             return one, ""
-        return replace(one, flags=one.flags | _DOUBTED), verdict.doubt
+        return replace(one, flags=one.flags | DOUBTED), verdict.doubt
 
     def forget(self) -> None:
         self._known.clear()

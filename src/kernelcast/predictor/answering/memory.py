@@ -174,8 +174,7 @@ class Memory:
         told = None if known is None else known.expected
         expected: tuple[Expected, ...] = () if told is None else (told,)
         history = LaunchHistory(known=Plausible(expected=expected))
-        has_local_size = identity.ndrange is not None and identity.ndrange.local_size is not None
-        store = self.open(may_create=False) if by_key or has_local_size else None
+        store = self.open(may_create=False)
         if store is not None:
             from kernelcast.training_data.store.schema import Selection, dump_once
 
