@@ -1,1 +1,1 @@
-"""Answers the pages' Lab about code that somebody types, in child processes; nothing of it runs."""
+"""Answers the pages' Lab about pasted code, in child processes; nothing of it runs."""
