@@ -92,8 +92,9 @@ class SyntheticLaunch:
         """Give none: nothing else runs in a formula."""
         return None
 
-    def time_whole(self) -> float:
+    def time_whole(self, begin: Callable[[], object] = lambda: None) -> float:
         """Compute the time of the whole launch."""
+        begin()
         return self._disturb(self.true_s)
 
     def _take(self, boxes: Sequence[GroupBox]) -> None:

@@ -344,7 +344,7 @@ class _WorkGroup:
 
 def _wrap(value: Value, bits: int, *, signed: bool = True) -> Value:
     """Keep so many bits of a number."""
-    if value is None or bits >= 64:
+    if value is None or (bits >= 64 and not isinstance(value, int)):
         return value
     low = value & ((1 << bits) - 1)
     if not signed:
@@ -362,13 +362,15 @@ def _type(one: Instruction) -> tuple[int, bool]:
 def _arithmetic(act: Callable[..., Value]) -> Callable[[Instruction, list[Value]], Value]:
     def apply(one: Instruction, values: list[Value]) -> Value:
         bits, signed = _type(one)
-        own = [_wrap(value, bits, signed=signed) for value in values]
+        # Numbers of 64 bits have a sign, as in arrays.
+        own = [_wrap(value, bits, signed=signed or bits >= 64) for value in values]
         if "wide" in one.parts:
             own[2:] = values[2:]
             return _wrap(act(*own), 2 * bits)
-        if "hi" in one.parts:
-            big = [np.asarray(value, dtype=object) for value in own[:2]]
-            high = (big[0] * big[1]) >> bits
+        if "hi" in one.parts:  # only Python's numbers hold twice the bits
+            limit = -1 if signed else (1 << bits) - 1
+            first, second = (np.asarray(value, dtype=object) & limit for value in own[:2])
+            high = np.asarray((first * second >> bits) & (2**64 - 1), dtype=np.uint64)
             found = int(high) if high.ndim == 0 else high.astype(np.int64)
             return _wrap(found if len(own) == 2 else found + own[2], bits)
         return _wrap(act(*own), bits)
@@ -376,8 +378,7 @@ def _arithmetic(act: Callable[..., Value]) -> Callable[[Instruction, list[Value]
     return apply
 
 
-def _choose(one: Instruction, values: list[Value]) -> Value:
-    del one
+def _choose(_: Instruction, values: list[Value]) -> Value:
     first, second, condition = values
     if isinstance(condition, np.ndarray):
         return np.where(condition.astype(np.bool_), first, second)

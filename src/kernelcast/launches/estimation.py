@@ -17,7 +17,7 @@ from kernelcast.records.explanation import Explanation, LinearFacts
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.backend import PreparedLaunch, Sampled
-from kernelcast.sampling.contention_meter import find_waiting, read_waiting
+from kernelcast.sampling.contention_meter import ThreadsWaiting, find_waiting, read_waiting
 from kernelcast.sampling.sampler import Sampler
 from kernelcast.sampling.warmed_windows import WarmedSampler, open_sampler
 
@@ -106,11 +106,7 @@ def sample_launch(
 ) -> SampledEstimate:
     sampling = LaunchSampling(launch, kernel, settings, arguments=arguments)
     sampling.take_rest(wait=wait)
-    found = sampling.conclude()
-    if not settings.measure:
-        return found
-    measured = measure(launch, settings.measured_runs)
-    return replace(found, estimate=replace(found.estimate, measurement=measured))
+    return sampling.conclude()
 
 
 def estimate_runs(
@@ -137,8 +133,7 @@ def estimate_runs(
             f"{fit.lifted_s / fit.seconds:.0%} of the time are not from samples: they found room "
             "in the L2 cache for what they stored; the whole launch waits for DRAM to take it"
         )
-    share = sampling_s / fit.seconds
-    if share > _COSTLY_SHARE and sampling_s > 4e-3:  # nothing shorter is noticed
+    if sampling_s > max(_COSTLY_SHARE * fit.seconds, 4e-3):  # nothing shorter is noticed
         warnings.append(
             f"sampling took more than {_COSTLY_SHARE:.0%} of the predicted time: there are too few "
             "work-groups, or too short ones, for less"
@@ -203,9 +198,10 @@ def measure(
 
 def time_whole(launch: PreparedLaunch) -> tuple[float, float]:
     """Time a whole run; give its seconds and, on a CPU, how many times as long as alone it took."""
-    before = read_waiting()
-    seconds = launch.time_whole()
-    spent = find_waiting(before, read_waiting(), seconds)
+    # What threads waited while they filled buffers made no launch longer.
+    readings: list[ThreadsWaiting] = []
+    seconds = launch.time_whole(lambda: readings.append(read_waiting()))
+    spent = find_waiting(*readings, read_waiting(), seconds)
     slowdown = 1 + spent.waited_s / spent.worked_s if spent else 1.0
     is_told = launch.device.kind is DeviceKind.CPU and slowdown >= NOTICEABLE
     return seconds, slowdown if is_told else 1.0

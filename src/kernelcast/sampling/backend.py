@@ -4,7 +4,7 @@
 which drivers these are run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from kernelcast.records.contention import Contention
@@ -48,5 +48,6 @@ class PreparedLaunch(Sampled, Protocol):
     def measure_contention(self) -> Contention | None:
         """Find out what other programs leave to the device; None where nothing is seen of any."""
 
-    def time_whole(self) -> float:
-        """Run the unchanged kernel as a whole from true contents; give its time in seconds."""
+    def time_whole(self, begin: Callable[[], object] = lambda: None) -> float:
+        """Run the unchanged kernel as a whole from true contents, made before `begin` is called;
+        give its time in seconds."""

@@ -4,7 +4,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Self
@@ -242,10 +242,11 @@ class OpenCLLaunch:
         """Find out what other programs leave to the device; None where nothing is seen of any."""
         return self._session.measure_contention()
 
-    def time_whole(self) -> float:
+    def time_whole(self, begin: Callable[[], object] = lambda: None) -> float:
         self._refresh()
         self._scratch.prepare_whole()
         self._has_run = self._has_run_whole = True
+        begin()
         with explained_errors(self._kernel, self.device):
             return self._session.timer.by_clock(
                 partial(enqueue, self._session.queue, self._whole, self.ndrange)

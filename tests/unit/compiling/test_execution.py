@@ -49,6 +49,14 @@ kernel void choose(global float *a)
     }
     for (int i = 0; i < 16; i++) a[i + get_global_id(0)] = e[i];
 }
+kernel void high(global float *a, int n, ulong seed)
+{
+    int steps = n * 5 / 7 + (mul_hi(seed * 0x9e3779b97f4a7c15, get_global_id(0) + (ulong)n) < seed);
+    float s = 0;
+    #pragma unroll 1
+    for (int j = 0; j < steps / 10 * 10; j++) s = s * s + a[j];
+    a[get_global_id(0)] = s;
+}
 """
 
 
@@ -80,6 +88,14 @@ def test_a_loop_runs_as_often_as_its_argument_says(compiled: Compiled, n: int) -
     assert found is not None
     assert count(found, "fma") == pytest.approx(n)
     assert count(found, "ld", "global") == pytest.approx(2 * n)
+
+
+def test_upper_halves_of_products_are_known(compiled: Compiled) -> None:
+    """Divisions of an argument by a constant, and products of 64 bits, end in a number of turns."""
+    shape = make_shape((64, 1, 1), (16, 1, 1))
+    found = count_executed(compiled, "high", shape, [None, 70, (1 << 64) - 1], 32)
+    assert found is not None
+    assert count(found, "fma") == pytest.approx(50)
 
 
 def test_warps_that_take_no_part_do_not_count(compiled: Compiled) -> None:

@@ -1,5 +1,6 @@
 import math
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -69,8 +70,9 @@ def test_samples_are_weighed_between_moments(monkeypatch: pytest.MonkeyPatch) ->
 class _SlowLaunch(SyntheticLaunch):
     """A launch whose whole runs let time pass."""
 
-    def time_whole(self) -> float:
+    def time_whole(self, begin: Callable[[], object] = lambda: None) -> float:
         """Let a fiftieth of a second pass."""
+        begin()
         time.sleep(0.02)
         return 0.02
 
@@ -93,9 +95,19 @@ def test_whole_runs_end_in_time(left_s: float, runs: int) -> None:
 
 def test_whole_runs_say_what_they_waited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that waited twice as long as they worked made the runs three times as long."""
-    readings = [{"1": Waiting(0.01 * n, 0.02 * n)} for n in range(9)]
-    monkeypatch.setattr(estimation, "read_waiting", lambda: readings.pop(0))
-    launch = SyntheticLaunch(NDRange(global_size=(64,), local_size=(8,)), lambda _: 1e-3)
+    spent = {"1": Waiting(0.0, 0.0)}
+
+    class FilledLaunch(SyntheticLaunch):
+        def time_whole(self, begin: Callable[[], object] = lambda: None) -> float:
+            """Wait while buffers are filled, which is no part of the run."""
+            worked_s, waited_s = spent["1"]
+            spent["1"] = Waiting(worked_s + 0.01, waited_s + 0.5)
+            begin()
+            spent["1"] = Waiting(worked_s + 0.02, waited_s + 0.52)
+            return 0.01
+
+    monkeypatch.setattr(estimation, "read_waiting", lambda: dict(spent))
+    launch = FilledLaunch(NDRange(global_size=(64,), local_size=(8,)), lambda _: 1e-3)
     found = measure(launch, 2)
     assert found is not None
     assert found.slowdown == pytest.approx(3.0)

@@ -144,9 +144,9 @@ class WatchedLaunch:
     def measure_contention(self) -> Contention | None:
         return self._launch.measure_contention()
 
-    def time_whole(self) -> float:
+    def time_whole(self, begin: Callable[[], object] = lambda: None) -> float:
         """Time the whole launch, which may take as long as it does."""
-        return self._launch.time_whole()
+        return self._launch.time_whole(begin)
 
 
 @remember_by_code(64)
