@@ -201,7 +201,7 @@ def time_whole(launch: PreparedLaunch) -> tuple[float, float]:
     # What threads waited while they filled buffers made no launch longer.
     readings: list[ThreadsWaiting] = []
     seconds = launch.time_whole(lambda: readings.append(read_waiting()))
-    spent = find_waiting(*readings, read_waiting(), seconds)
+    spent = find_waiting(readings[0], read_waiting(), seconds)
     slowdown = 1 + spent.waited_s / spent.worked_s if spent else 1.0
     is_told = launch.device.kind is DeviceKind.CPU and slowdown >= NOTICEABLE
     return seconds, slowdown if is_told else 1.0
