@@ -33,7 +33,7 @@ _FUNCTIONS: dict[str, Callable[..., Number]] = {
     "min": min, "max": max, "ceil": math.ceil, "floor": math.floor, "int": int,
 }  # fmt: skip
 # Sizes beyond this are mistakes, and powers of them would fill the memory.
-_LARGEST = 2**64 - 1
+_LARGEST = 2**64
 _LONGEST_TEXT = 1000
 
 
