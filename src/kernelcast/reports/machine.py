@@ -1,7 +1,7 @@
 """What people are told of a machine description: tables, figures, and what speaks against it."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, date, datetime
 from itertools import zip_longest
@@ -14,7 +14,7 @@ from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.machine import CacheFacts, Curve, MachineDescription
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
 from kernelcast.reports.charts import Unit as AxisUnit
-from kernelcast.reports.presenter import Cell, Part, Section, Table, Value, save_page
+from kernelcast.reports.presenter import Cell, Field, Part, Section, Table, Value, save_page
 
 MARKS: Final = {
     TraitSource.MEASURED: "", TraitSource.REPORTED: "r", TraitSource.COMPUTED: "c",
@@ -78,33 +78,28 @@ def write_interval(key: str, trait: Trait[Any]) -> str:
 
 
 def _show(
-    key: str, trait: Trait[Any] | None, clock_hz: float | None = None, label: str = ""
+    key: str,
+    number: Trait[Any] | Mapping[int, Trait[Any]] | None,
+    clock: Trait[float] | None = None,
+    label: str = "",
 ) -> Value:
-    """Make the cell of a number: its interval and source on pages, a letter on terminals."""
-    if trait is None:
+    """Make the cell of a number, in cycles too; of several by independent instructions, each."""
+    if number is None:
         return None
-    text = label + write_trait(key, trait)
-    if clock_hz is not None:
-        text += f" = {_write_number(trait.value * clock_hz)} cy"
-    remark = " ".join(filter(None, (write_interval(key, trait), str(trait.source))))
-    return Cell(text, remark=remark, hint=trait.origin, mark=MARKS[trait.source])
-
-
-def _number(
-    key: str, clock: Trait[float] | None = None, *, by_level: bool = False
-) -> Callable[[Any], Value]:  # fmt: skip
-    """Make what shows a number of a record: in cycles too, or by independent instructions."""
-    clock_hz = None if clock is None else clock.value
-
-    def show(record: Any) -> Value:  # noqa: ANN401 - any part of a description
-        trait = getattr(record, key)
-        if not by_level:
-            return _show(key, trait, clock_hz)
-        levels = [(f"ILP {level}: ", one) for level, one in sorted(trait.items())]
-        cells = (_show(key, one, clock_hz, label) for label, one in levels)
+    if isinstance(number, Mapping):
+        cells = (_show(key, one, clock, f"ILP {level}: ") for level, one in sorted(number.items()))
         return [cell for cell in cells if isinstance(cell, Cell)]
+    text = label + write_trait(key, number)
+    if clock is not None:
+        text += f" = {_write_number(number.value * clock.value)} cy"
+    # Pages show the interval and the source, terminals a letter.
+    remark = " ".join(filter(None, (write_interval(key, number), str(number.source))))
+    return Cell(text, remark=remark, hint=number.origin, mark=MARKS[number.source])
 
-    return show
+
+def _number(key: str, clock: Trait[float] | None = None) -> tuple[str, Field]:
+    """Make the column of a number of records."""
+    return "number", lambda record: _show(key, getattr(record, key), clock)
 
 
 def _name_cache(cache: CacheFacts) -> str:
@@ -129,12 +124,10 @@ def describe_machine(machine: MachineDescription, *, has_figures: bool = True) -
         "Computations": Table.of(
             machine.instructions,
             {
-                "instruction": ("text", "name"), "performance": ("number", _number("peak_per_s")),
-                "issue latency": ("number", _number("issue_latency_s", clock, by_level=True)),
-                "completion latency": (
-                    "number", _number("completion_latency_s", clock, by_level=True)
-                ),
-                "ridge point\nwork-items": ("number", _number("ridge_work_items")),
+                "instruction": ("text", "name"), "performance": _number("peak_per_s"),
+                "issue latency": _number("issue_latency_s", clock),
+                "completion latency": _number("completion_latency_s", clock),
+                "ridge point\nwork-items": _number("ridge_work_items"),
             },
             note="Latencies are per instruction of a warp (on CPUs: of a work-item), by the number "
             "of independent instructions (ILP); the ridge point is the number of concurrent "
@@ -147,8 +140,7 @@ def describe_machine(machine: MachineDescription, *, has_figures: bool = True) -
                 "loads, best element": ("number", lambda one: (
                     _show(key, _find_best(one.load_bytes_per_s.values()))
                 )),
-                "copy": ("number", _number("copy_bytes_per_s")),
-                "latency": ("number", _number("latency_s", clock)),
+                "copy": _number("copy_bytes_per_s"), "latency": _number("latency_s", clock),
             },
             note="Bandwidth of all compute units together; the latency is that of a dependent "
             "load.",
@@ -163,7 +155,7 @@ def describe_machine(machine: MachineDescription, *, has_figures: bool = True) -
         "Caches": Table.of(
             machine.caches,
             {"": ("text", _name_cache)} | {
-                title: ("number", _number(name, clock if name == "latency_s" else None))
+                title: _number(name, clock if name == "latency_s" else None)
                 for name, title in _CACHE_NUMBERS.items()
             },
         ),
