@@ -15,7 +15,9 @@ DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8372
 API_PREFIX: Final = "/v1"
 """Where the API is."""
-_LARGEST_GAIN = 1e6
+_RANGES: Final = {
+    "port": (0, 65535), "workers": (1, 65536), "refine_share": (0, 1), "least_gain": (0, 1e6),
+}  # fmt: skip
 _CONVERTER: Final = make_converter()
 
 
@@ -100,16 +102,11 @@ class ServiceSettings:
     """What a request may ask for."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.port < 65536:
-            raise InputError(f"port {self.port}: give a number from 0 to 65535")
-        if self.workers < 1:
-            raise InputError(f"workers {self.workers}: give at least 1")
-        if not 0 <= self.refine_share <= 1:
-            msg = f"share {self.refine_share} of the time to refine answers: give 0 to 1"
-            raise InputError(msg)
-        if not 0 <= self.least_gain <= _LARGEST_GAIN:
-            msg = f"least gain {self.least_gain}: give seconds per second, 0 to {_LARGEST_GAIN:g}"
-            raise InputError(msg)
+        for name, (least, most) in _RANGES.items():
+            value = getattr(self, name)
+            if not least <= value <= most:
+                told = name.replace("_", " ")
+                raise InputError(f"{told} {value}: give a number from {least} to {most:g}")
         for one in self.trusted_proxies:
             try:
                 ipaddress.ip_network(one.strip())

@@ -28,10 +28,10 @@ from kernelcast.service.pages.pictures import add_pictures, link_all
 from kernelcast.service.pages.rendering import link_kernel, render, run_in_thread
 from kernelcast.service.service import Service
 from kernelcast.service_state import AnswerFilter, AnswerRecord
+from kernelcast.training.registry import ModelVersions, open_registry
 
 if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy import UsedModel
-    from kernelcast.training.registry import ModelVersions
 
 router = APIRouter(route_class=Route)
 REACHES: Final = {4: "four weeks", 13: "three months", 52: "a year"}
@@ -227,8 +227,8 @@ def _take_out(parts: Iterable[Part], pictures: dict[str, Figure]) -> list[Part]:
 @router.get("/accuracy/models")
 async def show_models(page: Reader) -> Response:
     """Show the models in use with the devices that each serves, and the versions trained here."""
-    used, known, failures = await run_in_thread(read_models, page.service.settings.registry)
-    found, failure = await page.service.devices.find()
+    used, known, failure = await run_in_thread(read_models, page.service.settings.registry)
+    found, missing = await page.service.devices.find()
     devices = sorted(one.id for one in found)
     # A model serves the device that its name ends in, or all where it names none.
     served = [
@@ -239,23 +239,18 @@ async def show_models(page: Reader) -> Response:
         "used": served,
         "unserved": [one for one in devices if not any(one in own for _, own in served)],
         "known": known,
-        "failures": [*failures, *filter(None, [failure])],
+        "failures": [*filter(None, (failure, missing))],
     }
     return render(page.request, "accuracy/models.html", values)
 
 
 def read_models(
     registry: str | None,
-) -> "tuple[Sequence[UsedModel], Sequence[ModelVersions], list[str]]":
-    """Read the models in use and those of the registry, and say what cannot be read."""
+) -> "tuple[Sequence[UsedModel], Sequence[ModelVersions], str]":
+    """Read the models in use and those of the registry, or say why they cannot be read."""
     from kernelcast.reports.accuracy import list_used_models
-    from kernelcast.training.registry import open_registry
 
-    used: Sequence[UsedModel] = ()
-    known: Sequence[ModelVersions] = ()
     try:
-        known = open_registry(registry).list_models()
-        used = list_used_models(registry)
+        return list_used_models(registry), open_registry(registry).list_models(), ""
     except InputError as error:
-        return used, known, [message_of(error)]
-    return used, known, []
+        return (), (), message_of(error)

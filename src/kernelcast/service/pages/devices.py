@@ -62,7 +62,9 @@ async def compare_machines(page: Reader, machine: Machines = None) -> Response:
         "headings": list(
             dict.fromkeys(name for one in machines for name, _ in list_headlines(one))
         ),
-        "pictures": link_all(picture_rooflines(machines), page.request.url),
+        "pictures": link_all(
+            picture_rooflines(machines), page.request.url.replace(path="/devices/rooflines")
+        ),
     }
     return render(page.request, "devices/compared.html", values)
 
@@ -71,7 +73,7 @@ async def find_rooflines(machine: Machines = None) -> Mapping[str, Figure]:
     return picture_rooflines(await run_in_thread(_read_all, machine))
 
 
-add_pictures(router, "/devices/compared", find_rooflines)
+add_pictures(router, "/devices/rooflines", find_rooflines)
 
 
 @router.get("/devices/machines/{name}")
