@@ -22,7 +22,7 @@ from kernelcast.features.ir.module import (
     split_list,
     split_sequence,
 )
-from kernelcast.features.ir.operations import read_vector_access
+from kernelcast.features.ir.operations import INTRINSICS, read_vector_access
 from kernelcast.features.ir.reading import read_code
 from kernelcast.features.ir.scalars import is_float, lanes_of, mangled_types, name_called
 from kernelcast.records.errors import InputError
@@ -67,10 +67,7 @@ _UNORDERED: Final = {"une": "oeq", "ule": "ogt", "ult": "oge", "uge": "olt", "ug
 _NOTHING: Final = re.compile(
     r"llvm\.(?:lifetime|dbg|assume|experimental\.noalias|donothing|expect)|.*printf"
 )
-_INTRINSICS: Final = {"fabs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil",
-                      "trunc": "trunc", "rint": "rint", "fma": "fma", "copysign": "copysign",
-                      "minnum": "fmin", "maxnum": "fmax", "umin": "min", "umax": "max",
-                      "ctpop": "popcount"}  # fmt: skip
+_OF_OTHER_OPERANDS: Final = ("ctlz", "cttz", "abs", "fshl", "fshr")
 _EXTENSIONS: Final = "".join(
     f"#ifdef {name}\n#pragma OPENCL EXTENSION {name} : enable\n#endif\n"
     for name in ("cl_khr_fp64", "cl_khr_fp16", "cl_khr_int64_base_atomics",
@@ -494,7 +491,7 @@ class _Writer:
             found = f"{name[1:]}({sides})"
             found = f"as_{self._type(one.type)}({found})" if is_vector(one.type) else found
             self._body.append(f"{result} = {found};")
-        elif name in _INTRINSICS:
-            self._body.append(f"{result} = {_INTRINSICS[name]}({', '.join(texts)});")
+        elif name in INTRINSICS and name not in _OF_OTHER_OPERANDS:
+            self._body.append(f"{result} = {INTRINSICS[name]}({', '.join(texts)});")
         else:
             raise self._refuse(f"the function {one.detail}", one)

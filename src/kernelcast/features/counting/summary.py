@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from functools import cache
+from itertools import zip_longest
 from typing import TypeVar
 
 import numpy as np
@@ -153,18 +154,15 @@ def count_blocks(facts: KernelFacts, sample: CounterSample) -> FloatArray:
 
 def count_sums(sample: CounterSample, sums: Sequence[tuple[tuple[int, int], ...]]) -> FloatArray:
     """Add up counters times factors, as `BlockFacts.count` has them; shape as of `count_blocks`."""
-    factors = np.zeros((sample.counts.shape[2], len(sums)))
-    constant = np.zeros(len(sums))
-    for place, terms in enumerate(sums):
-        for counter, factor in terms:
-            if counter == ONCE:
-                constant[place] += factor
-            else:
-                factors[counter, place] += factor
     is_whole = bool(sample.is_present.all())
     counters = sample.counts if is_whole else np.nan_to_num(sample.counts)
-    counts: FloatArray = counters @ factors
-    counts += constant
+    # What is last stands at -1, which is `ONCE`.
+    columns = np.concatenate([counters, np.ones((*counters.shape[:2], 1))], axis=2)
+    counts = np.zeros((*counters.shape[:2], len(sums)))
+    # Sums of one term are the rule: a product of matrices of thousands of each takes seconds.
+    for terms in zip_longest(*sums, fillvalue=(ONCE, 0)):
+        places, factors = zip(*terms, strict=True)
+        counts += columns[..., list(places)] * np.array(factors)
     # Differences of estimated counters may come out below zero.
     np.maximum(counts, 0, out=counts)
     return counts if is_whole else counts * sample.is_present[..., None]

@@ -30,14 +30,6 @@ class Loop:
     testing: frozenset[str] = frozenset()
     """Blocks that run once more than the body: the test and what it computes."""
 
-    def encloses(self, other: "Loop | None") -> bool:
-        """Tell whether another loop is this one or within it."""
-        while other is not None:
-            if other is self:
-                return True
-            other = other.parent
-        return False
-
 
 class ControlFlow:
     """The control flow of a function."""

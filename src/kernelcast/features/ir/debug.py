@@ -213,11 +213,6 @@ class DebugNotes:
             return inner and (f"[{index}]{inner[0]}", inner[1])
         return ("", note) if offset == 0 else None
 
-    def parameter_types(self, subprogram: int) -> dict[int, int]:
-        """Give notes of the types of a kernel's parameters, from 1; it returns nothing."""
-        types = self.reference(self.reference(subprogram, "type"), "types")
-        return dict(enumerate(self.numbers(types), start=1))
-
 
 def read_expression(lines: list[str], line: int, column: int) -> str:
     """Read the operand that begins at a place: ``a[i].x``, ``*p``, ``f(x)``."""

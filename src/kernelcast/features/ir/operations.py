@@ -119,7 +119,7 @@ _FLOAT_BITS: Final = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "fp12
 _IGNORED: Final = re.compile(
     r"llvm\.(?:lifetime|dbg|assume|experimental\.noalias|donothing|mem|expect|va_)"
 )
-_INTRINSICS: Final = {
+INTRINSICS: Final = {
     "smin": "min", "smax": "max", "umin": "min", "umax": "max", "fabs": "fabs", "fma": "fma",
     "sqrt": "sqrt", "minnum": "fmin", "maxnum": "fmax", "ctlz": "clz", "cttz": "ctz",
     "ctpop": "popcount", "abs": "abs", "fshl": "rotate", "fshr": "rotate", "copysign": "copysign",
@@ -191,7 +191,7 @@ def _count_call(one: Instruction, counts: Counter[Operation]) -> None:
             counts[make_operation(Kind.MULTIPLY, *number_of(one.type))] += 1
             counts[make_operation(Kind.ADD, *number_of(one.type))] += 1
             return
-        name = _INTRINSICS.get(name, name)
+        name = INTRINSICS.get(name, name)
     if find_vector_access(name) is not None:
         return
     numbers = [number_of(kind) for kind, _ in one.operands if kind != "metadata"]

@@ -158,7 +158,9 @@ class Evaluator:
         }
         self._layers: list[dict[object, object]] = [{}]
         self._active: set[tuple[int, str]] = set()
-        self.parameter_notes = notes.parameter_types(function.notes.get("dbg", -1))
+        signature = notes.reference(function.notes.get("dbg", -1), "type")
+        types = notes.numbers(notes.reference(signature, "types"))
+        self.parameter_notes = dict(enumerate(types, start=1))  # a kernel returns nothing
         self._parameters = {name: number for number, (_, name) in enumerate(function.parameters)}
         self._layers[0] |= {name: self._give_argument(at) for name, at in self._parameters.items()}
         headers = (label for label in flow.order if label in flow.loop_at)
@@ -289,7 +291,7 @@ class Evaluator:
         )
 
     def _leave(self, value: Value, inner: Loop | None, outer: Loop | None) -> Value:
-        while inner is not None and not inner.encloses(outer):
+        while inner is not None and not (outer is not None and outer.header in inner.blocks):
             symbol = self.symbol(inner)
             if any(symbol in one.symbols() for one in _numbers_in(value)):
                 facts = self.loop_facts(inner)
