@@ -20,6 +20,7 @@ from kernelcast.features.vector import (
     combine,
     find_longest,
 )
+from kernelcast.features.work_queues import find_wait_loop
 from kernelcast.launches.counting import count_from_source, count_launch, summarise_run
 from kernelcast.launches.devices import ask_each
 from kernelcast.launches.estimation import ReportProgress
@@ -27,10 +28,11 @@ from kernelcast.launches.machines import model_own_launch
 from kernelcast.launches.modelling.launches import choose_local_size
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, check_seed, check_timeout
+from kernelcast.launches.source_check import ask_source
 from kernelcast.launches.weighing import sample_by_source
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.device import CompilerFacts, DeviceDescription, SaturationPoint
-from kernelcast.records.errors import KernelcastError
+from kernelcast.records.errors import KernelcastError, KernelRunError
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector
 from kernelcast.records.ndrange import NDRange
@@ -231,6 +233,9 @@ def add_counts(
 ) -> RecordedAddresses | None:
     """Count by an instrumented run; where there can be none, counts from the source stand."""
     try:
+        waits = ask_source(problem.kernel, find_wait_loop)
+        if waits:
+            raise KernelRunError(f"{waits}, and a run of a few work-groups may wait for ever")
         counted = count_launch(launch, problem.kernel, seed=seed)
         found.counters = summarise_run(problem, counted)
         found.ndrange = counted.ndrange

@@ -1,7 +1,7 @@
 """What a problem's source alone tells to be wrong, before any device is opened."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from kernelcast.expressions.kernel_facts import ParameterFacts
@@ -112,7 +112,7 @@ def refuse_overruns(kernel: Kernel, ndrange: NDRange, arguments: Sequence[Argume
 
 def refuse_persistent(kernel: Kernel) -> None:
     """Refuse a kernel whose work-groups fetch work from a shared queue until it is empty."""
-    found = _find_queue(kernel)
+    found = ask_source(kernel, find_work_queue)
     if found:
         raise PersistentKernelError(
             f"kernel {kernel.name}: {found}. Such work-groups fetch work until none is left: a few "
@@ -123,8 +123,9 @@ def refuse_persistent(kernel: Kernel) -> None:
 
 
 @remember_by_code(256)
-def _find_queue(kernel: Kernel) -> str:
+def ask_source(kernel: Kernel, find: Callable[[Kernel], str]) -> str:
+    """Describe what a kernel does by its source; empty where that cannot be read."""
     try:
-        return find_work_queue(kernel)
+        return find(kernel)
     except (InputError, RecursionError):
         return ""

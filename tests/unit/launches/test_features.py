@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +12,7 @@ from kernelcast.launches.features import (
     DeviceFindings,
     FeatureSettings,
     KernelFeatures,
+    add_counts,
     compose_vector,
     read_on_devices,
     read_source_features,
@@ -25,6 +26,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import SoftwareCounters
+from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.workers import Task
 from support.builders import make_description, make_sample_run
 
@@ -93,6 +95,16 @@ def test_measured_counters_replace_derived_ones(features: KernelFeatures) -> Non
     assert found["counters.counted_work_items_count"] == 7
     findings.counters = None
     assert compose_vector(features, findings).as_dict()["counters.measured_flag"] == 0
+
+
+def test_work_groups_that_wait_for_others_are_not_counted(features: KernelFeatures) -> None:
+    """Runs none of them, which might never end, and says why."""
+    source = "kernel void k(global volatile int *f) { while (atomic_or(f, 0) == 0); }"
+    problem = replace(features.problem, kernel=Kernel(name="k", source=source))
+    found = DeviceFindings(ndrange=problem.ndrange, compute_units=2)
+    unused = cast("CountingLaunch", None)
+    assert add_counts(found, problem, unused) is None
+    assert "may wait for ever" in found.notes[0]
 
 
 def test_a_failed_device_keeps_its_error(features: KernelFeatures, answers: list[object]) -> None:

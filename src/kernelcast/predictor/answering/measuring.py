@@ -10,15 +10,15 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Final, Self
 
-from kernelcast.features.analysis import read_facts, remember_by_code
+from kernelcast.features.analysis import read_facts
 from kernelcast.features.vector import SampledSource, combine
 from kernelcast.features.work_queues import find_wait_loop
+from kernelcast.launches import source_check
 from kernelcast.launches.data_folder import kept_folder
 from kernelcast.launches.estimation import LaunchSampling, ReportProgress, SampledEstimate, measure
 from kernelcast.launches.live import find_reach
 from kernelcast.launches.machines import model_own_launch
 from kernelcast.launches.recordings import Recording
-from kernelcast.launches.source_check import refuse_misfits, refuse_overruns, refuse_persistent
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
@@ -33,7 +33,6 @@ from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.contention import Contention
 from kernelcast.records.errors import (
     EstimateTimeoutError,
-    InputError,
     KernelcastError,
     NoAnswerYetError,
 )
@@ -69,7 +68,7 @@ class HangWatch:
     def __init__(self, kernel: Kernel, device_id: str, give_up: GiveUp) -> None:
         self._device_id = device_id
         self._give_up = give_up
-        self._waits = _find_wait(kernel)
+        self._waits = source_check.ask_source(kernel, find_wait_loop)
         self._longest_s: float | None = None
         self._begun_s: float | None = None
         self._ended = threading.Event()
@@ -149,14 +148,6 @@ class WatchedLaunch:
         return self._launch.time_whole(begin)
 
 
-@remember_by_code(64)
-def _find_wait(kernel: Kernel) -> str:
-    try:
-        return find_wait_loop(kernel)
-    except (InputError, RecursionError):
-        return ""
-
-
 Hold = Callable[..., AbstractContextManager[OpenCLLaunch]]
 """Prepares a launch of a type, with what its arguments are used for, for the length of a block."""
 
@@ -186,7 +177,7 @@ def run_estimate(
     begin("reading the source")
     started_s = time.perf_counter()
     problem, kernel = task.problem, task.problem.kernel
-    refuse_persistent(kernel)
+    source_check.refuse_persistent(kernel)
     if task.facts is not None and len(task.facts.accesses) == len(problem.arguments):
         accesses = task.facts.accesses  # without a look at the source
     else:
@@ -195,7 +186,7 @@ def run_estimate(
         accesses = infer_accesses(kernel, len(problem.arguments))
     is_checked = hold is not None  # live objects are refused before they come here
     if not is_checked:
-        refuse_misfits(problem)  # no compiler of a device is needed to see that
+        source_check.refuse_misfits(problem)  # no compiler of a device is needed to see that
     counts = task.wants_row and task.wants_counts and task.facts is None and not is_checked
     hold = hold or partial(
         prepared_problem, session, problem, seed=task.settings.seed, find_reach=find_reach
@@ -210,7 +201,7 @@ def run_estimate(
         begin("preparing the launch" if is_checked else filling)
         with hold(CountingLaunch if counts else OpenCLLaunch, inferred=accesses) as launch:
             if not is_checked:
-                refuse_overruns(kernel, launch.ndrange, problem.arguments)
+                source_check.refuse_overruns(kernel, launch.ndrange, problem.arguments)
             sampling = LaunchSampling(
                 WatchedLaunch(launch, watch, look_at_the_clock),
                 kernel,
@@ -299,7 +290,7 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     """Ask the analytic model of a device, without opening the device."""
     from kernelcast.launches.modelling.launches import choose_local_size
 
-    refuse_persistent(task.problem.kernel)
+    source_check.refuse_persistent(task.problem.kernel)
     report("analytic model")
     ndrange, touched_bytes, found = task.problem.ndrange, 0.0, None
     notes: tuple[str, ...] = ()
