@@ -129,10 +129,6 @@ class Walk(NamedTuple):
                 break
         return streams
 
-    def count_repeats(self, axes: Sequence[Axis], depth: int) -> int:
-        around = zip(axes[depth:], self.inside[depth:], strict=True)
-        return prod(axis.extent for axis, is_inside in around if is_inside)
-
 
 class CacheFootprint:
     """What the walks of nested loops touch, worked out once for all levels of caches."""
@@ -162,7 +158,8 @@ class CacheFootprint:
         beside = sum(streams for *_, streams in self._walks if streams > 1) - 1
         loaded = stored = unforeseen = 0.0
         for walk, is_store, shapes, streams in self._walks:
-            lines = shapes[depth].lines * walk.count_repeats(self._axes, depth)
+            around = zip(self._axes[depth:], walk.inside[depth:], strict=True)
+            lines = shapes[depth].lines * prod(axis.extent for axis, inside in around if inside)
             loaded += lines
             stored += lines if is_store else 0.0
             if streams > 1:
