@@ -420,11 +420,6 @@ def _divide(a: Value, b: Value) -> Value:
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
-def _remain(a: Value, b: Value) -> Value:
-    quotient = _divide(a, b)
-    return None if quotient is None else a - quotient * b
-
-
 def _negate(one: Instruction, values: list[Value]) -> Value:
     value = values[0]
     if one.parts[-1] == "pred":
@@ -446,6 +441,7 @@ _OPERATIONS: Final[Mapping[str, Callable[[Instruction, list[Value]], Value]]] = 
     "abs": _arithmetic(abs), "shr": _arithmetic(lambda a, b: a >> _MINIMUM(b, 63)),
     "shl": _arithmetic(lambda a, b: a << _MINIMUM(b, 63)),
     "min": _arithmetic(_MINIMUM), "max": _arithmetic(_extreme(max, np.maximum)),
-    "div": _arithmetic(_divide), "rem": _arithmetic(_remain),
+    "div": _arithmetic(_divide),
+    "rem": _arithmetic(lambda a, b: None if (whole := _divide(a, b)) is None else a - whole * b),
     "not": _negate, "setp": _set, "selp": _choose, "cvt": _convert,
 }  # fmt: skip

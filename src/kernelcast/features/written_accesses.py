@@ -340,12 +340,11 @@ def read_access(
 
 _F, _I, _K = NumberClass.FLOAT, NumberClass.INTEGER, OperationKind
 OPERATIONS = {
-    "fp16": Operation(kind=_K.ADD, number=_F, bits=16),
-    "fp16_fma": Operation(kind=_K.FUSED, number=_F, bits=16),
-    "fp32": Operation(kind=_K.ADD, number=_F, bits=32),
-    "fp32_fma": Operation(kind=_K.FUSED, number=_F, bits=32),
-    "fp64": Operation(kind=_K.ADD, number=_F, bits=64),
-    "fp64_fma": Operation(kind=_K.FUSED, number=_F, bits=64),
+    **{
+        f"fp{bits}{ending}": Operation(kind=kind, number=_F, bits=bits)
+        for bits in (16, 32, 64)
+        for ending, kind in (("", _K.ADD), ("_fma", _K.FUSED))
+    },
     "int32": Operation(kind=_K.ADD, number=_I, bits=32),
     "native_special": Operation(kind=_K.SPECIAL_NATIVE, number=_F, bits=32),
     "special": Operation(kind=_K.SPECIAL, number=_F, bits=32),

@@ -35,24 +35,17 @@ _SINGLE = {name: kind for kind, names in _CHEAP.items() for name in names.split(
     _PRECISE, Kind.SPECIAL
 )
 # Functions that are several operations, for vectors of so many lanes: kind, how many, of how many
-# lanes each.
+# lanes each; and how their roots are taken.
 _Parts = tuple[tuple[Kind, int, int], ...]
-_COMPOSED: dict[str, Callable[[int], _Parts]] = {
-    "clamp": lambda lanes: ((Kind.SELECT, 2, lanes),),
-    "mix": lambda lanes: ((Kind.ADD, 1, lanes), (Kind.FUSED, 1, lanes)),
-    "dot": lambda lanes: _dot(lanes),
-    "cross": lambda _: ((Kind.MULTIPLY, 2, 3), (Kind.ADD, 1, 3)),
-    "length": lambda lanes: (*_dot(lanes), (Kind.SPECIAL, 1, 1)),
-    "distance": lambda lanes: ((Kind.ADD, 1, lanes), *_dot(lanes), (Kind.SPECIAL, 1, 1)),
-    "normalize": lambda lanes: (
-        *_dot(lanes), (Kind.SPECIAL, 1, 1), (Kind.MULTIPLY, 1, lanes),
-    ),
-    "fast_length": lambda lanes: (*_dot(lanes), (Kind.SPECIAL_NATIVE, 1, 1)),
-    "fast_distance": lambda lanes: (
-        (Kind.ADD, 1, lanes), *_dot(lanes), (Kind.SPECIAL_NATIVE, 1, 1),
-    ),
-    "fast_normalize": lambda lanes: (
-        *_dot(lanes), (Kind.SPECIAL_NATIVE, 1, 1), (Kind.MULTIPLY, 1, lanes),
+_COMPOSED: dict[str, Callable[[int, Kind], _Parts]] = {
+    "clamp": lambda lanes, _: ((Kind.SELECT, 2, lanes),),
+    "mix": lambda lanes, _: ((Kind.ADD, 1, lanes), (Kind.FUSED, 1, lanes)),
+    "dot": lambda lanes, _: _dot(lanes),
+    "cross": lambda *_: ((Kind.MULTIPLY, 2, 3), (Kind.ADD, 1, 3)),
+    "length": lambda lanes, root: (*_dot(lanes), (root, 1, 1)),
+    "distance": lambda lanes, root: ((Kind.ADD, 1, lanes), *_dot(lanes), (root, 1, 1)),
+    "normalize": lambda lanes, root: (
+        *_dot(lanes), (root, 1, 1), (Kind.MULTIPLY, 1, lanes),
     ),
 }  # fmt: skip
 # Ids, sizes, reinterpretations: no work of their own.
@@ -75,9 +68,9 @@ def find_parts(name: str, lanes: int) -> _Parts | None:
     single = _SINGLE.get(name)
     if single is not None:
         return ((single, 1, 1 if single in (Kind.BARRIER, Kind.COPY) else lanes),)
-    composed = _COMPOSED.get(name)
+    composed = _COMPOSED.get(name.removeprefix("fast_"))
     if composed is not None:
-        return composed(lanes)
+        return composed(lanes, Kind.SPECIAL_NATIVE if name.startswith("fast_") else Kind.SPECIAL)
     if name.startswith("convert_"):
         return ((Kind.CONVERT, 1, lanes),)
     if name.startswith(NATIVE_PREFIXES):
