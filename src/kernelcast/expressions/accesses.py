@@ -98,7 +98,7 @@ class MemoryAccess:
     def refuse_unknown(self, kernel: str) -> InputError:
         """Make the error of a model that needs its address."""
         return InputError(
-            f"{kernel}, {self.explain_unknown()}, which nobody knows before work-groups run: allow "
+            f"{kernel}, {self.explain_unknown()}; only work-groups that run show it: allow "
             "samples, or record addresses (`kernelcast model` with --device ID, for the problem's "
             "own local size without folding)"
         )

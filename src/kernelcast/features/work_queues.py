@@ -130,7 +130,7 @@ def find_wait_loop(kernel: Kernel) -> str:
     code = open_code(kernel)
     for loop in code.flow.loops:
         if not loop.exits or _waits(code, loop):
-            ends = "ends when somebody else writes to memory" if loop.exits else "has no end"
+            ends = "ends when other work-items write to memory" if loop.exits else "has no end"
             return f"{_name_loop(code, loop)} {ends}"
     return ""
 

@@ -207,7 +207,7 @@ def _find_waiting(source: str) -> str:
 @pytest.mark.parametrize("source", _WAITING)
 def test_a_loop_that_changes_nothing_waits(source: str) -> None:
     """Flags, tickets, locks and barriers of all work-groups, in helper functions too."""
-    assert "ends when somebody else writes to memory" in _find_waiting(source)
+    assert "ends when other work-items write to memory" in _find_waiting(source)
 
 
 @pytest.mark.parametrize("source", ["for (;;);", "while (1) { v = i; }"])

@@ -49,7 +49,7 @@ def test_a_launch_that_waits_for_others_is_given_up() -> None:
     assert said.startswith(
         "device-7: a launch of some sampled work-groups has not ended within 0.2"
     )
-    assert "line 1: the loop ends when somebody else writes to memory" in said
+    assert "line 1: the loop ends when other work-items write to memory" in said
 
 
 def test_a_launch_much_longer_than_those_before_is_given_up(
