@@ -78,7 +78,8 @@ def calibrate(
     mass = shares @ finite
     centre = np.divide(shares @ known, mass, out=np.zeros(signs.shape[1]), where=mass > 0)
     moved = np.where(finite, signs - centre, 0.0)
-    kept = np.arange(signs.shape[1])
+    # Of a sign that never differs only rounding is left, which would tell processors apart.
+    kept = np.flatnonzero(np.sqrt(shares @ moved**2) > 1e-9)
     slopes = np.zeros(signs.shape[1])
     while kept.size:
         part = moved[:, kept]
@@ -88,8 +89,7 @@ def calibrate(
             normal + penalty * np.eye(len(kept)), part.T @ (shares * (logs - level))
         )
         if (found >= 0).all():
-            # Of a sign that never differs rounding is left, which would tell processors apart.
-            slopes[kept] = np.where(found > 1e-12, found, 0.0)
+            slopes[kept] = found
             break
         kept = kept[found > 0]
     rough = Calibration(
