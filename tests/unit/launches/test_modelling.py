@@ -130,7 +130,9 @@ def test_says_what_it_assumes_and_what_is_missing() -> None:
     assert "no local size is given" in launch.notes[0]
     missing = [note for note in launch.notes if "depends on data in" in note]
     assert len(missing) == 3
-    with pytest.raises(InputError, match=r"value\[k\] depends on data in row_pointer; .* allow samples"):
+    with pytest.raises(
+        InputError, match=r"value\[k\] depends on data in row_pointer; .* allow samples"
+    ):
         model_volumes(launch, find_machine("a100"))
 
 
