@@ -60,8 +60,6 @@ RDNA = Architecture(
     local_granularity_bytes=512, l1_banks_bytes=128, lanes_per_pass=32,
     issued_lanes=64, dispatch_cycles=1.1,
 )  # fmt: skip
-_REGISTER_FILE = 65536
-"""32-bit registers of a compute unit of all families, where the description has none."""
 _AMD_WORDS = ("amd", "instinct", "radeon", "gfx")
 
 
@@ -169,8 +167,9 @@ def read_machine(description: MachineDescription) -> GpuMachine:
             max_work_group_size=read_value(description.max_work_group_size) or 0,
             max_work_groups=read_value(description.max_work_groups_per_unit) or 0,
             max_warps=(read_value(description.max_work_items_per_unit) or 0) // width,
+            # 32-bit registers of a compute unit of all families.
             registers=_assume(
-                description.registers, _REGISTER_FILE, "registers of a compute unit", notes
+                description.registers, 65536, "registers of a compute unit", notes
             ),
             max_registers=-(-family.max_registers // granule) * granule,
             register_granule=granule * width,

@@ -49,8 +49,6 @@ _COUNT: Final = Task(
 _TAKE_TURNS: Final = "kernelcast.sampling.cores:take_turns_by"
 _NO_DEVICE: Final = ""
 """Processes that only read sources count as a device's that is none."""
-_CALLERS_KEPT: Final = 2
-"""Of each device, beside those at work."""
 _caller: ContextVar[str] = ContextVar("caller", default="")
 
 
@@ -222,7 +220,8 @@ class CallerProcesses:
                 child = self._spares.pop(device_id, None) or child or self._make()
             self._children[key] = child
             idle = [one for one in self._children if one[0] == device_id and not self._at_work[one]]
-            dropped = [self._children.pop(one) for one in idle[: 1 - _CALLERS_KEPT]]
+            # Two of each device are kept, beside those at work.
+            dropped = [self._children.pop(one) for one in idle[:-1]]
             if own is not None and own is not child:  # it had ended, idle for long or by a crash
                 dropped.append(own)
         for one in dropped:
