@@ -47,9 +47,8 @@ _LOWEST, _HIGHEST, _LATER_S = 0.87, 1.5, 0.05
 _SHORT_SLAB_S, _LARGEST_SHARE = 1.4e-3, 1 / 4
 # A place so much slower than the others is looked at again.
 _STICKS_OUT = 1.5
-_CONTRADICTS = 3.0
 _MOST_PLACES = 48
-_PILOT_GROWTH, _MOST_PILOTS = 4, 12
+_PILOT_GROWTH = 4
 # Where work may differ, a pilot is at most this part of the launch: it may meet most of the work.
 _SMALL_PILOT = 64
 # A launch of which more than this share is paid once says little of work-groups; one that lasts
@@ -115,7 +114,7 @@ class Sampler:
             self._launch.settle()
             # Grow launches until one is worth timing, or as long as the budget allows.
             size, smaller = self._unit, None
-            for _ in range(_MOST_PILOTS):
+            for _ in range(12):
                 if not self._run_at([self._next_place()], size, is_pilot=True):
                     break
                 last = self._timed[-1]
@@ -129,7 +128,7 @@ class Sampler:
                 if is_long and is_work:
                     # No start makes the longer launch of even work so much slower.
                     rates = rates_of(self._timed[-2:])
-                    self._is_even &= bool(rates[-1] <= _CONTRADICTS * rates[0])
+                    self._is_even &= bool(rates[-1] <= 3.0 * rates[0])
                     break
                 if _PILOT_GROWTH * size > self._total // (2 if self._is_even else _SMALL_PILOT):
                     break

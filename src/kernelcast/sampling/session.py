@@ -114,8 +114,8 @@ class LaunchTimer:
 
 
 _THREADS = Path("/proc/self/task")
-# Who works less of a launch only hands it on; so often it is looked, again after so many seconds.
-_WORKS, _LOOKS, _LOOK_AGAIN_S = 0.2, 5, 3.0
+# Who works less of a launch only hands it on; it is looked again after so many seconds.
+_WORKS, _LOOK_AGAIN_S = 0.2, 3.0
 _kept: dict[int, tuple[set[int], int]] = {}
 """Threads that are kept on one processor: where they were allowed before, and how many want it."""
 _kept_lock = threading.Lock()
@@ -126,7 +126,7 @@ def find_workers(run: Callable[[], object], cores: int) -> tuple[int, ...]:
     some milliseconds; none where fewer than cores come to work, as beside other programs."""
     caller = threading.get_native_id()
     others = {thread.native_id for thread in threading.enumerate()} - {caller}
-    for _ in range(_LOOKS if _THREADS.is_dir() else 0):
+    for _ in range(5 if _THREADS.is_dir() else 0):
         before, start_s = _read_work(()), time.perf_counter()
         run()
         least_s = _WORKS * (time.perf_counter() - start_s)

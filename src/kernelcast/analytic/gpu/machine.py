@@ -168,9 +168,7 @@ def read_machine(description: MachineDescription) -> GpuMachine:
             max_work_groups=read_value(description.max_work_groups_per_unit) or 0,
             max_warps=(read_value(description.max_work_items_per_unit) or 0) // width,
             # 32-bit registers of a compute unit of all families.
-            registers=_assume(
-                description.registers, 65536, "registers of a compute unit", notes
-            ),
+            registers=_assume(description.registers, 65536, "registers of a compute unit", notes),
             max_registers=-(-family.max_registers // granule) * granule,
             register_granule=granule * width,
             register_partitions=family.schedulers,

@@ -34,7 +34,6 @@ READ_CYCLES = {
         'asm volatile("s_memtime %0\\ns_waitcnt lgkmcnt(0)" : "=s"(into), "+v"(x) : : "memory");',
 }  # fmt: skip
 """Statements that read a compute unit's cycles, by the extension of devices that have it."""
-_SLOWEST_HZ, _FASTEST_HZ = 1e8, 1e10
 
 
 def _make_chain(steps: str, count: int, step: Callable[[Array], Array]) -> Row:
@@ -84,7 +83,7 @@ def count_cycles(bench: Bench, statement: str, *, size: int = 256) -> Trait[floa
     # Each time by the cycles of its own launch: other programs lengthen both.
     measured = bench.measure(lambda: run(iterations) / float(bench.read(cycles, np.uint64, 1)[0]))
     clock_hz = measured.as_rate(1.0, "clock")
-    if not _SLOWEST_HZ < clock_hz.value < _FASTEST_HZ:
+    if not 1e8 < clock_hz.value < 1e10:  # of any GPU
         msg = f"the device's counter of cycles goes at {clock_hz.value:.3g} Hz: it counts others"
         raise MeasurementError(msg)
     return clock_hz
