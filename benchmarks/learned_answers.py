@@ -9,8 +9,8 @@ from those of the other devices alone, which is what a machine that is not ours 
 difference (bootstrap over families), by class of launches, and the gain over the number of rows.
 
 ``--data results/learned/rows`` takes what `collect_learning.py` wrote instead, launches
-of all lengths alone and beside programs, and writes ``short_and_busy.json`` and
-``short_and_busy.md``. Variances are those that are shipped for the runtime. Times beside programs
+of all lengths alone and beside programs, and writes ``all_lengths.json`` and
+``all_lengths.md``. Variances are those that are shipped for the runtime. Times beside programs
 are compared as those alone, and corrections see how much a run was slowed down.
 """
 
@@ -204,7 +204,7 @@ def main() -> None:
         corrections = correct(known, "svr", "own rows", share)
         everything = score(known, corrections, np.arange(len(known.rows)))
         found["curve"].append({"share of families": share, **everything})
-    numbers, tables = ("short_and_busy",) * 2 if folder else ("answers", "summary")
+    numbers, tables = ("all_lengths",) * 2 if folder else ("answers", "summary")
     write_json(RESULTS / f"{numbers}.json", found)
     write_text(RESULTS / f"{tables}.md", *list_lines(found))
 
