@@ -26,6 +26,7 @@ from kernelcast.records.device import DeviceDescription, DeviceKind
 
 FRESH_S: Final = 2.0
 """So long a factor holds, in seconds: many launches are compared by one, and a trial takes 0.1."""
+_WORK_S: Final = 40e-3
 _PROCESSES = Path("/proc")
 _KERNEL = 2
 """The process whose children are threads of the kernel; a container does not see it."""
@@ -210,7 +211,7 @@ def _try_threads(threads: int) -> Contention | None:
 def _work(number: int) -> Waiting:
     """Work for the length of a launch; give what the system says of it."""
     before = _read_thread("thread-self")
-    ends_s = time.thread_time() + 40e-3
+    ends_s = time.thread_time() + _WORK_S
     while time.thread_time() < ends_s:
         # Some milliseconds, without Python's lock.
         hashlib.pbkdf2_hmac("sha256", b"work", str(number).encode(), 20_000)
