@@ -27,8 +27,6 @@ _SHORT_KERNEL_S = 0.01
 _FEW_WORK_GROUPS = 64
 # Slabs of the usual budget take up to a tenth.
 _COSTLY_SHARE = 0.12
-
-
 MOMENTS_APART_S = 0.05
 """Between two moments of a plan: what disturbs samples is another thing after 15 to 30 ms."""
 
