@@ -4,8 +4,9 @@ import io
 import pickle
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from threading import Lock
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from cachetools import LRUCache, cached
 
@@ -39,11 +40,11 @@ def remember_by_code(most: int) -> Callable[[Callable[Asked, Told]], Callable[As
 
 
 class _FactsReader(pickle.Unpickler):
-    """Reads facts that were kept, and makes nothing of any other kind."""
+    """Reads facts that were kept, and imports and makes nothing of any other kind."""
 
     def find_class(self, module: str, name: str) -> Any:  # noqa: ANN401 - a class
-        found = super().find_class(module, name)
         rooms = ("kernelcast.expressions.", "kernelcast.records.")
+        found = super().find_class(module, name) if module.startswith(rooms) else None
         if isinstance(found, type) and found.__module__.startswith(rooms):
             return found
         raise pickle.UnpicklingError(f"{module}.{name} is no part of facts")
@@ -57,10 +58,9 @@ def read_facts(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> K
         digest_code("features", "expressions", "records"), code.text, repr(code.gaps),
         kernel.source, kernel.name, *sorted(known_buffers),
     ))  # fmt: skip
-    entry = cache.read(key)
-    if entry is not None:
-        kept: KernelFacts = _FactsReader(io.BytesIO(b64decode(entry["facts"]))).load()
-        return kept
+    with suppress(KeyError, ValueError, EOFError, pickle.UnpicklingError):  # else read anew
+        kept = io.BytesIO(b64decode((cache.read(key) or {})["facts"]))
+        return cast("KernelFacts", _FactsReader(kept).load())
     _, facts = read_code(kernel, known_buffers)
     content = run_deep(lambda: pickle.dumps(facts, protocol=5))
     cache.write(key, {"facts": b64encode(content).decode()})

@@ -1,11 +1,16 @@
+import pickle
+import subprocess
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
 
+from kernelcast.compiling import cache
 from kernelcast.expressions.accesses import AccessKind, AddressPattern
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
+from kernelcast.features.ir.reading import compile_program
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
@@ -36,6 +41,20 @@ def test_parameters_say_what_they_are() -> None:
     ]  # fmt: skip
     assert (c.space, t.space) == (MemorySpace.CONSTANT, MemorySpace.LOCAL)
     assert [one.is_pointer for one in (f, n)] == [False, False]
+
+
+@pytest.mark.parametrize(
+    "kept", [b"cut", pickle.dumps(subprocess.run), b""], ids=["cut", "foreign", "empty"]
+)
+def test_kept_facts_that_are_none_are_read_anew(
+    kept: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that broke, or hold what is no part of facts, cost no answer and make nothing."""
+    kernel = Kernel(name="other", source=f"{SOURCE}// {len(kept)}")
+    compile_program(kernel)
+    monkeypatch.setattr(cache, "read", lambda _: {"facts": b64encode(kept).decode()})
+    monkeypatch.setattr(cache, "write", lambda *_: None)
+    assert [one.name for one in read_facts(kernel).parameters] == ["a"]
 
 
 def test_local_arrays_have_their_bytes() -> None:
