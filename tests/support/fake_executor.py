@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from kernelcast.launches.estimation import sample_launch
+from kernelcast.launches.recordings import LaunchFacts
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.columns import FIGURES
 from kernelcast.predictor.answering.measuring import record
@@ -18,7 +19,6 @@ from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
-    LaunchFacts,
     LaunchRow,
     ModelOutcome,
     ModelTask,

@@ -82,7 +82,7 @@ def collect_estimates(
     def ask() -> Iterator[tuple[str, Iterator[RecordedAnswer]]]:
         """Name each problem, with its answers to come."""
         if replay_file is not None:
-            from kernelcast.predictor.replaying import replay
+            from kernelcast.predictor.estimates import replay
 
             recordings = read_recordings(replay_file)
             wanted: Sequence[Problem | None] = problems or [None]

@@ -1,14 +1,19 @@
 """Keeps raw samples in a file."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from kernelcast.models.evidence.fusion import Piece
+from kernelcast.records.arguments import Access
 from kernelcast.records.device import DeviceDescription, SaturationPoint
 from kernelcast.records.errors import InputError, KernelRunError, RecordingError
 from kernelcast.records.estimates import DeviceAnswer
+from kernelcast.records.explanation import AnalyticEstimate
+from kernelcast.records.machine import DevicePeaks
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.private_files import write_output
 from kernelcast.records.samples import SampleRun, TimedLaunch
@@ -17,6 +22,21 @@ from kernelcast.workers.wire import structure
 
 FORMAT_VERSION = 2
 """1: launches without what the sampler knew of them. 2: the samples of each moment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchFacts:
+    """What is known of a launch on a device beside samples; it holds for every sampling."""
+
+    values: Mapping[str, float]
+    """All features but the sampled ones, by name."""
+    issued_per_work_item: float | None
+    """Instructions issued per work-item, by software counters."""
+    analytic: AnalyticEstimate | None
+    accesses: tuple[Access | None, ...] = ()
+    """What the kernel may do with each argument, as far as the source tells."""
+    notes: tuple[str, ...] = ()
+    peaks: DevicePeaks = field(default_factory=DevicePeaks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +52,10 @@ class Recording:
     """Durations of whole runs that were compared with, in seconds."""
     slowdown: float | None = None
     """How many times as long as alone they took; None in older files."""
-    facts: Mapping[str, Any] | None = None
-    """What learned models were told beside samples, as JSON holds it; None where none asked."""
-    pieces: tuple[Mapping[str, Any], ...] = ()
-    """What the answer was put together of, as JSON holds it; none in older files."""
+    facts: LaunchFacts | None = None
+    """What learned models were told beside samples; None where none asked."""
+    pieces: tuple[Piece, ...] = ()
+    """What the answer was put together of; none in older files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +68,11 @@ class RecordedAnswer:
 
 def write_recordings(path: Path, recordings: Sequence[Recording]) -> None:
     """Write recordings so that the file is there whole or not at all."""
-    content = {"format": FORMAT_VERSION, "recordings": [asdict(one) for one in recordings]}
+    told = [asdict(one) for one in recordings]
+    for facts in (one["facts"] for one in told if one["facts"]):
+        known = {name: peak for name, peak in facts["peaks"].items() if math.isfinite(peak)}
+        facts["peaks"] = known
+    content = {"format": FORMAT_VERSION, "recordings": told}
     text = json.dumps(
         content, indent=1,
         default=lambda value: sorted(value) if isinstance(value, frozenset) else value.isoformat(),
@@ -75,11 +99,9 @@ def read_recordings(path: Path) -> list[Recording]:
 
 
 def _read(content: dict[str, Any]) -> Recording:
-    facts, pieces = content.pop("facts", None), content.pop("pieces", [])
-    if not isinstance(facts, dict | None):
-        raise ValueError(f"facts: expected a mapping, found {facts!r}")
-    if not (isinstance(pieces, list) and all(isinstance(one, dict) for one in pieces)):
-        raise ValueError(f"pieces: expected a list of mappings, found {pieces!r}")
+    if isinstance(content.get("facts"), dict):
+        gone = {"format", "cost_s"}  # older files have them
+        content["facts"] = {k: one for k, one in content["facts"].items() if k not in gone}
     saturation = dict(content["saturation"])
     saturation.pop("saturated_from", None)  # older files have it
     found: Recording = structure({**content, "saturation": saturation}, Recording)
@@ -92,7 +114,7 @@ def _read(content: dict[str, Any]) -> Recording:
     point = found.saturation
     if min(times_s) < 0 or min(point.p_sat.value, point.concurrency) < 1:
         raise ValueError(f"{point}: each number is at least 1; and no time is negative")
-    return replace(found, facts=facts, pieces=tuple(pieces))
+    return found
 
 
 def _modernise(content: dict[str, Any]) -> dict[str, Any]:

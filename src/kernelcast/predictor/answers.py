@@ -9,37 +9,42 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kernelcast.launches.estimation import MOMENTS_APART_S
-from kernelcast.models.evidence.fusion import Piece, fuse
+from kernelcast.launches.recordings import LaunchFacts
+from kernelcast.models.evidence.fusion import fuse
 from kernelcast.models.evidence.model import CORRECTED
 from kernelcast.predictor.answering.composing import (
-    NOTHING,
+    NOT_ASKED,
     Basis,
-    Learned,
     Remembered,
-    compose,
-    correct,
-    explain_unsampled,
-)
-from kernelcast.predictor.answering.evidence import (
-    USUAL_OVERHEAD_S,
-    Foretell,
     add_models,
     answer_statically,
-    ask_sizes,
-    check_history,
-    choose_by_sizes,
-    choose_more,
-    has_sizes,
-    measure_launch,
+    compose,
+    correct,
+    counts_history,
+    explain_unsampled,
     weigh_history,
     weigh_models,
-    weigh_samples,
 )
-from kernelcast.predictor.answering.kernel_sizes import count_items, know_estimate, name_size
-from kernelcast.predictor.answering.launch_history import DOUBTED, LaunchHistory, Seen
+from kernelcast.predictor.answering.kernel_sizes import (
+    USUAL_OVERHEAD_S,
+    ask_sizes,
+    choose_by_sizes,
+    choose_more,
+    count_items,
+    count_sizes,
+    measure_launch,
+    name_size,
+)
+from kernelcast.predictor.answering.launch_history import (
+    DOUBTED,
+    NO_HISTORY,
+    LaunchHistory,
+    Seen,
+    check_history,
+    expect,
+)
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
 from kernelcast.predictor.answering.memory import Answer, KnownLaunch, Memory, SamplesStore
-from kernelcast.predictor.answering.plausibility import expect
 from kernelcast.predictor.answering.policy import BUSY, Policy, hold
 from kernelcast.predictor.answering.tasks import (
     MOST_MOMENTS,
@@ -47,7 +52,6 @@ from kernelcast.predictor.answering.tasks import (
     EstimateTask,
     append_moments,
     put_analytic,
-    write_facts,
 )
 from kernelcast.predictor.answering.trained_models import TrainedModels
 from kernelcast.records.contention import list_contention
@@ -57,10 +61,12 @@ from kernelcast.records.estimates import Estimate, Interval, format_seconds
 from kernelcast.records.explanation import AnalyticEstimate, Explanation, Tier
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag
+from kernelcast.records.problem import Problem
 from kernelcast.sampling.contention_meter import FRESH_S, ContentionMeter
 from kernelcast.training.settings import STATIC_MODEL
 
-_NOT_ASKED: Final = "it was not asked for"
+Foretell = Callable[[Problem, DeviceDescription], float | None]
+"""Gives the seconds of a launch by a model that needs no samples; None where it has no answer."""
 _NO_LOCAL_SIZE: Final = "the device chooses the local size; name one, so that repeats can be told"
 _NO_SAMPLES: Final = "nothing may be sampled"
 _SPARED: Final = (
@@ -97,7 +103,8 @@ class Answers:
             self.meter.note(request.device)
         with hold(known.sampling, request.limit, BUSY):
             self._refresh(known)
-            known = self._make_ready(known, request)
+            if not self._is_answered(known, request):
+                known = self._make_ready(known, request)
             self._compose(request, known)
         if request.remembers:
             self.note_asked(request, known)
@@ -110,7 +117,7 @@ class Answers:
         if self._is_answered(known, request):
             self._compose(request, known)
             return known.answer, known.answer is not None
-        guess = KnownLaunch(identity=known.identity, history=known.history, absence=known.absence)
+        guess = KnownLaunch(identity=known.identity, history=known.history)
         kept = self._recall_samples(request) if settings.samples else None
         if kept is not None:
             guess.outcome = kept.as_kept(settings.coverage)
@@ -136,8 +143,8 @@ class Answers:
         """Give what was observed of a launch, held against all that is known of it."""
         known = self._find(request)
         history = self._recall(known, request.policy)
-        if known.absence is not None:
-            raise DeviceError(known.absence.absence)
+        if history.absence != NO_HISTORY:
+            raise DeviceError(history.absence)
         check_history(history, request.problem, request.device, request.executor)
         return history
 
@@ -160,15 +167,8 @@ class Answers:
 
     def sample_once(self, request: LaunchRequest, outcome: EstimateOutcome) -> EstimateOutcome:
         """Add a moment, at other places, for one moment's share of the budget; keep the samples."""
-        task = EstimateTask(
-            problem=request.problem,
-            device_id=request.device.id,
-            settings=request.choose_settings(1, len(outcome.moments)),
-            facts=outcome.facts,
-        )
-        found = request.executor.sample(
-            task, timeout_s=request.policy.timeout_s, report=lambda _: None
-        )
+        quiet = replace(request, progress=lambda _: None, limit=None)
+        found = self._sample(quiet, 1, outcome, outcome.facts, wants_row=False)
         before, more = outcome.estimate, found.estimate
         outcome = replace(
             outcome,
@@ -185,14 +185,6 @@ class Answers:
 
     def lock_of(self, device_id: str) -> threading.Lock:
         return self._busy.setdefault(device_id, threading.Lock())
-
-    def _compose(self, request: LaunchRequest, known: KnownLaunch) -> None:
-        """Make the answer of a launch that has none."""
-        with known.lock:
-            if known.answer is None:
-                if known.basis is None and known.outcome is not None:
-                    known.basis = self._weigh_samples(request, known.outcome)
-                known.answer = self._choose(known, request.policy)
 
     def require(self, known: KnownLaunch, request: LaunchRequest) -> Estimate:
         """Give the answer; another thread may have found just now that it has to be made anew."""
@@ -232,10 +224,10 @@ class Answers:
             before = self._stamp(known.identity)
             ndrange = known.identity.ndrange
             if ndrange is not None and ndrange.local_size is not None:
-                work = known.basis.work if known.basis else None
-                work = work or count_items(ndrange, known.identity.parameters.get(INSTRUCTIONS))
+                told = known.identity.parameters.get(INSTRUCTIONS)
+                size = known.basis.size if known.basis else count_items(ndrange, told)
                 kernel = self.memory.kernel_of(known.identity)
-                kernel.observe(name_size(known.identity), work, history)
+                kernel.observe(name_size(known.identity), size, history)
             if known.stamp == before:  # other sizes' answers have to be made anew, not its own
                 known.stamp = self._stamp(known.identity)
         return verdict.flags
@@ -257,74 +249,9 @@ class Answers:
             if known.outcome is not None:  # other sizes tell of the sampler's errors, too
                 known.basis = None
             if before[0] != stamp[0]:
-                known.basis = known.sampled = None
+                known.basis, known.is_compared = None, False
                 if known.outcome is not None and known.outcome.row is None:
                     known.outcome = None  # there was no model to make features for
-
-    def _make_ready(self, known: KnownLaunch, request: LaunchRequest) -> KnownLaunch:
-        """Recall what was observed; sample where that does not answer, as often as that pays."""
-        if self._is_answered(known, request):
-            return known
-        policy, identity = request.policy, known.identity
-        if not policy.settings.samples:
-            known.basis = self._model_alone(request, identity)
-            return known
-        moments, kept = policy.settings.plan.moments, None
-        if request.remembers or policy.spares_samples:
-            kept, kernel = self._recall_samples(request), self.memory.kernel_of(identity)
-            if kept is None:
-                basis = self._describe(request, identity)
-                moments = choose_by_sizes(kernel, basis, identity, policy)
-                if not moments:
-                    missing = dict.fromkeys(basis.missing, _SPARED)
-                    known.basis = replace(basis, missing=missing)
-                    return known
-            else:
-                model = self.trained_models.find_evidence(request.device).model
-                moments = choose_more(kept, identity, policy.settings, kernel, model)
-                if not moments:
-                    free = kept.as_kept(policy.settings.coverage)
-                    return self._take_outcome(known, request, free)
-        limit = request.limit
-        taken, facts = ((), None) if kept is None else (kept.moments, kept.facts)
-        wants_row = self._wants_row(request)
-        if facts is None and limit is not None and not limit.goes_on:
-            # Callers who wait no longer have samples without the features that learned models need.
-            wants_row = wants_row and limit.left_s > 1.0
-        with hold(self.lock_of(request.device.id), limit, BUSY):
-            task = EstimateTask(
-                problem=request.problem,
-                device_id=request.device.id,
-                settings=request.choose_settings(moments, len(taken)),
-                wants_row=wants_row,
-                wants_counts=wants_row and self.trained_models.takes_counters(request.device),
-                facts=facts,
-                ends_s=None if limit is None or limit.goes_on else limit.ends_s,
-                waits_for_device=limit is not None,
-                runs_end_s=time.monotonic() + policy.timeout_s,
-            )
-            outcome = request.executor.sample(
-                task, timeout_s=policy.timeout_s, report=request.report
-            )
-        self._note_overhead(outcome)
-        outcome = replace(outcome, moments=append_moments(taken, outcome.moments))
-        if self.samples_store is not None:
-            self.samples_store.keep(request, outcome)
-        if outcome.facts is not None:  # a recording answers from them again
-            recording = replace(outcome.recording, facts=write_facts(outcome.facts))
-            outcome = replace(outcome, recording=recording)
-        return self._take_outcome(known, request, outcome)
-
-    def _note_overhead(self, outcome: EstimateOutcome) -> None:
-        """Keep what a sampling took beside its samples, less what another size need not pay."""
-        one, device = outcome.estimate, outcome.recording.device
-        kernel = self.memory.find_kernel(outcome.recording.kernel_digest, device)
-        beside_s = one.overhead_seconds - MOMENTS_APART_S * (len(outcome.moments) - 1)
-        # The first sampling opens the device, and tries it out.
-        most_s = math.inf if device.id in self.new_s else USUAL_OVERHEAD_S
-        if kernel.overhead_s is None:
-            self.new_s[device.id] = min(max(beside_s, 0.0), most_s + one.build_seconds)
-        kernel.overhead_s = min(max(beside_s - one.build_seconds, 0.0), most_s)
 
     def _is_answered(self, known: KnownLaunch, request: LaunchRequest) -> bool:
         """Recall what was observed; tell whether nothing has to be sampled or modelled."""
@@ -335,11 +262,89 @@ class Answers:
                 check_history(history, request.problem, request.device, request.executor)
             if known.answer is not None or known.outcome is not None:
                 return True
-            if policy.settings.measure or not (_counts_history(policy) and history):
+            if policy.settings.measure or not (counts_history(policy) and history):
                 return False
             if known.basis is None:
                 known.basis = self._describe(request, known.identity)
             return True
+
+    def _make_ready(self, known: KnownLaunch, request: LaunchRequest) -> KnownLaunch:
+        """Sample a launch as often as that pays, or have models tell of it."""
+        policy, identity = request.policy, known.identity
+        if not policy.settings.samples:
+            known.basis = self._model_alone(request, identity)
+            return known
+        moments, kept = policy.settings.plan.moments, None
+        if request.remembers or policy.spares_samples:
+            kept, kernel = self._recall_samples(request), self.memory.kernel_of(identity)
+            model = self.trained_models.find_evidence(request.device).model
+            if kept is None:
+                basis = self._describe(request, identity)
+                moments = choose_by_sizes(kernel, basis.size, model, identity, policy)
+                if not moments:
+                    missing = dict.fromkeys(basis.missing, _SPARED)
+                    known.basis = replace(basis, missing=missing)
+                    return known
+            else:
+                moments = choose_more(kept, identity, policy.settings, kernel, model)
+                if not moments:
+                    free = kept.as_kept(policy.settings.coverage)
+                    return self._take_outcome(known, request, free)
+        limit, facts = request.limit, None if kept is None else kept.facts
+        wants_row = self._wants_row(request)
+        if facts is None and limit is not None and not limit.goes_on:
+            # Callers who wait no longer have samples without the features that learned models need.
+            wants_row = wants_row and limit.left_s > 1.0
+        with hold(self.lock_of(request.device.id), limit, BUSY):
+            outcome = self._sample(request, moments, kept, facts, wants_row=wants_row)
+        # Keep what it took beside its samples, less what another size need not pay.
+        one, device = outcome.estimate, outcome.recording.device
+        kernel = self.memory.find_kernel(outcome.recording.kernel_digest, device)
+        beside_s = one.overhead_seconds - MOMENTS_APART_S * (len(outcome.moments) - 1)
+        # The first sampling opens the device, and tries it out.
+        most_s = math.inf if device.id in self.new_s else USUAL_OVERHEAD_S
+        if kernel.overhead_s is None:
+            self.new_s[device.id] = min(max(beside_s, 0.0), most_s + one.build_seconds)
+        kernel.overhead_s = min(max(beside_s - one.build_seconds, 0.0), most_s)
+        if kept is not None:
+            outcome = replace(outcome, moments=append_moments(kept.moments, outcome.moments))
+        if self.samples_store is not None:
+            self.samples_store.keep(request, outcome)
+        # A recording answers from facts again.
+        recording = replace(outcome.recording, facts=outcome.facts)
+        return self._take_outcome(known, request, replace(outcome, recording=recording))
+
+    def _sample(
+        self,
+        request: LaunchRequest,
+        moments: int,
+        kept: EstimateOutcome | None,
+        facts: LaunchFacts | None,
+        *,
+        wants_row: bool,
+    ) -> EstimateOutcome:
+        """Have the device sample at so many moments more than those that are kept."""
+        policy, limit = request.policy, request.limit
+        task = EstimateTask(
+            problem=request.problem,
+            device_id=request.device.id,
+            settings=request.choose_settings(moments, len(kept.moments) if kept else 0),
+            wants_row=wants_row,
+            wants_counts=wants_row and self.trained_models.takes_counters(request.device),
+            facts=facts,
+            ends_s=None if limit is None or limit.goes_on else limit.ends_s,
+            waits_for_device=limit is not None,
+            runs_end_s=time.monotonic() + policy.timeout_s,
+        )
+        return request.executor.sample(task, timeout_s=policy.timeout_s, report=request.report)
+
+    def _compose(self, request: LaunchRequest, known: KnownLaunch) -> None:
+        """Make the answer of a launch that has none."""
+        with known.lock:
+            if known.answer is None:
+                if known.basis is None and known.outcome is not None:
+                    known.basis = self._weigh_samples(request, known.outcome)
+                known.answer = self._choose(known, request.policy)
 
     def _take_outcome(
         self, known: KnownLaunch, request: LaunchRequest, outcome: EstimateOutcome
@@ -362,22 +367,19 @@ class Answers:
 
     def _recall(self, known: KnownLaunch, policy: Policy) -> LaunchHistory:
         """Give what was observed of a launch; the store is asked once."""
-        if known.history is not None:
-            return known.history
-        history, absence, failure = LaunchHistory(), "", ""
-        ndrange = known.identity.ndrange
-        if not _counts_history(policy):
-            absence = _NOT_ASKED
-        elif ndrange is None or ndrange.local_size is None:
-            absence = _NO_LOCAL_SIZE
-        else:
-            try:
-                history = self.memory.recall(known.identity)
-            except KernelcastError as error:
-                absence = failure = f"the store of observations does not answer: {error}"
-        known.absence = Remembered(absence=absence, failure=failure) if absence else None
-        known.history = history
-        return history
+        if known.history is None:
+            ndrange = known.identity.ndrange
+            if not counts_history(policy):
+                known.history = LaunchHistory(absence=NOT_ASKED)
+            elif ndrange is None or ndrange.local_size is None:
+                known.history = LaunchHistory(absence=_NO_LOCAL_SIZE)
+            else:
+                try:
+                    known.history = self.memory.recall(known.identity)
+                except KernelcastError as error:
+                    failure = f"the store of observations does not answer: {error}"
+                    known.history = LaunchHistory(absence=failure, failure=failure)
+        return known.history
 
     def _recall_samples(self, request: LaunchRequest) -> EstimateOutcome | None:
         """Find earlier samples of exactly this launch, whichever process took them."""
@@ -403,30 +405,19 @@ class Answers:
 
     def _weigh_samples(self, request: LaunchRequest, outcome: EstimateOutcome) -> Basis:
         """Weigh samples, and correct what they say by what was learned of such launches."""
-        estimate, facts, device = outcome.estimate, outcome.facts, request.device
+        estimate, facts, policy = outcome.estimate, outcome.facts, request.policy
         identity = request.as_run(outcome).identify()
-        evidence, kernel = (
-            self.trained_models.find_evidence(device),
-            self.memory.kernel_of(identity),
-        )
-        pieces: list[Piece] = [*outcome.pieces]  # those of a recording
+        evidence = self.trained_models.find_evidence(request.device)
+        kernel = self.memory.kernel_of(identity)
+        pieces = [*outcome.recording.pieces]
         if not pieces:
             analytic_s = estimate.estimates_s.get(Tier.ANALYTIC.value)
-            pieces = weigh_samples(outcome.moments, identity, kernel, evidence.model)
-            pieces += weigh_models(
-                evidence.model, analytic_s, self.foretell(request.problem, device)
-            )
+            foretold_s = self.foretell(request.problem, request.device)
+            pieces = kernel.weigh_samples(outcome.moments, name_size(identity), evidence.model)
+            pieces += weigh_models(evidence.model, analytic_s, foretold_s)
         fused = fuse([one for one in pieces if one.kind in CORRECTED] or pieces)
-        policy = request.policy
-        if not (policy.settings.uses_models and policy.uses(Tier.HYBRID)):
-            learned = Learned(absence=_NOT_ASKED)
-        elif evidence.model.correction is None:
-            learned = Learned()
-        elif outcome.row is None:
-            learned = Learned(failure=outcome.row_failure)
-        else:
-            learned = correct(evidence.model, evidence.facts, outcome.row, fused)
-        work = measure_launch(request.problem, identity, estimate.ndrange, facts)
+        learned = correct(evidence, outcome, fused, policy)
+        size = measure_launch(request.problem, identity, estimate.ndrange, facts)
         learned_s = None
         if learned.log_factor is not None:
             fused = replace(fused, log_seconds=fused.log_seconds + learned.log_factor)
@@ -434,8 +425,8 @@ class Answers:
         if outcome.depends_on_contents is not None:
             kernel.depends_on_contents = outcome.depends_on_contents
         if outcome.moments:
-            size = know_estimate(evidence.model, work, fused)
-            kernel.estimate(name_size(identity), size, outcome.moments)
+            known = evidence.model.know_estimate(replace(size, at_s=time.time()), fused)
+            kernel.estimate(name_size(identity), known, outcome.moments)
         told = estimate.explain()
         notes = (*told.notes, *(facts.notes if facts else ()))
         estimate = replace(estimate, identity=identity, explanation=replace(told, notes=notes))
@@ -447,13 +438,20 @@ class Answers:
             learned=learned,
             learned_s=learned_s,
             missing=absence,
-            work=work,
+            size=size,
         )
 
     def _model_alone(self, request: LaunchRequest, identity: LaunchIdentity) -> Basis:
         device, policy = request.device, request.policy
         basis, kernel = self._describe(request, identity), self.memory.kernel_of(identity)
-        if has_sizes(kernel, identity, policy) and ask_sizes(kernel, basis, identity, policy):
+
+        def is_told_by_sizes() -> bool:
+            """Tell whether other sizes answer, some of them observed."""
+            return count_sizes(kernel, identity, policy) > 0 and bool(
+                ask_sizes(kernel, basis.size, basis.evidence.model, identity, policy)
+            )
+
+        if is_told_by_sizes():
             return basis
         asks_static = (
             policy.settings.uses_models
@@ -469,10 +467,7 @@ class Answers:
         basis = self._describe(request, identity, found, outcome.notes)
         if asks_static:
             basis = answer_statically(self.trained_models, basis, outcome.values)
-        by_sizes = has_sizes(kernel, identity, policy) and ask_sizes(
-            kernel, basis, identity, policy
-        )
-        if not (basis.pieces or by_sizes):
+        if not (basis.pieces or is_told_by_sizes()):
             told = "".join(f"{one}; " for one in basis.estimate.warnings)
             msg = (
                 f"{device.id}: no estimate without sampling: {told}the device was not calibrated; "
@@ -516,7 +511,7 @@ class Answers:
             pieces=tuple(pieces),
             evidence=evidence,
             missing={Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES},
-            work=measure_launch(problem, identity, ndrange, None),
+            size=measure_launch(problem, identity, ndrange, None),
         )
 
     def _choose(self, known: KnownLaunch, policy: Policy) -> Estimate | None:
@@ -524,32 +519,20 @@ class Answers:
         basis = known.basis
         if basis is None:
             return None
-        history = self._recall(known, policy)
+        history, model = self._recall(known, policy), basis.evidence.model
         identity = basis.estimate.identity or known.identity
-        sizes = ask_sizes(self.memory.kernel_of(identity), basis, identity, policy)
-        made: Estimate | None = None
-        pieces: tuple[Piece, ...] = ()
-        if known.sampled is None and (basis.pieces or sizes):
-            made, pieces = compose(basis, NOTHING, sizes, policy)
-            known.sampled = made
-            expected = expect(made, by_clock=known.outcome is not None and known.outcome.by_clock)
-            if made.identity is not None:
-                self.memory.find(made.identity).expected = expected
-            history.expect(expected)
-        if known.absence is None or (len(history) and _counts_history(policy)):
-            remembered = weigh_history(history, policy, basis.evidence.model)
-        else:
-            remembered = known.absence
+        sizes = ask_sizes(self.memory.kernel_of(identity), basis.size, model, identity, policy)
+        if not known.is_compared and (basis.pieces or sizes):
+            alone, _ = compose(basis, Remembered(), sizes, policy)
+            known.expected = expect(alone, by_clock=bool(known.outcome and known.outcome.by_clock))
+            known.is_compared = True
+            self.memory.find(identity).expected = known.expected
+            history.expect(known.expected)
+        remembered = weigh_history(history, policy, model)
         if remembered.piece is None and not sizes and not basis.pieces:
             return None
-        if made is None or remembered is not NOTHING:
-            made, pieces = compose(basis, remembered, sizes, policy)
-        known.pieces = pieces
+        made, known.pieces = compose(basis, remembered, sizes, policy)
         return made
-
-
-def _counts_history(policy: Policy) -> bool:
-    return policy.settings.uses_history and policy.uses(Tier.HISTORY)
 
 
 def is_open(known: KnownLaunch) -> bool:

@@ -9,8 +9,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kernelcast.predictor.answering.composing import explain_unsampled
@@ -151,32 +154,6 @@ class Asker:
         self._lock = threading.Lock()
         self._running: dict[threading.Thread, TimeLimit] = {}
 
-    def _answer(
-        self,
-        one: AskedLaunch,
-        policy: Policy,
-        report: ReportProgress,
-        limit: TimeLimit | None,
-        *,
-        remembers: bool,
-    ) -> None:
-        """Answer a launch, however long that takes; what it raises is its answer."""
-        try:
-            request = one.request = self._reader.read(
-                one.launch, one.device, policy=policy, report=report, remembers=remembers
-            )
-            known = one.known = self._answers.ask(
-                request if limit is None else request.hurry(limit)
-            )
-            one.best = known.answer or one.best
-            one.is_last_word = known.answer is not None
-            one.best = self._answers.require(known, request)
-            one.is_last_word = True
-        except NoAnswerYetError:
-            raise
-        except Exception as error:  # noqa: BLE001 - it is raised in the caller's thread
-            one.error = error
-
     def ask(
         self,
         limit: TimeLimit | None,
@@ -191,67 +168,84 @@ class Asker:
 
         Where drivers work in this process (`is_live`), it must not end meanwhile.
         """
-        if limit is None:
-            answered = [AskedLaunch(*one) for one in list_pairs()]
-            for one in answered:
-                self._answer(one, policy, report, limit, remembers=remembers)
-            return answered
         asked: list[AskedLaunch] = []
-        failures: list[Exception] = []
-        is_done = threading.Event()
+        read = partial(self._reader.read, policy=policy, limit=limit, remembers=remembers)
 
         def work() -> None:
-            try:
-                asked.extend([AskedLaunch(*one) for one in list_pairs()])
+            asked.extend([AskedLaunch(*one) for one in list_pairs()])
+            if limit is not None:
                 for one in asked:
                     limit.note(_DESCRIBING)
-                    try:
-                        one.request = self._reader.read(
-                            one.launch,
-                            one.device,
-                            policy=policy,
-                            remembers=remembers,
-                            asks_device=False,
-                        ).hurry(limit)
-                        best, is_last_word = self._answers.foretell_launch(one.request)
-                        if best is not None and is_last_word:
-                            best = self._answers.as_now(best)
-                        one.best, one.is_last_word = best, is_last_word
-                    except NoAnswerYetError:
-                        raise
-                    except KernelcastError:  # reading it once more says what is wrong with it
-                        pass
-                for one in asked:
-                    if not one.is_last_word:
+                    self._foretell(one, partial(read, asks_device=False))
+            for one in asked:
+                if not one.is_last_word:
+                    if limit is not None:
                         limit.note(_DESCRIBING)
-                        self._answer(one, policy, report, limit, remembers=remembers)
-            except NoAnswerYetError:
-                pass
+                    self._answer(one, partial(read, report=report))
+
+        if limit is None:
+            work()
+            return asked
+        done: Future[None] = Future()
+
+        def run() -> None:
+            try:
+                with suppress(NoAnswerYetError):
+                    work()
+                done.set_result(None)
             except Exception as error:  # noqa: BLE001 - it is raised in the caller's thread
-                failures.append(error)
+                done.set_exception(error)
             finally:
-                is_done.set()
                 with self._lock:
                     del self._running[threading.current_thread()]
 
-        run = copy_context().run  # it works for the same caller
         thread = threading.Thread(
-            target=run, args=(work,), name="kernelcast-asking", daemon=not is_live
+            target=copy_context().run,  # it works for the same caller
+            args=(run,),
+            name="kernelcast-asking",
+            daemon=not is_live,
         )
         with self._lock:
             self._running[thread] = limit
         thread.start()
         try:
-            is_done.wait(limit.left_s)
+            wait([done], limit.left_s)
         except BaseException:  # Ctrl-C
             limit.stop()
             self._end_children()  # one at work must not go on
             raise
-        if failures:
-            raise failures[0]
-        if not asked and not is_done.is_set():
+        if done.done():
+            done.result()
+        elif not asked:
             raise NoAnswerYetError(limit.explain())
         return asked
+
+    def _foretell(self, one: AskedLaunch, read: Callable[..., LaunchRequest]) -> None:
+        """Answer a launch by what is known of it."""
+        try:
+            one.request = read(one.launch, one.device)
+            best, is_last_word = self._answers.foretell_launch(one.request)
+            if best is not None and is_last_word:
+                best = self._answers.as_now(best)
+            one.best, one.is_last_word = best, is_last_word
+        except NoAnswerYetError:
+            raise
+        except KernelcastError:  # reading it once more says what is wrong with it
+            pass
+
+    def _answer(self, one: AskedLaunch, read: Callable[..., LaunchRequest]) -> None:
+        """Answer a launch, however long that takes; what it raises is its answer."""
+        try:
+            request = one.request = read(one.launch, one.device)
+            known = one.known = self._answers.ask(request)
+            one.best = known.answer or one.best
+            one.is_last_word = known.answer is not None
+            one.best = self._answers.require(known, request)
+            one.is_last_word = True
+        except NoAnswerYetError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it is raised in the caller's thread
+            one.error = error
 
     def stop(self) -> None:
         with self._lock:

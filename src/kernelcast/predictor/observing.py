@@ -106,12 +106,12 @@ class ObservationLostError(KernelcastError):
 
 
 class ObservationWriter:
-    """Takes observations at once and writes them in batches from a thread of its own."""
+    """Takes observations at once; a thread writes them in batches, and ends when none waits."""
 
     def __init__(self, open_store: Callable[[], "Store | None"]) -> None:
         self._open_store = open_store
         self._waiting: deque[Observation] = deque()
-        self._taken = self._written = 0
+        self._taken = 0
         self._problem: KernelcastError | None = None
         self._is_closed = self._is_urgent = False
         self._changed = threading.Condition()
@@ -128,33 +128,33 @@ class ObservationWriter:
                     f"{len(self._waiting):,} observations wait for a store that does not take "
                     f"them; this one is not taken ({self._problem})"
                 )
+            if not self._taken:  # what waits is written when the interpreter ends
+                close = weakref.WeakMethod(self.close)
+                atexit.register(lambda: (found := close()) and found())
+            self._waiting.append(one)
+            self._taken += 1
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="kernelcast-observations", daemon=True
                 )
                 self._thread.start()
-                # What waits is written when the interpreter ends.
-                close = weakref.WeakMethod(self.close)
-                atexit.register(lambda: (found := close()) and found())
-            self._waiting.append(one)
-            self._taken += 1
             if len(self._waiting) == _BATCH:
                 self._changed.notify_all()
 
     def flush(self, timeout_s: float = 30.0) -> None:
-        deadline_s = time.monotonic() + timeout_s
         with self._changed:
             goal = self._taken
-            self._is_urgent = True
+
+            def count_left() -> int:
+                return goal - self._taken + len(self._waiting)
+
+            self._is_urgent = bool(self._waiting)
             self._changed.notify_all()
-            while self._written < goal:
-                left_s = deadline_s - time.monotonic()
-                if left_s <= 0:
-                    raise ObservationLostError(
-                        f"{goal - self._written:,} observations are not in the store yet "
-                        f"({self._problem or 'it is slow'}); they go on waiting"
-                    )
-                self._changed.wait(left_s)
+            if not self._changed.wait_for(lambda: count_left() <= 0, timeout_s):
+                raise ObservationLostError(
+                    f"{count_left():,} observations are not in the store yet "
+                    f"({self._problem or 'it is slow'}); they go on waiting"
+                )
 
     def close(self, timeout_s: float = 30.0) -> None:
         """Write what waits, and take nothing more."""
@@ -176,29 +176,26 @@ class ObservationWriter:
                     lambda: self._is_closed or self._is_urgent or len(self._waiting) >= _BATCH,
                     timeout=pause_s,
                 )
-                if self._is_closed and (self._problem is not None or not self._waiting):
+                if not self._waiting or (self._is_closed and self._problem is not None):
+                    self._thread = None
                     return
                 batch = list(islice(self._waiting, _BATCH))
-            if not batch:
-                continue
-            problem: KernelcastError | None = None
+            problem: Exception | None = None
             try:
-                store = self._open_store()
-                if store is not None:
+                if (store := self._open_store()) is not None:
                     store.add_many(batch)
-            except KernelcastError as error:
-                problem = error
             except Exception as error:  # noqa: BLE001 - the thread must not die with what waits
-                problem = KernelcastError(repr(error))
+                problem = error
             with self._changed:
-                self._problem = problem
                 if problem is None:
-                    pause_s = _PAUSE_S
+                    self._problem, pause_s = None, _PAUSE_S
                     for _ in batch:
                         self._waiting.popleft()
-                    self._written += len(batch)
                     self._is_urgent = self._is_urgent and bool(self._waiting)
                     self._changed.notify_all()
-            if problem is not None:
-                time.sleep(pause_s)
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                    continue
+                if not isinstance(problem, KernelcastError):
+                    problem = KernelcastError(repr(problem))
+                self._problem = problem
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Self
 
 from kernelcast.launches.machines import find_sound_machine
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
-from kernelcast.predictor.answering.evidence import Foretell
 from kernelcast.predictor.answering.launch_history import LaunchHistory
 from kernelcast.predictor.answering.launch_request import RequestReader, check_device_ids, refuse
 from kernelcast.predictor.answering.memory import Answer, Memory, SamplesStore
 from kernelcast.predictor.answering.policy import Policy, TimeLimit
 from kernelcast.predictor.answering.processes import Executor, ReportProgress, WarmProcesses
 from kernelcast.predictor.answering.trained_models import TrainedModels
-from kernelcast.predictor.answers import Answers
+from kernelcast.predictor.answers import Answers, Foretell
 from kernelcast.predictor.background import AskedLaunch, Asker, Refiner
 from kernelcast.predictor.launch_estimates import (
     FastestLaunch,

@@ -7,7 +7,9 @@ A driver's crash or hang still ends the child and not us: the next task starts a
 import os
 import signal
 import threading
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,7 +23,7 @@ from kernelcast.workers.sandbox import Confinement
 from kernelcast.workers.task import Task
 
 SPARE = ""
-"""Key of a child that belongs to nobody yet: the first task of a new key takes it over."""
+"""Device of children that only read: the first device that has no child takes one of them over."""
 IDLE_S = 30.0
 """A child without a task ends after so long, and gives its device's memory back."""
 
@@ -112,32 +114,89 @@ class WarmChild:
 
 @dataclass(slots=True)
 class WarmChildren:
-    """A child process for each key, which does one task after the other."""
+    """A child process for each device and caller, which does one task after the other."""
 
-    _places: dict[str, WarmChild] = field(default_factory=dict)
+    confinement: Confinement | None = None
+    """See `WarmChild`, as `shared`."""
+    shared: tuple[Path, str] | None = None
+    _ready_for: tuple[str, ...] = ()
+    _step: str = ""
+    _spares: dict[str, WarmChild] = field(default_factory=dict)
+    _children: OrderedDict[tuple[str, str], WarmChild] = field(default_factory=OrderedDict)
+    _at_work: Counter[tuple[str, str]] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _is_closed: bool = False
 
     def start_ahead(self, steps: Sequence[str]) -> None:
-        """Start a spare child that gets ready by steps, unless there are children already."""
+        """Start a child that gets ready by steps and is any device's, unless there are some."""
         with self._lock:
-            if self._places:
+            if self._children or self._spares:
                 return
-            spare = self._places[SPARE] = WarmChild()
+            spare = self._spares[SPARE] = self._make()
         spare.start(steps)
 
-    def stream(
-        self, key: str, task: Task[Any], arguments: object, *, timeout_s: float, subject: str
-    ) -> Iterator[Message]:
-        """Have the key's child do a task, see `WarmChild.stream`; `SPARE` is a later key's."""
+    def keep_ready(self, devices: Sequence[str], step: str) -> None:
+        """Start a child for each device that has none, for the next new caller, and wait for none;
+        keep it so. Each calls `step`, a ``module:function``, with its device."""
         with self._lock:
-            if key not in self._places:
-                self._places[key] = self._places.pop(SPARE, WarmChild())
-            child = self._places[key]
-        yield from child.stream(task, arguments, timeout_s=timeout_s, subject=subject)
+            self._ready_for, self._step = tuple(devices), step
+            self._start_spares()
+
+    def stream(
+        self, device: str, task: Task[Any], arguments: object, *, timeout_s: float, subject: str,
+        caller: str = "",
+    ) -> Iterator[Message]:  # fmt: skip
+        """Have a caller's child of a device, or of `SPARE`, do a task, see `WarmChild.stream`."""
+        with self.hold(device, caller) as child:
+            yield from child.stream(task, arguments, timeout_s=timeout_s, subject=subject)
 
     def close(self) -> None:
-        """End the children; the next task starts others."""
+        """End the children; the next task starts others, and none is kept ready any more."""
         with self._lock:
-            children = [*self._places.values()]
+            self._is_closed = True
+            children = [*self._spares.values(), *self._children.values()]
+            self._spares.clear()
+            self._children.clear()
         for one in children:
             one.close()
+
+    @contextmanager
+    def hold(self, device: str, caller: str = "") -> Iterator[WarmChild]:
+        """Give the caller's child: its own, or one that is nobody's yet."""
+        key = (device, caller)
+        with self._lock:
+            self._at_work[key] += 1
+            own = child = self._children.pop(key, None)
+            if child is None or (self._at_work[key] == 1 and not child.is_running):
+                child = (
+                    self._spares.pop(device, None)
+                    or child
+                    or self._children.pop((SPARE, caller), None)
+                    or self._spares.pop(SPARE, None)
+                    or self._make()
+                )
+            self._children[key] = child
+            idle = [one for one in self._children if one[0] == device and not self._at_work[one]]
+            # Two of each device are kept, beside those at work.
+            dropped = [self._children.pop(one) for one in idle[:-1]]
+            if own is not None and own is not child:  # it had ended, idle for long or by a crash
+                dropped.append(own)
+        for one in dropped:
+            one.close()
+        try:
+            yield child
+        finally:
+            with self._lock:
+                self._at_work[key] -= 1
+                self._at_work += Counter()  # drops those that are done
+                self._start_spares()
+
+    def _make(self) -> WarmChild:
+        return WarmChild(self.confinement, self.shared)
+
+    def _start_spares(self) -> None:
+        """Start what is missing, unless a task is at work, which that would disturb."""
+        for device in () if self._is_closed or self._at_work else self._ready_for:
+            if device not in self._spares:
+                spare = self._spares[device] = self._make()
+                spare.start([f"{self._step}:{device}"])

@@ -16,10 +16,10 @@ from kernelcast.models.evidence.sizes import KnownSize
 from kernelcast.models.evidence.stored import publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.composing import list_contradictions
-from kernelcast.predictor.answering.kernel_sizes import KnownKernel, SizeKey, Work, name_size
+from kernelcast.predictor.answering.kernel_sizes import KnownKernel, SizeKey, name_size
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
+from kernelcast.predictor.estimates import replay
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
-from kernelcast.predictor.replaying import replay
 from kernelcast.records.estimates import DeviceAnswer, Estimate, Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SAMPLER
@@ -179,6 +179,11 @@ def test_what_others_observe_is_seen_at_the_next_question(
     assert "observed" in {one.kind for one in again.list_pieces()}
 
 
+def make_size(logs: tuple[float, ...]) -> KnownSize:
+    """Make a size, its time not told yet."""
+    return KnownSize(log_work=logs, log_seconds=0.0, noise=0.0, at_s=0.0)
+
+
 def test_measures_that_a_launch_lacks_are_left_out() -> None:
     """A launch of which the work-items alone are known is compared by them."""
     kernel, launch = KnownKernel(dict, depends_on_contents=False), name_size(make_launch(1))
@@ -186,8 +191,8 @@ def test_measures_that_a_launch_lacks_are_left_out() -> None:
         logs = (math.log(items), math.log(1e3 / items), math.nan, math.nan)
         history = LaunchHistory()
         history.add(Seen(seconds=1e-7 * items))
-        kernel.observe((launch[0], f"{number}" * 64), Work(logs=logs), history)
-    asked = Work(logs=(math.log(4e6), math.nan, math.nan, math.nan))
+        kernel.observe((launch[0], f"{number}" * 64), make_size(logs), history)
+    asked = make_size((math.log(4e6), math.nan, math.nan, math.nan))
     piece = kernel.ask(launch, asked, calibrate(make_rows()), {})
     assert piece is not None
     assert math.exp(piece.log_seconds) == pytest.approx(0.4, rel=0.1)
@@ -203,13 +208,11 @@ def test_an_estimate_tells_of_others_and_not_of_itself() -> None:
         piece = kernel.ask((ndrange, str(items)), work(items), model, {})
         return None if piece is None else piece.log_seconds
 
-    def work(items: float) -> Work:
-        return Work(logs=(math.log(items), math.nan, math.nan, math.nan))
+    def work(items: float) -> KnownSize:
+        return make_size((math.log(items), math.nan, math.nan, math.nan))
 
     def estimate(items: float, seconds: float) -> None:
-        size = KnownSize(
-            log_work=work(items).logs, log_seconds=math.log(seconds), noise=0.1, at_s=0
-        )
+        size = replace(work(items), log_seconds=math.log(seconds), noise=0.1)
         kernel.estimate((ndrange, str(items)), size, ())
 
     estimate(1e6, 0.1)

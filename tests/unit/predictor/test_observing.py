@@ -1,6 +1,7 @@
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -52,3 +53,23 @@ def test_a_store_that_comes_back_gets_all(tmp_path: Path) -> None:
         is_away.clear()
         writer.close()
         assert store.count() == 10
+
+
+def test_a_writer_that_has_nothing_to_do_costs_nothing(tmp_path: Path) -> None:
+    """Its thread ends, also where it was told to hurry; the next observation starts another."""
+
+    def list_threads() -> list[str]:
+        return [one.name for one in threading.enumerate() if one.name == "kernelcast-observations"]
+
+    with open_store(tmp_path / "rows.sqlite") as store:
+        writer = ObservationWriter(lambda: store)
+        for number in range(2):
+            writer.add(make_observation(number))
+            for _ in range(2):
+                writer.flush()
+            ends_s = time.monotonic() + 20.0
+            while list_threads() and time.monotonic() < ends_s:
+                time.sleep(0.01)
+            assert not list_threads()
+        writer.close()
+        assert store.count() == 2

@@ -198,7 +198,7 @@ def test_an_idle_process_ends_and_another_serves(
     """A process gives its device back after a while; nobody notices."""
     monkeypatch.setattr("kernelcast.workers.warm.IDLE_S", 0.2)
     first = number_of(ask(executor))
-    child = executor.children._places["one"]._child
+    child = executor.children._children["one", ""]._child
     assert child is not None
     child.process.wait()
     assert number_of(ask(executor)) != first
@@ -249,7 +249,7 @@ def test_the_first_launch_finds_a_process_that_waits(callers: CallerProcesses) -
     """Starts one for each device before anything is asked, and another for the next caller."""
 
     def waiting() -> int:
-        child = callers._spares["one"]._child
+        child = callers.children._spares["one"]._child
         assert child is not None
         return child.process.pid
 
@@ -262,7 +262,7 @@ def test_the_first_launch_finds_a_process_that_waits(callers: CallerProcesses) -
         assert number_of(ask(callers)) == following
     callers.close()
     callers.make_ready(["one"])
-    assert not callers._spares
+    assert not callers.children._spares
 
 
 def test_few_callers_keep_their_processes(callers: CallerProcesses) -> None:
@@ -310,7 +310,7 @@ def test_devices_take_turns_and_one_that_hangs_stops_no_other(
         assert len(stamps) == 9
         assert all(end <= begin for (_, end), (begin, _) in pairwise(stamps))
         hanging = pool.submit(ask, callers, "hang", timeout_s=5)
-        while not callers._at_work:
+        while not callers.children._at_work:
             time.sleep(0.01)
         ask(callers, "measure", device="two")
         assert not hanging.done()

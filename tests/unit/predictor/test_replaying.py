@@ -7,7 +7,7 @@ from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.recordings import Recording
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.measuring import record
-from kernelcast.predictor.replaying import replay
+from kernelcast.predictor.estimates import replay
 from kernelcast.records.contention import Contention
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.ndrange import NDRange

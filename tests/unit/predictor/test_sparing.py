@@ -10,7 +10,7 @@ from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.fusion import Kind, Piece
 from kernelcast.models.evidence.model import BUILT_IN
 from kernelcast.predictor.answering import kernel_sizes
-from kernelcast.predictor.answering.evidence import choose_moments
+from kernelcast.predictor.answering.kernel_sizes import choose_moments
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.predictor import Predictor
 from kernelcast.records.errors import InputError

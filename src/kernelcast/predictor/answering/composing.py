@@ -1,6 +1,7 @@
-"""Turns what is known of a launch into one estimate: pieces fused, corrected and surrounded."""
+"""Turns what is known of a launch into one estimate: pieces weighed, fused and corrected."""
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -14,16 +15,24 @@ from kernelcast.models.columns import FIGURES, make_columns
 from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
 from kernelcast.models.evidence.model import (
     ASSUMED_ERRORS,
+    BUILT_IN,
     EvidenceModel,
+    find_normal_quantile,
     list_answer_values,
     move,
     name_situation,
 )
-from kernelcast.predictor.answering.kernel_sizes import Work
-from kernelcast.predictor.answering.launch_history import NO_HISTORY, list_doubts
+from kernelcast.models.evidence.sizes import KnownSize
+from kernelcast.predictor.answering.launch_history import (
+    NO_HISTORY,
+    NOT_BELIEVED,
+    LaunchHistory,
+    list_doubts,
+)
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.tasks import LaunchRow
-from kernelcast.predictor.answering.trained_models import FoundEvidence
+from kernelcast.predictor.answering.tasks import EstimateOutcome
+from kernelcast.predictor.answering.trained_models import FoundEvidence, TrainedModels
+from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Interval, Tier, format_seconds
 from kernelcast.records.explanation import (
     Explanation,
@@ -32,7 +41,12 @@ from kernelcast.records.explanation import (
     ModelFacts,
     PieceFacts,
 )
+from kernelcast.records.training_table import make_table
+from kernelcast.training.registry import name_model
+from kernelcast.training.settings import STATIC_MODEL
 
+NOT_ASKED = "it was not asked for"
+_MOST_INFLUENCES = 5
 _TIERS: Mapping[Kind, Tier] = {
     Kind.OBSERVED: Tier.HISTORY,
     Kind.OTHER_SIZES: Tier.SIZES,
@@ -85,10 +99,6 @@ class Remembered:
     failure: str = ""
 
 
-NOTHING = Remembered()
-"""Of launches that were not observed."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Learned:
     """What a learned correction says of a launch."""
@@ -121,32 +131,144 @@ class Basis:
     """What samples say, corrected, in seconds."""
     missing: Mapping[str, str] = field(default_factory=dict)
     """Why there is nothing of a tier."""
-    work: Work | None = None
-    """How much it does, to be compared with other sizes; None where that is not known."""
+    size: KnownSize
+    """How much it does, to be compared with other sizes."""
+
+
+def counts_history(policy: Policy) -> bool:
+    return policy.settings.uses_history and policy.uses(Tier.HISTORY)
+
+
+def weigh_history(history: LaunchHistory, policy: Policy, model: EvidenceModel) -> Remembered:
+    if not counts_history(policy):
+        return Remembered(absence=NOT_ASKED)
+    facts = history.describe()
+    if not facts.observations:
+        if facts.set_aside:
+            return Remembered(facts=facts, absence=NOT_BELIEVED)
+        return Remembered(absence=history.absence, failure=history.failure)
+    interval = history.answer(policy.settings.coverage)
+    if policy.settings.measure:
+        absence = "whole runs are measured for comparison"
+        return Remembered(interval=interval, facts=facts, absence=absence)
+    age_s = math.inf
+    if facts.first is not None and facts.last is not None:
+        # What has held for so long is trusted for as long again.
+        held_s = (facts.last - facts.first).total_seconds()
+        age_s = max(max(time.time() - facts.last.timestamp(), 0.0) - held_s, 0.0)
+    piece = model.weigh_observation(
+        math.log(history.middle_s),
+        history.noise,
+        age_s,
+        moments=history.moments,
+        repeats=facts.observations,
+    )
+    return Remembered(piece=piece, interval=interval, facts=facts)
+
+
+def weigh_models(
+    model: EvidenceModel,
+    analytic_s: float | None,
+    learned_s: float | None,
+    doubt: float = 0.0,
+) -> list[Piece]:
+    """Make pieces of models that need no samples; the analytic one's may be doubted."""
+    told = ((Kind.ANALYTIC, analytic_s, doubt), (Kind.LEARNED, learned_s, 0.0))
+    made = (
+        model.weigh_plain(kind, math.log(one), more)
+        or BUILT_IN.weigh_plain(kind, math.log(one), more)
+        for kind, one, more in told
+        if one
+    )
+    return [one for one in made if one is not None]
+
+
+def add_models(
+    trained_models: TrainedModels,
+    estimate: Estimate,
+    outcome: EstimateOutcome,
+    policy: Policy,
+) -> Estimate:
+    row = outcome.row
+    if row is None or not policy.models:
+        return estimate
+    estimates_s, failures = dict(estimate.estimates_s), []
+    for name in policy.models:
+        stored, reasons = trained_models.find(estimate.device_id, row.vector.schema, name)
+        if stored is None:
+            why = "; ".join(reasons)
+            failures += [f"{name} does not stand beside the answer: {why}"] if why else []
+            continue
+        try:
+            schema = stored.model.schema
+            values = [row.vector.as_dict().get(name, math.nan) for name in schema.names]
+            columns = {name: [one] for name, one in row.columns.items()}
+            table = make_table(schema, [values], columns)
+            seconds = float(stored.model.predict(table)[0])
+        except (KernelcastError, ValueError, ArithmeticError, IndexError):
+            continue
+        if math.isfinite(seconds) and seconds > 0:
+            estimates_s[name] = seconds
+    return replace(estimate, estimates_s=estimates_s, warnings=(*estimate.warnings, *failures))
+
+
+def answer_statically(
+    trained_models: TrainedModels, basis: Basis, values: Mapping[str, float]
+) -> Basis:
+    """Have the user's model of rows without samples answer, whose interval is calibrated."""
+    estimate, failure = basis.estimate, ""
+    stored, reasons = trained_models.find(estimate.device_id, None, STATIC_MODEL)
+    if stored is None:
+        failure = "; ".join(reasons)
+    else:
+        row = [values.get(name, math.nan) for name in stored.model.schema.names]
+        groups = {"work_groups": [values.get("static.work_groups_count", math.nan)]}
+        try:
+            table = make_table(stored.model.schema, [row], groups)
+            found = stored.model.forecast(table, estimate.coverage)
+        except KernelcastError as error:
+            failure = str(error)
+    if stored is None or failure:
+        told = f"the model {STATIC_MODEL} does not answer: {failure}"
+        return replace(basis, estimate=replace(estimate, warnings=(*estimate.warnings, told)))
+    width = math.log(found.high[0] / found.seconds[0])
+    piece = Piece(
+        kind=Kind.LEARNED,
+        log_seconds=math.log(found.seconds[0]),
+        variance=(width / find_normal_quantile(estimate.coverage)) ** 2,
+        note="a model of rows without samples",
+    )
+    facts = ModelFacts(
+        name=name_model(STATIC_MODEL, estimate.device_id),
+        schema_id=stored.model.schema.id,
+        data_digest=str(stored.model.facts.get("data_digest", "")),
+        rows=int(str(stored.model.facts["rows"])),
+    )
+    return replace(
+        basis,
+        estimate=replace(estimate, in_domain=bool(found.in_domain[0])),
+        pieces=(piece,),
+        learned=replace(basis.learned, facts=facts),
+    )
 
 
 def correct(
-    model: EvidenceModel, facts: ModelFacts, row: LaunchRow, said: FusedEstimate
+    evidence: FoundEvidence, outcome: EstimateOutcome, said: FusedEstimate, policy: Policy
 ) -> Learned:
+    model, row = evidence.model, outcome.row
+    if not (policy.settings.uses_models and policy.uses(Tier.HYBRID)):
+        return Learned(absence=NOT_ASKED)
+    if model.correction is None:
+        return Learned()
+    if row is None:
+        return Learned(failure=outcome.row_failure)
     values = row.vector.as_dict() | {name: row.columns[name] for name in FIGURES}
     try:
         log_factor, distance = model.find_correction(said, values)
     except (ValueError, ArithmeticError, IndexError) as error:
-        return Learned(facts=facts, failure=f"the model failed on this launch: {error!r}")
-    return Learned(
-        log_factor=log_factor,
-        distance=distance,
-        facts=facts,
-        influences=_find_influences(model, values, said),
-    )
-
-
-def _find_influences(
-    model: EvidenceModel, values: Mapping[str, float], said: FusedEstimate, most: int = 5
-) -> tuple[Influence, ...]:
-    """Find the features without which the correction would differ most: each in turn is absent."""
-    if model.correction is None:
-        return ()
+        failure = f"the model failed on this launch: {error!r}"
+        return Learned(facts=evidence.facts, failure=failure)
+    # Find the features without which the correction would differ most: each in turn is absent.
     told = list_answer_values(said, values)
     names = [name for name in values if name not in FIGURES]
     repeated: dict[str, Any] = {name: np.full(len(names) + 1, one) for name, one in told.items()}
@@ -154,12 +276,17 @@ def _find_influences(
         repeated[name][place] = np.nan
     corrections, _ = model.correction.predict(make_columns(repeated))
     effects = corrections[0] - corrections[1:]
-    order = np.argsort(-np.abs(effects), kind="stable")[:most]
-    # Smaller changes are rounding, or a gate that lets nothing through.
-    return tuple(
-        Influence(feature=names[place], factor=math.exp(effects[place]))
-        for place in order
-        if abs(effects[place]) > 1e-4
+    order = np.argsort(-np.abs(effects), kind="stable")[:_MOST_INFLUENCES]
+    return Learned(
+        log_factor=log_factor,
+        distance=distance,
+        facts=evidence.facts,
+        # Smaller changes are rounding, or a gate that lets nothing through.
+        influences=tuple(
+            Influence(feature=names[place], factor=math.exp(effects[place]))
+            for place in order
+            if abs(effects[place]) > 1e-4
+        ),
     )
 
 

@@ -16,7 +16,7 @@ from kernelcast.launches.features import (
     read_source_features,
 )
 from kernelcast.launches.machines import find_own_machine
-from kernelcast.predictor.answering.tasks import LaunchFacts
+from kernelcast.launches.recordings import LaunchFacts
 from kernelcast.records.feature_vector import FeatureGroup, group_of
 from kernelcast.records.machine import read_peaks
 from kernelcast.records.problem import Problem

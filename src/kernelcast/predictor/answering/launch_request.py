@@ -34,7 +34,7 @@ class LaunchRequest:
     device: DeviceDescription
     policy: Policy
     executor: Executor
-    report: ReportProgress = lambda _: None
+    progress: ReportProgress = lambda _: None
     is_live: bool = False
     """Whether the problem describes a program's own objects: it must not outlive the call, for it
     holds their buffers."""
@@ -66,14 +66,11 @@ class LaunchRequest:
             stand_in=stand_in.id if stand_in else "",
         )
 
-    def hurry(self, limit: TimeLimit) -> "LaunchRequest":
-        """Give the launch asked for with a time limit, which is told of each stage."""
-
-        def report(stage: str) -> None:
-            limit.note(stage)
-            self.report(stage)
-
-        return replace(self, limit=limit, report=report)
+    def report(self, stage: str) -> None:
+        """Tell of a stage that begins, unless time is over: a `NoAnswerYetError`."""
+        if self.limit is not None:
+            self.limit.note(stage)
+        self.progress(stage)
 
     def choose_settings(self, moments: int, taken: int) -> EstimateSettings:
         """Give the settings of so many moments more, each with its share of the budget, at other
@@ -172,6 +169,7 @@ class RequestReader:
         *,
         policy: Policy,
         report: ReportProgress = lambda _: None,
+        limit: TimeLimit | None = None,
         remembers: bool = True,
         asks_device: bool = True,
     ) -> LaunchRequest:
@@ -198,8 +196,9 @@ class RequestReader:
             device=own,
             policy=policy,
             executor=executor,
-            report=report,
+            progress=report,
             is_live=is_live,
+            limit=limit,
             remembers=remembers,
         )
 

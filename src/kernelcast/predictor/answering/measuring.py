@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from typing import Final, Self
 
@@ -18,11 +18,10 @@ from kernelcast.launches.data_folder import kept_folder
 from kernelcast.launches.estimation import LaunchSampling, ReportProgress, SampledEstimate, measure
 from kernelcast.launches.live import find_reach
 from kernelcast.launches.machines import model_own_launch
-from kernelcast.launches.recordings import Recording
+from kernelcast.launches.recordings import LaunchFacts, Recording
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
-    LaunchFacts,
     LaunchRow,
     ModelOutcome,
     ModelTask,
@@ -423,6 +422,7 @@ def make_row(
     return LaunchRow(vector=combine(source, analytic=facts.values), columns=columns)
 
 
+_sessions: dict[str, DeviceSession] = {}
 _opening = threading.Lock()
 
 
@@ -454,9 +454,7 @@ def make_ready_fully(device_id: str) -> None:
 
 def _open(device_id: str) -> DeviceSession:
     with _opening:  # who is asked while it gets ready waits
-        return _open_once(device_id)
-
-
-@cache
-def _open_once(device_id: str) -> DeviceSession:
-    return open_session(*choose_device(device_id, find_devices_once()), kept_folder())
+        if device_id not in _sessions:
+            device = choose_device(device_id, find_devices_once())
+            _sessions[device_id] = open_session(*device, kept_folder())
+        return _sessions[device_id]

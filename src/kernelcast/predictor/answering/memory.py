@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -23,11 +23,16 @@ from kernelcast.launches.data_folder import choose_store, data_folder
 from kernelcast.launches.machines import find_sound_machine
 from kernelcast.launches.recordings import Recording
 from kernelcast.models.evidence.fusion import Piece
-from kernelcast.predictor.answering.composing import Basis, Remembered
+from kernelcast.predictor.answering.composing import Basis
 from kernelcast.predictor.answering.kernel_sizes import KnownKernel, SizeKey
-from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
+from kernelcast.predictor.answering.launch_history import (
+    Expected,
+    LaunchHistory,
+    Plausible,
+    Seen,
+    doubt_launch,
+)
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
-from kernelcast.predictor.answering.plausibility import Expected, Plausible, doubt_launch
 from kernelcast.predictor.answering.tasks import EstimateOutcome
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
@@ -67,15 +72,13 @@ class KnownLaunch:
     """What is answered until something changes."""
     basis: Basis | None = None
     """What is known beside its observations."""
-    sampled: Estimate | None = None
-    """The answer by that."""
     pieces: tuple[Piece, ...] = ()
     outcome: EstimateOutcome | None = None
     history: LaunchHistory | None = None
     expected: Expected | None = None
     """What the last answer said that rests on no observation, to hold those against it."""
-    absence: Remembered | None = None
-    """Why the store has nothing to say, where that is known."""
+    is_compared: bool = False
+    """Whether its observations are held against what this launch says without them."""
     stamp: tuple[int, int] = (-1, -1)
     """Of the models and of the kernel's other sizes that the answer was made with."""
     lock: threading.RLock = field(default_factory=threading.RLock)
@@ -86,13 +89,14 @@ class KnownLaunch:
         """Take other samples; the answer has to be made anew."""
         with self.lock:
             self.outcome = outcome
-            self.answer = self.sampled = self.basis = None
+            self.answer = self.basis = None
+            self.is_compared = False
 
     def record(self) -> Recording | None:
         """Give the samples, with all that the answer was put together of; None without any."""
         if self.outcome is None or not self.outcome.recording.runs:
             return None
-        return replace(self.outcome.recording, pieces=tuple(asdict(one) for one in self.pieces))
+        return replace(self.outcome.recording, pieces=self.pieces)
 
 
 class Memory:

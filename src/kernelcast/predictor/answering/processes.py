@@ -3,7 +3,6 @@
 import logging
 import threading
 import time
-from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -23,11 +22,11 @@ from kernelcast.records.arguments import ScalarArgument
 from kernelcast.records.errors import KernelcastError, KernelRunError
 from kernelcast.records.problem import Problem
 from kernelcast.workers import (
+    SPARE,
     Confinement,
     Message,
     MessageKind,
     Task,
-    WarmChild,
     WarmChildren,
     take_result,
 )
@@ -47,8 +46,6 @@ _COUNT: Final = Task(
     entry="kernelcast.launches.source_work:count_problem", returns=tuple[float, ...]
 )
 _TAKE_TURNS: Final = "kernelcast.sampling.cores:take_turns_by"
-_NO_DEVICE: Final = ""
-"""Processes that only read sources count as a device's that is none."""
 _caller: ContextVar[str] = ContextVar("caller", default="")
 
 
@@ -110,24 +107,25 @@ def take_outcome(
 
 
 @dataclass(slots=True)
-class WarmProcesses(Executor):
-    """Asks each device in a child process of its own, which serves the next task; an `Executor`."""
-
-    samples_here: ClassVar = True
+class _Processes(Executor):
     children: WarmChildren = field(default_factory=WarmChildren)
+    samples_here: ClassVar = True
 
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
     ) -> EstimateOutcome:
         """Sample a launch; what crashes while features are made does not cost the samples."""
         device_id = task.device_id
-        messages = self.children.stream(
-            device_id, _SAMPLE, task, timeout_s=timeout_s, subject=device_id
-        )
-        return take_outcome(messages, device_id, report)
+        with self.children.hold(device_id, _caller.get()) as child:
+            messages = child.stream(_SAMPLE, task, timeout_s=timeout_s, subject=device_id)
+            return take_outcome(messages, device_id, report)
 
     def close(self) -> None:
         self.children.close()
+
+
+class WarmProcesses(_Processes):
+    """Asks each device in a child process of its own, which serves the next task."""
 
 
 @contextmanager
@@ -140,43 +138,23 @@ def asked_by(caller: str) -> Iterator[None]:
         _caller.reset(token)
 
 
-@dataclass(slots=True)
-class CallerProcesses:
+class CallerProcesses(_Processes):
     """Asks devices in processes that serve one caller each, whose kernels meet no other's there."""
 
-    samples_here: ClassVar = True
-    confinement: Confinement | None = None
-    """What they may see; None: what we see."""
-    turns: Path | None = None
-    """File by which they take turns on processors that their devices share; None: they take
-    none."""
-    _ready_for: tuple[str, ...] = ()
-    _spares: dict[str, WarmChild] = field(default_factory=dict)
-    _children: "OrderedDict[tuple[str, str], WarmChild]" = field(default_factory=OrderedDict)
-    _at_work: Counter[tuple[str, str]] = field(default_factory=Counter)
-    _counted: LRUCache[tuple[object, ...], float | None] = field(
-        default_factory=lambda: LRUCache(4096)
-    )
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _is_closed: bool = False
+    def __init__(self, confinement: Confinement | None = None, turns: Path | None = None) -> None:
+        """Have processes see what a confinement lets them (None: what we see), and take turns by a
+        file on processors that their devices share (None: they take none)."""
+        shared = None if turns is None else (turns, _TAKE_TURNS)
+        super().__init__(WarmChildren(confinement, shared))
+        self._counted: LRUCache[tuple[object, ...], float | None] = LRUCache(4096)
+        self._lock = threading.Lock()
 
     def make_ready(self, device_ids: Sequence[str]) -> None:
         """Start a process for each device that has none, and wait for none; keep it so."""
-        with self._lock:
-            self._ready_for = tuple(device_ids)
-            self._start_spares()
-
-    def sample(
-        self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
-    ) -> EstimateOutcome:
-        """Sample a launch; what crashes while features are made does not cost the samples."""
-        device_id = task.device_id
-        with self._hold(device_id) as child:
-            messages = child.stream(_SAMPLE, task, timeout_s=timeout_s, subject=device_id)
-            return take_outcome(messages, device_id, report)
+        self.children.keep_ready(device_ids, f"{_CHILD}:make_ready_fully")
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:
-        with self._hold(_NO_DEVICE) as child:
+        with self.children.hold(SPARE, _caller.get()) as child:
             messages = child.stream(_MODEL, task, timeout_s=timeout_s, subject=task.device_id)
             return take_result(_MODEL, messages, task.device_id, report)
 
@@ -189,7 +167,7 @@ class CallerProcesses:
                 return self._counted.get(key)
         subject, items = device_id or problem.kernel.name, problem.ndrange.work_item_count
         with suppress(KernelcastError):  # a request for the launch itself reports what is wrong
-            with self._hold(device_id) as child:
+            with self.children.hold(device_id, _caller.get()) as child:
                 messages = child.stream(_COUNT, problem, timeout_s=5.0, subject=subject)
                 told = take_result(_COUNT, messages, subject)
             # No launch of more instructions of a work-item would end: the count is the word of an
@@ -199,50 +177,3 @@ class CallerProcesses:
                 found = self._counted[key] = told[0] if is_possible else None
             return found
         return None
-
-    def close(self) -> None:
-        with self._lock:
-            self._is_closed = True
-            children = [*self._spares.values(), *self._children.values()]
-            self._spares.clear()
-            self._children.clear()
-        for one in children:
-            one.close()
-
-    @contextmanager
-    def _hold(self, device_id: str) -> Iterator[WarmChild]:
-        """Give the caller's process: its own, or the one that waits for the next new caller."""
-        key = (device_id, _caller.get())
-        with self._lock:
-            self._at_work[key] += 1
-            own = child = self._children.pop(key, None)
-            if child is None or (self._at_work[key] == 1 and not child.is_running):
-                child = self._spares.pop(device_id, None) or child or self._make()
-            self._children[key] = child
-            idle = [one for one in self._children if one[0] == device_id and not self._at_work[one]]
-            # Two of each device are kept, beside those at work.
-            dropped = [self._children.pop(one) for one in idle[:-1]]
-            if own is not None and own is not child:  # it had ended, idle for long or by a crash
-                dropped.append(own)
-        for one in dropped:
-            one.close()
-        try:
-            yield child
-        finally:
-            with self._lock:
-                self._at_work[key] -= 1
-                self._at_work += Counter()  # drops those that are done
-                self._start_spares()
-
-    def _make(self) -> WarmChild:
-        shared = None if self.turns is None else (self.turns, _TAKE_TURNS)
-        return WarmChild(self.confinement, shared)
-
-    def _start_spares(self) -> None:
-        """Start what is missing, unless a sampling is at work, which that would disturb."""
-        if self._is_closed or self._at_work:
-            return
-        for device_id in self._ready_for:
-            if device_id not in self._spares:
-                spare = self._spares[device_id] = self._make()
-                spare.start([f"{_CHILD}:make_ready_fully:{device_id}"])

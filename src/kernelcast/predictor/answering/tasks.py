@@ -1,58 +1,23 @@
 """What is asked of a device, in a child process, and what comes back."""
 
-import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from kernelcast.launches.recordings import Recording
+from kernelcast.launches.recordings import LaunchFacts, Recording
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.evidence.fusion import Piece
 from kernelcast.models.evidence.model import MOMENT_FORM, SampledMoment, read_moment
 from kernelcast.records.arguments import Access
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import AnalyticEstimate, Explanation
 from kernelcast.records.feature_vector import FeatureVector
-from kernelcast.records.machine import DevicePeaks
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun, pool_moments
-from kernelcast.workers.wire import structure
 
 MOST_MOMENTS: Final = 8
 """Of a launch: more say little more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LaunchFacts:
-    """What is known of a launch on a device beside samples; it holds for every sampling."""
-
-    values: Mapping[str, float]
-    """All features but the sampled ones, by name."""
-    issued_per_work_item: float | None
-    """Instructions issued per work-item, by software counters."""
-    analytic: AnalyticEstimate | None
-    accesses: tuple[Access | None, ...] = ()
-    """What the kernel may do with each argument, as far as the source tells."""
-    notes: tuple[str, ...] = ()
-    peaks: DevicePeaks = field(default_factory=DevicePeaks)
-
-
-def write_facts(facts: LaunchFacts) -> dict[str, Any]:
-    """Convert facts to what JSON holds; numbers that are not known are left out."""
-    content: dict[str, Any] = json.loads(json.dumps(asdict(facts)))
-    peaks = {name: one for name, one in content["peaks"].items() if math.isfinite(one)}
-    return {**content, "peaks": peaks}
-
-
-def read_facts(held: Mapping[str, Any]) -> LaunchFacts:
-    """Make facts of what `write_facts` gave, older versions with more in it; a `ValueError` says
-    why that cannot be."""
-    facts: LaunchFacts = structure(
-        {name: one for name, one in held.items() if name not in {"format", "cost_s"}}, LaunchFacts
-    )
-    return facts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +71,6 @@ class EstimateOutcome:
     depends_on_contents: bool | None = None
     """Whether what buffers hold decides how much work-items do; None where the source was not
     read."""
-    pieces: tuple[Piece, ...] = ()
-    """What a recorded answer was put together of; it is put together of the same again."""
     awaits_runs: bool = False
     """Whether whole runs are still to be timed."""
     by_clock: bool = False

@@ -3,10 +3,10 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kernelcast.models.evidence.fusion import Kind
 from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel
@@ -33,15 +33,7 @@ _UNUSABLE = (InputError, OSError, ValueError, ImportError)
 """What a model that cannot be used raises."""
 
 
-@dataclass(slots=True)
-class _Held:
-    """One model's version in one place, and what was loaded of it by what it was loaded for."""
-
-    place: str
-    name: str
-    version: str | None
-    problem: str
-    loaded: dict[str, Any] = field(default_factory=dict)
+_Model = TypeVar("_Model")
 
 
 def find_shipped() -> str:
@@ -80,7 +72,9 @@ class TrainedModels:
         self._places = (choose_registry(url), find_shipped() if shipped is None else shipped)
         self._clock = clock
         self._checked_s = clock()
-        self._held: dict[tuple[str, str], _Held] = {}
+        self._versions: dict[tuple[str, str], tuple[str | None, str]] = {}
+        """By place and name: the version in use, and why that is not known."""
+        self._loaded: dict[tuple[str, ...], Any] = {}
         self._evidence: dict[str, FoundEvidence] = {}
         self._lock = threading.RLock()
         self.generation = 0
@@ -89,8 +83,7 @@ class TrainedModels:
     def has(self, device_id: str, model: str) -> bool:
         """Tell whether there is a model that might stand beside answers, of whatever schema."""
         with self._lock:
-            held = (self._look(*one) for one in self._candidates(device_id, model))
-            return any(one.version is not None or one.problem for one in held)
+            return any(any(self._look(*one)) for one in self._candidates(device_id, model))
 
     def takes_counters(self, device: DeviceDescription) -> bool:
         """Tell whether to count what a few work-groups execute: for CPUs it changes errors by 0.2
@@ -112,7 +105,7 @@ class TrainedModels:
 
         key = "" if schema is None else schema.id
         found, failures = self._search(self._candidates(device_id, model), key, load)
-        return (found.loaded[key] if found else None), failures
+        return (found[0] if found else None), failures
 
     def find_evidence(self, device: DeviceDescription) -> FoundEvidence:
         """Find what weighs evidence on a device: its own, its runtime's, any CPU's, or built-in."""
@@ -124,23 +117,23 @@ class TrainedModels:
             if device.id in self._evidence:
                 return self._evidence[device.id]
             names = list_evidence_names(device.id, is_cpu=device.kind is DeviceKind.CPU)
-            candidates = [(place, name) for name in names for place in self._places]
+            candidates = ((place, name) for name in names for place in self._places)
             held, failures = self._search(candidates, "", load)
-            model, origin, facts, is_own = BUILT_IN, "built in", ModelFacts(), False
+            model, origin, facts = BUILT_IN, "built in", ModelFacts()
             if held is not None:
-                model, is_own = held.loaded[""], held.name == names[0]
+                model, place, name, version = held
                 rows = model.facts.get("rows")
-                origin = f"{_ORIGINS[names.index(held.name)]} ({held.name} {held.version})"
+                origin = f"{_ORIGINS[names.index(name)]} ({name} {version})"
                 facts = ModelFacts(
-                    name=held.name,
-                    version=str(held.version),
-                    place=held.place,
+                    name=name,
+                    version=version,
+                    place=place,
                     data_digest=str(model.facts.get("data_digest", "")),
                     rows=None if rows is None else int(rows),
                     error=None if model.correction is None else model.correction.inner_error,
                 )
             found = self._evidence[device.id] = FoundEvidence(
-                model=_add_analytic(model, device, is_own=is_own),
+                model=_add_analytic(model, device, is_own=facts.name == names[0]),
                 origin=origin,
                 facts=facts,
                 failures=failures,
@@ -155,12 +148,12 @@ class TrainedModels:
         with self._lock:
             self._checked_s = now_s
             self._evidence.clear()  # what could not be loaded may be there by now
-            for held in self._held.values():
-                version, held.problem = _read_version(held.place, held.name)
-                if version != held.version and not held.problem:
-                    held.version = version
-                    held.loaded.clear()
+            for where, (before, _) in self._versions.items():
+                version, problem = _read_version(*where)
+                self._versions[where] = before if problem else version, problem
+                if version != before and not problem:
                     self.generation += 1
+                    self._loaded.clear()
             return self.generation
 
     def _candidates(self, device_id: str, model: str) -> Iterator[tuple[str, str]]:
@@ -172,31 +165,32 @@ class TrainedModels:
         self,
         candidates: Iterable[tuple[str, str]],
         key: str,
-        load: Callable[[str, str, str], object],
-    ) -> tuple[_Held | None, tuple[str, ...]]:
-        """Find the first model that can be used, and why those before it cannot."""
+        load: Callable[[str, str, str], _Model],
+    ) -> tuple[tuple[_Model, str, str, str] | None, tuple[str, ...]]:
+        """Find the first model that can be used, with its place, name and version, and why those
+        before it cannot; it is loaded once for each key."""
         failures: list[str] = []
         with self._lock:
             for place, name in candidates:
-                held = self._look(place, name)
-                if held.version is None:
-                    failures += [held.problem] if held.problem else []
+                version, problem = self._look(place, name)
+                if version is None:
+                    failures += [problem] if problem else []
                     continue
+                where = (place, name, version)
                 try:
-                    if key not in held.loaded:
-                        held.loaded[key] = load(place, name, held.version)
+                    if (*where, key) not in self._loaded:
+                        self._loaded[*where, key] = load(*where)
                 except _UNUSABLE as error:
                     failures.append(str(error))
                 else:
-                    return held, tuple(failures)
+                    return (self._loaded[*where, key], *where), tuple(failures)
         return None, tuple(failures)
 
-    def _look(self, place: str, name: str) -> _Held:
+    def _look(self, place: str, name: str) -> tuple[str | None, str]:
         """Find a model's version in use; the registry is asked once, then by `refresh`."""
-        held = self._held.get((place, name))
-        if held is None:
-            held = self._held[place, name] = _Held(place, name, *_read_version(place, name))
-        return held
+        if (place, name) not in self._versions:
+            self._versions[place, name] = _read_version(place, name)
+        return self._versions[place, name]
 
 
 def _read_version(place: str, name: str) -> tuple[str | None, str]:

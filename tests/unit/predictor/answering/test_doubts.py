@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.predictor.answering.evidence import check_history
-from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
-from kernelcast.predictor.answering.memory import Memory
-from kernelcast.predictor.answering.plausibility import (
+from kernelcast.predictor.answering.launch_history import (
     Expected,
     Floor,
+    LaunchHistory,
     Plausible,
+    Seen,
     bound_launch,
     bound_traffic,
+    check_history,
 )
+from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answering.processes import ReportProgress
 from kernelcast.predictor.answering.tasks import ModelOutcome, ModelTask
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
