@@ -11,12 +11,11 @@ from kernelcast.launches.child_processes import start_ahead
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import NoDeviceError
-from kernelcast.records.estimates import DeviceAnswer, Estimate
-from kernelcast.records.explanation import PieceFacts
+from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.private_files import check_target
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
 from kernelcast.reports.numbers import format_duration, format_range, format_seconds, format_share
-from kernelcast.reports.presenter import Table, Value
+from kernelcast.reports.presenter import Table, Value, fill_text
 
 
 @option.command(
@@ -261,101 +260,7 @@ def list_explanations(answers: Sequence[DeviceAnswer]) -> Iterator[str]:
         if answer.estimate is not None:
             yield ""
             yield f"{answer.problem} on {answer.device_id}"
-            yield from (f"  {line}" for line in _explain(answer.estimate))
-
-
-def _explain(prediction: Estimate) -> Iterator[str]:
-    facts = prediction.explain()
-    yield f"answered by: {facts.tier}"
-    yield from (f"evidence: {_describe_piece(piece)}" for piece in facts.pieces)
-    if facts.evidence:
-        yield f"weights and intervals: {facts.evidence}"
-    for tier, reason in facts.missing.items():
-        yield f"not by {tier}: {reason}"
-    yield f"methods: {_list_times(facts.methods_s)}"
-    interval = format_range(prediction.low, prediction.high)
-    yield f"interval: {interval} ({format_share(prediction.coverage)}), from {facts.interval}"
-    if facts.contention is not None:
-        seen = facts.contention
-        yield (
-            f"other programs: {seen.others:.1f} threads of theirs wanted to run; the device's "
-            f"waited {format_seconds(seen.waited_s)} in {format_seconds(seen.worked_s)} of work, "
-            f"so that launches take {seen.slowdown:.2f} times as long as alone"
-        )
-    if prediction.now is not None:
-        now = prediction.now
-        yield f"now: {format_seconds(now.seconds)}, {format_range(now.low, now.high)}"
-    # Describe the samples' line, the learned model, history and the analytic model.
-    line, model, history = facts.linear, facts.model, facts.history
-    if line is not None:
-        work = "even work" if line.is_even else "uneven work"
-        work += " once weighed by what the source tells" if line.is_weighed else ""
-        yield (
-            f"line: {line.launches} launches of {line.p1} to {line.p2} work-groups, {work}; "
-            f"{format_seconds(line.rate_s)} a work-group and {format_seconds(line.intercept_s)} a "
-            f"launch; standard error {format_seconds(line.standard_error_s)}"
-        )
-    if model is not None:
-        parts = [f"model: {model.name} {model.version} of {model.place}"]
-        if model.rows is not None:
-            parts.append(f"trained on {model.rows} observations")
-        if model.data_digest:
-            parts.append(f"data {model.data_digest[:12]}")
-        if model.error is not None:
-            parts.append(f"mean error {format_share(model.error)} on kernels held out")
-        yield ", ".join(parts)
-    if history is not None:
-        plural = "" if history.observations == 1 else "s"
-        text = f"history: {history.observations} observation{plural}"
-        if history.first is not None and history.last is not None:
-            first, last = (_write_moment(one) for one in (history.first, history.last))
-            text += f" from {first}" + ("" if first == last else f" to {last}")
-        yield text
-        for one in history.set_aside:
-            when = "" if one.when is None else f" of {_write_moment(one.when)}"
-            key = f" (key {one.key[:12]})" if one.key else ""
-            yield f"set aside: {format_seconds(one.seconds)}{when}{key}: {one.reason}"
-    if facts.influences:
-        influences = (
-            f"{influence.feature} x{influence.factor:.3f}" for influence in facts.influences
-        )
-        yield f"features that matter most: {', '.join(influences)}"
-    if facts.limiters:
-        order = sorted(facts.limiters.items(), key=lambda item: -item[1])
-        yield f"limiters: {_list_times(dict(order[:5]))}"
-    yield f"cost: {_describe_cost(prediction)}"
-    yield from (f"note: {note}" for note in facts.notes)
-
-
-def _describe_piece(piece: PieceFacts) -> str:
-    when = f", moment {piece.moment}" if piece.moment else ""
-    if piece.measured_at is not None:
-        when += f" at {piece.measured_at:%H:%M:%S} UTC"
-    note = f" ({piece.note})" if piece.note else ""
-    return (
-        f"{piece.kind.replace('_', ' ')} {format_seconds(piece.seconds)} +-"
-        f"{format_share(piece.deviation)}, weight {format_share(piece.weight)}{when}{note}"
-    )
-
-
-def _write_moment(moment: datetime) -> str:
-    return moment.isoformat(" ", "seconds")
-
-
-def _describe_cost(prediction: Estimate) -> str:
-    cost = prediction.cost
-    if not cost.total_s:
-        return "nothing was run for it"
-    parts = [
-        f"samples {format_seconds(cost.sampling_s)} on the device",
-        f"build {format_seconds(cost.build_s)}",
-        f"the rest {format_seconds(cost.rest_s)}",
-        f"together {format_share(cost.relative_to(prediction.seconds))} of the predicted time",
-    ]
-    if prediction.compile_seconds is not None:
-        parts.append(f"building the kernel anew takes {format_seconds(prediction.compile_seconds)}")
-    return ", ".join(parts)
-
-
-def _list_times(times_s: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {format_seconds(seconds)}" for name, seconds in times_s.items())
+            text = fill_text(
+                "explanation.txt", one=answer.estimate, facts=answer.estimate.explain()
+            )
+            yield from (f"  {line}" for line in text.splitlines())

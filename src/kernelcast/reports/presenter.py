@@ -338,12 +338,22 @@ def _prepare_cell(value: Value, unit: str) -> dict[str, Any]:
 
 def make_environment(*folders: Path) -> "Environment":
     """Make an environment of the templates in these folders and of the presenter's."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 
-    return Environment(
+    made = Environment(
         loader=FileSystemLoader([*folders, Path(__file__).parent / "templates"]),
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        autoescape=select_autoescape(), undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    made.filters.update(
+        seconds=numbers.format_seconds, share=numbers.format_share, range=numbers.format_range
+    )
+    return made
+
+
+def fill_text(template: str, **values: object) -> str:
+    """Fill a template of plain text."""
+    return _templates().get_template(template).render(values)
 
 
 @cache

@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+
+from cachetools import TTLCache
 
 from kernelcast.launches.devices import list_descriptions, pick_devices
 from kernelcast.launches.machines import machine_path
@@ -38,6 +39,15 @@ class Ask:
     settings: EstimateSettings
     timeout_s: float
     caller: str = ""
+    digest: str = ""
+    """Of the problem, as callers name it."""
+    lacks_scope: bool = False
+    """Whether work-groups might be run if the caller were allowed to have them run."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What has the same answer."""
+        return (self.digest, self.device.id, self.device.driver, self.settings)
 
 
 class Backend:
@@ -90,15 +100,17 @@ class Backend:
         if isinstance(self._executor, CallerProcesses):
             self._executor.make_ready(device_ids)
 
-    def sample(self, ask: Ask) -> Answer:
-        """Answer by running work-groups; called by one thread at a time for each device."""
-        return self._ask(ask, lambda: self._answer(ask, ask.settings))
+    def answer(self, ask: Ask) -> Answer:
+        """Answer by running work-groups, one thread at a time for each device; where the settings
+        allow none by the models alone, in a process of its own."""
+        policy = Policy(settings=ask.settings, timeout_s=ask.timeout_s, spares_samples=True)
+        found: list[Answer] = []
 
-    def model(self, ask: Ask) -> Estimate:
-        """Answer by the analytic model alone, in a process of its own."""
-        return self._ask(
-            ask, lambda: self._answer(ask, replace(ask.settings, samples=False))
-        ).estimate
+        def estimate() -> Answer:
+            self._predictor.estimate(ask.problem, ask.device, policy=policy, keep=found.append)
+            return found[0]
+
+        return self._redact(ask, estimate)
 
     def close(self) -> None:
         if isinstance(self._executor, CallerProcesses):
@@ -112,33 +124,24 @@ class Backend:
                 changed.append((path.name, path.stat().st_mtime_ns))
         return hash(tuple(changed))
 
-    def _answer(self, ask: Ask, settings: EstimateSettings) -> Answer:
-        policy = Policy(settings=settings, timeout_s=ask.timeout_s, spares_samples=True)
-        found: list[Answer] = []
-        self._predictor.estimate(ask.problem, ask.device, policy=policy, keep=found.append)
-        return found[0]
-
-    def _ask(self, ask: Ask, answer: Callable[[], Answer]) -> Answer:
-        with _telling_own(ask), asked_by(ask.caller):
-            found = answer()
+    def _redact(self, ask: Ask, answer: Callable[[], Answer]) -> Answer:
+        """Have an answer and errors quote the submitted source alone, and name no path of this
+        host."""
+        kernel = ask.problem.kernel
+        try:
+            with asked_by(ask.caller):
+                found = answer()
+        except (CompileError, KernelRunError) as error:
+            error.args = (redact(str(error), kernel),)
+            raise
+        except KernelcastError as error:
+            error.args = (redact_paths(str(error)),)
+            raise
         return replace(
             found,
-            estimate=redact_estimate(found.estimate, ask.problem.kernel),
-            refine=None if found.refine is None else partial(self._ask, ask, found.refine),
+            estimate=redact_estimate(found.estimate, kernel),
+            refine=None if found.refine is None else partial(self._redact, ask, found.refine),
         )
-
-
-@contextlib.contextmanager
-def _telling_own(ask: Ask) -> Iterator[None]:
-    """Have errors quote the submitted source and no other file, and name no path of this host."""
-    try:
-        yield
-    except (CompileError, KernelRunError) as error:
-        error.args = (redact(str(error), ask.problem.kernel),)
-        raise
-    except KernelcastError as error:
-        error.args = (redact_paths(str(error)),)
-        raise
 
 
 class DeviceDirectory:
@@ -146,12 +149,16 @@ class DeviceDirectory:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._devices: dict[str, DeviceDescription] = {}
-        self._ends_s = 0.0
+        self._known: TTLCache[str, Sequence[DeviceDescription]] = TTLCache(1, 600.0)
         self._lock = asyncio.Lock()
 
     async def list(self) -> Sequence[DeviceDescription]:
-        return list((await self._read()).values())
+        async with self._lock:
+            found = self._known.get("")
+            if found is None:
+                found = await asyncio.to_thread(self._backend.list_devices)
+                self._known[""] = found
+        return found
 
     async def find(self) -> tuple[Sequence[DeviceDescription], str]:
         """Describe all devices, or say why there is none."""
@@ -163,20 +170,10 @@ class DeviceDirectory:
     async def ids(self) -> set[str]:
         """Give the ids of all devices; none where there is no device."""
         try:
-            return set(await self._read())
+            return {one.id for one in await self.list()}
         except NoDeviceError:
             return set()
 
     async def choose(self, wanted: Sequence[str]) -> Sequence[DeviceDescription]:
         """Give the devices of those ids or beginnings of ids, each once, or all of them."""
         return pick_devices(wanted, await self.list())
-
-    async def _read(self) -> dict[str, DeviceDescription]:
-        if time.monotonic() < self._ends_s:
-            return self._devices
-        async with self._lock:
-            if time.monotonic() >= self._ends_s:
-                found = await asyncio.to_thread(self._backend.list_devices)
-                self._devices = {one.id: one for one in found}
-                self._ends_s = time.monotonic() + 600.0
-        return self._devices

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -61,25 +60,6 @@ class Sampling(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    digest: str
-    ask: Ask
-    sampling: Sampling
-    may_run: bool
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What has the same answer."""
-        device = self.ask.device
-        return (self.digest, device.id, device.driver, self.ask.settings, self.samples)
-
-    @property
-    def samples(self) -> bool:
-        """Whether work-groups are run if need be."""
-        return self.may_run and self.sampling is Sampling.AUTO
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """An answer as it is sent."""
 
@@ -97,10 +77,6 @@ class _Kept:
     bucket: str
     stamp: tuple[int, int, int]
     ends_s: float
-
-    def stands(self, changes: ChangeWatcher) -> bool:
-        """Tell whether nothing has changed since."""
-        return self.stamp == changes.stamp(self.bucket) and time.monotonic() < self.ends_s
 
 
 class Estimating:
@@ -121,7 +97,7 @@ class Estimating:
         self._kept: FIFOCache[tuple[object, ...], _Kept] = FIFOCache(10_000)
         self._pending: dict[tuple[object, ...], asyncio.Task[_Kept]] = {}
         self._models = BoundedPool(32, "launches")
-        self.refinable: OrderedDict[tuple[object, ...], Wanted] = OrderedDict()
+        self.refinable: FIFOCache[tuple[object, ...], Ask] = FIFOCache(256)
         """Kept answers that another sampling makes better; the oldest goes first."""
         self._limits = limits
         self._queues: dict[str, SamplingQueue] = {}
@@ -131,22 +107,35 @@ class Estimating:
             self._queues[device_id] = SamplingQueue(device_id, self._limits, self._metrics)
         return self._queues[device_id]
 
-    async def answer(self, wanted: Wanted) -> Outcome:
+    async def answer(self, ask: Ask) -> Outcome:
         """Answer, at once if an answer still stands; an error becomes the answer's."""
         started_s = time.perf_counter()
-        kept = self._kept.get(wanted.key)
-        if kept is not None and kept.stands(self._changes):
-            is_kept, kept.record = True, self._answers.note_repeat(kept.record)
+        kept = self._find_standing(ask)
+        is_kept = kept is not None
+        if kept is not None:
+            kept.record = self._answers.note_repeat(kept.record)
         else:
-            is_kept = False
+            # Equal questions at the same time are asked once.
+            task = self._pending.get(ask.key)
+            if task is None:
+                task = self._pending[ask.key] = asyncio.create_task(self._make(ask))
+                task.add_done_callback(lambda _: self._pending.pop(ask.key, None))
             try:
-                kept = await self._find(wanted)
+                # Whoever came first may go away; the others wait on.
+                kept = await asyncio.shield(task)
             except Exception as error:  # noqa: BLE001 - a bug must not take other devices' answers
-                return self._fail(wanted, error)
+                return self._fail(ask, error)
         passed_s = time.perf_counter() - started_s
         labels = (kept.answer.estimate.tier, "yes" if is_kept else "no")
         self._metrics.estimate_s.labels(*labels).observe(passed_s)
         return Outcome(content={"is_kept": is_kept, **kept.content})
+
+    def _find_standing(self, ask: Ask) -> _Kept | None:
+        """Find a kept answer since which nothing has changed."""
+        kept = self._kept.get(ask.key)
+        if kept is None or time.monotonic() >= kept.ends_s:
+            return None
+        return kept if kept.stamp == self._changes.stamp(kept.bucket) else None
 
     async def refine_while_idle(self, share: float) -> None:
         """Sample launches again that were asked for, while nobody waits, until cancelled.
@@ -163,10 +152,10 @@ class Estimating:
         """Refine the answer that has waited longest, if no request waits; give the seconds."""
         if not self.refinable or any(one.length for one in self._queues.values()):
             return 0.0
-        key, wanted = self.refinable.popitem(last=False)
-        device_id, started_s = wanted.ask.device.id, time.perf_counter()
+        key, ask = self.refinable.popitem()
+        device_id, started_s = ask.device.id, time.perf_counter()
         try:
-            is_open = await self.refine(wanted)
+            is_open = await self.refine(ask)
         except Exception as error:  # noqa: BLE001 - it goes on with others, whatever it is
             log("a refinement failed", level=30, device=device_id, error=repr(error))
             is_open = False
@@ -174,46 +163,42 @@ class Estimating:
         self._metrics.refinements.labels(device_id).inc()
         self._metrics.refining_s.labels(device_id).inc(taken_s)
         if is_open:
-            self.refinable.setdefault(key, wanted)
+            self.refinable.setdefault(key, ask)
         return taken_s
+
+    async def refine(self, ask: Ask) -> bool:
+        """Sample a kept answer's launch once more on an idle device; tell whether more helps."""
+        kept = self._find_standing(ask)
+        if kept is None or kept.answer.refine is None:
+            return False
+        try:
+            found = await self.queue_of(ask.device.id).run_if_idle(kept.answer.refine)
+        except KernelcastError:  # who asks again is told
+            return False
+        if found is None:
+            return True
+        self._kept[ask.key] = self._note(ask, found, kept.bucket, kept.stamp, kept.ends_s)
+        return found.refine is not None
 
     def close(self) -> None:
         for one in self._queues.values():
             one.close()
         self._models.close()
 
-    async def _find(self, wanted: Wanted) -> _Kept:
-        """Give the answer; equal questions at the same time are asked once."""
-        key = wanted.key
-        task = self._pending.get(key)
-        if task is None:
-            task = asyncio.create_task(self._make(wanted))
-            self._pending[key] = task
-            task.add_done_callback(lambda _: self._pending.pop(key, None))
-        # Whoever came first may go away; the others wait on.
-        return await asyncio.shield(task)
-
-    async def _make(self, wanted: Wanted) -> _Kept:
+    async def _make(self, ask: Ask) -> _Kept:
         """Make the answer: by observations, by what stands, or by asking the device."""
-        ask = wanted.ask
         bucket = bucket_of(identify_launch(ask.problem, ask.device, seed=ask.settings.seed))
         stamp = self._changes.stamp(bucket)
         # Programs may write into the store without the service: it is asked again then.
         ends_s = time.monotonic() + 600.0
+        known, beside = self._kept.get(ask.key), None
+        if known is not None:
+            beside = known.answer.estimate
+            # One of samples alone on the machine stands although another launch was observed.
+            is_sampled = beside.tier is not Tier.HISTORY and beside.now is None
+            if known.stamp[0] != stamp[0] or not is_sampled:
+                known = beside = None
         estimate: Estimate | None = None
-        known, lasts = self._kept.get(wanted.key), True
-        beside = None if known is None else known.answer.estimate
-        # One of samples alone on the machine stands although another launch was observed.
-        if (
-            known is not None
-            and beside is not None
-            and not (
-                known.stamp[0] == stamp[0]
-                and beside.tier is not Tier.HISTORY
-                and beside.now is None
-            )
-        ):
-            known = beside = None
         if ask.settings.uses_history:
             estimate = await asyncio.to_thread(self._backend.recall, ask, beside)
         if estimate is None and known is not None:
@@ -221,64 +206,57 @@ class Estimating:
             known.stamp, known.ends_s = stamp, ends_s
             known.record = self._answers.note_repeat(known.record)
             return known
+        lasts = True
         if estimate is not None:
             found = Answer(estimate=estimate, recording=None)
         else:
             try:
-                found = await self._ask_device(wanted)
+                found = await self._ask_device(ask)
             except TurnMissedError as error:
-                lasts, estimate = False, await self._do_without(ask, error)
-                found = Answer(estimate=estimate, recording=None)
-        kept = self._note(wanted, found, bucket, stamp, ends_s)
+                lasts, found = False, await self._do_without(ask, error)
+        kept = self._note(ask, found, bucket, stamp, ends_s)
         if lasts:
-            self._kept[wanted.key] = kept
+            self._kept[ask.key] = kept
             if found.refine is not None:
-                self.refinable[wanted.key] = wanted
-                if len(self.refinable) > 256:
-                    self.refinable.popitem(last=False)
+                self.refinable[ask.key] = ask
         return kept
 
     def _note(
-        self, wanted: Wanted, found: Answer, bucket: str, stamp: tuple[int, int, int], ends_s: float
+        self, ask: Ask, found: Answer, bucket: str, stamp: tuple[int, int, int], ends_s: float
     ) -> _Kept:
         """Note an answer; one of a busy machine stands as long as that may stay so."""
-        ask, estimate = wanted.ask, found.estimate
+        problem, device, estimate = ask.problem, ask.device, found.estimate
         if estimate.now is not None:
             ends_s = time.monotonic() + HOLDS_S
-        record = self._answers.note(estimate, wanted.digest, ask.problem.name, ask.caller)
-        return _Kept(_describe(wanted, estimate), found, record, bucket, stamp, ends_s)
+        answer = DeviceAnswer(
+            device_id=device.id,
+            device=device.name,
+            problem=problem.name,
+            kernel=problem.kernel.name,
+            estimate=estimate,
+        )
+        content: dict[str, Any] = {**answer.to_dict(), "problem_digest": ask.digest}
+        match content.get("explanation"):
+            case {"model": dict() as model}:
+                model.pop("place", None)  # where models are is nobody's business
+        record = self._answers.note(estimate, ask.digest, problem.name, ask.caller)
+        return _Kept(content, found, record, bucket, stamp, ends_s)
 
-    async def refine(self, wanted: Wanted) -> bool:
-        """Sample a kept answer's launch once more on an idle device; tell whether more helps."""
-        kept = self._kept.get(wanted.key)
-        if kept is None or kept.answer.refine is None or not kept.stands(self._changes):
-            return False
-        try:
-            found = await self.queue_of(wanted.ask.device.id).run_if_idle(kept.answer.refine)
-        except KernelcastError:  # who asks again is told
-            return False
-        if found is None:
-            return True
-        noted = self._note(wanted, found, kept.bucket, kept.stamp, kept.ends_s)
-        self._kept[wanted.key] = noted
-        return found.refine is not None
-
-    async def _ask_device(self, wanted: Wanted) -> Answer:
-        ask, device_id = wanted.ask, wanted.ask.device.id
-        if wanted.samples:
+    async def _ask_device(self, ask: Ask) -> Answer:
+        if ask.settings.samples:
             self._refuse_repeat(ask)
             work = partial(self._sample, ask, time.monotonic())
-            return await self.queue_of(device_id).run(work, ask.settings.within_s)
+            return await self.queue_of(ask.device.id).run(work, ask.settings.within_s)
         try:
-            return Answer(estimate=await self._model(ask), recording=None)
+            return await self._model(ask)
         except KernelcastError as error:
-            if wanted.may_run or wanted.sampling is Sampling.NEVER:
+            if not ask.lacks_scope:
                 raise
             raise ApiError(
                 HTTPStatus.FORBIDDEN,
                 "missing_scope",
-                f"{device_id}: nothing is known of this launch without running work-groups, and "
-                f"the caller may not run kernels here; the analytic model says: {error}",
+                f"{ask.device.id}: nothing is known of this launch without running work-groups, "
+                f"and the caller may not run kernels here; the analytic model says: {error}",
                 detail={"scope": "run"},
             ) from error
 
@@ -296,14 +274,14 @@ class Estimating:
             left_s = max(ask.settings.within_s - (time.monotonic() - asked_s), 1e-3)
             ask = replace(ask, settings=replace(ask.settings, within_s=left_s))
         try:
-            found = self._backend.sample(ask)
+            found = self._backend.answer(ask)
         except EstimateTimeoutError as error:
             remember_timeout(ask, str(error))
             raise
-        forget_timeout(ask)
+        remember_timeout(ask, None)
         return found
 
-    async def _do_without(self, ask: Ask, cause: TurnMissedError) -> Estimate:
+    async def _do_without(self, ask: Ask, cause: TurnMissedError) -> Answer:
         """Answer a launch whose turn did not come by what runs nothing."""
         estimate: Estimate | None = None
         try:
@@ -311,7 +289,7 @@ class Estimating:
                 if ask.settings.uses_history:  # it may have been observed meanwhile
                     estimate = await asyncio.to_thread(self._backend.recall, ask)
                 if estimate is None:
-                    estimate = await self._model(ask)
+                    estimate = (await self._model(ask)).estimate
         except (KernelcastError, ApiError, TimeoutError) as error:
             is_late = isinstance(error, TimeoutError)
             why = "the analytic model is not ready in time" if is_late else message_of(error)
@@ -320,48 +298,33 @@ class Estimating:
                 f"{cause.message}; without running work-groups there is no answer: {why}",
                 detail=cause.detail, retry_after_s=cause.retry_after_s,
             ) from error  # fmt: skip
-        return explain_unsampled(estimate, cause.message)
+        return Answer(estimate=explain_unsampled(estimate, cause.message), recording=None)
 
-    async def _model(self, ask: Ask) -> Estimate:
-        return await self._models.run(partial(self._backend.model, ask))
+    async def _model(self, ask: Ask) -> Answer:
+        ask = replace(ask, settings=replace(ask.settings, samples=False))
+        found = await self._models.run(partial(self._backend.answer, ask))
+        return Answer(estimate=found.estimate, recording=None)
 
-    def _fail(self, wanted: Wanted, error: Exception) -> Outcome:
-        told = as_api_error(error)
-        self._metrics.estimate_errors.labels(told.code, wanted.ask.device.id).inc()
+    def _fail(self, ask: Ask, error: Exception) -> Outcome:
+        told, problem, device = as_api_error(error), ask.problem, ask.device
+        self._metrics.estimate_errors.labels(told.code, device.id).inc()
         if isinstance(error, StoreError):
             self._metrics.database_failures.labels("estimates").inc()
         if told.message != str(error):
-            log("an estimate failed", level=40, device=wanted.ask.device.id, error=str(error))
+            log("an estimate failed", level=40, device=device.id, error=str(error))
         described = told.describe()
         if told.retry_after_s is not None:
             wait = {"retry_after_seconds": told.retry_after_s}
             described["detail"] = {**(described["detail"] or {}), **wait}
-        problem, device = wanted.ask.problem, wanted.ask.device
         content = {
             "device": device.name,
             "device_id": device.id,
             "problem": problem.name,
-            "problem_digest": wanted.digest,
+            "problem_digest": ask.digest,
             "kernel": problem.kernel.name,
             "error": described,
         }
         return Outcome(content=content, error=told)
-
-
-def _describe(wanted: Wanted, estimate: Estimate) -> Mapping[str, Any]:
-    problem, device = wanted.ask.problem, wanted.ask.device
-    answer = DeviceAnswer(
-        device_id=device.id,
-        device=device.name,
-        problem=problem.name,
-        kernel=problem.kernel.name,
-        estimate=estimate,
-    )
-    content: dict[str, Any] = {**answer.to_dict(), "problem_digest": wanted.digest}
-    match content.get("explanation"):
-        case {"model": dict() as model}:
-            model.pop("place", None)  # where models are is nobody's business
-    return content
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -406,24 +369,22 @@ def refuse_repeat(ask: Ask) -> None:
     )
 
 
-def remember_timeout(ask: Ask, reason: str) -> None:
-    """Note that a launch has not ended in time, and what was said of it."""
+def remember_timeout(ask: Ask, reason: str | None) -> None:
+    """Note that a launch has not ended in time and what was said of it; None: it has ended."""
     known = _load(ask.device.id)
     before = known.pop(_key_of(ask), None)
-    known[_key_of(ask)] = TimedOut(
-        at=datetime.now(UTC),
-        limit_s=ask.timeout_s,
-        reason=reason,
-        times=1 + (before.times if before else 0),
-    )
-    _store(ask.device.id, known)
-
-
-def forget_timeout(ask: Ask) -> None:
-    """Note that a launch has ended in time."""
-    known = _load(ask.device.id)
-    if known.pop(_key_of(ask), None) is not None:
-        _store(ask.device.id, known)
+    if reason is not None:
+        known[_key_of(ask)] = TimedOut(
+            at=datetime.now(UTC),
+            limit_s=ask.timeout_s,
+            reason=reason,
+            times=1 + (before.times if before else 0),
+        )
+    elif before is None:
+        return
+    newest = sorted(known.items(), key=lambda one: one[1].at)[-_MOST:]
+    with suppress(OSError):  # a full disk costs the memory, not the answer
+        write_private(_path_of(ask.device.id), encode(dict(newest)))
 
 
 def _load(device_id: str) -> dict[str, TimedOut]:
@@ -432,13 +393,6 @@ def _load(device_id: str) -> dict[str, TimedOut]:
     except (OSError, ValueError):  # a damaged file costs one more try
         return {}
     return known
-
-
-def _store(device_id: str, known: dict[str, TimedOut]) -> None:
-    """Write all or nothing: a process may end at any time."""
-    newest = sorted(known.items(), key=lambda one: one[1].at)[-_MOST:]
-    with suppress(OSError):  # a full disk costs the memory, not the answer
-        write_private(_path_of(device_id), encode(dict(newest)))
 
 
 def _path_of(device_id: str) -> Path:

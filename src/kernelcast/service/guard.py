@@ -66,11 +66,6 @@ def check_source(code: str, limits: Limits, options: Sequence[str] = ()) -> None
     check_reach(code, list(_list_definitions(options)))
 
 
-def check_options(options: Sequence[str]) -> None:
-    """Refuse build options that could name files, whatever the source is."""
-    check_reach("", list(_list_definitions(options)))
-
-
 def _list_definitions(options: Sequence[str]) -> Iterator[str]:
     """Give what the options define; refuse whatever is no option of OpenCL's.
 

@@ -147,14 +147,14 @@ def test_answers_do_not_say_where_models_are(
         name="hybrid/x", version="0001-0123456789ab", place="/secret/models", schema_id="s",
         data_digest="d", rows=3, error=0.1,
     )  # fmt: skip
-    sample = backend.sample
+    ask_backend = backend.answer
 
     def explain(ask: Ask) -> Answer:
-        found = sample(ask)
+        found = ask_backend(ask)
         explanation = Explanation(tier=found.estimate.tier, model=facts)
         return replace(found, estimate=replace(found.estimate, explanation=explanation))
 
-    monkeypatch.setattr(backend, "sample", explain)
+    monkeypatch.setattr(backend, "answer", explain)
     answer = _ask(client, problem)["estimates"][0]
     assert answer["explanation"]["model"]["name"] == "hybrid/x"
     assert "/secret" not in str(answer)

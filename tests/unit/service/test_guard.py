@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import Scope
 from kernelcast.service.authentication import make_token
-from kernelcast.service.guard import check_options, check_source, is_plain_json, is_text
+from kernelcast.service.guard import check_source, is_plain_json, is_text
 from kernelcast.service.settings import Limits
 
 Plain = dict[str, Any]
@@ -58,14 +58,14 @@ def test_odd_texts_are_checked_at_all(part: str) -> None:
 def test_build_options_that_could_name_files_are_refused(option: str) -> None:
     """Only definitions and language options pass."""
     with pytest.raises(InputError):
-        check_options([option])
+        check_source("", _LIMITS, [option])
 
 
 def test_usual_build_options_pass() -> None:
     """Definitions, which may stand apart, and language options."""
     options = ("-DN=4 -DDATA_TYPE=float -DN={N} -cl-fast-relaxed-math -cl-std=CL2.0 -cl-std=CLC++ "
                "-cl-std=CLC++2021 -w -DEMPTY -D N=4")  # fmt: skip
-    check_options([*options.split(), "-D N=4"])
+    check_source("", _LIMITS, [*options.split(), "-D N=4"])
 
 
 def test_options_of_corpus_examples_and_benchmarks_pass() -> None:
@@ -77,7 +77,7 @@ def test_options_of_corpus_examples_and_benchmarks_pass() -> None:
         held = yaml.safe_load(path.read_text())
         options = held.get("build_options") if isinstance(held, dict) else None
         if options:
-            check_options([options] if isinstance(options, str) else options)
+            check_source("", _LIMITS, [options] if isinstance(options, str) else options)
             found += 1
     assert found > 20
 

@@ -6,8 +6,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 from kernelcast.service import ServiceSettings, estimating
+from kernelcast.service.backend import Ask
 from kernelcast.service.device_lock import DeviceLock
-from kernelcast.service.estimating import Estimating, Wanted
+from kernelcast.service.estimating import Estimating
 from kernelcast.service.service import Service
 from support.service_backend import FakeBackend, open_client
 
@@ -38,7 +39,7 @@ def ask(client: TestClient, problem: dict[str, Any]) -> dict[str, Any]:
 def refine(client: TestClient) -> bool:
     """Refine the answer that has waited longest; tell whether it can be made better still."""
     estimating = service_of(client).estimating
-    wanted: Wanted = next(iter(estimating.refinable.values()))
+    wanted: Ask = next(iter(estimating.refinable.values()))
     assert client.portal is not None
     return client.portal.call(estimating.refine, wanted)
 

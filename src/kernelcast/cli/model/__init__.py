@@ -7,21 +7,23 @@ from kernelcast.reports.charts import Axis, Chart, make_series
 
 
 def chart_limiters(
-    title: str, labels: Sequence[str], estimates: Sequence[AnalyticEstimate]
+    title: str, places: Sequence[str | int], estimates: Sequence[AnalyticEstimate], over: str = ""
 ) -> Chart:
-    """Chart the time of each limiter alone, beside the time of the whole launch."""
+    """Chart the largest limiters alone beside the whole launch: as bars, or lines over a number."""
     times = {
         name: [one.limiters.get(name, 0.0) for one in estimates]
         for name in dict.fromkeys(key for one in estimates for key in one.limiters)
     }
-    places = range(len(estimates))
+    totals = [one.seconds for one in estimates]
+    x = list(map(int, places)) if over else range(len(places))
     limiters = [
-        make_series(name, places, own, "bars")
-        for name, own in times.items()
-        if any(own[place] > 0.005 * estimates[place].seconds for place in places)
+        make_series(name, x, times[name], "line" if over else "bars")
+        for name in sorted(times, key=lambda one: -max(times[one]))[:7]
+        if any(own > 0.005 * total for own, total in zip(times[name], totals, strict=True))
     ]
-    whole = make_series("whole launch", places, [one.seconds for one in estimates])
+    whole = make_series("whole launch", x, totals, "line" if over else "points")
+    names = () if over else tuple(map(str, places))
     return Chart(
-        title=title, x=Axis("", names=tuple(labels)), y=Axis("time alone", "s"),
+        title=title, x=Axis(over, names=names), y=Axis("time alone", "s"),
         series=(*limiters, whole),
     )  # fmt: skip

@@ -525,24 +525,8 @@ def _model_problem(options: CpuOptions) -> None:
             else "work-items run one after the other",
         ]
     notes = [note for one in estimates for note in one.notes]
-    values = [parameters.get(swept, 0) for parameters in options.list_constants()]
-    figure = _chart_estimates(f"{name} on {machine.id}", swept, values, estimates)
+    title = f"{name} on {machine.id}"
+    places = [one[swept] for one in options.list_constants()] if swept else [title]
+    chart = chart_limiters("", places, estimates, over=swept)
+    figure = Figure(charts=(chart,), title=title if swept else "")
     present(rows, *parts, figure=figure, notes=notes)
-
-
-def _chart_estimates(
-    title: str, name: str, sizes: Sequence[int], estimates: Sequence[AnalyticEstimate]
-) -> Figure:
-    """Chart the limiters of a launch, over a parameter where one was swept."""
-    if not name:
-        return Figure(charts=(chart_limiters("", [title], estimates),))
-    limiters = {
-        limiter: [one.limiters.get(limiter, 0.0) for one in estimates]
-        for limiter in {limiter for one in estimates for limiter in one.limiters}
-    }
-    largest = sorted((one for one in limiters if max(limiters[one]) > 0),
-                     key=lambda one: -max(limiters[one]))  # fmt: skip
-    times = {"estimate": [one.seconds for one in estimates]}
-    times |= {limiter: limiters[limiter] for limiter in largest[:7]}
-    series = tuple(make_series(each, sizes, own, "line") for each, own in times.items())
-    return Figure(charts=(Chart(x=Axis(name), y=Axis("time", "s"), series=series),), title=title)

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends
 from starlette.responses import Response
 
 from kernelcast.records.errors import InputError
-from kernelcast.records.service_state import JobKind, JobState
+from kernelcast.records.service_state import JobKind, JobRecord
 from kernelcast.reports.charts import (
     Axis,
     Chart,
@@ -22,10 +22,11 @@ from kernelcast.reports.charts import (
     make_series,
 )
 from kernelcast.reports.presenter import Part, Section, make_html
-from kernelcast.service.dependencies import Name, OurService, Reader, Route
-from kernelcast.service.errors import message_of, refuse_unknown
-from kernelcast.service.pages.pictures import add_pictures, link_all
+from kernelcast.service.dependencies import Name, Reader, Route
+from kernelcast.service.errors import message_of
+from kernelcast.service.pages.pictures import link_all, show, with_pictures
 from kernelcast.service.pages.rendering import link_kernel, render, run_in_thread
+from kernelcast.service.routes.jobs import find_result
 from kernelcast.service.service import Service
 from kernelcast.service_state import AnswerFilter, AnswerRecord
 from kernelcast.training.registry import ModelVersions, open_registry
@@ -61,13 +62,14 @@ def _group(answers: Sequence[AnswerRecord], make: Any) -> list[Series]:  # noqa:
     return [Series(name=name, points=points) for name, points in sorted(groups.items())]
 
 
-@router.get("/accuracy")
+@with_pictures(router, "/accuracy")
 async def show_accuracy(page: Reader, chosen: Chosen) -> Response:
     """Show how far answers were off, and what a validation found."""
     service = page.service
     found = await _look(service, chosen)
-    validation = await _find_validation(service, chosen.job)
-    job, text, charts = validation or ("", "", {})
+    job = await find_result(service, (JobKind.VALIDATE,), chosen.job)
+    text, charts = ("", {}) if job is None else await run_in_thread(_present, job)
+    validation = "" if job is None else job.id
     values = {
         **found,
         "device": chosen.device,
@@ -76,24 +78,13 @@ async def show_accuracy(page: Reader, chosen: Chosen) -> Response:
             for one in service.answers.shifts.values()
             if chosen.device in {"", one.answer.device_id}
         ],
-        "pictures": link_all(_make_pictures(found), page.request.url),
         "reaches": REACHES,
         "is_asked": bool(chosen.job),
-        "validation": job,
+        "validation": validation,
         "told": text,
-        "charts": link_all(charts, page.request.url.include_query_params(job=job)),
+        "charts": link_all(charts, page.request.url.include_query_params(job=validation)),
     }
-    return render(page.request, "accuracy/page.html", values)
-
-
-async def find_pictures(name: str, service: OurService, chosen: Chosen) -> Mapping[str, Figure]:
-    if name.startswith("validation-"):
-        validation = await _find_validation(service, chosen.job)
-        return validation[2] if validation else {}
-    return _make_pictures(await _look(service, chosen))
-
-
-add_pictures(router, "/accuracy", find_pictures)
+    return await show(page, "accuracy/page.html", values, {**_make_pictures(found), **charts})
 
 
 async def _look(service: Service, chosen: Choice) -> dict[str, Any]:
@@ -181,33 +172,14 @@ def _make_pictures(found: Mapping[str, Any]) -> dict[str, Figure]:
     return {one.name: one for one in pictures}
 
 
-async def _find_validation(
-    service: Service, wanted: str
-) -> tuple[str, str, Mapping[str, Figure]] | None:
-    """Read the validation that is asked for, or the newest: its job, HTML, and figures by name."""
-    jobs = service.state.jobs
-    if wanted:
-        job = await asyncio.to_thread(jobs.find, wanted)
-        if job is None or job.kind is not JobKind.VALIDATE or job.result is None:
-            refuse_unknown("validation", wanted)
-    else:
-        found = await asyncio.to_thread(
-            jobs.list, kinds=(JobKind.VALIDATE,), states=(JobState.DONE,), most=1
-        )
-        if not found:
-            return None
-        job = found[0]
-    result = job.result
+def _present(job: JobRecord) -> tuple[str, dict[str, Figure]]:
+    """Read the result of a validation: its HTML, and its figures by name."""
+    from kernelcast.reports.accuracy import read_report
+    from kernelcast.reports.validation import present_validation
 
-    def present() -> tuple[str, str, Mapping[str, Figure]]:
-        from kernelcast.reports.accuracy import read_report
-        from kernelcast.reports.validation import present_validation
-
-        pictures: dict[str, Figure] = {}
-        parts = _take_out(present_validation(read_report(result)), pictures)
-        return job.id, make_html(*parts, level=3), pictures
-
-    return await run_in_thread(present)
+    pictures: dict[str, Figure] = {}
+    parts = _take_out(present_validation(read_report(job.result)), pictures)
+    return make_html(*parts, level=3), pictures
 
 
 def _take_out(parts: Iterable[Part], pictures: dict[str, Figure]) -> list[Part]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from threading import Lock
@@ -17,17 +17,15 @@ from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_errors, make_series
 from kernelcast.reports.numbers import format_class
 from kernelcast.reports.presenter import Cell, Part, Section, Table, make_html
-from kernelcast.service.dependencies import Name, OurService, Reader, Route
-from kernelcast.service.errors import message_of, refuse_unknown
-from kernelcast.service.pages.pictures import add_pictures, link_all
+from kernelcast.service.dependencies import Name, Reader, Route
+from kernelcast.service.errors import message_of
+from kernelcast.service.pages.pictures import show, with_pictures
 from kernelcast.service.pages.rendering import (
     link_kernel,
-    render,
     run_in_thread,
     write_share,
 )
-from kernelcast.service.routes.jobs import find_job
-from kernelcast.service.service import Service
+from kernelcast.service.routes.jobs import find_result
 from kernelcast.training.settings import pluralise
 
 if TYPE_CHECKING:  # what reads models takes long to import
@@ -280,24 +278,25 @@ def present(
         yield Section(title="What could not be trained", parts=[dict(comparison.refused)])
 
 
-@router.get("/accuracy/compare")
+@with_pictures(router, "/accuracy/compare")
 async def show_comparison(page: Reader, chosen: Chosen) -> Response:
     """Show two models side by side, and the form that starts a comparison."""
     from kernelcast.reports.accuracy import ABLATION, list_models
 
-    jobs = await _list_jobs(page.service)
-    error, found = "", None
+    jobs = await asyncio.to_thread(
+        page.service.state.jobs.list, kinds=KINDS, most=50, with_results=False
+    )
+    error, view, pictures = "", None, dict[str, Figure]()
     try:
-        found = await _look(page.service, jobs, chosen)
+        if job := await find_result(page.service, KINDS, chosen.of):
+            view, pictures = await run_in_thread(make_view, job, chosen)
     except InputError as caught:
         error = message_of(caught)
-    view, pictures = found or (None, {})
     shown = page.request.url.include_query_params(of=view["job"] if view else chosen.of)
     values = {
-        "stored": [one for one in jobs if _is_shown(one)],
+        "stored": [one for one in jobs if one.state is JobState.DONE and one.has_result],
         "view": view,
         "error": error,
-        "pictures": link_all(pictures, shown),
         "key": secrets.token_hex(8),
         "known_models": await run_in_thread(list_models),
         "ablation_models": ABLATION,
@@ -305,35 +304,4 @@ async def show_comparison(page: Reader, chosen: Chosen) -> Response:
         "chosen": view["job"] if view else chosen.of,
     }
     status = HTTPStatus.UNPROCESSABLE_ENTITY if error else HTTPStatus.OK
-    return render(page.request, "accuracy/compare.html", values, status=status)
-
-
-async def find_pictures(service: OurService, chosen: Chosen) -> Mapping[str, Figure]:
-    found = await _look(service, await _list_jobs(service), chosen)
-    return {} if found is None else found[1]
-
-
-add_pictures(router, "/accuracy/compare", find_pictures)
-
-
-async def _list_jobs(service: Service) -> Sequence[JobRecord]:
-    return await asyncio.to_thread(
-        service.state.jobs.list, kinds=KINDS, most=50, with_results=False
-    )
-
-
-def _is_shown(job: JobRecord) -> bool:
-    return job.kind in KINDS and job.state is JobState.DONE and job.has_result
-
-
-async def _look(
-    service: Service, jobs: Sequence[JobRecord], chosen: Choice
-) -> tuple[dict[str, Any], dict[str, Figure]] | None:
-    """Find what is chosen, else the newest; None where there is none."""
-    wanted = chosen.of or next((one.id for one in jobs if _is_shown(one)), "")
-    if not wanted:
-        return None
-    job = await find_job(wanted, service)
-    if not _is_shown(job):
-        refuse_unknown("comparison", wanted)
-    return await run_in_thread(make_view, job, chosen)
+    return await show(page, "accuracy/compare.html", values, pictures, address=shown, status=status)

@@ -1,7 +1,7 @@
 """Devices, what was measured of them, and the button that measures."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any, Final
@@ -20,7 +20,7 @@ from kernelcast.reports.machine import describe_machine, list_headlines, plan_fi
 from kernelcast.reports.presenter import make_html
 from kernelcast.service.dependencies import Admin, Reader, Route, SentForm
 from kernelcast.service.errors import ApiError
-from kernelcast.service.pages.pictures import add_pictures, link_all
+from kernelcast.service.pages.pictures import link_all, show, with_pictures
 from kernelcast.service.pages.rendering import render, run_in_thread, write_digits, write_rate
 from kernelcast.service.routes.devices import read_calibration, read_named
 from kernelcast.service.routes.jobs import add_job
@@ -51,10 +51,10 @@ async def show_devices(page: Reader) -> Response:
     return render(page.request, "devices/list.html", values)
 
 
-@router.get("/devices/compared")
+@with_pictures(router, "/devices/compared")
 async def compare_machines(page: Reader, machine: Machines = None) -> Response:
     """Show machines side by side: their numbers as tiles of a table, their roofs in one chart."""
-    machines = await run_in_thread(_read_all, machine)
+    machines = [await run_in_thread(read_named, one) for one in dict.fromkeys(machine or ())]
     values = {
         "known": await run_in_thread(list_machines),
         "chosen": machine or (),
@@ -62,32 +62,16 @@ async def compare_machines(page: Reader, machine: Machines = None) -> Response:
         "headings": list(
             dict.fromkeys(name for one in machines for name, _ in list_headlines(one))
         ),
-        "pictures": link_all(
-            picture_rooflines(machines), page.request.url.replace(path="/devices/rooflines")
-        ),
     }
-    return render(page.request, "devices/compared.html", values)
+    return await show(page, "devices/compared.html", values, picture_rooflines(machines))
 
 
-async def find_rooflines(machine: Machines = None) -> Mapping[str, Figure]:
-    return picture_rooflines(await run_in_thread(_read_all, machine))
-
-
-add_pictures(router, "/devices/rooflines", find_rooflines)
-
-
-@router.get("/devices/machines/{name}")
+@with_pictures(router, "/devices/machines/{name}")
 async def show_machine(name: str, page: Reader) -> Response:
     """Show a machine description: one of a calibration here, or one that came with kernelcast."""
     machine = await run_in_thread(read_named, name)
-    return render(page.request, "devices/machine.html", _describe_machine(machine, name))
-
-
-async def find_figures(machine: str) -> Mapping[str, Figure]:
-    return _picture_machine(await run_in_thread(read_named, machine))
-
-
-add_pictures(router, "/devices/machines/{machine}/figures", find_figures)
+    values = {"machine": machine, "machine_name": name, "numbers": _write_numbers(machine)}
+    return await show(page, "devices/machine.html", values, _picture_machine(machine))
 
 
 @router.post("/devices/calibrate")
@@ -109,12 +93,11 @@ async def calibrate(form: SentForm, page: Admin) -> Response:
 async def show_device(device_id: str, page: Reader) -> Response:
     """Show a device and what was measured of it."""
     device = (await page.service.devices.choose([device_id]))[0]
-    found = await _describe(device)
-    values = {
-        **found,
-        **(_describe_machine(found["machine"], device.id) if found["machine"] else {}),
-        **await _describe_jobs(page.service),
-    }
+    values = {**await _describe(device), **await _describe_jobs(page.service)}
+    if machine := values["machine"]:
+        address = URL(f"/devices/machines/{device.id}")
+        values["pictures"] = link_all(_picture_machine(machine), address)
+        values["numbers"] = _write_numbers(machine)
     return render(page.request, "devices/device.html", values)
 
 
@@ -123,18 +106,8 @@ async def _describe(device: DeviceDescription) -> dict[str, Any]:
     return {"device": device, "machine": machine, "calibration_error": error}
 
 
-def _read_all(names: list[str] | None) -> list[MachineDescription]:
-    return [read_named(one) for one in dict.fromkeys(names or ())]
-
-
-def _describe_machine(machine: MachineDescription, name: str) -> dict[str, Any]:
-    figures = URL(f"/devices/machines/{name}/figures")
-    return {
-        "machine": machine,
-        "machine_name": name,
-        "pictures": link_all(_picture_machine(machine), figures),
-        "numbers": make_html(*describe_machine(machine, has_figures=False), level=2),
-    }
+def _write_numbers(machine: MachineDescription) -> str:
+    return make_html(*describe_machine(machine, has_figures=False), level=2)
 
 
 def _picture_machine(machine: MachineDescription) -> dict[str, Figure]:

@@ -5,9 +5,8 @@ import contextlib
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import datetime
 from http import HTTPStatus
 from threading import Lock
 from typing import Any, Final, get_origin
@@ -18,11 +17,10 @@ from pydantic import BaseModel, ValidationError
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from kernelcast.records.errors import InputError, KernelcastError
-from kernelcast.records.service_state import JobKind, JobRecord, JobState
-from kernelcast.reports.numbers import format_duration, format_error, format_points
+from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.service.dependencies import Admin, Call, Form, Reader, Route, SentForm
 from kernelcast.service.errors import ApiError, as_api_error, refuse_unknown
-from kernelcast.service.pages.rendering import render, run_in_thread
+from kernelcast.service.pages.rendering import fill, render, run_in_thread
 from kernelcast.service.routes.jobs import (
     CalibrateOptions,
     CollectOptions,
@@ -37,14 +35,6 @@ from kernelcast.service.routes.jobs import follow_job as follow
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=Route)
-TITLES: Final[Mapping[JobKind, str]] = {
-    JobKind.COLLECT: "Collection",
-    JobKind.CALIBRATE: "Calibration",
-    JobKind.TRAIN: "Training",
-    JobKind.VALIDATE: "Validation",
-    JobKind.COMPARE: "Comparison",
-}
-"""What people call a kind of job."""
 
 
 @router.get("/jobs")
@@ -56,7 +46,7 @@ async def show_jobs(page: Reader, new: str = "") -> Response:
 @router.get("/jobs/rows")
 async def show_rows(page: Reader) -> Response:
     """Show the list alone, for scripts that keep it fresh."""
-    return render(page.request, "jobs/rows.html", {"jobs": await _list_jobs(page.service)})
+    return render(page.request, "jobs/rows.html", await _list_jobs(page.service))
 
 
 @router.post("/jobs")
@@ -87,7 +77,7 @@ async def show_job(job_id: str, page: Reader) -> Response:
     if job.ended_at is not None:
         log.append((job.ended_at, job.state.value))
     values = {
-        "job": make_view(job, tell_outcome(job)),
+        "job": job,
         "log": sorted(log, key=lambda one: one[0]),
         "result": job.result,
     }
@@ -127,19 +117,19 @@ async def download_result(job_id: str, page: Reader) -> Response:
     )
 
 
-async def _list_jobs(service: Service) -> list[Any]:
+async def _list_jobs(service: Service) -> dict[str, Any]:
     jobs = await asyncio.to_thread(service.state.jobs.list, with_results=False)
-    return [
-        make_view(one, await asyncio.to_thread(_read_outcome, service, one.id, one.state))
-        for one in jobs
-    ]
+    outcomes = {
+        one.id: await asyncio.to_thread(_read_outcome, service, one.id, one.state) for one in jobs
+    }
+    return {"jobs": jobs, "outcomes": outcomes}
 
 
 @cached(LRUCache(1000), key=lambda _, *job: job, lock=Lock())
 def _read_outcome(service: Service, job_id: str, state: JobState) -> str:
     """Say what an ended job did; results may be large, so what is said of each is kept."""
     found = service.state.jobs.find(job_id) if state.is_final else None
-    return "" if found is None else tell_outcome(found)
+    return "" if found is None else fill("jobs/macros.html", "outcome", found)
 
 
 async def _render_list(
@@ -150,9 +140,8 @@ async def _render_list(
     service = page.service
     devices, _ = await service.devices.find()  # what needs none can be started all the same
     values = {
-        "jobs": await _list_jobs(service),
+        **await _list_jobs(service),
         "devices": [one.id for one in devices],
-        "kinds": {one.value: TITLES[one] for one in TITLES if one is not JobKind.COMPARE},
         "opened": opened,
         "form": form,
         "error": "" if error is None else error.message,
@@ -198,81 +187,3 @@ def read_job(form: Form) -> tuple[JobKind, dict[str, Any]]:
         where = " ".join(map(str, first["loc"])).replace("_", " ")
         raise InputError(f"{where or 'kind'}: {first['msg']}") from error
     return JobKind(kind), asked.model_dump(mode="json", exclude_unset=True, by_alias=True)
-
-
-def make_view(job: JobRecord, outcome: str) -> dict[str, Any]:
-    """Give a job as the page's templates show it."""
-
-    def say(value: object) -> str:
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        if isinstance(value, Sequence) and not isinstance(value, str):
-            return ", ".join(map(str, value))
-        return "" if value is None else str(value)
-
-    progress = job.progress
-    remaining_s = progress.get("remaining_seconds")
-    is_running = job.state is JobState.RUNNING
-    options = {name.replace("_", " "): say(one) for name, one in job.options.items()}
-    given = {name: one for name, one in options.items() if name != "devices"}
-    asked = job.options.get("devices")
-    begun = job.started_at or job.created_at
-    took_s = max(((job.ended_at or datetime.now(UTC)) - begun).total_seconds(), 0.0)
-    return {
-        **{one.name: getattr(job, one.name) for one in fields(job)},
-        "outcome": outcome,
-        "title": TITLES[job.kind],
-        "is_final": job.state.is_final,
-        "has_result": job.state is JobState.DONE and job.result is not None,
-        "options": list(options.items()),
-        "done": progress.get("done"),
-        "total": progress.get("total"),
-        "stage": str(progress.get("stage", "")),
-        "remaining": format_duration(remaining_s) if is_running and remaining_s is not None else "",
-        "error": "" if job.error is None else str(job.error.get("message", "")),
-        "devices": ", ".join(job.devices or (asked if isinstance(asked, list | tuple) else ())),
-        "settings": _cut(", ".join(f"{name} {one}" for name, one in given.items() if one)),
-        "duration": "" if job.started_at is None else format_duration(took_s),
-    }
-
-
-def tell_outcome(job: JobRecord) -> str:
-    """Say in a line what a job did."""
-    if job.state is JobState.FAILED and job.error is not None:
-        return _cut(str(job.error.get("message", "")))
-    result = job.result
-    if job.state is not JobState.DONE or not isinstance(result, Mapping):
-        return ""
-    devices = result.get("devices", ())
-    match job.kind:
-        case JobKind.COLLECT:
-            measured, kernels = (sum(one[name] for one in devices) for name in
-                                 ("measured", "kernels"))  # fmt: skip
-            lost = sum(len(one["failures"]) for one in devices)
-            told = f"measured {measured} launches of {kernels} kernels"
-            told += f", {lost} failed" if lost else ""
-        case JobKind.CALIBRATE:
-            done = [one["device_id"] for one in devices if "error_message" not in one]
-            failed = [one["device_id"] for one in devices if "error_message" in one]
-            told = f"calibrated {', '.join(done) or 'nothing'}"
-            told += f"; failed on {', '.join(failed)}" if failed else ""
-        case JobKind.TRAIN:
-            models = result.get("models", ())
-            told = f"published {', '.join(one['name'] for one in models) or 'no model'}"
-        case JobKind.VALIDATE:
-            scores = [one for one in result.get("scores", ()) if one["errors"] is not None]
-            best = min(scores, key=lambda one: float(one["errors"]["mean"]), default=None)
-            told = "no model answered"
-            if best is not None:
-                mean = format_error(best["errors"]["mean"])
-                told = f"best: {best['model']} on {best['device']}, {mean} mean"
-        case JobKind.COMPARE:
-            known = [one for one in devices if one["difference"] is not None]
-            told = ", ".join(f"{one['device']} {format_points(one['difference'])}" for one in known)
-            pair = " less ".join(result[one] for one in ("second", "first") if one in result)
-            told = _cut(f"{pair}, in points: {told or 'none'}")
-    return told
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= 200 else f"{text[:199]}\N{HORIZONTAL ELLIPSIS}"

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends
 from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
@@ -30,15 +30,13 @@ from kernelcast.service.dependencies import (
     Admin,
     Call,
     Name,
-    OurService,
     Reader,
     Route,
     SentForm,
 )
 from kernelcast.service.errors import refuse_unknown
-from kernelcast.service.pages.pictures import add_pictures, link_all
+from kernelcast.service.pages.pictures import show, with_pictures
 from kernelcast.service.pages.rendering import (
-    describe_explanation,
     link_kernel,
     render,
     run_in_thread,
@@ -138,26 +136,19 @@ def _read_day(name: str, text: str, at: time) -> datetime | None:
 
 async def read_entries(
     service: Service, chosen: Filters, at: str, most: int = 50
-) -> tuple[list[dict[str, Any]], str]:
-    """Read rows of estimates and observations, newest first, and where it goes on: of two lists
-    with places, which are each row's cursor."""
+) -> tuple[list[tuple[datetime | None, str, Any]], str]:
+    """Read estimates and observations, newest first: when each was, which list it is of, and what
+    that has of it; and the places in both lists where it goes on."""
     places = dict(zip(("answer", "observation"), [*at.split("_"), "", ""], strict=False))
     answers, observations = chosen.select_answers(), chosen.select_observations()
-    found: list[dict[str, Any]] = []
+    found: list[tuple[datetime | None, str, Any, str]] = []
     if answers is not None:
         await service.answers.flush()
         before = read_number(places["answer"]) if places["answer"] else None
         records = await asyncio.to_thread(
             service.state.answers.find, answers, most=most + 1, before=before
         )
-        found += (
-            {
-                "when": one.at, "kernel": one.kernel, "device_id": one.device_id,
-                "size": write_size(one.global_size), "what": one.tier, "predicted": one,
-                "measured_s": one.measured_s, "flags": (), "key": "", "cursor": str(one.id),
-            }
-            for one in records
-        )  # fmt: skip
+        found += ((one.at, "answer", one, str(one.id)) for one in records)
     if observations is not None:
         after = read_cursor(places["observation"]) if places["observation"] else None
         rows: Sequence[Mapping[str, Any]] = (
@@ -169,19 +160,12 @@ async def read_entries(
             told = row["measured_at"]
             when = None if told is None else datetime.fromisoformat(told)
             place = (None if when is None else round(when.timestamp() * 1e6), str(row["key"]))
-            found.append({
-                "when": when, "kernel": row["kernel"], "device_id": row["device_id"],
-                "size": write_size(row["global_size"]), "what": row["origin"], "predicted": None,
-                "measured_s": row["seconds"], "flags": row["flags"], "key": place[1],
-                "cursor": write_cursor(place),
-            })  # fmt: skip
+            found.append((when, "observation", row, write_cursor(place)))
     oldest = datetime.min.replace(tzinfo=UTC)
-    found.sort(key=lambda one: one["when"] or oldest, reverse=True)
-    shown = found[:most]
-    for one in shown:
-        places["answer" if one["predicted"] else "observation"] = one["cursor"]
+    found.sort(key=lambda one: one[0] or oldest, reverse=True)
+    places |= {kind: cursor for _, kind, _, cursor in found[:most]}
     more = f"{places['answer']}_{places['observation']}" if len(found) > most else ""
-    return shown, more
+    return [one[:3] for one in found[:most]], more
 
 
 def place_problems(
@@ -282,7 +266,7 @@ def _read_reason(text: str) -> str:
     return text
 
 
-@router.get("/kernels/of")
+@with_pictures(router, "/kernels/of")
 async def show_kernel(page: Reader, name: Name) -> Response:
     """Show everything about a kernel: sizes, devices, predictions, history, the last answer."""
     service = page.service
@@ -295,26 +279,15 @@ async def show_kernel(page: Reader, name: Name) -> Response:
     sums = await asyncio.to_thread(
         service.state.answers.sum_up, ("device_id", "tier"), AnswerFilter(kernels=(bare,))
     )
-    evidence = None if newest is None else describe_explanation(newest.to_dict())
     values = {
         "kernel": name,
         "launches": launches,
         "sums": sums,
         "entries": entries,
         "more": more,
-        "evidence": evidence,
-        "pictures": link_all(pictures, page.request.url),
+        "evidence": None if newest is None else newest.to_dict(),
     }
-    return render(page.request, "kernels/kernel.html", values)
-
-
-async def find_pictures(
-    service: OurService, kernel: Annotated[str, Query(alias="name", max_length=300)]
-) -> Mapping[str, Figure]:
-    return (await run_in_thread(_look, service, kernel))[1]
-
-
-add_pictures(router, "/kernels/of", find_pictures)
+    return await show(page, "kernels/kernel.html", values, pictures)
 
 
 def _look(service: Service, kernel: str) -> "tuple[Sequence[HeldLaunch], dict[str, Figure]]":

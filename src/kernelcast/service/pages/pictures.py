@@ -4,23 +4,25 @@ import asyncio
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Annotated, Final, Literal, TypeVar
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.datastructures import URL
 from starlette.responses import JSONResponse, Response
 
 from kernelcast.reports.charts import Figure, chart_to_plain
 from kernelcast.reports.drawing import INK, draw_png, draw_svg, write_number
 from kernelcast.reports.presenter import tabulate, write_csv
-from kernelcast.service.dependencies import Reader
+from kernelcast.service.dependencies import Call
 from kernelcast.service.errors import refuse_unknown
+from kernelcast.service.pages.rendering import render
 
 T = TypeVar("T")
-Theme = Literal["light", "dark"]
+Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Response]])
 _INKS: Final[dict[str, str]] = {"light": "#1b1d21", "dark": "#e6e8ec"}
 _MOST_TOLD: Final = 6
 # One thread: the library's settings while drawing are one for the whole process, and a page full of
@@ -49,7 +51,7 @@ def describe(figure: Figure) -> str:
 
 
 def link(picture: Figure, address: str) -> dict[str, str]:
-    """Show a picture that a route of its own answers (`respond`), by the templates' ``picture``."""
+    """Show a picture that has an address of its own, by the templates' ``picture``."""
     path, mark, query = address.partition("?")
     more = f"&{query}" if mark else ""
     return {
@@ -67,7 +69,7 @@ def link(picture: Figure, address: str) -> dict[str, str]:
 
 
 def link_all(pictures: Mapping[str, Figure], page: URL) -> dict[str, dict[str, str]]:
-    """Show the pictures of a page; the route below its address takes their names and its query."""
+    """Show the pictures of a page: below its address, by their names, with its query."""
     return {name: link(one, f"{page.path}/{name}?{page.query}") for name, one in pictures.items()}
 
 
@@ -88,26 +90,41 @@ async def embed(picture: Figure) -> dict[str, str]:
     }
 
 
-def add_pictures(router: APIRouter, path: str, find: Callable[..., object]) -> None:
-    """Answer the pictures that a page's dependency finds below its address, by their names."""
+def with_pictures(router: APIRouter, path: str) -> Callable[[Handler], Handler]:
+    """Have a function answer the address of a page and, by `show`, those of its pictures below."""
 
-    async def send_picture(
-        name: str, ending: str, _: Reader,
-        pictures: Annotated[Mapping[str, Figure], Depends(find)], theme: Theme = "light",
-    ) -> Response:  # fmt: skip
-        return await respond(pictures, name, ending, theme)
+    def add(handler: Handler) -> Handler:
+        router.get(path)(handler)
+        return router.get(f"{path}/{{picture}}.{{ending}}")(handler)
 
-    router.add_api_route(f"{path}/{{name}}.{{ending}}", send_picture)
+    return add
 
 
-async def respond(pictures: Mapping[str, Figure], name: str, ending: str, theme: Theme) -> Response:
-    """Answer the route of one of a page's pictures."""
+async def show(
+    page: Call,
+    template: str,
+    values: Mapping[str, Any],
+    pictures: Mapping[str, Figure],
+    *,
+    address: URL | None = None,
+    status: int = HTTPStatus.OK,
+) -> Response:
+    """Make a page, or where its address names one of the page's pictures, that picture."""
+    asked = page.request.path_params
+    if "picture" in asked:
+        theme = page.request.query_params.get("theme", "light")
+        return await _send(pictures, asked["picture"], asked["ending"], _INKS.get(theme, INK))
+    links = link_all(pictures, address or page.request.url)
+    return render(page.request, template, {**values, "pictures": links}, status=status)
+
+
+async def _send(pictures: Mapping[str, Figure], name: str, ending: str, ink: str) -> Response:
     picture = pictures.get(name)
     if picture is None:
         refuse_unknown("picture", name)
     if ending == "svg":
         svg = await _paint(draw_svg, picture)
-        return Response(svg.replace(INK, _INKS[theme]), media_type="image/svg+xml")
+        return Response(svg.replace(INK, ink), media_type="image/svg+xml")
     if ending == "json" and len(picture.charts) == 1:
         return JSONResponse(chart_to_plain(picture.charts[0]))
     safe = re.sub(r"[^A-Za-z0-9._-]+", "-", picture.name)

@@ -1,9 +1,9 @@
 """The frame of every page: templates, headers, numbers, evidence, and errors for people."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache, partial, wraps
 from http import HTTPStatus
 from pathlib import Path
@@ -14,14 +14,13 @@ from fastapi import Request
 from jinja2 import Environment
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from kernelcast.records.service_state import Scope
+from kernelcast.records.service_state import JobRecord, Scope
 from kernelcast.reports import numbers
 from kernelcast.reports.machine import find_age_days, list_doubts, list_headlines, unit_of
 from kernelcast.reports.presenter import make_environment
 from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import forget_token, read_token
 from kernelcast.service.errors import ApiError
-from kernelcast.service.estimating import Outcome
 from kernelcast.service.settings import API_PREFIX
 
 FIRST_PAGE: Final = "/"
@@ -114,14 +113,23 @@ def answer_error(request: Request, error: ApiError) -> Response:
     return answer
 
 
+def fill(template: str, macro: str, *values: object) -> str:
+    """Write what a macro of a template makes of values."""
+    return str(getattr(_environment().get_template(template).module, macro)(*values)).strip()
+
+
 @cache
 def _environment() -> Environment:
     found = make_environment(_TEMPLATES)
+    found.globals["tiers"] = _TIERS
     found.filters.update({
         "seconds": write_seconds, "share": write_share, "memory": _typeset(numbers.format_bytes),
         "rate": write_rate, "digits": write_digits, "points": _typeset(numbers.format_points),
+        "error": _typeset(numbers.format_error), "duration": numbers.format_duration,
+        "took": write_duration,
         "count": _typeset(numbers.format_whole),
-        "moment": write_moment, "size": write_size, "kernel_link": link_kernel,
+        "moment": write_moment, "named": write_named, "size": write_size,
+        "kernel_link": link_kernel,
         "headlines": list_headlines, "doubts": list_doubts, "age_days": find_age_days,
     })  # fmt: skip
     return found
@@ -158,6 +166,12 @@ def write_moment(moment: datetime | None) -> str:
     return NOTHING if moment is None else moment.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
+def write_duration(job: JobRecord) -> str:
+    """Write how long a job has taken."""
+    took = (job.ended_at or datetime.now(UTC)) - (job.started_at or job.created_at)
+    return numbers.format_duration(max(took.total_seconds(), 0.0))
+
+
 def write_size(size: Sequence[int] | None) -> str:
     """Write a global size."""
     return " x ".join(map(str, size)) if size else "unknown size"
@@ -168,61 +182,7 @@ def link_kernel(kernel: str) -> str:
     return f"/kernels/of?{urlencode({'name': kernel})}"
 
 
-def read_answer(outcome: Outcome) -> dict[str, Any]:
-    """Give an answer's values, with what the template needs beside them."""
-    held = outcome.content
-    error = held.get("error")
-    return {
-        **held,
-        "error": error,
-        "is_kept": held.get("is_kept", False),
-        "tier_words": _TIERS.get(held.get("tier", ""), held.get("tier", "")),
-        "needs_run": error is not None and error["code"] == "missing_scope",
-        **describe_explanation(held),
-    }
-
-
-def describe_explanation(held: Mapping[str, Any]) -> dict[str, Any]:
-    """Give what the evidence of an estimate's values is shown by."""
-    explanation = held.get("explanation") or {}
-    # Weights of pieces are drawn as bars, their other keys are columns.
-    pieces = explanation.get("pieces")
-    if not isinstance(pieces, list) or not all(isinstance(one, dict) for one in pieces):
-        pieces = []
-    columns = list(dict.fromkeys(name for one in pieces for name in one if name != "weight"))
-    return {
-        "tier": held.get("tier", ""),
-        "seconds": held.get("seconds"),
-        "limiters": list_limiters(explanation.get("limiters") or {}),
-        "methods": {
-            name: seconds
-            for name, seconds in (held.get("estimates") or {}).items()
-            if seconds is not None
-        },
-        "missing": explanation.get("missing") or {},
-        "notes": explanation.get("notes") or [],
-        "interval": explanation.get("interval") or "",
-        "facts": [
-            (f"{part}: {name.replace('_', ' ')}", _write(name, value))
-            for part in ("linear", "model", "history")
-            for name, value in (explanation.get(part) or {}).items()
-            if value is not None and not isinstance(value, dict | list)
-        ],
-        "piece_columns": [name.removesuffix("_s").replace("_", " ") for name in columns],
-        "pieces": [
-            (float(one.get("weight") or 0.0), [_write(name, one.get(name)) for name in columns])
-            for one in pieces
-        ],
-    }
-
-
-def find_end(held: Mapping[str, Any]) -> float:
-    """Give the largest time that an answer names: the end of an interval, alone or now."""
-    ends = [one.get("high") for one in (held, held.get("now") or {})]
-    return max((float(one) for one in ends if one is not None), default=0.0)
-
-
-def _write(name: str, value: object) -> str:
+def write_named(value: object, name: str) -> str:
     """Write a value as its name says."""
     if value is None:
         return ""
@@ -235,15 +195,5 @@ def _write(name: str, value: object) -> str:
             return write_share(value)
         return write_digits(value)
     if isinstance(value, list):
-        return ", ".join(_write("", one) for one in value)
+        return ", ".join(write_named(one, "") for one in value)
     return str(value)
-
-
-def list_limiters(limiters: Mapping[str, float]) -> list[dict[str, Any]]:
-    """Sort limiters, those that take time, the longest first, with shares of that one."""
-    longest = max(limiters.values(), default=0.0)
-    return [
-        {"name": name, "seconds": seconds, "share": seconds / longest}
-        for name, seconds in sorted(limiters.items(), key=lambda one: -one[1])
-        if seconds > 0
-    ]

@@ -10,13 +10,12 @@ from pydantic import ConfigDict, Field, model_validator
 from starlette.responses import JSONResponse, Response
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.records.launch_identity import DeviceIdentity
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
 from kernelcast.service.backend import Ask
 from kernelcast.service.dependencies import Call, Observer, Reader, Route
 from kernelcast.service.errors import ApiError, refuse_amount
-from kernelcast.service.estimating import Outcome, Sampling, Wanted
+from kernelcast.service.estimating import Sampling
 from kernelcast.service.observing import identity_of
 from kernelcast.service.schemas import (
     EXAMPLE,
@@ -84,12 +83,6 @@ class EstimateRequest(ProblemRef):
         if sum(given) != 1:
             raise ValueError("give one of `problem`, `problem_digest` and `problems`")
         return self
-
-    def list_problems(self) -> list[ProblemRef]:
-        """Give every problem that is asked about."""
-        if self.problems:
-            return self.problems
-        return [ProblemRef(problem=self.problem, problem_digest=self.problem_digest)]
 
 
 class EstimateOut(Open):
@@ -175,88 +168,8 @@ async def estimate(asked: EstimateRequest, call: Reader) -> Response:
     Answers that need no sampling come at once. A device that cannot answer says so in its own
     answer; where none can, the status is the first one's.
     """
-    wanted = await list_wanted(asked, call)
-    outcomes = await asyncio.gather(*map(call.service.estimating.answer, wanted))
-    return _respond(outcomes)
-
-
-@router.post("/observations")
-async def observe(asked: ObservationsRequest, call: Observer) -> ObservationsOut:
-    """Tell how long launches have really taken; they are stored when the answer comes."""
-    service = call.service
-    most = service.settings.limits.observations
-    if len(asked.observations) > most:
-        refuse_amount("observations", len(asked.observations), most)
-    # Find problems and devices, each once: a batch is often of one launch.
-    problems: dict[str, tuple[str, Problem]] = {}
-    devices: dict[str, DeviceIdentity] = {}
-    reported = []
-    for one in asked.observations:
-        known = problems.get(one.problem_digest or "")
-        if known is None:
-            known = await _find_problem(one.problem, one.problem_digest, service)
-            problems[known[0]] = known
-        given = one.device
-        if isinstance(given, str):
-            device = devices.get(given)
-            if device is None:
-                device = identity_of((await service.devices.choose([given]))[0])
-                devices[given] = device
-        else:
-            device = identity_of(given)
-        reported.append((one, *known, device))
-    return await service.observing.take(reported, call.caller.name)
-
-
-async def list_wanted(asked: EstimateRequest, call: Call) -> Sequence[Wanted]:
-    """Give every problem on every device."""
-    service, caller = call.service, call.caller
-    limits = service.settings.limits
-    refs = asked.list_problems()
-    if len(refs) > limits.problems:
-        refuse_amount("problems", len(refs), limits.problems)
-    devices = await service.devices.choose(asked.devices)
-    if len(devices) > limits.devices:
-        refuse_amount("devices", len(devices), limits.devices)
-    usual = service.settings.least_gain
-    settings = EstimateSettings(
-        plan=replace(_USUAL.plan, budget=asked.budget, seed=asked.seed),
-        coverage=asked.coverage,
-        seed=asked.seed,
-        uses_history=asked.history,
-        within_s=asked.within_seconds,
-        least_gain=usual if asked.least_gain is None else asked.least_gain,
-    )
-    problems = [await _find_problem(one.problem, one.problem_digest, service) for one in refs]
-    return [
-        Wanted(
-            digest=digest,
-            ask=Ask(
-                problem=problem,
-                device=device,
-                settings=settings,
-                timeout_s=limits.sample_seconds,
-                caller=caller.name,
-            ),
-            sampling=asked.sampling,
-            may_run=Scope.RUN in caller.scopes,
-        )
-        for digest, problem in problems
-        for device in devices
-    ]
-
-
-async def _find_problem(
-    problem: ProblemIn | None, digest: str | None, service: Service
-) -> tuple[str, Problem]:
-    if problem is not None:
-        return await service.problems.take(problem.to_content())
-    known = digest or ""
-    return known, await service.problems.find(known)
-
-
-def _respond(outcomes: Sequence[Outcome]) -> Response:
-    """Send answers; if there is not one, the first error's status says so."""
+    asks = await list_asks(asked, call)
+    outcomes = await asyncio.gather(*map(call.service.estimating.answer, asks))
     errors = [one.error for one in outcomes if one.error is not None]
     content = {"estimates": [one.content for one in outcomes]}
     if len(errors) < len(outcomes):
@@ -270,6 +183,68 @@ def _respond(outcomes: Sequence[Outcome]) -> Response:
         detail=content,
         retry_after_s=first.retry_after_s,
     )
+
+
+@router.post("/observations")
+async def observe(asked: ObservationsRequest, call: Observer) -> ObservationsOut:
+    """Tell how long launches have really taken; they are stored when the answer comes."""
+    service = call.service
+    most = service.settings.limits.observations
+    if len(asked.observations) > most:
+        refuse_amount("observations", len(asked.observations), most)
+    # Find each device once: a batch is often of one.
+    names = {one.device for one in asked.observations if isinstance(one.device, str)}
+    devices = {name: identity_of((await service.devices.choose([name]))[0]) for name in names}
+    reported = []
+    for one in asked.observations:
+        given = one.device
+        device = devices[given] if isinstance(given, str) else identity_of(given)
+        reported.append((one, *await _find_problem(one, service), device))
+    return await service.observing.take(reported, call.caller.name)
+
+
+async def list_asks(asked: EstimateRequest, call: Call) -> Sequence[Ask]:
+    """Give every problem on every device."""
+    service, caller = call.service, call.caller
+    limits = service.settings.limits
+    refs: Sequence[ProblemRef] = asked.problems or [asked]
+    if len(refs) > limits.problems:
+        refuse_amount("problems", len(refs), limits.problems)
+    devices = await service.devices.choose(asked.devices)
+    if len(devices) > limits.devices:
+        refuse_amount("devices", len(devices), limits.devices)
+    usual, may_run = service.settings.least_gain, Scope.RUN in caller.scopes
+    wants_run = asked.sampling is Sampling.AUTO
+    settings = EstimateSettings(
+        plan=replace(_USUAL.plan, budget=asked.budget, seed=asked.seed),
+        coverage=asked.coverage,
+        seed=asked.seed,
+        samples=wants_run and may_run,
+        uses_history=asked.history,
+        within_s=asked.within_seconds,
+        least_gain=usual if asked.least_gain is None else asked.least_gain,
+    )
+    problems = [await _find_problem(one, service) for one in refs]
+    return [
+        Ask(
+            problem=problem,
+            device=device,
+            settings=settings,
+            timeout_s=limits.sample_seconds,
+            caller=caller.name,
+            digest=digest,
+            lacks_scope=wants_run and not may_run,
+        )
+        for digest, problem in problems
+        for device in devices
+    ]
+
+
+async def _find_problem(one: ProblemRef, service: Service) -> tuple[str, Problem]:
+    if one.problem is not None:
+        return await service.problems.take(one.problem.to_content())
+    digest = one.problem_digest or ""
+    return digest, await service.problems.find(digest)
 
 
 def _describe_problem(digest: str, problem: Problem) -> ProblemOut:

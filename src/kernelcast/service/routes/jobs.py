@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
@@ -442,6 +442,22 @@ async def find_job(job_id: str, service: Service) -> JobRecord:
     job = await asyncio.to_thread(service.state.jobs.find, job_id)
     if job is None:
         refuse_unknown("job", job_id)
+    return job
+
+
+async def find_result(service: Service, kinds: Sequence[JobKind], wanted: str) -> JobRecord | None:
+    """Find a job of some kinds that has a result: the one wanted, else the newest there is."""
+    jobs = service.state.jobs
+    if not wanted:
+        done = await asyncio.to_thread(
+            jobs.list, kinds=kinds, states=(JobState.DONE,), most=50, with_results=False
+        )
+        wanted = next((one.id for one in done if one.has_result), "")
+        if not wanted:
+            return None
+    job = await asyncio.to_thread(jobs.find, wanted)
+    if job is None or job.kind not in kinds or not job.has_result:
+        refuse_unknown("validation" if kinds == (JobKind.VALIDATE,) else "comparison", wanted)
     return job
 
 

@@ -15,7 +15,7 @@ from support.service_backend import FakeBackend, open_client
 
 Check = Callable[[httpx.Response], str]
 DEVICE = "fake-device-0000"
-FIGURE = "/devices/machines/a100/figures/saturation"
+FIGURE = "/devices/machines/a100/saturation"
 
 
 def test_a_damaged_calibration_is_told(client: TestClient, check_page: Check, folder: Path) -> None:

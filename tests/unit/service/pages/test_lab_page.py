@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kernelcast.records.errors import CompileError
 from kernelcast.service import ServiceSettings
 from kernelcast.service.pages.lab.fields import fields_of_content, list_examples
-from kernelcast.service.pages.rendering import describe_explanation
+from kernelcast.service.pages.rendering import fill
 from support.service_backend import FakeBackend, failing, open_client
 
 Check = Callable[[httpx.Response], str]
@@ -211,10 +211,12 @@ def test_pieces_of_evidence_are_a_table() -> None:
         {"kind": "samples", "seconds": 0.002, "weight": 0.75},
         {"kind": "other_sizes", "seconds": 0.003, "weight": 0.25, "note": "two sizes"},
     ]
-    found = describe_explanation({"tier": "linear", "explanation": {"pieces": pieces}})
-    assert found["piece_columns"] == ["kind", "seconds", "note"]
-    assert found["pieces"][0] == (0.75, ["samples", "2.00 ms", ""])
-    assert found["pieces"][1][1][2] == "two sizes"
+    answer = {"tier": "linear", "explanation": {"pieces": pieces}}
+    rows = re.findall(r"<tr>.*?</tr>", fill("macros.html", "evidence", answer))
+    assert re.findall(r"<th [^>]*>(\w+)</th>", rows[0]) == ["weight", "kind", "seconds", "note"]
+    assert "75.0 %" in rows[1]
+    assert "<td>samples</td><td>2.00 ms</td><td></td>" in rows[1]
+    assert "<td>two sizes</td>" in rows[2]
 
 
 def test_an_example_survives_its_address() -> None:

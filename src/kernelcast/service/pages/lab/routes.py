@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Self
 from urllib.parse import urlencode
 
 import numpy as np
@@ -28,9 +28,10 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
 from kernelcast.records.service_state import Scope
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_roofs
+from kernelcast.service.backend import Ask
 from kernelcast.service.dependencies import Call, Name, Reader, Route, SentForm
 from kernelcast.service.errors import message_of, refuse_unknown
-from kernelcast.service.estimating import Sampling, Wanted
+from kernelcast.service.estimating import Sampling
 from kernelcast.service.pages.lab.fields import (
     FieldError,
     LabFields,
@@ -43,17 +44,14 @@ from kernelcast.service.pages.lab.fields import (
 )
 from kernelcast.service.pages.pictures import embed
 from kernelcast.service.pages.rendering import (
-    find_end,
     is_fragment,
-    list_limiters,
-    read_answer,
     render,
     run_in_thread,
     write_digits,
     write_seconds,
 )
 from kernelcast.service.routes.devices import read_named
-from kernelcast.service.routes.estimates import EstimateRequest, list_wanted
+from kernelcast.service.routes.estimates import EstimateRequest, list_asks
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=Route)
@@ -84,6 +82,14 @@ class Timed:
     detail: str = ""
     """The limiter, or the tier."""
     reason: str = ""
+
+    @classmethod
+    def of_model(cls, value: tuple[int, ...], machine: str, one: LocalSizeAnswer) -> Self:
+        """Take an answer of the analytic model."""
+        if one.estimate is None:
+            return cls(value=value, where=machine, seconds=None, reason=one.reason)
+        seconds, limiter = one.estimate.seconds, one.estimate.limiter
+        return cls(value=value, where=machine, seconds=seconds, detail=limiter)
 
     @property
     def text(self) -> str:
@@ -156,12 +162,12 @@ async def _fill_in(fields: LabFields, page: Call) -> Response:
 async def _estimate(fields: LabFields, page: Call) -> Response:
     service = page.service
     digest, problem = await fields.make_problem(service)
-    wanted = await list_asked(fields, digest, page)
-    outcomes = await asyncio.gather(*(service.estimating.answer(one) for one in wanted))
-    answers = [read_answer(one) for one in outcomes]
-    is_good = any(one["error"] is None for one in answers)
+    asks = await list_asked(fields, digest, page)
+    outcomes = await asyncio.gather(*map(service.estimating.answer, asks))
+    answers = [one.content for one in outcomes]
+    is_good = any(one.error is None for one in outcomes)
     # What all devices agree on stands beside the field that it is about.
-    codes = {None if one["error"] is None else one["error"]["code"] for one in answers}
+    codes = {one.error and one.error.code for one in outcomes}
     about = _FIELDS.get(codes.pop() or "") if len(codes) == 1 else None
     errors = {} if about is None else {about: answers[0]["error"]["message"]}
     if "code" in errors:  # reading it may find the lines, too
@@ -170,6 +176,7 @@ async def _estimate(fields: LabFields, page: Call) -> Response:
         except FieldError as error:
             if error.name == "code":
                 raise
+    ends = [one.get("high") for each in answers for one in (each, each.get("now") or {})]
     # The address of the question, and programs that ask it.
     base = str(page.request.base_url).rstrip("/")
     options = {"devices": list(fields.devices)}
@@ -182,7 +189,7 @@ async def _estimate(fields: LabFields, page: Call) -> Response:
         "lab/nothing.html" if errors else "lab/estimate.html",
         {
             "answers": answers,
-            "longest_s": max(map(find_end, answers), default=0.0),
+            "longest_s": max((one for one in ends if one is not None), default=0.0),
             "allows_run": service.settings.allow_run,
             "share": {
                 "address": f"/lab?{query}",
@@ -204,15 +211,9 @@ async def _annotate(fields: LabFields, page: Call) -> Response:
 async def _model(fields: LabFields, page: Call) -> Response:
     machine = await choose_machine(fields.machine)
     problem = (await fields.make_problem(page.service))[1]
-    found = await ask_launch(problem, machine, page.service)
+    [found] = await ask_model(problem, machine, (), page.service)
     values: dict[str, Any] = {"machine_name": machine, "found": found, "kernel": problem.name}
     if found.estimate is not None:
-        values["limiters"] = list_limiters(found.estimate.limiters)
-        # Each boundary with bytes of the launch, and bytes per second at its time.
-        values["volumes"] = [
-            (name.replace("_to_", " to "), volume, volume / found.estimate.seconds)
-            for name, volume in found.estimate.volumes.items()
-        ]
         described = await run_in_thread(read_named, machine)
         roofline = picture_roofline(problem.name, found.estimate, described)
         values["roofline"] = None if roofline is None else await embed(roofline)
@@ -224,12 +225,11 @@ async def _show_times(
     fields: LabFields,
     kernel: str,
     times: Sequence[Timed],
-    *,
     parameter: str = "",
-    where: str,
 ) -> Response:
     """Show times over a parameter or, without one, over local sizes."""
     known = [one for one in times if one.seconds is not None]
+    where = times[0].where if times else ""
     picture: dict[str, str] | None = None
     if len(known) >= (1 if parameter else 2):
         picture = await embed(picture_times(kernel, known, parameter, where))
@@ -306,43 +306,36 @@ async def _read_source(
 
 async def compare_local_sizes(fields: LabFields, page: Call) -> Response:
     """Compare local sizes: by the analytic model, or by estimates of one device."""
-    service = page.service
-    _, problem = await fields.make_problem(service)
-    if fields.method == "estimate":
-        # Choose as many local sizes as may be sampled, evenly over the sizes of work-groups.
-        if len(fields.devices) != 1:
-            raise FieldError("device", "local sizes are estimated on one device; choose one")
-        has_local = any(isinstance(one, LocalArgument) for one in problem.arguments)
-        if has_local or _USES_LOCAL.search(problem.kernel.source):
-            raise FieldError(
-                "local_size",
-                "the kernel shares local memory or requires its local size: it is written "
-                "for one; change its parameters instead",
-            )
-        device = (await service.devices.choose(fields.devices))[0]
-        sizes = list_local_sizes(problem.ndrange, min(1024, device.max_work_group_size))
-        ordered = sorted(sizes, key=lambda one: (math.prod(one), one))
-        # Each that is estimated may take samples.
-        count = min(len(ordered), 16)
-        wanted = [ordered[round(place)] for place in np.linspace(0, len(ordered) - 1, count)]
-        # One after the other: they wait for the device's turn in any case.
-        times = [
-            timed
-            for size in wanted
-            for timed in await _ask(page, fields, size, {"local_size": list(size)})
-        ]
-    else:
+    _, problem = await fields.make_problem(page.service)
+    if fields.method != "estimate":
         machine = await choose_machine(fields.machine)
-        answers = await ask_model(problem, machine, None, service)
-        times = [_of_model(one.local_size, machine, one) for one in answers]
-    where = times[0].where if times else ""
-    return await _show_times(page, fields, problem.kernel.name, times, where=where)
+        answers = await ask_model(problem, machine, None, page.service)
+        times = [Timed.of_model(one.local_size, machine, one) for one in answers]
+        return await _show_times(page, fields, problem.kernel.name, times)
+    # Choose as many local sizes as may be sampled, evenly over the sizes of work-groups.
+    if len(fields.devices) != 1:
+        raise FieldError("device", "local sizes are estimated on one device; choose one")
+    has_local = any(isinstance(one, LocalArgument) for one in problem.arguments)
+    if has_local or _USES_LOCAL.search(problem.kernel.source):
+        raise FieldError(
+            "local_size",
+            "the kernel shares local memory or requires its local size: it is written for one; "
+            "change its parameters instead",
+        )
+    device = (await page.service.devices.choose(fields.devices))[0]
+    sizes = list_local_sizes(problem.ndrange, min(1024, device.max_work_group_size))
+    ordered = sorted(sizes, key=lambda one: (math.prod(one), one))
+    # Each that is estimated may take samples.
+    places = np.linspace(0, len(ordered) - 1, min(len(ordered), 16))
+    wanted = {size: {"local_size": list(size)} for size in (ordered[round(at)] for at in places)}
+    return await _show_times(
+        page, fields, problem.kernel.name, await _time(page, fields, wanted, "")
+    )
 
 
 async def vary_size(fields: LabFields, page: Call) -> Response:
     """Ask for the launch at several values of the number that was chosen."""
-    service = page.service
-    _, problem = await fields.make_problem(service)
+    _, problem = await fields.make_problem(page.service)
     # Halves and doubles that keep the even parts of the parameter.
     parameters = dict(read_parameters(fields.parameters))
     numbers = {name: int(value) for name, value in parameters.items() if value.isdecimal()}
@@ -355,27 +348,43 @@ async def vary_size(fields: LabFields, page: Call) -> Response:
     # A power of two that divides the number divides all of its values: local sizes still fit.
     step = min(number & -number, 256)
     values = sorted({max(round(number * factor / step), 1) * step for factor in _FACTORS})
+    wanted: dict[tuple[int, ...], Any] = {
+        (value,): {"parameters": {**parameters, name: str(value)}} for value in values
+    }
     machine = "" if fields.method == "estimate" else await choose_machine(fields.machine)
-    times: list[Timed] = []
-    for value in values:
-        varied = parameters | {name: str(value)}
-        changed = replace(
-            fields, parameters=", ".join(f"{key} = {text}" for key, text in varied.items())
-        )
+    times = await _time(page, fields, wanted, machine)
+    return await _show_times(page, fields, problem.kernel.name, times, parameter=name)
+
+
+async def _time(
+    page: Call, fields: LabFields, wanted: Mapping[tuple[int, ...], Mapping[str, Any]], machine: str
+) -> list[Timed]:
+    """Ask a machine's model, or the chosen devices where it is empty, about the launch of the
+    fields with each of some changes."""
+    times = []
+    # One after the other: they wait for the device's turn in any case.
+    for value, changes in wanted.items():
+        digest, problem = await fields.make_problem(page.service, changes)
         if machine:
-            found = await ask_launch((await changed.make_problem(service))[1], machine, service)
-            times.append(_of_model((value,), machine, found))
-        else:
-            times += await _ask(page, changed, (value,), {})
-    return await _show_times(
-        page, fields, problem.kernel.name, times, parameter=name, where=machine
-    )
+            [one] = await ask_model(problem, machine, (), page.service)
+            times.append(Timed.of_model(value, machine, one))
+            continue
+        for ask in await list_asked(fields, digest, page):
+            outcome = await page.service.estimating.answer(ask)
+            held = outcome.content
+            times.append(Timed(
+                value=value, where=ask.device.id, seconds=held.get("seconds"),
+                low=held.get("low"), high=held.get("high"), detail=held.get("tier", ""),
+                reason="" if outcome.error is None else held["error"]["message"],
+            ))  # fmt: skip
+    return times
 
 
 async def ask_model(
     problem: Problem, machine: str, sizes: tuple[tuple[int, ...], ...] | None, service: Service
 ) -> tuple[LocalSizeAnswer, ...]:
-    """Ask the analytic model; what is wrong is told beside the field that it is about."""
+    """Ask the analytic model about local sizes: all that are worth it, or where none is given the
+    launch's own; what is wrong is told beside the field that it is about."""
     try:
         return await service.ask(MODEL_LOCAL_SIZES, (problem, machine, sizes), "the model")
     except CompileError as error:
@@ -384,12 +393,7 @@ async def ask_model(
         raise FieldError("machine", message_of(error)) from error
 
 
-async def ask_launch(problem: Problem, machine: str, service: Service) -> LocalSizeAnswer:
-    """Ask the analytic model about a launch with its own local size, or a usual one."""
-    return (await ask_model(problem, machine, (), service))[0]
-
-
-async def list_asked(fields: LabFields, digest: str, page: Call) -> Sequence[Wanted]:
+async def list_asked(fields: LabFields, digest: str, page: Call) -> Sequence[Ask]:
     """Give the answers that the fields ask devices for."""
     if not fields.devices:
         raise FieldError("device", "choose at least one device")
@@ -398,33 +402,7 @@ async def list_asked(fields: LabFields, digest: str, page: Call) -> Sequence[Wan
         devices=list(fields.devices),
         sampling=Sampling.AUTO if fields.may_sample else Sampling.NEVER,
     )
-    return await list_wanted(request, page)
-
-
-def _of_model(value: tuple[int, ...], machine: str, one: LocalSizeAnswer) -> Timed:
-    if one.estimate is None:
-        return Timed(value=value, where=machine, seconds=None, reason=one.reason)
-    seconds, limiter = one.estimate.seconds, one.estimate.limiter
-    return Timed(value=value, where=machine, seconds=seconds, detail=limiter)
-
-
-async def _ask(
-    page: Call, fields: LabFields, value: tuple[int, ...], changes: Mapping[str, Any]
-) -> list[Timed]:
-    """Ask the chosen devices about the launch of the fields with changes."""
-    digest, _ = await fields.make_problem(page.service, changes)
-    found = []
-    for wanted in await list_asked(fields, digest, page):
-        outcome = await page.service.estimating.answer(wanted)
-        held = outcome.content
-        found.append(
-            Timed(
-                value=value, where=wanted.ask.device.id, seconds=held.get("seconds"),
-                low=held.get("low"), high=held.get("high"), detail=held.get("tier", ""),
-                reason="" if outcome.error is None else held["error"]["message"],
-            )
-        )  # fmt: skip
-    return found
+    return await list_asks(request, page)
 
 
 async def choose_machine(wanted: str) -> str:
