@@ -22,9 +22,15 @@ from kernelcast.features.ir.module import (
     split_list,
     split_sequence,
 )
-from kernelcast.features.ir.operations import INTRINSICS, read_vector_access
+from kernelcast.features.ir.operations import (
+    INTRINSICS,
+    is_float,
+    lanes_of,
+    mangled_types,
+    name_called,
+    read_vector_access,
+)
 from kernelcast.features.ir.reading import read_code
-from kernelcast.features.ir.scalars import is_float, lanes_of, mangled_types, name_called
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.software_counters import InstrumentedKernel
@@ -86,7 +92,7 @@ def write_counting_copy(kernel: Kernel) -> InstrumentedKernel:
 class _Writer:
     def __init__(self, kernel: Kernel, reader: FactsReader) -> None:
         self._kernel, self._reader = kernel, reader
-        self._evaluator, self._flow = reader.code.evaluator, reader.code.flow
+        self._evaluator, self._flow = reader.code, reader.code.flow
         self._module, self._function = self._evaluator.module, self._evaluator.function
         self._names: dict[str, str] = {}
         self._globals: dict[str, str] = {}

@@ -30,9 +30,13 @@ from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, Ne
 from kernelcast.features.ir.control import ControlFlow, Loop
 from kernelcast.features.ir.debug import DebugNotes, Place, read_expression, read_operand_before
 from kernelcast.features.ir.module import Instruction, Operand, read_module
-from kernelcast.features.ir.operations import count_instruction, make_operation, number_of
-from kernelcast.features.ir.scalars import Evaluator, is_float, is_followed
-from kernelcast.features.ir.slices import Code
+from kernelcast.features.ir.operations import (
+    count_instruction,
+    is_float,
+    make_operation,
+    number_of,
+)
+from kernelcast.features.ir.scalars import Evaluator, is_followed
 from kernelcast.features.ir.values import Opaque, Pointer
 from kernelcast.features.tracing import blank
 from kernelcast.records.errors import CompileError, InputError
@@ -191,7 +195,6 @@ class _Nest:
         function = module.functions[_KERNEL]
         self._flow = flow = ControlFlow(function, self._places.is_written_in)
         self._evaluator = Evaluator(module, function, self._places, flow)
-        self._code = Code(flow=flow, notes=self._places, evaluator=self._evaluator)
         self._instructions = self._evaluator.instructions
         self._arrays: dict[str, NestArray] = {}
         self._loops: list[NestLoop] = []

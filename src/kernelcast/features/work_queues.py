@@ -19,10 +19,9 @@ from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.ir.control import Loop
 from kernelcast.features.ir.module import Instruction
-from kernelcast.features.ir.operations import find_vector_access, is_atomic
+from kernelcast.features.ir.operations import find_vector_access, is_atomic, name_called
 from kernelcast.features.ir.reading import open_code
-from kernelcast.features.ir.scalars import name_called
-from kernelcast.features.ir.slices import Code
+from kernelcast.features.ir.scalars import Evaluator
 from kernelcast.features.ir.values import Pointer, places_of
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.operations import MemorySpace
@@ -37,8 +36,8 @@ _Counter: TypeAlias = tuple[Instruction, Pointer, bool]
 """An atomic addition to a place that all work-groups share, and whether it counts down."""
 
 
-def _name_loop(code: Code, loop: Loop) -> str:
-    line = code.evaluator.loop_line(loop.header)
+def _name_loop(code: Evaluator, loop: Loop) -> str:
+    line = code.loop_line(loop.header)
     return f"line {line}: the loop" if line else "a loop of an included file"
 
 
@@ -67,11 +66,11 @@ def find_work_queue(kernel: Kernel) -> str:
     return ""
 
 
-def _read_counter(code: Code, one: Instruction, loop: Loop) -> _Counter | None:
+def _read_counter(code: Evaluator, one: Instruction, loop: Loop) -> _Counter | None:
     operation = _COUNTING.fullmatch(name_called(one)) if one.opcode == "call" else None
     if operation is None:
         return None
-    places = [*places_of(code.evaluator.operand(one.operands[0], one.block))]
+    places = [*places_of(code.operand(one.operands[0], one.block))]
     place = places[0][1]
     numbers = [value for kind, value in one.operands[1:] if not kind.startswith("ptr")]
     step = numbers[0] if numbers and operation[1] in ("add", "sub") else "1"
@@ -83,12 +82,12 @@ def _read_counter(code: Code, one: Instruction, loop: Loop) -> _Counter | None:
     return one, place, is_down
 
 
-def _is_shared(offset: object, code: Code, loop: Loop) -> bool:
+def _is_shared(offset: object, code: Evaluator, loop: Loop) -> bool:
     """Tell whether an address is known to be the same for several work-groups, again and again."""
     if not isinstance(offset, Expr):
         return False
     symbols = offset.symbols()
-    if any(one.kind in _OWN or one == code.evaluator.symbol(loop) for one in symbols):
+    if any(one.kind in _OWN or one == code.symbol(loop) for one in symbols):
         return False
     groups = [one for one in symbols if one.kind is SymbolKind.GROUP_ID]
     if not groups:
@@ -103,8 +102,10 @@ def _is_shared(offset: object, code: Code, loop: Loop) -> bool:
     return bool(np.unique(np.asarray(values)).size < places.shape[1])
 
 
-def _ends_by(code: Code, loop: Loop, call: Instruction, memory: str, facts: KernelFacts) -> bool:
-    dependent = code.find_dependent(loop, (call.name,))
+def _ends_by(
+    code: Evaluator, loop: Loop, call: Instruction, memory: str, facts: KernelFacts
+) -> bool:
+    dependent = code.find_dependent(loop, call.name)
     labels = {label for label, _ in loop.exits}
     for label in [*labels]:
         for term in code.flow.terms[label] or ():
@@ -135,7 +136,7 @@ def find_wait_loop(kernel: Kernel) -> str:
     return ""
 
 
-def _waits(code: Code, loop: Loop) -> bool:
+def _waits(code: Evaluator, loop: Loop) -> bool:
     touching = [one for one in code.flow.list_instructions(loop) if _touches(one)]
     if not touching or not all(map(_changes_nothing, touching)):
         return False

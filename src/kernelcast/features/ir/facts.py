@@ -27,18 +27,14 @@ from kernelcast.features.ir.operations import (
     atomic_number,
     count_instruction,
     is_atomic,
+    lanes_of,
     make_operation,
+    mangled_types,
+    name_called,
     read_vector_access,
 )
-from kernelcast.features.ir.scalars import (
-    lanes_of,
-    mangled_types,
-    move_place,
-    name_called,
-    space_of,
-)
-from kernelcast.features.ir.slices import Code
-from kernelcast.features.ir.values import Opaque, Pointer, Role, Value, as_number, blur, places_of
+from kernelcast.features.ir.scalars import Evaluator, move_place, space_of
+from kernelcast.features.ir.values import Opaque, Pointer, Value, as_number, blur, places_of
 from kernelcast.records.operations import (
     MemoryOperation,
     MemorySpace,
@@ -51,7 +47,6 @@ from kernelcast.records.operations import (
 )
 from kernelcast.records.software_counters import LineFacts
 
-_GIVEN: Final = (Role.ARGUMENT, Role.INITIAL)
 _POINTER: Final = re.compile(r"P(?:U3AS\d+)?(?:U7_Atomic)?V?(K?)")
 _LANE: Final = re.compile(r"i32 (\d+)")
 _BEGINNING: Final = re.compile(r"[A-Za-z_(*]")
@@ -89,14 +84,14 @@ class _Block:
 class FactsReader:
     """Reads the facts of a kernel from its code."""
 
-    def __init__(self, code: Code, source: str) -> None:
+    def __init__(self, code: Evaluator, source: str) -> None:
         self.code = code
         self.counters: dict[str, int] = {}
         """By the block of the code that is executed as often."""
         self.touches: list[tuple[Instruction, Operand, int]] = []
         """What touches memory that other work-items see, its address, and its site in the facts."""
-        self._flow, self._evaluator, self._notes = code.flow, code.evaluator, code.notes
-        self._module, self._function = code.evaluator.module, code.evaluator.function
+        self._flow, self._evaluator, self._notes = code.flow, code, code.notes
+        self._module, self._function = code.module, code.function
         self._lines = source.splitlines()
         self._blocks: list[_Block] = []
         self._guard: Condition = TRUE
@@ -482,7 +477,7 @@ class FactsReader:
             each.memory.space if isinstance(each, Pointer) else space_of(operand[0])
             for _, each in places
         ]
-        if any(isinstance(each, Pointer) and each.memory.role in _GIVEN for _, each in places):
+        if any(isinstance(each, Pointer) and each.memory.is_given for _, each in places):
             return  # an argument, or what a variable is set to at first
         if kind is not AccessKind.ATOMIC:
             operation = MemoryOperation(

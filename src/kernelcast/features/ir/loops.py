@@ -31,6 +31,7 @@ from kernelcast.expressions.polynomials import Monomial, holds
 from kernelcast.features.ir.values import (
     Leaf,
     Opaque,
+    as_number,
     blur,
     is_non_negative,
     put_in,
@@ -255,7 +256,7 @@ def solve_slots(slots: list[Slot], symbol: Symbol) -> None:
 def _solve_slot(
     slot: Slot, symbol: Symbol, befores: frozenset[Symbol], solved: dict[Symbol, Expr]
 ) -> None:
-    after = put_in(slot.after, solved) if isinstance(slot.after, Expr) else slot.after
+    after = as_number(put_in(slot.after, solved))
     if isinstance(after, Opaque):
         return
     if isinstance(slot.start, Expr):
@@ -275,7 +276,7 @@ def _solve_slot(
         if slot.at_start is not None:
             return
     if befores.isdisjoint(after.symbols()):  # each iteration sets it anew
-        earlier = put_in(after, {symbol: Expr.symbol(symbol) - 1})
+        earlier = as_number(put_in(after, {symbol: Expr.symbol(symbol) - 1}))
         is_first = equal(Expr.symbol(symbol), 0)
         if isinstance(earlier, Opaque):
             slot.at_start = earlier

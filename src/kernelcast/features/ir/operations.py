@@ -7,10 +7,45 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
-from kernelcast.features.ir.module import Instruction, Module, Operand, lane_of
-from kernelcast.features.ir.scalars import bits_of, is_float, lanes_of, mangled_types, name_called
+from kernelcast.compiling.signatures import split_name
+from kernelcast.features.ir.module import (
+    Instruction,
+    Module,
+    Operand,
+    is_vector,
+    lane_of,
+    split_sequence,
+)
 from kernelcast.records.operations import NumberClass, Operation
 from kernelcast.records.operations import OperationKind as Kind
+
+
+def name_called(instruction: Instruction) -> str:
+    """Give the name of a called function as the source has it."""
+    return split_name(instruction.detail)[0]
+
+
+def mangled_types(instruction: Instruction) -> str:
+    """Give how the types of a called function's parameters are written."""
+    return split_name(instruction.detail)[1]
+
+
+@lru_cache(maxsize=512)
+def bits_of(type_name: str) -> int:
+    """Give the bits of a whole number's type, or of a vector's lane; 0 for all else."""
+    lane = lane_of(type_name)
+    return int(lane[1:]) if lane[:1] == "i" and lane[1:].isdigit() else 0
+
+
+def lanes_of(type_name: str) -> int:
+    sequence = split_sequence(type_name) if is_vector(type_name) else None
+    return sequence[0] if sequence else 1
+
+
+def is_float(type_name: str) -> bool:
+    """Tell whether a type is floating-point, or a vector of such."""
+    return lane_of(type_name) in _FLOAT_BITS
+
 
 _PRECISE = """
 acos acosh acospi asin asinh asinpi atan atan2 atanh atanpi atan2pi cbrt cos cosh cospi erfc erf
@@ -99,15 +134,16 @@ def _dot(lanes: int) -> _Parts:
 
 
 _KINDS: Final = {
-    "fadd": Kind.ADD, "fsub": Kind.ADD, "fneg": Kind.ADD, "add": Kind.ADD, "sub": Kind.ADD,
-    "fmul": Kind.MULTIPLY, "mul": Kind.MULTIPLY, "icmp": Kind.COMPARE, "fcmp": Kind.COMPARE,
-    "select": Kind.SELECT,
+    "select": Kind.SELECT, "getelementptr": Kind.ADDRESS, "icmp": Kind.COMPARE,
+    "fcmp": Kind.COMPARE, "fmul": Kind.MULTIPLY, "mul": Kind.MULTIPLY,
+    **dict.fromkeys(("fadd", "fsub", "fneg", "add", "sub"), Kind.ADD),
     **dict.fromkeys(("fdiv", "frem", "sdiv", "udiv", "srem", "urem"), Kind.DIVIDE),
     **dict.fromkeys(("shl", "lshr", "ashr", "and", "or", "xor"), Kind.LOGIC),
+    **dict.fromkeys(("sext", "zext", "trunc", "fptosi", "fptoui", "sitofp", "uitofp", "fpext",
+                     "fptrunc"), Kind.CONVERT),
+    **dict.fromkeys(("br", "switch"), Kind.BRANCH),
+    **dict.fromkeys(("atomicrmw", "cmpxchg"), Kind.ATOMIC),
 }  # fmt: skip
-_CONVERSIONS: Final = frozenset(
-    ("sext", "zext", "trunc", "fptosi", "fptoui", "sitofp", "uitofp", "fpext", "fptrunc")
-)
 _FLOAT_BITS: Final = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "fp128": 128}
 _IGNORED: Final = re.compile(
     r"llvm\.(?:lifetime|dbg|assume|experimental\.noalias|donothing|mem|expect|va_)"
@@ -141,37 +177,35 @@ def number_of(type_name: str) -> tuple[NumberClass, int, int]:
 
 def count_instruction(one: Instruction, module: Module, counts: Counter[Operation]) -> None:
     """Add what an instruction executes; loads and stores are accesses."""
-    kind = _KINDS.get(one.opcode)
-    if kind is not None:
-        if one.type == "i1":
-            if one.opcode in ("and", "or", "xor"):  # of truth values, which are int in OpenCL C
-                counts[make_operation(Kind.LOGIC, NumberClass.INTEGER, 32, 1)] += 1
-            return
-        if one.type.startswith("ptr"):
-            counts[make_operation(kind, NumberClass.NONE, 0, 1)] += 1
-            return
-        counts[make_operation(kind, *number_of(one.type))] += 1
-    elif one.opcode in _CONVERSIONS:
-        before, after = number_of(one.operands[0][0]), number_of(one.type)
-        if "i1" in (one.operands[0][0], one.type) or "x i1>" in one.operands[0][0] + one.type:
+    if one.opcode == "call":
+        _count_call(one, counts)
+        return
+    kind, number, name = _KINDS.get(one.opcode), number_of(one.type), ""
+    if kind is None:
+        return
+    if kind is Kind.CONVERT:
+        before = one.operands[0][0]
+        if 1 in (bits_of(before), bits_of(one.type)):
             return  # a condition is a number already
-        is_floating = NumberClass.FLOAT in (before[0], after[0])
-        number = NumberClass.FLOAT if is_floating else NumberClass.INTEGER
-        counts[make_operation(Kind.CONVERT, number, max(before[1], after[1]), after[2])] += 1
-    elif one.opcode == "getelementptr":
+        (one_class, one_bits, _), (two_class, two_bits, lanes) = number_of(before), number
+        is_floating = NumberClass.FLOAT in (one_class, two_class)
+        number = (NumberClass.FLOAT if is_floating else NumberClass.INTEGER,
+                  max(one_bits, two_bits), lanes)  # fmt: skip
+    elif kind is Kind.ADDRESS:
         # An address of a structure's member costs nothing.
         pointed = module.types.get(one.detail, one.detail)
         is_byte = one.detail == "i8" and not one.operands[1][1].startswith("%")
-        if "{" not in pointed.partition("[")[0] and not is_byte:
-            counts[make_operation(Kind.ADDRESS, NumberClass.NONE, 0, 1)] += 1
-    elif one.opcode in ("br", "switch"):
-        kind = Kind.BRANCH if one.operands else Kind.JUMP
-        counts[make_operation(kind, NumberClass.NONE, 0, 1)] += 1
-    elif one.opcode == "call":
-        _count_call(one, counts)
-    elif one.opcode in ("atomicrmw", "cmpxchg"):
+        if is_byte or "{" in pointed.partition("[")[0]:
+            return
+    elif kind is Kind.BRANCH:
+        kind, number = kind if one.operands else Kind.JUMP, number_of("")
+    elif kind is Kind.ATOMIC:
         name = f"atomic_{one.detail}"
-        counts[make_operation(Kind.ATOMIC, *number_of(one.type), name)] += 1
+    elif one.type == "i1":
+        if kind is not Kind.LOGIC:
+            return
+        number = number_of("i32")  # truth values are int in OpenCL C
+    counts[make_operation(kind, *number, name)] += 1
 
 
 def _count_call(one: Instruction, counts: Counter[Operation]) -> None:

@@ -18,7 +18,6 @@ from kernelcast.features.ir.debug import DebugNotes
 from kernelcast.features.ir.facts import FactsReader
 from kernelcast.features.ir.module import Module, read_module
 from kernelcast.features.ir.scalars import Evaluator
-from kernelcast.features.ir.slices import Code
 from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
@@ -99,7 +98,7 @@ def read_code(
     )
 
 
-def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Code:
+def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Evaluator:
     """Compile a kernel, and prepare to ask what its values are."""
     compiled = compile_program(kernel)
     if kernel.name not in compiled.kernels:
@@ -109,8 +108,7 @@ def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Co
     function = compiled.module.functions[kernel.name]
     notes = DebugNotes(compiled.module, _NAME)
     flow = ControlFlow(function, notes.is_written_in)
-    evaluator = Evaluator(compiled.module, function, notes, flow, known_buffers)
-    return Code(flow=flow, notes=notes, evaluator=evaluator)
+    return Evaluator(compiled.module, function, notes, flow, known_buffers)
 
 
 def compile_program(kernel: Kernel) -> CompiledSource:

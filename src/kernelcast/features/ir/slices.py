@@ -1,92 +1,156 @@
-"""What values of a loop depend on: by data, by branches, and through memory."""
+"""A kernel's code, and what depends on what in it: by data, by branches, and through memory."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Final
 
 from kernelcast.features.ir.control import ControlFlow, Loop
 from kernelcast.features.ir.debug import DebugNotes
-from kernelcast.features.ir.module import Instruction
-from kernelcast.features.ir.scalars import Evaluator
-from kernelcast.features.ir.values import Pointer, places_of
+from kernelcast.features.ir.module import Function, Instruction, Module
+from kernelcast.features.ir.operations import name_called
+
+INITIAL: Final = "@__const."
+"""Begins the names of what variables of functions are set to at first."""
+_VARIABLE: Final = re.compile(r"@[\w.$]+")
+_MOVING: Final = frozenset(("getelementptr", "addrspacecast", "bitcast", "freeze"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """A kernel's code, and what its values are."""
+    """A kernel's code. In dependences, a memory is ``*`` and what its address is made from."""
 
-    flow: ControlFlow
-    notes: DebugNotes
-    evaluator: Evaluator
-
-    def list_memories(self, value: str, block: str) -> frozenset[str]:
-        """Name the buffers and arrays that an address lies in; ``*`` where nobody knows."""
-        place = self.evaluator.operand(("ptr", value), block)
-        return frozenset(
-            one.memory.name if isinstance(one, Pointer) else "*" for _, one in places_of(place)
-        )
-
-    def find_dependent(self, loop: Loop, seeds: Iterable[str]) -> frozenset[str]:
-        """Find the results of a loop's instructions that depend on some of them."""
-        found, memories = set(seeds), set[str]()
-        has_changed = True
-        while has_changed:
-            has_changed = False
-            for one in self.flow.list_instructions(loop):
-                if one.opcode == "store":
-                    value, address = one.operands
-                    if value[1] in found:
-                        names = self.list_memories(address[1], one.block) - memories
-                        memories |= names
-                        has_changed |= bool(names)
-                    continue
-                if not one.name or one.name in found:
-                    continue
-                if any(value in found for _, value in one.operands) or (
-                    one.opcode == "phi" and any(
-                        value in found for key in self.flow.find_branches(one)
-                        for _, value in self.flow.terminator(key).operands[:1])
-                ) or (
-                    one.opcode == "load"
-                    and self.list_memories(one.operands[0][1], one.block) & memories
-                ):  # fmt: skip
-                    found.add(one.name)
-                    has_changed = True
-        return frozenset(found)
-
-    def find_asked(self, loop: Loop, labels: Iterable[str]) -> frozenset[str]:
-        """Find the results of a loop's instructions on which branches depend."""
-        waiting = [value for label in labels
-                   for _, value in self.flow.terminator(label).operands[:1]]  # fmt: skip
-        found: set[str] = set()
-        while waiting:
-            name = waiting.pop()
-            one = self.evaluator.instructions.get(name)
-            if one is None or name in found or one.block not in loop.blocks:
-                continue
-            found.add(name)
-            waiting.extend(value for _, value in one.operands)
-            if one.opcode == "phi":
-                for key in self.flow.find_branches(one):
-                    waiting.extend(value for _, value in self.flow.terminator(key).operands[:1])
-        return frozenset(found)
-
-    def changes_itself(self, loop: Loop, labels: Iterable[str]) -> bool:
-        """Tell whether branches ask for what an iteration makes of what the last one left."""
-        asked = self.find_asked(loop, labels)
-        for name in asked:
-            one = self.evaluator.instructions[name]
-            inner = self.flow.loop_at.get(one.block)
-            if one.opcode != "phi" or inner is None:
-                continue
-            again = [value for (_, value), label in zip(one.operands, one.labels, strict=True)
-                     if label in inner.blocks]  # fmt: skip
-            if any(value != name for value in again) and not (
-                self.find_dependent(loop, (name,)).isdisjoint(again)
-            ):  # fmt: skip
-                return True
-        return False
+    def __init__(
+        self, module: Module, function: Function, notes: DebugNotes, flow: ControlFlow
+    ) -> None:
+        self.module, self.function, self.notes, self.flow = module, function, notes, flow
+        self.instructions = {one.name: one for one in flow.list_instructions() if one.name}
 
     def line_of(self, one: Instruction) -> int:
         """Give the line of an instruction; 0 in an included file."""
         place = self.notes.place(one.note)
         return 0 if place is None else place.line
+
+    def name_global(self, text: str) -> str:
+        """Give the name of a variable of the program as the source has it."""
+        variable = self.module.globals[text]
+        note = self.notes.reference(variable.note, "var") if variable.note >= 0 else -1
+        name = self.notes.fields(note).get("name") if note >= 0 else None
+        if name:
+            return name
+        return "string literal" if text.startswith("@.str") else text[1:].rpartition(".")[2]
+
+    def bases(self, *values: str) -> set[str]:
+        """Give what addresses are made from: variables, parameters, arrays, loaded addresses."""
+        found, waiting, seen = set[str](), [*values], set[str]()
+        while waiting:
+            name = waiting.pop()
+            one = self.instructions.get(name)
+            if name in seen:
+                continue
+            seen.add(name)
+            if one is not None and one.opcode in _MOVING:
+                waiting.append(one.operands[0][1])
+            elif one is not None and one.opcode in ("phi", "select"):
+                waiting.extend(each for _, each in one.operands)
+            else:
+                found.update(_VARIABLE.findall(name) if "@" in name else (name,))
+        return found
+
+    def roots(self, value: str) -> set[str]:
+        """Give the arrays of the work-item's own that an address may lie in."""
+        return {
+            base for base in self.bases(value)
+            if base in self.instructions and self.instructions[base].opcode == "alloca"
+        }  # fmt: skip
+
+    def list_inputs(self, one: Instruction) -> Iterator[str]:
+        """List the results that an instruction takes, for a phi those too that choose its value."""
+        deciding = self.flow.find_branches(one) if one.opcode == "phi" else ()
+        conditions = (self.flow.terminator(label).operands[:1] for label in deciding)
+        for operands in (one.operands, *conditions):
+            yield from (value for _, value in operands if value.startswith("%"))
+
+    def _map_takers(self, loop: Loop | None = None) -> dict[str, list[str]]:
+        """Map each result and memory to those that take it, in a loop or in all the code.
+
+        In all the code, what a buffer holds does not depend on the address at which it is read.
+        """
+        given = {name for _, name in self.function.parameters} | self.module.globals.keys()
+        takers: dict[str, list[str]] = defaultdict(list)
+        for one in self.flow.list_instructions(loop):
+            pointers = [value for kind, value in one.operands if kind.startswith("ptr")]
+            name = name_called(one) if one.opcode == "call" else ""
+            if name.startswith("llvm.lifetime"):
+                continue
+            read: set[str] = set()
+            written: list[str] = []
+            if one.opcode == "load" or name.startswith(("vload", "atom")):
+                read = self.bases(*pointers)
+            elif one.opcode == "store":
+                written = [one.operands[1][1]]
+            elif name.startswith("llvm.mem"):
+                read, written = self.bases(*pointers[1:]), pointers[:1]
+            elif name:
+                written = pointers
+            sources = {f"*{base}" for base in read}
+            if loop is not None or not read or not read <= given:
+                sources.update(each for each in self.list_inputs(one) if each not in written)
+            targets = [one.name, *(f"*{base}" for base in self.bases(*written))]
+            for each in sources:
+                takers[each] += targets
+        return takers
+
+    @cached_property
+    def held(self) -> Mapping[str, set[str]]:
+        """Buffers from which results and memories come, those of the work-item's own too."""
+        found: dict[str, set[str]] = defaultdict(set)
+        takers, parameters = self._map_takers(), self.function.parameters
+        buffers = {
+            f"*{name}": name[1:]
+            for (_, name), is_copy in zip(parameters, self.function.by_value, strict=True)
+            if not is_copy
+        } | {
+            f"*{name}": self.name_global(name)
+            for name in self.module.globals if not name.startswith(INITIAL)
+        }  # fmt: skip
+        waiting = [(taker, source) for memory, source in buffers.items()
+                   for taker in takers.get(memory, ())]  # fmt: skip
+        while waiting:
+            name, source = waiting.pop()
+            if name not in buffers and source not in found[name]:
+                found[name].add(source)
+                waiting += [(taker, source) for taker in takers.get(name, ())]
+        return found
+
+    def find_dependent(self, loop: Loop, seed: str) -> set[str]:
+        """Find the results and memories that depend on a result by a loop's instructions."""
+        takers = self._map_takers(loop)
+        found, waiting = set[str](), [seed]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += takers.get(name, ())
+        return found
+
+    def changes_itself(self, loop: Loop, labels: Iterable[str]) -> bool:
+        """Tell whether branches ask for what an iteration makes of what the last one left."""
+        waiting = [value for label in labels
+                   for _, value in self.flow.terminator(label).operands[:1]]  # fmt: skip
+        asked: set[str] = set()
+        while waiting:
+            name = waiting.pop()
+            one = self.instructions.get(name)
+            if one is None or name in asked or one.block not in loop.blocks:
+                continue
+            asked.add(name)
+            waiting.extend(self.list_inputs(one))
+            inner = self.flow.loop_at.get(one.block)
+            if one.opcode != "phi" or inner is None:
+                continue
+            again = [value for (_, value), label in zip(one.operands, one.labels, strict=True)
+                     if label in inner.blocks and value != name]  # fmt: skip
+            if again and not self.find_dependent(loop, name).isdisjoint(again):
+                return True
+        return False

@@ -1,20 +1,39 @@
-"""What a value of the code can be known as, and the numbers within it."""
+"""What a value of the code can be known as, and operators of LLVM IR on the numbers in it.
+
+Sums of 32 and 64 bits are taken to stay within their type: a kernel whose indices overflow is wrong
+anyway. A number without a sign stands for all that differ from it by a multiple of the type's
+range: ``x - 1`` of zero is -1 here. Comparisons know that such a number is a large one, divisions
+and remainders bring it into the range first where that may matter.
+"""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from kernelcast.expressions import (
+    FALSE,
     Condition,
     Expr,
+    Geometric,
+    Select,
     Symbol,
     SymbolKind,
     Unknown,
+    conjunction,
+    disjunction,
+    equal,
+    floor_div,
+    floor_mod,
+    geometric,
+    less,
+    maximum,
+    minimum,
     not_equal,
     select,
+    trunc_div,
+    trunc_mod,
 )
 from kernelcast.expressions.intervals import Range, find_range
 from kernelcast.records.errors import InputError
@@ -33,26 +52,17 @@ class Opaque:
     """Whether nothing has been written there yet: reading it would be an error of the kernel's."""
 
 
-class Role(StrEnum):
-    """What a memory is to the kernel."""
-
-    SHARED = "shared"
-    """A buffer, or an array that other work-items see."""
-    OWN = "own"
-    """An array or a structure of the work-item's own."""
-    ARGUMENT = "argument"
-    """A structure that the host passes by value."""
-    INITIAL = "initial"
-    """What variables of a function are set to at first."""
-
-
 @dataclass(frozen=True, slots=True)
 class Memory:
     """A buffer, an array, or a structure."""
 
     name: str
     space: MemorySpace
-    role: Role = Role.SHARED
+    variable: str = ""
+    """What the code calls a variable of the program."""
+    is_given: bool = False
+    """Whether it holds what the host passes by value, or what a variable is set to at first: a
+    compiler leaves no loads of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,14 +91,14 @@ class Lanes:
 
 Place: TypeAlias = Pointer | Choice
 Leaf: TypeAlias = Expr | Opaque
-Value: TypeAlias = Expr | Pointer | Choice | Lanes | Condition | Opaque
+Part: TypeAlias = Leaf | Condition
+Value: TypeAlias = Part | Pointer | Choice | Lanes
 
 # Made once: `Pointer | Choice` within a function is an object of its own at each call.
 NUMBERS: Final = (Expr, Opaque)
 PLACES: Final = (Pointer, Choice)
 
 ZERO, ONE = Expr.constant(0), Expr.constant(1)
-_NO_SOURCES: frozenset[str] = frozenset()
 _BEFORE = "before "
 LARGEST: Final = 4000
 DEEPEST: Final = 200
@@ -96,31 +106,61 @@ DEEPEST: Final = 200
 where each step names the result of the one before twice, a hundred would be written with 2**100."""
 _TOO_LARGE: Final = f"an expression of more than {LARGEST:,} symbols and operators"
 _TOO_DEEP: Final = f"an expression that is nested more than {DEEPEST} deep"
+_UINT_BITS: Final = 32
 
 
-def parts_of(value: Value) -> Iterable[Value]:
-    """Give the values that a value consists of; none for numbers."""
+def parts_of(*values: Value) -> Iterable[Part]:
+    """Give the numbers and conditions that values consist of, in a fixed order."""
+    for value in values:
+        if isinstance(value, Lanes):
+            yield from parts_of(*value.lanes)
+        elif isinstance(value, Pointer):
+            yield value.offset
+        elif isinstance(value, Choice):
+            yield from parts_of(value.condition, value.then, value.otherwise)
+        else:
+            yield value
+
+
+def refill(value: Value, change: Callable[[Part], Value]) -> Value:
+    """Give a value of the same shape with other numbers and conditions."""
     if isinstance(value, Lanes):
-        return value.lanes
+        return Lanes(tuple(refill(lane, change) for lane in value.lanes))
     if isinstance(value, Pointer):
-        return (value.offset,)
+        return Pointer(value.memory, as_number(change(value.offset)))
     if isinstance(value, Choice):
-        return value.condition, value.then, value.otherwise
-    return ()
+        condition = as_condition(change(value.condition))
+        return merge(condition, refill(value.then, change), refill(value.otherwise, change))
+    return change(value)
+
+
+def exchange(value: Value, parts: Iterable[Part]) -> Value:
+    """Give a value of the same shape that consists of other parts."""
+    others = iter(parts)
+    return refill(value, lambda _: next(others))
+
+
+def by_lanes(function: Callable[..., Value], *values: Value) -> Value:
+    """Apply a function of numbers, or to each lane of vectors that are as long."""
+    counts = {len(each.lanes) for each in values if isinstance(each, Lanes)}
+    if not counts:
+        return function(*values)
+    if len(counts) > 1:
+        return blur(*values)
+    return Lanes(tuple(
+        function(*(each.lanes[at] if isinstance(each, Lanes) else each for each in values))
+        for at in range(counts.pop())
+    ))  # fmt: skip
 
 
 def sources_of(*values: Value) -> frozenset[str]:
     """Give the buffers that values depend on."""
-    found = _NO_SOURCES
-    for value in values:
-        if isinstance(value, Expr):
-            continue
-        if isinstance(value, Opaque):
-            found = found | value.sources if found else value.sources
-        elif isinstance(value, Condition):
-            found |= frozenset(_condition_sources(value))
-        else:
-            found |= sources_of(*parts_of(value))
+    found: frozenset[str] = frozenset()
+    for part in parts_of(*values):
+        if isinstance(part, Opaque):
+            found = found | part.sources if found else part.sources
+        elif isinstance(part, Condition):
+            found |= frozenset(_condition_sources(part))
     return found
 
 
@@ -134,15 +174,6 @@ def is_stand_in(symbol: Symbol) -> bool:
     return symbol.kind is SymbolKind.SCALAR and symbol.name.startswith(_BEFORE)
 
 
-def reason_of(*values: Value) -> str:
-    """Give the first reason why one of the values is not known."""
-    for value in values:
-        reason = value.reason if isinstance(value, Opaque) else reason_of(*parts_of(value))
-        if reason:
-            return reason
-    return ""
-
-
 def blur(*values: Value, reason: str = "") -> Opaque:
     """Give what is left of values that were combined in a way that is not followed."""
     if len(values) == 1 and not reason:
@@ -150,10 +181,13 @@ def blur(*values: Value, reason: str = "") -> Opaque:
         if isinstance(value, Opaque) and not (value.is_unset or (value.sources and value.reason)):
             return value
     sources = sources_of(*values)
-    return Opaque(sources, "" if sources else reason or reason_of(*values))
+    if sources or reason:
+        return Opaque(sources, "" if sources else reason)
+    reasons = (part.reason for part in parts_of(*values) if isinstance(part, Opaque))
+    return Opaque(sources, next(filter(None, reasons), ""))
 
 
-def as_number(value: Value) -> Expr | Opaque:
+def as_number(value: Value) -> Leaf:
     """Take a value as a whole number; a truth value is 0 or 1."""
     if isinstance(value, NUMBERS):
         return value
@@ -184,13 +218,6 @@ def places_of(value: Value) -> Iterable[tuple[tuple[Condition, ...], Value]]:
             yield (condition, *conditions), place
 
 
-def map_place(value: Place, change: Callable[[Pointer], Value]) -> Value:
-    """Apply a change to each of the places that a pointer may be."""
-    if isinstance(value, Pointer):
-        return change(value)
-    return merge(value.condition, map_place(value.then, change), map_place(value.otherwise, change))
-
-
 def merge(condition: Condition, then: Value, otherwise: Value) -> Value:
     """Give the value of a variable after the two sides of a branch."""
     if then is otherwise or then == otherwise:
@@ -200,12 +227,7 @@ def merge(condition: Condition, then: Value, otherwise: Value) -> Value:
         return otherwise
     if isinstance(otherwise, Opaque) and otherwise.is_unset:
         return then
-    if isinstance(then, PLACES) or isinstance(otherwise, PLACES):
-        if not (isinstance(then, PLACES) and isinstance(otherwise, PLACES)):
-            place, number = (then, otherwise) if isinstance(then, PLACES) else (otherwise, then)
-            if isinstance(number, Expr) and number.is_zero:
-                return place  # the other is no pointer
-            return blur(condition, place, number, reason="one of several pointers")
+    if isinstance(then, PLACES) and isinstance(otherwise, PLACES):
         if isinstance(then, Pointer) and isinstance(otherwise, Pointer):  # noqa: SIM102 - narrows types
             if then.memory == otherwise.memory:
                 return Pointer(
@@ -215,85 +237,33 @@ def merge(condition: Condition, then: Value, otherwise: Value) -> Value:
         if sum(1 for _ in places_of(chosen)) > 4:
             return blur(chosen, reason="the pointer is one of many")
         return chosen
+    for place, other in ((then, otherwise), (otherwise, then)):
+        if isinstance(place, PLACES):
+            is_null = isinstance(other, Expr) and other.is_zero
+            return place if is_null else blur(condition, place, other,
+                                              reason="one of several pointers")  # fmt: skip
     if isinstance(then, Lanes) and isinstance(otherwise, Lanes):
-        if len(then.lanes) == len(otherwise.lanes):
-            pairs = zip(then.lanes, otherwise.lanes, strict=True)
-            return Lanes(tuple(merge(condition, one, two) for one, two in pairs))
-        return blur(then, otherwise)
+        return by_lanes(lambda one, two: merge(condition, one, two), then, otherwise)
     one, two = as_number(then), as_number(otherwise)
     if isinstance(one, Expr) and isinstance(two, Expr) and condition.is_exact:
         return select(condition, one, two)
     return blur(condition, then, otherwise)
 
 
-def split(value: Value) -> Iterator[Leaf]:
-    """Give the numbers in a value, in a fixed order."""
-    if isinstance(value, Lanes):
-        for lane in value.lanes:
-            yield from split(lane)
-    elif isinstance(value, Pointer):
-        yield value.offset
-    else:
-        yield as_number(value)
+def bound_size(part: Part) -> Part:
+    """Give up a number or a condition that is too large, or nested too deeply, to be written."""
+    size, depth = (0, 0) if isinstance(part, Opaque) else part.extent
+    if size <= LARGEST and depth <= DEEPEST:
+        return part
+    if isinstance(part, Condition):
+        return Unknown(tuple(sorted(sources_of(part))))
+    return Opaque(reason=_TOO_LARGE if size > LARGEST else _TOO_DEEP)
 
 
-def rebuild(value: Value, leaves: Iterator[Leaf]) -> Value:
-    """Give a value of the same shape with other numbers."""
-    if isinstance(value, Lanes):
-        return Lanes(tuple(rebuild(lane, leaves) for lane in value.lanes))
-    if isinstance(value, Pointer):
-        return Pointer(value.memory, next(leaves))
-    return next(leaves)
-
-
-def has_same_shape(one: Value, two: Value) -> bool:
-    """Tell whether two values consist of the same parts; any number is like any other."""
-    if isinstance(one, Lanes) and isinstance(two, Lanes):
-        pairs = zip(one.lanes, two.lanes, strict=False)
-        return len(one.lanes) == len(two.lanes) and all(has_same_shape(*pair) for pair in pairs)
-    if isinstance(one, Pointer) and isinstance(two, Pointer):
-        return one.memory == two.memory
-    numbers = (Expr, Opaque, Condition)
-    return isinstance(one, numbers) and isinstance(two, numbers)
-
-
-def change_numbers(value: Value, change: Callable[[Expr], Leaf]) -> Value:
-    """Apply a change to each number and condition in a value."""
-    if isinstance(value, Expr):
-        return change(value)
-    if isinstance(value, Condition):
-        number = as_number(value)
-        return change(number) if isinstance(number, Expr) else value
-    if isinstance(value, Opaque):
-        return value
-    if isinstance(value, Choice):
-        return blur(value)
-    return rebuild(value, (one if isinstance(one, Opaque) else change(one) for one in split(value)))
-
-
-def bound_size(value: Value) -> Value:
-    """Give up a value that is too large, or nested too deeply, to be written."""
-    if isinstance(value, Expr | Condition):
-        size, depth = value.extent
-        if size <= LARGEST and depth <= DEEPEST:
-            return value
-        if isinstance(value, Condition):
-            return Unknown(tuple(sorted(sources_of(value))))
-        return Opaque(reason=_TOO_LARGE if size > LARGEST else _TOO_DEEP)
-    if isinstance(value, Lanes):
-        return Lanes(tuple(bound_size(lane) for lane in value.lanes))
-    if isinstance(value, Pointer):
-        return Pointer(value.memory, as_number(bound_size(value.offset)))
-    if isinstance(value, Choice):
-        condition, then, otherwise = (bound_size(part) for part in parts_of(value))
-        return merge(as_condition(condition), then, otherwise)
-    return value
-
-
-def put_in(expr: Expr, replacements: dict[Symbol, Expr]) -> Leaf:
+def put_in(part: Part, replacements: dict[Symbol, Expr]) -> Part:
     """Put expressions in the place of symbols; what then divides by zero is not known."""
     try:
-        return expr.substitute(replacements)
+        return part if isinstance(part, Opaque) else part.substitute(replacements)
     except InputError:
         return Opaque(reason="a division by zero")
 
@@ -319,3 +289,203 @@ def range_of(expr: Expr, unsigned: Mapping[str, int] = MappingProxyType({})) -> 
 def is_non_negative(expr: Expr, unsigned: Mapping[str, int] = MappingProxyType({})) -> bool:
     """Tell whether an expression is known not to be negative."""
     return range_of(expr, unsigned)[0] >= 0
+
+
+class Arithmetic:
+    """Operators on whole numbers."""
+
+    def __init__(self, unsigned: Mapping[str, int]) -> None:
+        self._unsigned = unsigned
+
+    def combine(
+        self, opcode: str, one: Expr, two: Expr, bits: int, *, is_signed: bool
+    ) -> Expr | None:
+        """Apply a binary operator of numbers of so many bits."""
+        result = self._calculate(opcode, one, two, bits, is_signed=is_signed)
+        if result is None:
+            return None
+        if is_signed or result.constant_value is not None or not result.products:
+            return result
+        largest = max(abs(factor) for _, factor in result.products)
+        # Products of indices with factors so large are taken to wrap: hashes, random numbers.
+        if bits == _UINT_BITS and largest >= 1 << 16:
+            return floor_mod(result, 1 << _UINT_BITS)
+        return None if largest >= 1 << 40 else result
+
+    def is_non_negative(self, expr: Expr) -> bool:
+        """Tell whether an expression is known not to be negative."""
+        return is_non_negative(expr, self._unsigned)
+
+    def _calculate(
+        self, opcode: str, one: Expr, two: Expr, bits: int, *, is_signed: bool
+    ) -> Expr | None:
+        if opcode == "add":
+            return one + two
+        if opcode == "sub":
+            return one - two
+        if opcode == "mul":
+            return one * two if one.extent[0] * two.extent[0] <= LARGEST else None
+        if opcode in ("and", "or", "xor"):
+            return _combine_bits(opcode, one, two)
+        if opcode in ("min", "max"):
+            is_least = opcode == "min"
+            if is_signed or all(
+                each.is_parameter or self.is_non_negative(each) for each in (one, two)
+            ):  # fmt: skip
+                return minimum(one, two) if is_least else maximum(one, two)
+            is_less = self.compare("ult", one, two, bits)
+            return select(is_less, one, two) if is_least else select(is_less, two, one)
+        if opcode not in ("shl", "lshr", "ashr"):
+            return self._divide(opcode, one, two, bits)
+        places = two.constant_value
+        if places is None:
+            is_safe = opcode != "ashr" or one.is_parameter or self.is_non_negative(one)
+            return geometric(one, 2, two, is_division=opcode != "shl") if is_safe else None
+        if not 0 <= places <= 62:
+            return None
+        power = Expr.constant(1 << places)
+        return one * power if opcode == "shl" else self._divide("udiv", one, power, bits)
+
+    def _divide(self, opcode: str, one: Expr, two: Expr, bits: int) -> Expr | None:
+        if two.is_zero:
+            return None
+        atom, divisor = one.sole_atom, two.constant_value or 0
+        is_quotient = opcode in ("sdiv", "udiv")
+        if is_quotient and isinstance(atom, Geometric) and atom.is_division and (
+            atom.factor == divisor
+        ):  # what a loop divides each time is divided by the same number once more  # fmt: skip
+            return geometric(atom.start, divisor, atom.iteration + 1, is_division=True)
+        is_known = opcode in ("udiv", "urem") or self.is_non_negative(one)
+        if is_quotient:
+            return floor_div(one, two) if is_known else trunc_div(one, two)
+        is_power = divisor > 0 and not divisor & (divisor - 1)
+        if opcode == "urem" and not is_power and bits == _UINT_BITS and not (
+            one.is_parameter or self.is_non_negative(one)
+        ):  # fmt: skip
+            one = floor_mod(one, 1 << bits)
+        return floor_mod(one, two) if is_known else trunc_mod(one, two)
+
+    def compare(self, predicate: str, one: Expr, two: Expr, bits: int) -> Condition:
+        """Compare two numbers by a predicate of ``icmp``."""
+        if predicate in ("eq", "ne"):
+            return equal(one, two) if predicate == "eq" else not_equal(one, two)
+        relation = predicate[1:]
+        if relation in ("le", "ge"):
+            opposite = predicate[0] + {"le": "gt", "ge": "lt"}[relation]
+            return self.compare(opposite, one, two, bits).negated()
+        if relation == "gt":
+            one, two = two, one
+        if predicate[0] == "s":
+            return less(one, two)
+        # Without a sign sizes and arguments are taken not to be negative; a negative number is
+        # a large one.
+        one, two = (
+            each + (1 << bits) if (each.constant_value or 0) < 0 else each for each in (one, two)
+        )
+        one_negative, two_negative = (
+            # The distance of two numbers of a buffer is the length of a row: row pointers ascend.
+            # Where a constant is taken off, a test of a range may be meant, as `c - 97u < 26u`,
+            # which lives on negative numbers.
+            FALSE if each.is_parameter
+            or self.is_non_negative(each)
+            or (
+                each.constant_term == 0
+                and all(symbol.kind is SymbolKind.CONTENT for symbol in each.symbols())
+            )
+            else less(each, 0)
+            for each in (one, two)
+        )  # fmt: skip
+        found = less(one, two)
+        return disjunction(
+            conjunction(one_negative.negated(), disjunction(two_negative, found)),
+            conjunction(one_negative, two_negative, found),
+        )
+
+    def widen(self, number: Expr, bits: int, *, is_signed: bool) -> Expr:
+        """Extend a number; wider ones than 16 bits are taken to fit."""
+        value = number.constant_value
+        if value is not None:
+            return Expr.constant(value if is_signed else value % (1 << bits))
+        if bits > 16:
+            return number
+        size = 1 << bits
+        start = -(size // 2) if is_signed else 0
+        low, high = range_of(number, self._unsigned)
+        if getattr(number.sole_atom, "kind", None) is SymbolKind.LOCAL_ID:
+            low, high = 0, (1 << 15) - 1
+        if start <= low and high < start + size:
+            return number
+        return floor_mod(number - start, size) + start
+
+
+def _combine_bits(opcode: str, one: Expr, two: Expr) -> Expr | None:
+    """Combine bits; None if neither is a number and they may have bits in common."""
+    if opcode == "and":
+        for other, mask in ((one, _as_mask(two)), (two, _as_mask(one))):
+            if mask is not None:
+                return select(mask, other, 0)
+    if one.constant_value is not None:
+        one, two = two, one
+    number = two.constant_value
+    if number is None:
+        return _join(opcode, one, two)
+    value = one.constant_value
+    if opcode == "xor" and number == -1 and (mask := _as_mask(one)) is not None:
+        return select(mask, 0, -1)
+    if value is not None:
+        return Expr.constant({"and": value & number, "or": value | number}.get(
+            opcode, value ^ number))  # fmt: skip
+    common = _mask(one, number)
+    if common is None or opcode == "and":
+        return common
+    return one + number - (common if opcode == "or" else 2 * common)
+
+
+def _mask(expr: Expr, number: int) -> Expr | None:
+    """Give the bits of an expression that a number selects, by its runs of ones."""
+    if number < 0:
+        rest = _mask(expr, ~number)
+        return None if rest is None else expr - rest
+    total = Expr.constant(0)
+    # Each run of ones adds a remainder: a mask of more is given up.
+    for _ in range(4):
+        if not number:
+            return total
+        low = number & -number
+        high = (number + low) & ~number
+        total = total + low * floor_mod(floor_div(expr, low), high // low)
+        number &= ~(high - 1)
+    return None if number else total
+
+
+def _as_mask(expr: Expr) -> Condition | None:
+    """Give the condition on which a number is -1, if it is 0 elsewhere."""
+    for factor in (1, -1):
+        atom = (factor * expr).sole_atom
+        if isinstance(atom, Select):
+            ends = atom.then.constant_value, atom.otherwise.constant_value
+            if ends == (-factor, 0):
+                return atom.condition
+            if ends == (0, -factor):
+                return atom.condition.negated()
+    return None
+
+
+def _join(opcode: str, one: Expr, two: Expr) -> Expr | None:
+    """Join numbers whose bits do not overlap: ``(x << 4) | (y & 15)``, or one under a mask."""
+    left, right = one.sole_atom, two.sole_atom
+    if opcode == "or" and isinstance(left, Select) and isinstance(right, Select):
+        if left.condition == right.condition and left.otherwise.is_zero and right.then.is_zero:
+            return select(left.condition, left.then, right.otherwise)
+        if left.condition == right.condition.negated() and (
+            left.otherwise.is_zero and right.otherwise.is_zero
+        ):
+            return select(left.condition, left.then, right.then)
+    for high, low in ((one, two), (two, one)):
+        least, most = range_of(low)
+        if least < 0 or math.isinf(most):
+            continue
+        width = 1 << int(most).bit_length()
+        if all(factor % width == 0 for _, factor in high.products):
+            return Expr.constant(0) if opcode == "and" else high + low
+    return None
