@@ -1,9 +1,8 @@
 """The kernels of the corpus and of the examples as text, without the data that they are run on."""
 
-from dataclasses import replace
 from pathlib import Path
 
-from kernelcast.launches.problem_file.reader import KEYS, REQUIRED, read_kernel, read_template
+from kernelcast.launches.problem_file import read_template
 from kernelcast.records.kernel import Kernel
 from kernelcast.training_data.applications import find_kernels
 
@@ -21,5 +20,4 @@ def list_kernels() -> dict[str, Kernel]:
 
 def _read(path: Path) -> Kernel:
     template = read_template(path)
-    named = replace(template.root, names=template.first)
-    return read_kernel(named, named.mapping(KEYS, required=REQUIRED), path)
+    return template.read_kernel(template.first)

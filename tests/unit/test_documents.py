@@ -12,7 +12,8 @@ import pytest
 import kernelcast
 from kernelcast.cli import app
 from kernelcast.launches.machines import list_machines
-from kernelcast.launches.problem_file import reader
+from kernelcast.launches.problem_file import ARGUMENT_KINDS, ProblemKeys
+from kernelcast.launches.yaml_files import list_parameters
 from kernelcast.records.arguments import Access, ElementType, Init
 from kernelcast.records.device import Trait
 from kernelcast.records.errors import KernelcastError
@@ -36,7 +37,11 @@ COMMANDS = {
     for name in app.list_commands(click.Context(app))
     if (command := app.get_command(click.Context(app), name)) is not None
 }
-PROBLEM_KEYS = {*reader.KEYS, *reader.ALL_KEYS}
+PROBLEM_KEYS = {
+    key
+    for make in (ProblemKeys, *(make for _, make in ARGUMENT_KINDS.values()))
+    for key in list_parameters(make)
+}
 
 _CODE = re.compile(r"```.*?```", re.DOTALL)
 _COMMAND = re.compile(r"^kernelcast (?P<name>[a-z]+)(?P<words>.*)")

@@ -5,38 +5,21 @@ the files: one number a line.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import MISSING, fields, is_dataclass, replace
-from enum import StrEnum
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
-from types import NoneType
-from typing import Any, ClassVar, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
 import numpy as np
 import yaml
 
-from kernelcast.launches.problem_file.located import Located, load, read_text
+from kernelcast.launches.yaml_files import Located, load
 from kernelcast.records.device import Trait, TraitSource
-from kernelcast.records.errors import InputError, MachineFileError
-from kernelcast.records.machine import (
-    SCHEMA,
-    CacheFacts,
-    Curve,
-    InstructionFacts,
-    MachineDescription,
-    MemoryFacts,
-)
+from kernelcast.records.errors import MachineFileError
+from kernelcast.records.machine import SCHEMA, MachineDescription
 from kernelcast.records.private_files import make_private_folder, write_output, writing
 
 Record = TypeVar("Record")
-NAMED_BY: Mapping[type, str] = {
-    InstructionFacts: "name",
-    CacheFacts: "name",
-    MemoryFacts: "space",
-    Curve: "name",
-}
-"""The field that is the key of such a record in its section."""
-
 _LAST = ("not_obtained", "curves")
 _TRAIT_KEYS = ("value", "low", "high", "source", "origin")
 
@@ -56,118 +39,41 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of any field
         return {
             one.name: _plain(getattr(value, one.name))
             for one in fields(value)
-            if one.name != NAMED_BY.get(type(value))
-            and getattr(value, one.name)
+            if getattr(value, one.name)
             != (one.default if one.default_factory is MISSING else one.default_factory())
         }
     if isinstance(value, Mapping):
         return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, tuple) and value and is_dataclass(value[0]):
+        # The first field is the key.
+        named = map(_plain, value)
+        return {one.pop(next(iter(one))): one for one in named}
     if isinstance(value, tuple):
-        key = NAMED_BY.get(type(value[0])) if value else None
-        return {getattr(one, key): _plain(one) for one in value} if key else [*value]
+        return [*value]
     return str(value) if isinstance(value, str) else value
 
 
-class MachineEntry(Located):
-    """A value in a machine description, called by its whole path: ``caches.L1.size_bytes``."""
-
-    __slots__ = ()
-    error: ClassVar[type[InputError]] = MachineFileError
-    whole: ClassVar[str] = f"a machine description needs `schema: {SCHEMA}`, id, name and kind"
-    root: ClassVar[str] = "machine"
-
-    def _at(self, node: yaml.Node, key: str) -> Self:
-        return replace(self, node=node, key=key if self.key == self.root else f"{self.key}.{key}")
-
-
 def read_machine(path: Path) -> MachineDescription:
-    return parse_machine(read_text(path, "machine description", MachineFileError), path)
+    return parse_machine(None, path)
 
 
-def parse_machine(text: str, path: Path) -> MachineDescription:
-    root = load(path, text, MachineEntry)
+def parse_machine(text: str | None, path: Path) -> MachineDescription:
+    """Read a description of a text, or of the file itself."""
+    needs = f"a machine description needs `schema: {SCHEMA}`, id, name and kind"
+    root = load(path, "machine description", needs, MachineFileError, text)
     return read_described(MachineDescription, root, SCHEMA, "; calibrate anew, or update")
 
 
 def read_described(
-    record: type[Record], bare: MachineEntry, schema: str, remedy: str = ""
+    record: Callable[..., Record], root: Located, schema: str, remedy: str = ""
 ) -> Record:
     """Read a whole file: its schema, and the fields of a record."""
-    root = replace(bare, key=bare.root)
-    keys = ("schema", *(one.name for one in fields(record)))  # type: ignore[arg-type]  # as below
-    entries = root.mapping(keys, required=("schema",))
-    found = entries.pop("schema")
+    found = root.list_arguments(record, also=("schema",)).get("schema")
+    if found is None:
+        root.fail("the key `schema` is missing")
     if found.raw_text() != schema:
         found.fail(f"expected {schema}, found {found.raw_text()!r}{remedy}")
-    return read_record(record, root, entries)
-
-
-def read_record(
-    record: type[Record], entry: Located, values: Mapping[str, Located], **known: object
-) -> Record:
-    """Read the fields of a record, by their types."""
-    hints = get_type_hints(record)
-    given = {name: _read(one, hints[name]) for name, one in values.items() if not one.is_null}
-    for one in fields(record):  # type: ignore[arg-type]  # every record is a dataclass
-        is_required = one.default is MISSING and one.default_factory is MISSING
-        if is_required and one.name not in {*given, *known}:
-            if one.name in values:
-                values[one.name].fail("expected a value, found nothing")
-            entry.fail(f"the key `{one.name}` is missing")
-    with entry.pointing_here():
-        return record(**known, **given)
-
-
-def _read(entry: Located, hint: Any) -> Any:  # noqa: ANN401 - as the type of a field says
-    """Read a value of a type that fields of descriptions have."""
-    origin, kinds = get_origin(hint), [one for one in get_args(hint) if one is not NoneType]
-    if NoneType in get_args(hint):
-        return _read(entry, kinds[0])
-    if origin is Trait:
-        kind = kinds[0]
-        if not isinstance(entry.node, yaml.MappingNode):
-            return Trait(value=_read(entry, kind), source=TraitSource.ASSUMED)
-        parts = entry.mapping(_TRAIT_KEYS, required=("value", "source"))
-        value = _read(replace(parts["value"], key=entry.key), kind)
-        low, high = (parts[one].number() if one in parts else None for one in ("low", "high"))
-        if (low is not None and low > value) or (high is not None and high < value):
-            entry.fail(f"expected low <= value <= high, found {low} <= {value} <= {high}")
-        return Trait(
-            value=value,
-            low=low,
-            high=high,
-            source=_read(parts["source"], TraitSource),
-            origin=parts["origin"].raw_text() if "origin" in parts else "",
-        )
-    if origin is tuple and kinds[0] is float:
-        return tuple(float(one.number()) for one in entry.items())
-    if origin is tuple:
-        name, record = NAMED_BY[kinds[0]], kinds[0]
-        keys = [one.name for one in fields(record) if one.name != name]
-        return tuple(
-            read_record(record, one, {} if one.is_null else one.mapping(keys), **{name: key})
-            for key, one in entry.pairs().items()
-        )
-    if origin is not None:  # a mapping with keys of the writer's choice
-        pairs = entry.pairs()
-        for key, one in pairs.items():
-            if kinds[0] is int and not (key.isdecimal() and int(key) >= 1):
-                one.fail(f"expected a whole number of at least 1 as the key, found {key!r}")
-        return {kinds[0](key): _read(one, kinds[1]) for key, one in pairs.items()}
-    if hint is int:
-        return entry.integer(minimum=1)
-    if hint is float:
-        number = entry.number()
-        is_rate = "_per_s" in entry.key or entry.key.endswith("_hz")
-        if number < 0 or (number == 0 and is_rate):
-            entry.fail(f"expected a number above 0, found {number}")
-        return float(number)
-    text = entry.raw_text()
-    if hint is bool and text.lower() not in {"true", "false"}:
-        entry.fail(f"expected true or false, found {text.lower()!r}")
-    if issubclass(hint, StrEnum) and text not in tuple(hint):
-        entry.fail(f"expected one of {', '.join(hint)}, found {text!r}")
-    return text.lower() == "true" if hint is bool else hint(text)
+    return root.call(record, without=("schema",))
 
 
 _HEADER = """\

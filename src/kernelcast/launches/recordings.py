@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from kernelcast.records.errors import InputError, KernelRunError, RecordingError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import DevicePeaks
-from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.ndrange import NDRange
 from kernelcast.records.private_files import write_output
 from kernelcast.records.samples import SampleRun, TimedLaunch
 from kernelcast.sampling.sampler import is_even, rates_of
@@ -119,27 +119,21 @@ def _read(content: dict[str, Any]) -> Recording:
 
 def _modernise(content: dict[str, Any]) -> dict[str, Any]:
     """Make samples of one moment of the launches of the first format, each a window."""
+    pairs, weights = content.pop("launches"), content.pop("weights", ())
+    if len(weights) != len(pairs):
+        weights = [1.0] * len(pairs)
     launches = [
-        TimedLaunch(box=structure(box, GroupBox), window=number, duration_s=duration_s)
-        for number, (box, duration_s) in enumerate(content.pop("launches"))
+        {"box": box, "window": window, "duration_s": duration_s, "weight": weight}
+        for window, ((box, duration_s), weight) in enumerate(zip(pairs, weights, strict=True))
     ]
-    weights = content.pop("weights", ())
-    if len(weights) == len(launches):
-        pairs = zip(launches, weights, strict=True)
-        launches = [replace(one, weight=weight) for one, weight in pairs]
-    run = SampleRun(
-        kernel_digest=content["kernel_digest"],
-        device_id=content["device"]["id"],
-        ndrange=structure(content["ndrange"], NDRange),
-        launches=tuple(launches),
-        launch_overhead_s=content["launch_overhead_s"],
-        is_even=not launches or is_even(rates_of(launches)),
-    )
+    timed: tuple[TimedLaunch, ...] = structure(launches, tuple[TimedLaunch, ...])
+    run = {
+        **{key: content[key] for key in ("kernel_digest", "ndrange", "launch_overhead_s")},
+        "device_id": content["device"]["id"],
+        "launches": launches,
+        "is_even": not timed or is_even(rates_of(timed)),
+    }
     for gone in ("order", "plan"):
         content.pop(gone, None)
     # The first whole run warmed up.
-    return {
-        **content,
-        "runs": json.loads(json.dumps([asdict(run)])),
-        "whole_s": content.get("whole_s", [])[1:],
-    }
+    return {**content, "runs": [run], "whole_s": content.get("whole_s", [])[1:]}

@@ -13,13 +13,7 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
-from kernelcast.records.work_group_trace import (
-    Staircase,
-    StepTimes,
-    Timeline,
-    TraceMethod,
-    WorkGroupTrace,
-)
+from kernelcast.records.work_group_trace import Staircase, Timeline, TraceMethod, WorkGroupTrace
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.sampling.trace_analysis import (
@@ -79,12 +73,7 @@ def trace_in_session(
             work_groups=settings.work_groups,
             report=report,
         )
-        return judge(launch, problem, outcome, reason)
-
-
-def judge(
-    launch: TracingLaunch, problem: Problem, outcome: Timeline | StepTimes, reason: str
-) -> WorkGroupTrace:
+        probe_concurrency = launch.saturation.concurrency
     units = launch.device.compute_units
     staircase, run_length = Staircase.NOT_APPLICABLE, None
     if isinstance(outcome, Timeline):
@@ -110,7 +99,7 @@ def judge(
         reason=reason,
         concurrency=concurrency if is_told else None,
         p_sat=p_sat if is_told else None,
-        probe_concurrency=launch.saturation.concurrency,
+        probe_concurrency=probe_concurrency,
         staircase=staircase,
         run_length=run_length,
         outcome=outcome,

@@ -16,7 +16,6 @@ kernel bound by memory does not follow its instructions.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import TypeAlias
 
 import numpy as np
 
@@ -40,8 +39,6 @@ from kernelcast.sampling.backend import PreparedLaunch, Sampled
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.sampler import is_even
 from kernelcast.sampling.warmed_windows import open_sampler
-
-_Scalars: TypeAlias = tuple[tuple[str, int], ...]
 
 # Below this spread of the work, weights change nothing that samples could show.
 _LEAST_SPREAD = 0.05
@@ -105,10 +102,7 @@ def plan_by_source(
     """Plan no search for uneven work where the source tells how work-groups differ, if at all."""
     try:
         source = _read_source(kernel, arguments)
-        if source.contents:
-            profile = source.profile(ndrange, ())
-        else:
-            profile = source.profile_whole(kernel, ndrange)
+        profile = source.profile(ndrange)
     except Exception:  # noqa: BLE001 - a help, as weights are
         return plan
     if profile is None or not profile.is_exact:
@@ -143,11 +137,6 @@ def weigh_boxes(
     return profile.weights if profile is not None and profile.is_exact else None
 
 
-@remember_by_code(256)
-def _profile_launch(kernel: Kernel, ndrange: NDRange, scalars: _Scalars) -> WorkProfile | None:
-    return profile_work(read_facts(kernel), ndrange, dict(scalars), ())
-
-
 def weigh_run(
     run: SampleRun, kernel: Kernel, arguments: Sequence[Argument], parts: int = 1
 ) -> SampleRun:
@@ -158,7 +147,7 @@ def weigh_run(
         if not may_differ(source.facts):
             # Work-groups may differ by a border of global ids alone, but many of them: a plan has
             # then chosen places by their work, and those would stand for all without weights.
-            whole = None if source.contents else source.profile_whole(kernel, run.ndrange)
+            whole = None if source.contents else source.profile(run.ndrange)
             if whole is None or not whole.is_exact or whole.spread < _LEAST_SPREAD:
                 return run
         profile = source.profile(run.ndrange, tuple(one.box for one in run.launches))
@@ -237,16 +226,23 @@ def _rescale(launches: tuple[TimedLaunch, ...]) -> tuple[TimedLaunch, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
+    kernel: Kernel
     facts: KernelFacts
     scalars: Mapping[str, int]
     contents: Mapping[str, Numbers]
 
-    def profile(self, ndrange: NDRange, boxes: tuple[GroupBox, ...]) -> WorkProfile | None:
-        return profile_work(self.facts, ndrange, self.scalars, boxes, self.contents)
+    def profile(self, ndrange: NDRange, boxes: tuple[GroupBox, ...] = ()) -> WorkProfile | None:
+        """Count the work of boxes, and of the whole launch."""
+        if boxes or self.contents:
+            return profile_work(self.facts, ndrange, self.scalars, boxes, self.contents)
+        return _profile_launch(self.kernel, ndrange, tuple(sorted(self.scalars.items())))
 
-    def profile_whole(self, kernel: Kernel, ndrange: NDRange) -> WorkProfile | None:
-        """Count the work of a launch where no buffer's content decides it."""
-        return _profile_launch(kernel, ndrange, tuple(sorted(self.scalars.items())))
+
+@remember_by_code(256)
+def _profile_launch(
+    kernel: Kernel, ndrange: NDRange, scalars: tuple[tuple[str, int], ...]
+) -> WorkProfile | None:
+    return profile_work(read_facts(kernel), ndrange, dict(scalars), ())
 
 
 def _read_source(kernel: Kernel, arguments: Sequence[Argument]) -> _Source:
@@ -267,7 +263,7 @@ def _read_source(kernel: Kernel, arguments: Sequence[Argument]) -> _Source:
         facts = informed
     asked = {one.buffer for one in facts.contents}
     contents = {name: _open_content(one) for name, one in held.items() if name in asked}
-    return _Source(facts, bind_scalars(facts, arguments), contents)
+    return _Source(kernel, facts, bind_scalars(facts, arguments), contents)
 
 
 def _open_content(argument: BufferArgument) -> Numbers:

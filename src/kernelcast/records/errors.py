@@ -41,6 +41,9 @@ class InputError(KernelcastError):
 class ProblemFileError(InputError):
     """Is raised when a problem file is unreadable, malformed or inconsistent."""
 
+    key: str | None = None
+    """Of the value that is wrong, such as ``args[0].count``; empty for the whole."""
+
 
 class MachineFileError(InputError):
     """Is raised when a machine description is unreadable, malformed or inconsistent."""

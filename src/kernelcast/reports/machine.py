@@ -9,7 +9,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from kernelcast.launches.machine_file import NAMED_BY
 from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.machine import CacheFacts, Curve, MachineDescription
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
@@ -445,7 +444,7 @@ def _walk(name: str, value: object) -> Iterator[tuple[str, Trait[Any]]]:
     elif isinstance(value, Mapping):
         children = value.items()
     elif isinstance(value, tuple):
-        children = ((getattr(one, NAMED_BY[type(one)]), one) for one in value)
+        children = ((getattr(one, fields(one)[0].name), one) for one in value)
     elif is_dataclass(value):
         children = ((one.name, getattr(value, one.name)) for one in fields(value))
     for key, one in children:

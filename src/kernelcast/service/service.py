@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from cachetools import FIFOCache
 
 from kernelcast.launches.data_store import choose_store
-from kernelcast.launches.problem_file.reader import read_inline_problem
+from kernelcast.launches.problem_file import read_inline_problem
 from kernelcast.predictor.answering.processes import CallerProcesses
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.problem import Problem

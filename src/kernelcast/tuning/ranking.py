@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import partial
 
 from kernelcast.analytic.cpu.opencl.device import read_device
-from kernelcast.features.analysis import read_facts
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.launches import choose_local_size, model_kernel
 from kernelcast.records.arguments import BufferArgument, LocalArgument
@@ -75,7 +74,7 @@ def predict(
     obstacle = find_obstacle(problem, device)
     if not obstacle:
         try:
-            kernel = model_kernel(problem, read_facts(problem.kernel))
+            kernel = model_kernel(problem)
             note = next((one.reason for one in kernel.facts.gaps), "")
             obstacle = find_obstacle(problem, device, local_bytes=kernel.facts.local_bytes)
             if not obstacle:

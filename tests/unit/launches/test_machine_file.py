@@ -142,7 +142,7 @@ def test_a_plain_number_is_assumed() -> None:
     ("text", "said"),
     [
         ("", "m.yaml:1: the file is empty; a machine description needs"),
-        ("id: a\n", "m.yaml:1: machine: the key `schema` is missing"),
+        ("id: a\n", "m.yaml:1: machine description: the key `schema` is missing"),
         ("schema: kernelcast-machine-9\n", "m.yaml:1: schema: expected kernelcast-machine-1"),
         (f"schema: {SCHEMA}\nid: a\nname: A\n", "the key `kind` is missing"),
         (HEAD.replace("gpu", "gpo"), "m.yaml:4: kind: expected one of cpu, gpu"),

@@ -10,10 +10,9 @@ from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling.folding import fold
 from kernelcast.launches.modelling.gpu_estimates import model_volumes
 from kernelcast.launches.modelling.launches import model_launch
-from kernelcast.launches.modelling.sources import LaunchSource, use_problem, use_written
+from kernelcast.launches.modelling.sources import LaunchSource, fold, use_problem, use_written
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.ndrange import NDRange

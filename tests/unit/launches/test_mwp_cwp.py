@@ -4,7 +4,6 @@ from statistics import median
 
 import pytest
 
-from kernelcast.analytic.mwp_cwp import CaseRule
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.machines import find_machine
@@ -95,9 +94,8 @@ def test_both_rules_are_told() -> None:
     """Has the answers of both rules, and says where they take different cases."""
     launch = make_launch("nbody")
     one = estimate_mwp_cwp(launch, V100)
-    other = estimate_mwp_cwp(launch, V100, rule=CaseRule.PUBLISHED)
     assert one.quantities["by_parallelism_s"] == one.seconds
-    assert one.quantities["published_rule_s"] == other.seconds < one.seconds
+    assert one.quantities["published_rule_s"] < one.seconds
     assert any("published rule" in note for note in one.notes)
     triad = estimate_mwp_cwp(make_launch("triad"), V100)
     assert triad.quantities["published_rule_s"] == triad.quantities["by_parallelism_s"]

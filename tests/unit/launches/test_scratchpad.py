@@ -107,7 +107,10 @@ def test_arrays_of_one_request_are_added(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("dma: [{direction: sideways, bytes: 8}]", r"kernel.yaml:1: direction: expected one of in"),
+        (
+            "dma: [{direction: sideways, bytes: 8}]",
+            r"kernel.yaml:1: dma\[0\].direction: expected one of in",
+        ),
         ("dma: [{direction: in}]", "either `bytes`, or `copies`"),
         ("dma: [{direction: in, bytes: -8}]", "above 0, found -8"),
         ("dma: [{direction: in, bytes: 8, chunk_bytes: 16}]", "chunks no larger than the copy"),

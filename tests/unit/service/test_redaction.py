@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.launches.problem_file.reader import read_inline_problem
+from kernelcast.launches.problem_file import read_inline_problem
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.errors import SignatureError
 from kernelcast.records.explanation import Explanation, Tier

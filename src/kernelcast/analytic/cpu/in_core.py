@@ -9,7 +9,7 @@ import importlib.util
 import warnings
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.expressions.loop_nest import LoopNest
@@ -33,6 +33,8 @@ _AS_FLOAT = {
 class InCoreTerms:
     """Time of the core with all data in the nearest cache, in cycles per cache line of work."""
 
+    executes_all_sides: ClassVar[bool] = False
+    """Terms that are given serve as an `InCoreProvider` themselves."""
     overlapping: float
     """Arithmetic and stores, which go on while lines are transferred: T_OL."""
     non_overlapping: float
@@ -62,6 +64,9 @@ class InCoreTerms:
     def cycles(self) -> float:
         """Time with all data in the nearest cache."""
         return max(self.hidden, self.non_overlapping)
+
+    def predict(self, _: LoopNest, __: float) -> "InCoreTerms":
+        return self
 
 
 class InCoreProvider(Protocol):

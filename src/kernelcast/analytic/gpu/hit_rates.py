@@ -37,6 +37,10 @@ class HitRate:
     deviation: float = 0.0
     """Standard deviation of measured hit rates around the function; 0 if not known."""
 
+    def __post_init__(self) -> None:
+        if self.form not in {MISS, HIT}:
+            raise InputError(f"form {self.form!r} is not known; give {MISS!r} or {HIT!r}")
+
     def at(self, oversubscription: float) -> float:
         if self.form == MISS:
             return 1.0 - self.a * math.exp(-self.b * math.exp(-self.c * oversubscription))
@@ -108,8 +112,6 @@ def fit_hit_rate(
 ) -> HitRateFit:
     """Fit the constants of a hit rate to measurements."""
     x, hits = np.asarray(oversubscriptions, float), np.asarray(hit_rates, float)
-    if form not in {MISS, HIT}:
-        raise InputError(f"form {form!r} is not known; give {MISS!r} or {HIT!r}")
     if x.size != hits.size or x.size < _LEAST_POINTS or not np.isfinite([x, hits]).all():
         raise InputError(
             f"{x.size} oversubscriptions and {hits.size} hit rates; a fit needs as many of one "

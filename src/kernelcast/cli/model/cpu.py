@@ -18,7 +18,6 @@ from kernelcast.cli.terminal import present, progress
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.launches.machines import find_machine, list_machines
 from kernelcast.launches.modelling.cpu_loops import (
-    GivenTerms,
     LoopModel,
     LoopPrediction,
     choose_architecture,
@@ -219,7 +218,7 @@ class CpuOptions:
                     "line, T_OL,T_nOL, such as 52,54"
                 ) from error
             terms = InCoreTerms(overlapping=overlapping, non_overlapping=loads, provider="given")
-            return GivenTerms(terms=terms), ()
+            return terms, ()
         if self.core == "table":
             return None, ()
         constants = self.list_constants()[-1]  # the largest size

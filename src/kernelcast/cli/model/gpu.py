@@ -13,7 +13,6 @@ from kernelcast.cli.terminal import present, progress, progress_bar
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling.folding import parse_fold
 from kernelcast.launches.modelling.gpu_estimates import (
     Configuration,
     configuration_to_json,
@@ -34,6 +33,7 @@ from kernelcast.launches.modelling.measurements import (
 )
 from kernelcast.launches.modelling.sources import (
     LaunchSource,
+    parse_fold,
     read_launch_source,
     record_accesses,
     use_written,

@@ -1,10 +1,12 @@
 """Asks the CPU models for loop nests: traffic, in-core terms by OSACA or tables, ECM, Roofline."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import prod
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
+
+from llvmlite.binding import get_host_cpu_name
 
 from kernelcast.analytic.cpu.assembly_loops import AssemblyLoop, list_inner_loops
 from kernelcast.analytic.cpu.ecm import (
@@ -24,15 +26,13 @@ from kernelcast.analytic.cpu.in_core import (
     OsacaProvider,
     require_osaca,
 )
-from kernelcast.analytic.cpu.layer_conditions import (
-    LayerConditions,
-)
+from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.simulated import SimulatedVolumes
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, list_outcomes, weigh
 from kernelcast.features.loop_nest import Listing, read_loop_nest
-from kernelcast.launches.problem_file.located import read_text
+from kernelcast.launches.yaml_files import read_text
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import NumberClass, OperationCounts, OperationKind
@@ -50,17 +50,6 @@ _FLOPS = {
     OperationKind.ADD: 1, OperationKind.MULTIPLY: 1, OperationKind.FUSED: 2,
     OperationKind.DIVIDE: 1, OperationKind.SPECIAL: 1, OperationKind.SPECIAL_NATIVE: 1,
 }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GivenTerms:
-    """In-core terms that somebody knows already, for one cache line of work."""
-
-    terms: InCoreTerms
-    executes_all_sides: ClassVar[bool] = False
-
-    def predict(self, _: LoopNest, __: float) -> InCoreTerms:
-        return self.terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,33 +245,29 @@ class MicroArchitecture(NamedTuple):
 
     name: str
     target: str
-    """Of ``-march=``, for gcc and clang."""
-    family: int
-    models: Collection[int]
+    """What LLVM calls it, and ``-march=`` of gcc and clang."""
     words: tuple[str, ...] = ()
     """Any of them in the name of a machine tells it, in small letters."""
     stands_for: str = ""
     """The newer one that it is taken for, as OSACA has no data of that; else empty."""
 
 
-# Families and models as in Intel's Software Developer's Manual, volume 4, table 2-1, and in AMD's
-# revision guides.
 KNOWN = (
-    MicroArchitecture("SNB", "sandybridge", 6, (0x2A, 0x2D), ("sandy bridge",)),
-    MicroArchitecture("IVB", "ivybridge", 6, (0x3A, 0x3E), ("ivy bridge", "e5-2690 v2")),
-    MicroArchitecture("HSW", "haswell", 6, (0x3C, 0x3F, 0x45, 0x46), ("haswell",)),
-    MicroArchitecture("BDW", "broadwell", 6, (0x3D, 0x47, 0x4F, 0x56), ("broadwell",)),
-    MicroArchitecture("SKX", "skylake-avx512", 6, (0x55,), ("skylake", "gold 61")),
-    MicroArchitecture("CSX", "cascadelake", 6, (), ("cascade lake",)),
-    MicroArchitecture("ICL", "icelake-client", 6, (0x7D, 0x7E), ("ice lake",)),
-    MicroArchitecture("ICX", "icelake-server", 6, (0x6A, 0x6C)),
-    MicroArchitecture("SPR", "sapphirerapids", 6, (0x8F,), ("sapphire rapids",)),
-    MicroArchitecture("SPR", "sapphirerapids", 6, (0xAD, 0xAE, 0xCF), (), "later processors"),
-    MicroArchitecture("ZEN1", "znver1", 0x17, range(0x30)),
-    MicroArchitecture("ZEN2", "znver2", 0x17, range(0x30, 0x100)),
-    MicroArchitecture("ZEN3", "znver3", 0x19, (*range(0x10), *range(0x20, 0x60))),
-    MicroArchitecture("ZEN4", "znver4", 0x19, (*range(0x10, 0x20), *range(0x60, 0x100))),
-    MicroArchitecture("ZEN4", "znver4", 0x1A, range(0x100), (), "Zen 5"),
+    MicroArchitecture("SNB", "sandybridge", ("sandy bridge",)),
+    MicroArchitecture("IVB", "ivybridge", ("ivy bridge", "e5-2690 v2")),
+    MicroArchitecture("HSW", "haswell", ("haswell",)),
+    MicroArchitecture("BDW", "broadwell", ("broadwell",)),
+    MicroArchitecture("SKX", "skylake-avx512", ("skylake", "gold 61")),
+    MicroArchitecture("CSX", "cascadelake", ("cascade lake",)),
+    MicroArchitecture("ICL", "icelake-client", ("ice lake",)),
+    MicroArchitecture("ICX", "icelake-server"),
+    MicroArchitecture("SPR", "sapphirerapids", ("sapphire rapids",)),
+    *(
+        MicroArchitecture("SPR", target, (), "later processors")
+        for target in ("emeraldrapids", "graniterapids", "graniterapids-d")
+    ),
+    *(MicroArchitecture(f"ZEN{number}", f"znver{number}") for number in range(1, 5)),
+    MicroArchitecture("ZEN4", "znver5", (), "Zen 5"),
 )
 
 
@@ -371,9 +356,9 @@ def compile_loop(
 
 def choose_architecture(machine: CpuMachine, wanted: str = "") -> tuple[MicroArchitecture, str]:
     """Choose a machine's micro-architecture, and the compiler's flag for it."""
-    processor = read_processor()
-    own = find_by_generation(processor.generation)
-    is_here = bool(processor.name) and processor.name in machine.name
+    own = next((one for one in KNOWN if one.target == get_host_cpu_name()), None)
+    here = read_processor().name
+    is_here = bool(here) and here in machine.name
     if wanted:
         found = next((one for one in KNOWN if one.name == wanted.upper()), None)
         if found is None:
@@ -390,15 +375,6 @@ def choose_architecture(machine: CpuMachine, wanted: str = "") -> tuple[MicroArc
             f"/proc/cpuinfo tells it; give OSACA's name of it (--architecture ICX), {_OTHERWISE}"
         )
     return found, f"-march={found.target}"
-
-
-def find_by_generation(generation: str) -> MicroArchitecture | None:
-    """Find the one of a processor's family and model, such as ``6 85``; None if it is not known."""
-    family, _, model = generation.partition(" ")
-    if not (family.isdecimal() and model.isdecimal()):
-        return None
-    key = int(family), int(model)
-    return next((one for one in KNOWN if one.family == key[0] and key[1] in one.models), None)
 
 
 def find_loop(

@@ -12,9 +12,8 @@ from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.estimating import add_code
-from kernelcast.launches.modelling.folding import AXES
 from kernelcast.launches.modelling.launches import find_unknown
-from kernelcast.launches.modelling.sources import Folds, LaunchSource
+from kernelcast.launches.modelling.sources import AXES, Folds, LaunchSource
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.explanation import AnalyticEstimate

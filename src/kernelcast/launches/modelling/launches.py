@@ -19,20 +19,24 @@ from kernelcast.expressions import (
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.expressions.modelled_launch import NOTHING, ModelledLaunch
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.expressions.point_sets import split_into_boxes
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import bind_scalars, choose_work_groups, count_statically
 from kernelcast.features.counting.summary import count_unjumped, doubt_counts, summarise
 from kernelcast.features.written_accesses import WrittenKernel
-from kernelcast.launches.modelling.folding import OF_WORK_GROUPS
 from kernelcast.launches.source_check import refuse_persistent
 from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.errors import SignatureError
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.operations import MemorySpace, OperationCounts
+from kernelcast.records.operations import MemorySpace
 from kernelcast.records.problem import Problem
-from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters, WarpCounters
+from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters
+
+OF_WORK_GROUPS = frozenset({
+    SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID, SymbolKind.LOCAL_SIZE, SymbolKind.GROUP_COUNT,
+})  # fmt: skip
+"""What an address may name that changes with the shape of work-groups."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,21 +88,15 @@ class ModelledKernel:
     def launch(
         self,
         ndrange: NDRange,
-        executed: OperationCounts | None = None,
-        *,
         counters: SoftwareCounters | None = None,
-        warps: tuple[WarpCounters, ...] = (),
+        *,
         registers: int | None = None,
         recorded: RecordedAddresses | None = None,
     ) -> ModelledLaunch:
-        """Give the launch over an index space."""
+        """Describe the launch over an index space, by its source where nothing was counted."""
         chosen, notes = choose_local_size(ndrange, self.facts)
-        unjumped = NOTHING
-        if executed is None:
-            counters = counters or self.count(chosen)
-            executed, warps = counters.executed, counters.warps
-            unjumped = count_unjumped(self.facts, counters)
-            notes = (*notes, *doubt_counts(self.facts, counters)[1])
+        counters = counters or self.count(chosen)
+        doubts = doubt_counts(self.facts, counters)[1]
         accesses = self.facts.accesses
         unknown = [] if recorded is None else find_unknown(accesses, recorded)
         unmet = [one for one in unknown if not one.guard.is_exact]
@@ -113,19 +111,19 @@ class ModelledKernel:
             scalars=self.scalars,
             buffers=self.buffers,
             alignments=self.alignments,
-            executed=executed,
-            warps=warps,
+            executed=counters.executed,
+            warps=counters.warps,
             registers=registers,
             local_bytes=self.local_bytes,
             recorded=recorded,
-            notes=(*notes, *absent, *_list_gaps(met, recorded)),
-            unjumped=unjumped,
+            notes=(*notes, *doubts, *absent, *_list_gaps(met, recorded)),
+            unjumped=count_unjumped(self.facts, counters),
         )
 
 
-def model_kernel(problem: Problem, facts: KernelFacts | None = None) -> ModelledKernel:
+def model_kernel(problem: Problem) -> ModelledKernel:
     """Analyse a problem's kernel and bind its arguments."""
-    facts = read_facts(problem.kernel) if facts is None else facts
+    facts = read_facts(problem.kernel)
     if len(facts.parameters) != len(problem.arguments):
         names = ", ".join(one.name for one in facts.parameters) or "none"
         raise SignatureError(
@@ -173,7 +171,7 @@ def model_launch(
     """Give a problem's launch as analytic models see it."""
     refuse_persistent(problem.kernel)
     return model_kernel(problem).launch(
-        problem.ndrange if ndrange is None else ndrange, counters=counters, recorded=recorded
+        problem.ndrange if ndrange is None else ndrange, counters, recorded=recorded
     )
 
 

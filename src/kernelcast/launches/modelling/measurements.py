@@ -4,9 +4,9 @@ import csv
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 import yaml
@@ -14,21 +14,19 @@ import yaml
 from kernelcast.analytic.gpu.hit_rates import (
     FUNCTIONS,
     HIT,
-    MISS,
     HitRate,
     HitRateFit,
     HitRates,
     find_hit_rates,
     fit_hit_rate,
 )
-from kernelcast.launches.modelling.folding import parse_fold
+from kernelcast.launches.machine_file import read_described
 from kernelcast.launches.modelling.gpu_estimates import Configuration, configure, model_volumes
-from kernelcast.launches.modelling.sources import Folds, LaunchSource
-from kernelcast.launches.problem_file.located import read_text
-from kernelcast.records.errors import InputError
+from kernelcast.launches.modelling.sources import Folds, LaunchSource, parse_fold
+from kernelcast.launches.yaml_files import load, read_text
+from kernelcast.records.errors import InputError, MachineFileError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.private_files import writing
-from kernelcast.workers.wire import structure
 
 VOLUMES = (
     "l2_load_bytes_per_update",
@@ -61,9 +59,10 @@ class MeasuredLaunch:
 
 def read_measurements(path: Path) -> tuple[list[HitRatePoint], list[MeasuredLaunch]]:
     points, launches = [], []
-    for number, row in enumerate(_read_rows(path), start=1):
+    for number, read in enumerate(_read_rows(path), start=1):
+        row = {key: value for key, value in read.items() if value not in (None, "")}
         try:
-            if row.get("hit_rate") not in {None, ""}:
+            if "hit_rate" in row:
                 function = str(row["function"])
                 if function not in FUNCTIONS:
                     raise InputError(f"function {function!r} is none of {', '.join(FUNCTIONS)}")
@@ -158,10 +157,10 @@ def _read_rows(path: Path) -> list[dict[str, Any]]:
 def _read_launch(row: Mapping[str, Any]) -> MeasuredLaunch:
     size = row["local_size"]
     parts = size if isinstance(size, list) else str(size).replace("x", ",").split(",")
-    volumes = {key: float(row[key]) for key in (*VOLUMES, RATE) if row.get(key) not in {None, ""}}
+    volumes = {key: float(row[key]) for key in (*VOLUMES, RATE) if key in row}
     if not volumes or not all(value > 0 for value in volumes.values()):
         raise InputError("no positive number is given")
-    fold = str(row.get("fold") or "")
+    fold = str(row.get("fold", ""))
     return MeasuredLaunch(
         local_size=tuple(int(one) for one in parts),
         folds=tuple(parse_fold(one) for one in fold.split(",") if one),
@@ -223,21 +222,20 @@ def read_hit_rates_file(wanted: str) -> HitRates:
     path = Path(wanted)
     if path.suffix.lower() not in {".yaml", ".yml"}:
         return find_hit_rates(wanted)
-    known = [one.name for one in fields(HitRate)]
-    try:
-        content = yaml.safe_load(read_text(path, "hit rates", InputError))
-        if content["schema"] != SCHEMA:
-            raise InputError(f"{path}: schema {content['schema']!r}; expected {SCHEMA}")
-        told = {key: content[key] for key in ("name", "provenance")}
-        for function in FUNCTIONS:
-            told[function] = {key: content[function][key] for key in known}
-            if told[function]["form"] not in {MISS, HIT}:
-                raise ValueError(f"form {told[function]['form']!r} is neither {MISS} nor {HIT}")
-        rates: HitRates = structure(told, HitRates)
-    except (yaml.YAMLError, KeyError, TypeError, ValueError) as error:
-        msg = f"{path}: no hit rates: {error!r}; `kernelcast model fit` writes such files"
-        raise InputError(msg) from error
-    return rates
+    needs = f"hit rates need `schema: {SCHEMA}`; `kernelcast model fit` writes such files"
+    return read_described(_make_rates, load(path, "hit rates", needs, MachineFileError), SCHEMA)
+
+
+_ABOUT_FITS = ("standard_errors", "points", "fitted")
+_Rate: TypeAlias = Annotated[HitRate, lambda one: one.call(HitRate, without=_ABOUT_FITS)]
+
+
+def _make_rates(
+    name: str, provenance: str, l1_load: _Rate, l2_overlap: _Rate, l2_store: _Rate
+) -> HitRates:
+    return HitRates(
+        name=name, provenance=provenance, l1_load=l1_load, l2_overlap=l2_overlap, l2_store=l2_store
+    )
 
 
 _PREDICTED: dict[str, Callable[[Configuration], float]] = {

@@ -12,13 +12,12 @@ from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.counting.requests import compute_requests, measure_requests
 from kernelcast.features.counting.summary import count_instructions
-from kernelcast.launches.modelling.launches import find_unknown, model_launch
+from kernelcast.launches.modelling.launches import find_unknown
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription, refuse_missing
 from kernelcast.records.operations import MemorySpace, NumberClass, OperationKind
-from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import RequestPattern, SoftwareCounters
 
 _SECTOR_BYTES = 32
@@ -119,17 +118,15 @@ _FAR = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
 
 
 def estimate_mwp_cwp(
-    launch: Problem | ModelledLaunch,
+    launch: ModelledLaunch,
     machine: MachineDescription,
     *,
     counters: SoftwareCounters | None = None,
-    rule: CaseRule = CaseRule.BY_PARALLELISM,
 ) -> AnalyticEstimate:
     """Estimate the time of a launch by Hong and Kim's model."""
-    modelled = model_launch(launch) if isinstance(launch, Problem) else launch
-    units = read_units(modelled, machine)
-    coal, uncoal, per_mw, bytes_per_warp = _count_memory(modelled, units)
-    counts, costs = modelled.executed, units.instruction_s
+    units = read_units(launch, machine)
+    coal, uncoal, per_mw, bytes_per_warp = _count_memory(launch, units)
+    counts, costs = launch.executed, units.instruction_s
     executed = max(count_instructions(counts), coal + uncoal)
     warps = () if counters is None else counters.warps
     issued = next((one.issued for one in warps if one.width == units.warp_width), 0.0) or executed
@@ -148,14 +145,14 @@ def estimate_mwp_cwp(
     )  # fmt: skip
     # The mean seconds that an instruction of a warp occupies a unit.
     issue_s = total_s / executed if executed else costs["fp32"]
-    groups = modelled.ndrange.work_group_count
+    groups = launch.ndrange.work_group_count
     resident = min(units.resident_groups, ceil(groups / units.count))
     active = min(units.count, groups)
     inputs = MwpCwpInputs(
         comp_insts=max(0.0, issued - coal - uncoal),
         coal_mem_insts=coal,
         uncoal_mem_insts=uncoal,
-        synch_insts=modelled.executed.count(OperationKind.BARRIER),
+        synch_insts=launch.executed.count(OperationKind.BARRIER),
         uncoal_per_mw=per_mw,
         load_bytes_per_warp=bytes_per_warp,
         active_warps_per_sm=resident * units.warps_per_group,
@@ -172,18 +169,17 @@ def estimate_mwp_cwp(
             units.transaction_bytes / units.path_bytes_per_s * units.clock_hz
         ),
     )
-    found = {one: model_mwp_cwp(inputs, rule=one) for one in CaseRule}
-    terms = found[rule]
+    terms = model_mwp_cwp(inputs, rule=CaseRule.BY_PARALLELISM)
+    published = model_mwp_cwp(inputs, rule=CaseRule.PUBLISHED)
     warps_s = inputs.active_warps_per_sm * terms.rep / units.clock_hz
     limiters = {
         "compute": terms.comp_cycles * warps_s,
         "memory": terms.mem_cycles / terms.mwp * warps_s,
         "barriers": terms.synch_cycles / units.clock_hz,
     }
-    published, other = found[CaseRule.PUBLISHED], found[CaseRule.BY_PARALLELISM]
     note = (
         "computes more than it waits: the published rule takes the formula of memory and says "
-        f"{published.seconds:.4g} s, by MWP and CWP alone it is {other.seconds:.4g} s"
+        f"{published.seconds:.4g} s, by MWP and CWP alone it is {terms.seconds:.4g} s"
     )
     return AnalyticEstimate(
         model=MODEL,
@@ -202,13 +198,9 @@ def estimate_mwp_cwp(
             "uncoalesced_count": inputs.uncoal_mem_insts,
             "computation_count": inputs.comp_insts,
             "published_rule_s": published.seconds,
-            "by_parallelism_s": other.seconds,
+            "by_parallelism_s": terms.seconds,
         },
-        notes=(
-            *modelled.notes,
-            *units.notes,
-            *(() if published.case is other.case else (note,)),
-        ),
+        notes=(*launch.notes, *units.notes, *([] if published.case is terms.case else [note])),
     )
 
 
@@ -245,11 +237,8 @@ def _count_memory(launch: ModelledLaunch, units: Units) -> tuple[float, float, f
     scattered = [one for one in patterns if not one.is_coalesced]
     uncoal = sum(one.requests for one in scattered)
     per_mw = _average(scattered) or 1.0
-    executed = sum(
-        launch.executed.count_memory(space, is_store=is_store)
-        for space in _FAR
-        for is_store in (True, False)
-    )
+    far = {one: times for one, times in launch.executed.memory.items() if one.space in _FAR}
+    executed = sum(far.values())
     known = coal + uncoal
     if any(one.space in _FAR for one in find_unknown(launch.accesses, launch.recorded)):
         # Nobody knows where they go: every work-item for itself.
@@ -261,11 +250,7 @@ def _count_memory(launch: ModelledLaunch, units: Units) -> tuple[float, float, f
         # Conditions on data count as met in patterns, but not in what is executed.
         coal, uncoal = (one * executed / known for one in (coal, uncoal))
     # The bytes that a warp asks for at once; work-items at one address ask together.
-    moved = sum(
-        launch.executed.memory_bytes(space, is_store=is_store)
-        for space in _FAR
-        for is_store in (True, False)
-    )
+    moved = sum(times * one.bytes for one, times in far.items())
     touched = _average(patterns) * _SECTOR_BYTES
     asked = moved / executed * width if executed else touched
     at_once = min(asked, touched) if asked and touched else max(asked, touched, 1.0)

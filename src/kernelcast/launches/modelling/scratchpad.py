@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from types import MappingProxyType
+from typing import Annotated, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -39,51 +40,24 @@ from kernelcast.features.counting.static import (
     run_loops,
     widen,
 )
-from kernelcast.launches.machine_file import MachineEntry, read_described, read_record
+from kernelcast.launches.machine_file import read_described
 from kernelcast.launches.modelling.launches import model_kernel
-from kernelcast.launches.problem_file.located import (
+from kernelcast.launches.yaml_files import (
     Located,
     Number,
+    combine_parameters,
     list_keys,
-    list_of,
     load,
-    pairs_of,
-    read_numbers,
-    read_text,
 )
 from kernelcast.records.errors import InputError, MachineFileError, UnknownMachineError
 from kernelcast.records.operations import MemorySpace, NumberClass, Operation, OperationKind
 from kernelcast.records.problem import Problem
 
-KEYS = ("name", "active_cpes", "parameters", "dma", "gload", "compute", "average_ilp")
 CPES = "active_cpes"
 """The parameter that every description of a kernel has."""
 SCHEMA = "kernelcast-scratchpad-1"
 """Of descriptions of processors."""
-_DMA_KEYS = ("name", "direction", "count", "bytes", "chunk_bytes", "copies")
 _COMMENT = re.compile(r"(^|\s)#.*")
-_ROOT = "scratchpad machine"
-
-
-class ScratchpadEntry(Located):
-    """A value of a scratchpad kernel file."""
-
-    __slots__ = ()
-    whole: ClassVar[str] = "a scratchpad kernel needs dma, gload or compute"
-
-
-class ScratchpadMachineEntry(MachineEntry):
-    """A value in a description of a scratchpad processor."""
-
-    __slots__ = ()
-    whole: ClassVar[str] = f"a scratchpad machine needs `schema: {SCHEMA}` and all of Table I"
-    root: ClassVar[str] = _ROOT
-
-    def number(self) -> Number:
-        """Read a number, or one that says where it comes from."""
-        if self.is_mapping:
-            return self.mapping(("value", "origin"), required=("value",))["value"].number()
-        return super().number()
 
 
 def is_scratchpad_file(path: Path) -> bool:
@@ -99,31 +73,15 @@ def read_scratchpad_kernel(
     parameters: Mapping[str, Number] | None = None,
 ) -> ScratchpadKernel:
     path = Path(path)
-    what = "scratchpad kernel"
-    bare = replace(load(path, read_text(path, what), ScratchpadEntry), key=what)
-    given = parameters or {}
-    entries = bare.mapping(KEYS)
-    names: dict[str, Number] = {CPES: 64}
-    if CPES in entries:
-        names[CPES] = entries[CPES].integer(minimum=1)
-    if active_cpes is not None:
-        names[CPES] = active_cpes
-    found = pairs_of(entries.get("parameters"))
-    if CPES in found:
-        found[CPES].fail("is no parameter; write it as a key of the file")
-    names = read_numbers(bare, found, given, names)
-    root = replace(bare, names=names)
-    entries = root.mapping(KEYS)
-    compute = pairs_of(entries.get("compute"))
-    with root.pointing_here():
-        return ScratchpadKernel(
-            name=entries["name"].text() if "name" in entries else path.stem,
-            active_cpes=int(names[CPES]),
-            dma=tuple(_read_dma(one) for one in list_of(entries.get("dma"))),
-            gloads=tuple(_read_gload(one) for one in list_of(entries.get("gload"))),
-            compute={kind: float(value.number()) for kind, value in compute.items()},
-            average_ilp=float(entries["average_ilp"].number()) if "average_ilp" in entries else 1.0,
-        )
+    root = load(path, "scratchpad kernel", "a scratchpad kernel needs dma, gload or compute")
+    entries = root.list_arguments(_make_kernel, "cpes")
+    if active_cpes is None:
+        active_cpes = entries[CPES].integer(minimum=1) if CPES in entries else 64
+    root = replace(root, names={CPES: active_cpes})
+    names = next(combine_parameters(root, entries.get("parameters"), parameters or {}))
+    if names[CPES] != active_cpes:
+        root.fail(f"{CPES} is no parameter; write it as a key of the file")
+    return replace(root, names=names).call(_make_kernel, {"name": path.stem}, cpes=active_cpes)
 
 
 def depends_on_cpes(path: Path) -> bool:
@@ -132,27 +90,42 @@ def depends_on_cpes(path: Path) -> bool:
     return "{" + CPES + "}" in text.replace(" ", "")
 
 
-def _read_dma(entry: ScratchpadEntry) -> DmaRequest:
-    parts = entry.mapping(_DMA_KEYS, required=("direction",))
-    if ("copies" in parts) == ("bytes" in parts):
-        entry.fail("give either `bytes`, or `copies` with the bytes of each array")
-    keys = ("bytes", "chunk_bytes")
-    copies = [(entry, {key: parts[key] for key in keys if key in parts})]
-    if "copies" in parts:
-        copies = [(one, one.mapping(keys, required=("bytes",))) for one in list_of(parts["copies"])]
-    with entry.pointing_here():
-        return DmaRequest(
-            name=parts["name"].text() if "name" in parts else entry.key,
-            direction=Direction(parts["direction"].choice(Direction)),
-            copies=tuple(read_record(Copy, one, values) for one, values in copies),
-            count=float(parts["count"].number()) if "count" in parts else 1.0,
-        )
+def _make_dma(
+    *,
+    name: str,
+    direction: Direction,
+    count: float = 1.0,
+    bytes: float | None = None,  # noqa: A002 - the key of the file
+    chunk_bytes: float | None = None,
+    copies: tuple[Copy, ...] = (),
+) -> DmaRequest:
+    if bool(copies) == (bytes is not None):
+        raise InputError("give either `bytes`, or `copies` with the bytes of each array")
+    if bytes is not None:
+        copies = (Copy(bytes=bytes, chunk_bytes=chunk_bytes),)
+    return DmaRequest(name=name, direction=direction, copies=copies, count=count)
 
 
-def _read_gload(entry: ScratchpadEntry) -> GloadRequest:
-    parts = entry.mapping(("name", "bytes", "count"))
-    name = parts.pop("name").text() if "name" in parts else entry.key
-    return read_record(GloadRequest, entry, parts, name=name)
+_Dma: TypeAlias = Annotated[DmaRequest, lambda one: one.call(_make_dma, {"name": one.key})]
+_Gload: TypeAlias = Annotated[GloadRequest, lambda one: one.call(GloadRequest, {"name": one.key})]
+
+
+def _make_kernel(
+    *,
+    cpes: int,
+    name: str,
+    active_cpes: Located | None = None,
+    parameters: Located | None = None,
+    dma: tuple[_Dma, ...] = (),
+    gload: tuple[_Gload, ...] = (),
+    compute: Mapping[str, float] = MappingProxyType({}),
+    average_ilp: float = 1.0,
+) -> ScratchpadKernel:
+    del active_cpes, parameters
+    return ScratchpadKernel(
+        name=name, active_cpes=cpes, dma=dma, gloads=gload, compute=compute,
+        average_ilp=average_ilp,
+    )  # fmt: skip
 
 
 def find_scratchpad(wanted: str | Path) -> ScratchpadMachine:
@@ -165,8 +138,9 @@ def find_scratchpad(wanted: str | Path) -> ScratchpadMachine:
             f"there is no scratchpad machine {wanted!r}; shipped: {', '.join(shipped)}. A file "
             "(.yaml) will do as well: examples/scratchpad/machines/template.yaml has its keys"
         )
-    text = read_text(path, _ROOT, MachineFileError)
-    return read_described(ScratchpadMachine, load(path, text, ScratchpadMachineEntry), SCHEMA)
+    needs = f"a scratchpad machine needs `schema: {SCHEMA}` and all of Table I"
+    root = load(path, "scratchpad machine", needs, MachineFileError)
+    return read_described(ScratchpadMachine, root, SCHEMA)
 
 
 def terms_to_json(terms: ScratchpadTerms, machine: ScratchpadMachine) -> dict[str, object]:

@@ -1,18 +1,30 @@
-"""Where launches to be modelled come from, and the same launch with other local sizes.
+"""Where launches to be modelled come from, and the same launch folded or with other local sizes.
 
-A problem file, or an access file: YAML with arrays, an index space and what a work-item touches.
+Launches come from a problem file, or an access file: YAML with arrays, an index space and what a
+work-item touches. Folded, each work-item computes several updates along an axis.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import ClassVar
-
-import yaml
+from typing import Annotated, TypeAlias
 
 from kernelcast.analytic.gpu.hit_rates import HitRates
-from kernelcast.expressions import Symbol, SymbolKind, conjunction, less
+from kernelcast.expressions import (
+    TRUE,
+    And,
+    Comparison,
+    Condition,
+    Expr,
+    Relation,
+    Symbol,
+    SymbolKind,
+    conjunction,
+    disjunction,
+    less,
+)
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.written_accesses import (
@@ -22,61 +34,33 @@ from kernelcast.features.written_accesses import (
     read_access,
     read_array,
 )
-from kernelcast.launches.modelling.folding import fold, parse_fold
 from kernelcast.launches.modelling.launches import (
+    OF_WORK_GROUPS,
     ModelledKernel,
     choose_local_size,
     model_kernel,
     model_written,
 )
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.launches.problem_file.located import (
+from kernelcast.launches.yaml_files import (
     Located,
     Number,
-    items_of,
+    Sizes,
+    combine_parameters,
     list_keys,
     load,
-    pairs_of,
-    read_ndrange,
-    read_numbers,
-    read_text,
+    make_ndrange,
 )
 from kernelcast.records.errors import InputError, ProblemFileError
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.operations import OperationCounts, add_weighted
+from kernelcast.records.operations import (
+    MemoryOperation,
+    MemorySpace,
+    OperationCounts,
+    add_weighted,
+)
 from kernelcast.records.problem import Problem
-from kernelcast.records.software_counters import RecordedAddresses, WarpCounters
-
-KEYS = (
-    "kernel", "parameters", "scalars", "arrays", "global_size", "local_size", "global_offset",
-    "fold", "loads", "stores", "atomics", "operations", "registers",
-)  # fmt: skip
-_ARRAY_KEYS = ("type", "extents", "space", "shift_bytes")
-_SPACES = ("global", "constant", "local")
-_KINDS = {
-    "loads": AccessKind.LOAD,
-    "stores": AccessKind.STORE,
-    "atomics": AccessKind.ATOMIC,
-}
-
-
-class AccessEntry(Located):
-    """A value of an access file."""
-
-    __slots__ = ()
-    whole: ClassVar[str] = "an access file needs arrays, global_size, and loads or stores"
-
-    @property
-    def is_text(self) -> bool:
-        return isinstance(self.node, yaml.ScalarNode) and not self.is_null
-
-    def formula(self) -> str:
-        """Read arithmetic over parameters as its value, anything else as it stands."""
-        try:
-            return str(self.number())
-        except ProblemFileError:
-            return self.text()
-
+from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters
 
 Folds = tuple[tuple[int, int], ...]
 
@@ -92,11 +76,10 @@ class LaunchSource:
     folds: Folds = ()
     """Axes and updates per work-item, unless another folding is asked for."""
     registers: int | None = None
-    executed: OperationCounts | None = None
-    """What a work-item executes on average; counted from the source where it is None."""
+    counters: SoftwareCounters | None = None
+    """What a work-item executes; counted from the source where it is None."""
     recorded: RecordedAddresses | None = None
     """Addresses of sampled work-groups; of the local size of `ndrange` only."""
-    warps: tuple[WarpCounters, ...] = ()
     hit_rates: HitRates | None = None
     problem: Problem | None = None
 
@@ -122,7 +105,6 @@ class LaunchSource:
         launch = self.kernel.launch(
             ndrange,
             self._count(ndrange),
-            warps=self.warps,
             registers=self.registers,
             recorded=self.recorded if is_own else None,
         )
@@ -132,16 +114,14 @@ class LaunchSource:
             launch = fold(launch, axis, times)
         return launch
 
-    def _count(self, ndrange: NDRange) -> OperationCounts:
+    def _count(self, ndrange: NDRange) -> SoftwareCounters:
         """Count what is executed, once for all local sizes where they do not matter."""
-        if self.executed is not None:
-            return self.executed
-        chosen, _ = choose_local_size(ndrange, self.kernel.facts)
-        counters = self.kernel.count(chosen)
-        self.warps = counters.warps
+        if self.counters is not None:
+            return self.counters
+        counters = self.kernel.count(choose_local_size(ndrange, self.kernel.facts)[0])
         if not self.kernel.counts_by_work_group:
-            self.executed = counters.executed
-        return counters.executed
+            self.counters = counters
+        return counters
 
 
 def read_launch_source(
@@ -221,77 +201,242 @@ def record_accesses(
     with prepared_launch(session, problem, CountingLaunch, seed=0) as launch:
         counted = count_launch(launch, problem.kernel, report=report)
     counters = summarise(source.kernel.facts, counted.sample)
-    return replace(
-        source,
-        ndrange=counted.ndrange,
-        executed=counters.executed,
-        recorded=counted.addresses,
-        warps=counters.warps,
-    )
+    return replace(source, ndrange=counted.ndrange, counters=counters, recorded=counted.addresses)
 
 
 def is_access_file(path: Path) -> bool:
     """Tell whether a YAML file lists accesses; one that cannot be read does not."""
-    return bool({"arrays", *_KINDS} & list_keys(path))
+    return bool({"arrays", "loads", "stores", "atomics"} & list_keys(path))
+
+
+_Fold: TypeAlias = Annotated[tuple[int, int], lambda one: parse_fold(one.text())]
+_Several: TypeAlias = Annotated[Sequence[Located], Located.list_some]
+_SPACES = ("global", "constant", "local")
+_Signed: TypeAlias = Annotated[int, lambda one: one.integer(minimum=-(2**63))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AccessFile:
+    kernel: str
+    parameters: Located | None = None
+    scalars: Mapping[str, _Signed] = field(default_factory=dict)
+    arrays: dict[str, Located]
+    global_size: Sizes
+    local_size: Located | None = None
+    global_offset: Located | None = None
+    fold: _Several = ()
+    loads: _Several = ()
+    stores: _Several = ()
+    atomics: _Several = ()
+    operations: Mapping[str, float] = field(default_factory=dict)
+    registers: int | None = None
 
 
 def read_access_file(
     path: Path | str, *, parameters: Mapping[str, Number] | None = None
 ) -> LaunchSource:
     path = Path(path)
-    bare = load(path, read_text(path, "access file"), AccessEntry)
-    section = pairs_of(bare.mapping(KEYS).get("parameters"))
-    root = replace(bare, key="access file", names=read_numbers(bare, section, parameters or {}))
-    entries = root.mapping(KEYS, required=("arrays", "global_size"))
+    needs = "an access file needs arrays, global_size, and loads or stores"
+    root = load(path, "access file", needs)
+    section = root.list_arguments(_AccessFile).get("parameters")
+    root = replace(root, names=next(combine_parameters(root, section, parameters or {})))
+    file = root.call(_AccessFile, {"kernel": path.stem})
     with root.pointing_here():
-        scalars = {
-            name: value.integer(minimum=-(2**63))
-            for name, value in pairs_of(entries.get("scalars")).items()
-        }
-        arrays = {
-            name: _read_array(name, value, tuple(scalars))
-            for name, value in pairs_of(entries["arrays"]).items()
-        }
+        scalars = tuple(file.scalars)
+        arrays = {name: _read_array(name, one, scalars) for name, one in file.arrays.items()}
+        kinds = ((AccessKind.LOAD, file.loads), (AccessKind.STORE, file.stores),
+                 (AccessKind.ATOMIC, file.atomics))  # fmt: skip
         accesses: list[MemoryAccess] = []
-        for key, kind in _KINDS.items():
-            for item in items_of(entries.get(key)):
-                text = item.text()
-                with item.pointing_here():
-                    found = read_access(
-                        text, arrays, kind=kind, scalars=tuple(scalars), site=len(accesses)
-                    )
-                accesses.append(replace(found, line=item.node.start_mark.line + 1))
+        for kind, item in ((kind, item) for kind, items in kinds for item in items):
+            with item.pointing_here():
+                site = len(accesses)
+                found = read_access(item.text(), arrays, kind=kind, scalars=scalars, site=site)
+            accesses.append(replace(found, line=item.node.start_mark.line + 1))
         kernel = WrittenKernel(
-            name=entries["kernel"].text() if "kernel" in entries else path.stem,
-            arrays=tuple(arrays.values()),
-            accesses=tuple(accesses),
-            scalars=scalars,
-            operations={
-                name: float(value.number())
-                for name, value in pairs_of(entries.get("operations")).items()
-            },
+            name=file.kernel, arrays=tuple(arrays.values()), accesses=tuple(accesses),
+            scalars=file.scalars, operations=file.operations,
+        )  # fmt: skip
+        return use_written(
+            kernel,
+            make_ndrange(file.global_size, file.local_size, file.global_offset),
+            folds=tuple(one.read(_Fold) for one in file.fold),
+            registers=file.registers,
         )
-    folds = []
-    for item in items_of(entries.get("fold")):
-        with item.pointing_here():
-            folds.append(parse_fold(item.text()))
-    return use_written(
-        kernel,
-        read_ndrange(entries),
-        folds=tuple(folds),
-        registers=entries["registers"].integer(minimum=1) if "registers" in entries else None,
-    )
 
 
-def _read_array(name: str, entry: AccessEntry, scalars: tuple[str, ...]) -> WrittenArray:
+def _read_array(name: str, entry: Located, scalars: tuple[str, ...]) -> WrittenArray:
     with entry.pointing_here():
         if entry.is_text:
             return read_array(f"{name}:{entry.text()}", scalars)
-        parts = entry.mapping(_ARRAY_KEYS, required=("type",))
-        space = parts["space"].text() if "space" in parts else _SPACES[0]
-        if space not in _SPACES:
-            parts["space"].fail(f"expected one of {', '.join(_SPACES)}; found {space!r}")
-        extents = [one.formula() for one in items_of(parts.get("extents"))]
-        array = make_array(name, f"{space} {parts['type'].text()}", extents, scalars)
-        shift = parts["shift_bytes"].integer(minimum=0) if "shift_bytes" in parts else 0
-        return replace(array, shift_bytes=shift)
+        return entry.call(_make_array, name=name, scalars=scalars)
+
+
+def _make_array(
+    *,
+    name: str,
+    scalars: tuple[str, ...],
+    type: str,  # noqa: A002 - the key of the file
+    extents: _Several = (),
+    space: Annotated[str, lambda one: one.choice(_SPACES)] = _SPACES[0],
+    shift_bytes: Annotated[int, lambda one: one.integer(minimum=0)] = 0,
+) -> WrittenArray:
+    sizes = [_read_formula(one) for one in extents]
+    array = make_array(name, f"{space} {type}", sizes, scalars)
+    return replace(array, shift_bytes=shift_bytes)
+
+
+def _read_formula(entry: Located) -> str:
+    """Read arithmetic over parameters as its value, anything else as it stands."""
+    try:
+        return str(entry.number())
+    except ProblemFileError:
+        return entry.text()
+
+
+AXES = "xyz"
+
+
+def parse_fold(text: str) -> tuple[int, int]:
+    """Read a folding such as ``2z``: axis and number of updates."""
+    times, axis = text[:-1], text[-1:]
+    if not times.isascii() or not times.isdigit() or axis not in AXES or not axis:
+        raise InputError(f"folding {text!r}: expected updates and axis, such as 2z")
+    return AXES.index(axis), int(times)
+
+
+def fold(launch: ModelledLaunch, axis: int, times: int) -> ModelledLaunch:
+    """Let each work-item compute neighbouring updates, one after the other."""
+    ndrange = launch.ndrange
+    _check(launch, axis, times)
+    if times == 1:
+        return launch
+    size = ndrange.global_size[axis]
+    own, offset = Symbol(SymbolKind.GLOBAL_ID, axis=axis), ndrange.global_offset[axis]
+    is_guarded = size % times > 0
+    turns: list[list[MemoryAccess]] = []
+    for turn in range(times):
+        replaced = {
+            own: times * Expr.symbol(own) + (turn - (times - 1) * offset),
+            Symbol(SymbolKind.GLOBAL_SIZE, axis=axis): Expr.constant(size),
+        }
+        inside = less(replaced[own], offset + size) if is_guarded and turn else None
+        turns.append([_move(access, replaced, inside) for access in launch.accesses])
+    # Each access has a site of its own.
+    found = tuple(replace(one, site=site) for site, one in enumerate(_share(turns)))
+    sizes = list(ndrange.global_size)
+    sizes[axis] = -(-size // times)
+    is_known = all(one.offset_bytes is not None for one in launch.accesses)
+    note = f"folded {times}{AXES[axis]}: accesses that depend on data are left out of the volumes"
+    # Loads that updates share count once.
+    before, after = _count_kinds(launch.accesses), _count_kinds(found)
+    executed = launch.executed
+    return replace(
+        launch,
+        ndrange=replace(ndrange, global_size=tuple(sizes)),
+        accesses=found,
+        executed=OperationCounts(
+            operations={one: count * times for one, count in executed.operations.items()},
+            memory={
+                one: count * (after[one] / before[one] if before[one] else times)
+                for one, count in executed.memory.items()
+            },
+        ),
+        updates_per_work_item=launch.updates_per_work_item * times,
+        recorded=None,
+        notes=launch.notes if is_known else (*launch.notes, note),
+    )
+
+
+def _check(launch: ModelledLaunch, axis: int, times: int) -> None:
+    ndrange = launch.ndrange
+    if not 0 <= axis < ndrange.dimensions:
+        msg = f"folding along {AXES[axis]}: the index space has {ndrange.dimensions} dimensions"
+        raise InputError(msg)
+    most = min(64, ndrange.global_size[axis])
+    if not 1 <= times <= most:
+        raise InputError(f"folding {times}{AXES[axis]}: give 1 to {most} updates per work-item")
+    if times == 1:
+        return
+    for access in launch.accesses:
+        if access.space is MemorySpace.LOCAL:
+            raise InputError(
+                f"{access.text}: work-items that share local memory cannot be folded; model the "
+                "folded kernel's own source"
+            )
+        used = access.guard.symbols().union(
+            *(loop.condition.symbols() for loop in access.loops),
+            () if access.offset_bytes is None else access.offset_bytes.symbols(),
+        )
+        named = next((s for s in used if s.kind in OF_WORK_GROUPS and s.axis == axis), None)
+        if named is not None:
+            raise InputError(
+                f"{access.text}: names {named}, so that work-items cannot be folded along "
+                f"{AXES[axis]}; write it with get_global_id only, or fold along another axis"
+            )
+
+
+def _move(
+    access: MemoryAccess, replaced: Mapping[Symbol, Expr], inside: Condition | None
+) -> MemoryAccess:
+    offset = access.offset_bytes
+    guard = access.guard.substitute(replaced)
+    return replace(
+        access,
+        offset_bytes=None if offset is None else offset.substitute(replaced),
+        guard=guard if inside is None else conjunction(inside, guard),
+        loops=tuple(
+            replace(
+                loop,
+                condition=loop.condition.substitute(replaced),
+                trip_count=loop.trip_count and loop.trip_count.substitute(replaced),
+            )
+            for loop in access.loops
+        ),
+    )
+
+
+def _share(turns: Sequence[Sequence[MemoryAccess]]) -> list[MemoryAccess]:
+    """Keep one of the accesses by which several turns load the same address."""
+    kept: dict[tuple[object, ...], MemoryAccess] = {}
+    for turn, accesses in enumerate(turns):
+        seen: Counter[tuple[object, ...]] = Counter()
+        for access in accesses:
+            key: tuple[object, ...] = (access.site, turn)
+            if access.offset_bytes is not None and access.kind is not AccessKind.ATOMIC:
+                key = access.kind, access.buffer, access.bytes, access.offset_bytes, access.loops
+            seen[key] += 1  # what one update loads twice, it loads twice folded as well
+            key = (*key, seen[key])
+            first = kept.get(key)
+            if first is not None:
+                access = replace(first, guard=_weaken(first.guard, access.guard))
+            kept[key] = access
+    return list(kept.values())
+
+
+def _weaken(one: Condition, other: Condition) -> Condition:
+    """Find a condition that holds where one of two neighbouring updates is computed."""
+    # Bounds that differ by a constant become the weaker bound: the updates of a work-item are
+    # neighbours, so that what lies between a lower and an upper bound has no gaps.
+    bounds, others = (each.parts if isinstance(each, And) else (each,) for each in (one, other))
+    weaker: list[Condition] = []
+    for bound, beside in zip(bounds, others, strict=False):
+        if bound == beside or TRUE in {bound, beside}:
+            weaker.append(bound if bound == beside else TRUE)
+        elif (
+            isinstance(bound, Comparison)
+            and isinstance(beside, Comparison)
+            and {bound.relation, beside.relation} == {Relation.NOT_NEGATIVE}
+            and (gap := (bound.expr - beside.expr).constant_value) is not None
+        ):
+            weaker.append(bound if gap > 0 else beside)
+    if len(weaker) == len(bounds) == len(others):
+        return conjunction(*weaker)
+    return disjunction(one, other)
+
+
+def _count_kinds(accesses: tuple[MemoryAccess, ...]) -> Counter[MemoryOperation]:
+    return Counter(
+        MemoryOperation(space=one.space, is_store=one.kind is AccessKind.STORE, bytes=one.bytes)
+        for one in accesses
+        if one.kind is not AccessKind.ATOMIC
+    )

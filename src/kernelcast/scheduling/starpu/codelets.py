@@ -8,13 +8,12 @@ StarPU's own files.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar
 
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.launches.problem_file.located import Located, Number, load, read_text
+from kernelcast.launches.yaml_files import Located, Number, load
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 from kernelcast.scheduling.starpu.models import Worker, check_symbol, parse_worker
@@ -107,13 +106,6 @@ class _CodeletFileError(InputError):
     """Is raised with the file and line of what cannot be used."""
 
 
-class _CodeletEntry(Located):
-    """A value of a codelet file."""
-
-    error: ClassVar[type[InputError]] = _CodeletFileError
-    whole: ClassVar[str] = "it needs `codelets:`"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSize:
     """One size of a codelet's tasks."""
@@ -150,15 +142,15 @@ class Wanted:
 
 def read_codelets(path: Path) -> dict[str, tuple[Wanted, ...]]:
     """Read which times each codelet of a file needs, worker by worker."""
-    text = read_text(path, "codelet file", InputError)
-    root = load(path, text, _CodeletEntry).mapping(("codelets",), required=("codelets",))
+    whole = load(path, "codelet file", "it needs `codelets:`", _CodeletFileError)
+    root = whole.mapping(("codelets",), required=("codelets",))
     codelets = {name: _read_codelet(name, one) for name, one in root["codelets"].pairs().items()}
     if not codelets:
         root["codelets"].fail("names no codelet")
     return codelets
 
 
-def _read_codelet(symbol: str, entry: _CodeletEntry) -> tuple[Wanted, ...]:
+def _read_codelet(symbol: str, entry: Located) -> tuple[Wanted, ...]:
     with entry.pointing_here():
         check_symbol(symbol)
     fields = entry.mapping(_KEYS, required=("sizes", "workers"))
@@ -177,7 +169,7 @@ def _read_codelet(symbol: str, entry: _CodeletEntry) -> tuple[Wanted, ...]:
         problems: Sequence[Problem | None] = [None] * len(sizes)
         if not place.is_null:
             keys = place.mapping(("problem", "device"), required=("problem",))
-            path = keys["problem"].file(place.path.parent)
+            path = keys["problem"].file()
             device_id = keys["device"].text() if "device" in keys else ""
             problems = [read_problem(path, parameters=one) for one in parameters]
         found += [
@@ -190,12 +182,9 @@ def _read_codelet(symbol: str, entry: _CodeletEntry) -> tuple[Wanted, ...]:
 
 
 def _read_size(
-    entry: _CodeletEntry, fields: Mapping[str, _CodeletEntry], parameters: Mapping[str, Number]
+    entry: Located, fields: Mapping[str, Located], parameters: Mapping[str, Number]
 ) -> TaskSize:
-    known = {
-        key: _CodeletEntry(value.node, value.path, value.key, parameters)
-        for key, value in fields.items()
-    }
+    known = {key: replace(value, names=parameters) for key, value in fields.items()}
     data = tuple(_read_data(one) for one in known["data"].items()) if "data" in known else ()
     base = known["size_base"].integer(minimum=1) if "size_base" in known else None
     if not data and base is None:
@@ -216,7 +205,7 @@ def _read_size(
     )
 
 
-def _read_data(entry: _CodeletEntry) -> TaskData:
+def _read_data(entry: Located) -> TaskData:
     kinds = tuple(one.value for one in DataKind)
     fields = entry.mapping((*kinds, "element_bytes"))
     found = [one for one in kinds if one in fields]

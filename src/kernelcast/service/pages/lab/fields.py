@@ -14,9 +14,9 @@ from typing import Any, Final, Self
 import yaml
 
 from kernelcast.expressions.kernel_facts import ParameterFacts
-from kernelcast.launches.problem_file.reader import InlineProblemError, read_inline_problem
+from kernelcast.launches.problem_file import read_inline_problem
 from kernelcast.records.arguments import ElementType
-from kernelcast.records.errors import InputError
+from kernelcast.records.errors import InputError, ProblemFileError
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.problem import Problem
 from kernelcast.service.dependencies import Form
@@ -147,9 +147,8 @@ class LabFields:
         self.check_code(service)
         try:
             return await service.problems.take({**self.to_content(), **(changes or {})})
-        except InlineProblemError as error:
-            name = error.key.partition("[")[0]
-            field = "code" if name == "problem" else name if name in _TYPED else "args"
+        except ProblemFileError as error:
+            field = "args" if error.key is None else re.split(r"[.[]", error.key)[0] or "code"
             raise FieldError(field, message_of(error).removeprefix("problem: ")) from error
         except InputError as error:
             raise FieldError("args", message_of(error)) from error

@@ -1,0 +1,392 @@
+"""Problem files (YAML), the unit that the commands take, and problems that came as JSON.
+
+Format: docs/reference/problem-files.md.
+"""
+
+import base64
+import binascii
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from yaml.representer import SafeRepresenter
+
+from kernelcast.launches.yaml_files import (
+    Located,
+    Number,
+    Sizes,
+    combine_parameters,
+    list_parameters,
+    load,
+    make_ndrange,
+    read_text,
+)
+from kernelcast.records.arguments import (
+    Access,
+    Argument,
+    BufferArgument,
+    ElementType,
+    ImageArgument,
+    Init,
+    LocalArgument,
+    SamplerArgument,
+    ScalarArgument,
+    make_scalar,
+)
+from kernelcast.records.errors import InputError, ProblemFileError
+from kernelcast.records.kernel import Kernel, includes_files
+from kernelcast.records.problem import Problem
+
+_DEEPEST = 6
+_MOST_VALUES = 20_000
+_TOO_MUCH = (
+    f"problem: holds more than {_MOST_VALUES:,} values, or lists inside lists more than "
+    f"{_DEEPEST} deep; a problem needs lists in mappings in one list, no more"
+)
+
+
+def read_problem(
+    path: Path | str,
+    *,
+    parameters: Mapping[str, Number] | None = None,
+    inputs_folder: Path | None = None,
+) -> Problem:
+    """Read one problem file.
+
+    Parameters
+    ----------
+    path : Path or str
+        The YAML file; files it names are relative to it.
+    parameters : mapping of str to number, optional
+        Values that replace those of the file's `parameters`.
+    inputs_folder : Path, optional
+        What .npy files are relative to, where they do not lie beside the problem file.
+
+    Raises
+    ------
+    ProblemFileError
+        If the file cannot be read, is no YAML, or says something that cannot be used; the
+        message begins with file and line.
+    """
+    template = read_template(path, parameters=parameters)
+    return template.make(template.first, inputs_folder)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemKeys:
+    """A problem file, its values still to be read."""
+
+    source: Located | None = None
+    code: Located | None = None
+    kernel: Located
+    build_options: Located | None = None
+    global_size: Located
+    local_size: Located | None = None
+    global_offset: Located | None = None
+    parameters: Located | None = None
+    restrictions: Located | None = None
+    args: Located
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemTemplate:
+    """A problem file that was read once, for all values of its parameters."""
+
+    root: Located
+    overrides: Mapping[str, Number]
+
+    @property
+    def path(self) -> Path:
+        """The file; `problem` where there is none."""
+        return self.root.path or Path("problem")
+
+    @property
+    def swept(self) -> tuple[str, ...]:
+        """Parameters that have a list of values, those replaced left out."""
+        section = self.root.call(ProblemKeys).parameters
+        entries = {} if section is None else section.pairs()
+        return tuple(
+            name for name, one in entries.items() if one.is_list and name not in self.overrides
+        )
+
+    def list_parameters(self) -> Iterator[dict[str, Number]]:
+        """List all combinations of parameters that no restriction forbids, the last one fastest."""
+        section = self.root.call(ProblemKeys).restrictions
+        for names in self._combine():
+            restrictions = [] if section is None else replace(section, names=names).items()
+            if all(one.holds() for one in restrictions):
+                yield names
+
+    @property
+    def first(self) -> dict[str, Number]:
+        """The parameters, of lists their first value (`collect` sweeps all)."""
+        return next(self._combine())
+
+    def _combine(self) -> Iterator[dict[str, Number]]:
+        return combine_parameters(self.root, self.root.call(ProblemKeys).parameters, self.overrides)
+
+    def make(self, parameters: Mapping[str, Number], inputs_folder: Path | None = None) -> Problem:
+        """Make the problem for values of its parameters, .npy files relative to a folder."""
+        keys = replace(self.root, names=parameters).call(ProblemKeys)
+        folder = inputs_folder or self.root.folder
+        arguments = (_read_argument(replace(one, folder=folder)) for one in keys.args.items())
+        return Problem(
+            name=self.path.stem,
+            kernel=self.read_kernel(parameters),
+            ndrange=make_ndrange(keys.global_size.sizes(), keys.local_size, keys.global_offset),
+            arguments=tuple(arguments),
+        )
+
+    def read_kernel(self, parameters: Mapping[str, Number]) -> Kernel:
+        """Read the kernel; its source is text of the file, or of another one beside it."""
+        keys = replace(self.root, names=parameters).call(ProblemKeys)
+        options = () if keys.build_options is None else keys.build_options.read(tuple[str, ...])
+        if keys.source is not None and keys.code is None:
+            paths = [one.file() for one in keys.source.list_some()]
+            if not paths:
+                keys.source.fail("expected a file, or a list of files, found nothing")
+            source = "\n".join(read_text(one, "kernel source") for one in paths)
+            source_name = " + ".join(one.name for one in paths)
+            if includes_files(source, options):
+                # Folders of included files begin where the problem file lies, as all its paths.
+                folder = self.root.folder
+                options = (
+                    *(
+                        f"-I{folder / one[2:]}" if one.startswith("-I") and one != "-I" else one
+                        for one in options
+                    ),
+                    *dict.fromkeys(f"-I{one.parent}" for one in paths),
+                )
+        elif keys.code is not None and keys.source is None:
+            source, source_name = keys.code.raw_text(), f"{self.path.name} (code)"
+        else:
+            self.root.fail("give either `source: FILE.cl` or `code: |` with text, one of the two")
+        name = keys.kernel.text()
+        with keys.kernel.pointing_here():
+            return Kernel(name=name, source=source, source_name=source_name, build_options=options)
+
+
+def read_template(
+    path: Path | str, *, parameters: Mapping[str, Number] | None = None
+) -> ProblemTemplate:
+    """Read a problem file for several values of its parameters."""
+    path = Path(path)
+    if path.suffix == ".cl" and path.is_file():
+        msg = f"{path}: is an OpenCL source; name it in a problem file, by `source: {path.name}`"
+        raise ProblemFileError(msg)
+    root = load(path, "problem file", "a problem needs source, kernel, global_size and args")
+    return ProblemTemplate(root=root, overrides=dict(parameters or {}))
+
+
+def read_parameters(
+    path: Path | str, *, parameters: Mapping[str, Number] | None = None
+) -> dict[str, Number]:
+    """Read the parameters of a problem file, derived ones computed."""
+    return read_template(path, parameters=parameters).first
+
+
+def read_inline_problem(content: Mapping[str, Any], *, name: str | None = None) -> Problem:
+    """Read a problem from plain values: the keys of a problem file, with the source as `code`."""
+    plain = dict(content)
+    if _count_values(plain, 0) > _MOST_VALUES:
+        raise ProblemFileError(_TOO_MUCH)
+    node = SafeRepresenter(sort_keys=False).represent_data(plain)
+    root = Located(node=node, path=None, what="problem")
+    template = ProblemTemplate(root=root, overrides={})
+    problem = template.make(template.first)
+    return replace(problem, name=name or problem.kernel.name)
+
+
+def _count_values(value: Any, depth: int) -> int:  # noqa: ANN401 - any plain value
+    if depth > _DEEPEST:
+        raise ProblemFileError(_TOO_MUCH)
+    match value:
+        case dict():
+            return 1 + sum(_count_values(one, depth + 1) for one in value.values())
+        case list() | tuple():
+            return 1 + sum(_count_values(one, depth + 1) for one in value)
+        case None | bool() | int() | str():
+            return 1
+        case float() if math.isfinite(value):
+            return 1
+    raise ProblemFileError(f"problem: {value!r} is no text, finite number, list or mapping")
+
+
+_CHANNELS: Final = {
+    "snorm_int8": "int8", "snorm_int16": "int16", "unorm_int8": "uint8", "unorm_int16": "uint16",
+    "signed_int8": "int8", "signed_int16": "int16", "signed_int32": "int32",
+    "unsigned_int8": "uint8", "unsigned_int16": "uint16", "unsigned_int32": "uint32",
+    "half_float": "float16", "float": "float32",
+}  # fmt: skip
+_ORDERS: Final = {"r": 1, "rg": 2, "rgba": 4, "bgra": 4, "intensity": 1, "luminance": 1}
+_FILTERS: Final = ("nearest", "linear")
+_ADDRESSES: Final = ("none", "clamp", "clamp_to_edge", "repeat", "mirrored_repeat")
+
+
+def _read_argument(item: Located) -> Argument:
+    known = dict.fromkeys(
+        key for _, make in ARGUMENT_KINDS.values() for key in list_parameters(make)
+    )
+    entries = item.mapping(known)
+    kinds = [name for name in ARGUMENT_KINDS if name in entries]
+    if len(kinds) != 1:
+        *first, last = [f"`{name}: {example}`" for name, (example, _) in ARGUMENT_KINDS.items()]
+        item.fail(f"give one of {', '.join(first)} or {last}")
+    if kinds[0] == "buffer" and entries["buffer"].is_null:
+        return item.call(_make_null)
+    _, make = ARGUMENT_KINDS[kinds[0]]
+    return item.call(make)
+
+
+def _make_null(buffer: Located) -> BufferArgument:
+    del buffer
+    return BufferArgument(element=ElementType("uint8"), count=0)
+
+
+def _read_init(given: Located) -> dict[str, object]:
+    """Read where a content comes from: its `init`, with the data or the path of a file."""
+    if given.is_mapping:
+        encoded = given.mapping(("base64",), required=("base64",))["base64"]
+        try:
+            data = base64.b64decode(encoded.raw_text(), validate=True)
+        except (binascii.Error, ValueError) as error:
+            encoded.fail(f"is no Base64 ({error}); encode the values' bytes")
+        return {"init": Init.FILE, "data": data}
+    if given.text().endswith(".npy"):
+        return {"init": Init.FILE, "path": given.file()}
+    recipes = [one.value for one in Init if one is not Init.FILE]
+    return {"init": Init(given.choice(recipes, also="a file.npy"))}
+
+
+_Content: TypeAlias = Annotated[Mapping[str, Any], _read_init]
+_Element: TypeAlias = Annotated[ElementType, lambda one: ElementType.parse(one.text())]
+_Order: TypeAlias = Annotated[str, lambda one: one.choice(_ORDERS)]
+_Channel: TypeAlias = Annotated[str, lambda one: one.choice(_CHANNELS)]
+_Filter: TypeAlias = Annotated[str, lambda one: one.choice(_FILTERS)]
+_Address: TypeAlias = Annotated[str, lambda one: one.choice(_ADDRESSES)]
+_ZEROS: Final = {"init": Init.ZEROS}
+
+
+def _make_buffer(
+    buffer: Located,
+    count: int,
+    init: _Content = _ZEROS,
+    access: Access | None = None,
+    low: Number | None = None,
+    high: Number | None = None,
+) -> BufferArgument:
+    element = _Layout.read(buffer).element if buffer.is_mapping else buffer.read(_Element)
+    made = BufferArgument(element=element, count=count, access=access, low=low, high=high, **init)
+    if buffer.is_mapping and made.init not in {Init.ZEROS, Init.FILE}:
+        raise InputError("structures are filled with zeros or from a file.npy; write one of them")
+    return _check_content(made)
+
+
+def _make_image(
+    image: _Order,
+    channel: _Channel,
+    size: Sizes,
+    layers: int = 0,
+    init: _Content = _ZEROS,
+    access: Access | None = None,
+    low: Number | None = None,
+    high: Number | None = None,
+) -> ImageArgument:
+    if layers and len(size) > 2:
+        raise InputError("`layers` are of images of one or two axes; remove them or an axis")
+    return _check_content(ImageArgument(
+        element=ElementType(_CHANNELS[channel], _ORDERS[image]),
+        count=math.prod(size) * max(layers, 1), size=size, layers=layers, order=image,
+        channel=channel, access=access, low=low, high=high, **init,
+    ))  # fmt: skip
+
+
+_Buffer = TypeVar("_Buffer", bound=BufferArgument)
+
+
+def _check_content(buffer: _Buffer) -> _Buffer:
+    if not (buffer.low is None and buffer.high is None) and buffer.init is not Init.UNIFORM:
+        raise InputError("`low` and `high` are the range of `init: uniform`; remove them or use it")
+    complaint = buffer.complain_about_range()
+    if complaint:
+        raise InputError(complaint)
+    wanted = buffer.count * buffer.element.bytes
+    if buffer.data is not None and len(buffer.data) != wanted:
+        raise InputError(f"init: {len(buffer.data):,} bytes given, the buffer has {wanted:,}")
+    return buffer
+
+
+def _make_scalar(scalar: _Element, value: Located) -> ScalarArgument:
+    items = value.items() if value.is_list else [value]
+    if len(items) != scalar.lanes:
+        value.fail(f"expected {scalar.lanes} numbers for {scalar}, found {len(items)}")
+    numbers = [item.number() for item in items]
+    if scalar.dtype.kind in "iu":
+        for place, number in enumerate(numbers):
+            if not float(number).is_integer():
+                value.fail(f"{number} is no whole number; {scalar} needs one")
+            numbers[place] = int(number)
+    made = ScalarArgument(element=scalar, values=tuple(numbers))
+    complaint = made.complain_about_range()
+    if complaint:
+        value.fail(complaint)
+    return made
+
+
+def _make_struct(struct: Located, value: Located) -> ScalarArgument:
+    layout = _Layout.read(struct)
+    if value.is_mapping:
+        content = bytearray(layout.element.lanes)
+        given = value.mapping(layout.fields, required=layout.fields)
+        for name, (start, element) in layout.fields.items():
+            stored = np.asarray(make_scalar(_make_scalar(element, given[name]))).tobytes()
+            content[start : start + len(stored)] = stored
+        return ScalarArgument(element=layout.element, values=tuple(content))
+    path = value.file()
+    try:
+        stored = np.load(path, allow_pickle=False).tobytes()
+    except (OSError, ValueError, EOFError) as error:
+        value.fail(f"{path} cannot be read as a .npy file ({error}); write it with numpy.save")
+    if len(stored) != layout.element.lanes:
+        value.fail(f"{path} holds {len(stored)} bytes, the structure has {layout.element.lanes}")
+    return ScalarArgument(element=layout.element, values=tuple(stored))
+
+
+class _Layout(NamedTuple):
+    """Where the fields of a structure lie: each at a multiple of its size, as in OpenCL C."""
+
+    element: ElementType
+    fields: dict[str, tuple[int, ElementType]]
+
+    @classmethod
+    def read(cls, given: Located) -> "_Layout":
+        fields, end, largest = {}, 0, 1
+        for name, located in given.pairs().items():
+            element = located.read(_Element)
+            start = -(-end // element.bytes) * element.bytes
+            fields[name] = start, element
+            end, largest = start + element.bytes, max(largest, element.bytes)
+        if not fields:
+            given.fail("a structure has at least one field")
+        return cls(ElementType("uint8", -(-end // largest) * largest), fields)
+
+
+def _make_sampler(
+    sampler: _Filter, address: _Address = "clamp_to_edge", normalized: bool = False
+) -> SamplerArgument:
+    return SamplerArgument(filter=sampler, address=address, normalized=normalized)
+
+
+def _make_local(local: int) -> LocalArgument:
+    return LocalArgument(bytes=local)
+
+
+ARGUMENT_KINDS: Final[Mapping[str, tuple[str, Callable[..., Argument]]]] = {
+    "buffer": ("TYPE", _make_buffer), "scalar": ("TYPE", _make_scalar),
+    "local": ("BYTES", _make_local), "struct": ("FIELDS", _make_struct),
+    "image": ("CHANNELS", _make_image), "sampler": ("FILTER", _make_sampler),
+}  # fmt: skip
+"""How each kind of argument is shown, and what makes it of its keys."""
