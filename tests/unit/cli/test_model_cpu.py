@@ -92,8 +92,9 @@ def test_a_core_that_osaca_lacks_is_what_was_measured(monkeypatch: pytest.Monkey
     pytest.importorskip("osaca")
     if find_compiler() is None:
         pytest.skip("no C compiler is installed")
-    zen5 = Processor(name="AMD EPYC", generation="26 2")
-    monkeypatch.setattr(cpu_loops, "read_processor", lambda: zen5)
+    processor = Processor(name="AMD EPYC", generation="26 2")
+    monkeypatch.setattr(cpu_loops, "read_processor", lambda: processor)
+    monkeypatch.setattr(cpu_loops, "get_host_cpu_name", lambda: "znver5")
     words = (LOOPS / "triad.c", "-D", "N", "1000", "--machine", CALIBRATED)
     [measured] = read_json(*words)["sizes"]  # type: ignore[misc]
     assert measured["in_core"]["provider"] == "table"

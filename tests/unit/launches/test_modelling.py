@@ -120,6 +120,16 @@ def test_models_what_source_and_arguments_tell() -> None:
     assert launch.notes == ()
 
 
+def test_a_source_of_launches_tells_as_much_as_the_problem() -> None:
+    """Knows what runs where nothing is jumped over, and what is doubted, as answers do."""
+    problem = read_problem(ROOT / "examples/mandelbrot/mandelbrot.yaml")
+    launch, told = model_launch(problem), use_problem(problem).launch()
+    assert (told.executed, told.unjumped, told.notes) == (
+        launch.executed, launch.unjumped, launch.notes,
+    )  # fmt: skip
+    assert told.unjumped.operations
+
+
 def test_says_what_it_assumes_and_what_is_missing() -> None:
     """Notes a local size of its own choice, and accesses that depend on data."""
     problem = read_problem(ROOT / "examples/spmv_csr/spmv_csr.yaml")

@@ -114,6 +114,7 @@ def test_where_kernels_are_not_run(
         ({"code": SAXPY + SAXPY.replace("saxpy", "other"), "kernel": ""}, "kernel", "saxpy, other"),
         ({"build_options": "-I/etc"}, "build_options", "-I/etc"),
         ({"parameters": "N"}, "parameters", "NAME = VALUE"),
+        ({"parameters": "N = many"}, "parameters", "expected a number"),
         ({"global_size": "1, 2, 3, 4"}, "global_size", "one to three"),
         ({"global_size": "{M}"}, "global_size", "no parameter"),
         ({"local_size": "0"}, "local_size", "at least 1"),
