@@ -10,8 +10,8 @@ import pystencils
 from kernelcast.analytic.gpu.estimate import estimate_gpu
 from kernelcast.features.generated_stencils import read_assignments
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling.folding import fold
 from kernelcast.launches.modelling.launches import model_written
+from kernelcast.launches.modelling.sources import fold
 
 REACH = 4
 
