@@ -12,6 +12,7 @@ from operator import and_, or_
 from typing import Final, TypeAlias
 
 import islpy
+import numpy as np
 
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
 from kernelcast.expressions.axes import bind_names, list_axes
@@ -244,9 +245,9 @@ class PointSet:
             )
             return low, high, space.from_isl_set(domain)
 
-    def list_values(self, symbol: Symbol) -> range:
-        """Give the values from the least to the greatest that a coordinate takes."""
-        least, greatest, exists = self.bound(Expr.symbol(symbol), ())
+    def list_values(self, operand: Operand) -> range:
+        """Give the values from the least to the greatest that an expression takes."""
+        least, greatest, exists = self.bound(Expr.of(operand), ())
         low, high = least.constant_value, greatest.constant_value
         if low is None or high is None or exists == FALSE:
             return range(0)
@@ -346,6 +347,23 @@ class PlacedAccesses:
     curved_bytes: Expr
     """The other part, to be added: products of ids, powers."""
     members: tuple[tuple[int, MemoryAccess], ...]
+
+    def bound_each(
+        self, ranges: Mapping[Symbol, range]
+    ) -> tuple[dict[Symbol, IntArray], IntArray, IntArray]:
+        """Find each combination of some symbols' values that points have, and the bounds of the
+        offsets there."""
+        bounds = self.points.bound(self.offset_bytes, ranges)
+        steps = (np.arange(one.start, one.stop, dtype=np.int64) for one in ranges.values())
+        grid = dict(zip(ranges, np.meshgrid(*steps, indexing="ij"), strict=True))
+        exists = np.broadcast_to(bounds[2].evaluate(grid), tuple(map(len, ranges.values())))
+        some = {symbol: values[exists] for symbol, values in grid.items()}
+        count = int(np.count_nonzero(exists))
+        low, high = (
+            np.broadcast_to(np.asarray((one + self.curved_bytes).evaluate(some)), count)
+            for one in bounds[:2]
+        )
+        return some, low, high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,13 @@ import numpy.typing as npt
 
 from kernelcast.expressions import (
     EvaluationError,
+    Expr,
     Symbol,
     SymbolKind,
     conjunction,
     disjunction,
     equal,
+    floor_div,
     less,
 )
 from kernelcast.expressions.accesses import MemoryAccess
@@ -134,21 +136,21 @@ def _bind_box(axes: tuple[Axis, ...], box: GroupBox) -> dict[Symbol, Interval]:
     found: dict[Symbol, Interval] = {}
     for one, first, count in zip(axes, (*box.start, 0, 0), (*box.shape, 1, 1), strict=False):
         last = first + count - 1
-        greatest = min((last + 1) * one.local, one.items) - 1 + one.offset
-        least_local = one.items - last * one.local if last == one.groups - 1 else one.local
+        width = min(one.local, one.items - last * one.local)
         found |= {
             Symbol(SymbolKind.LOCAL_ID, axis=one.number): (0, one.local - 1),
             Symbol(SymbolKind.GROUP_ID, axis=one.number): (first, last),
             Symbol(SymbolKind.GLOBAL_ID, axis=one.number): (
-                first * one.local + one.offset, greatest
+                first * one.local + one.offset, last * one.local + width - 1 + one.offset
             ),
         }  # fmt: skip
-        sizes = one.bind_sizes((least_local, one.local))
+        sizes = one.bind_sizes((width, one.local))
         found |= {key: (size, size) if isinstance(size, int) else size
                   for key, size in sizes.items()}  # fmt: skip
     return found
 
 
+_PLACES = (SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID)
 _OUTSIDE = (MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC)
 
 
@@ -163,22 +165,14 @@ def find_active_box(
     launch = LaunchPoints(ndrange=ndrange, scalars=scalars)
     spans = []
     try:
-        for placed in list(launch.place(accesses, make_context(), is_exact=False)):
+        for placed in launch.place(accesses, make_context(), is_exact=False):
             span = []
-            for axis, count in enumerate(ndrange.group_counts):
-                groups, group = range(count), Symbol(SymbolKind.GROUP_ID, axis=axis)
-                item = Symbol(SymbolKind.GLOBAL_ID, axis=axis)
-                if group in placed.symbols:
-                    groups = placed.points.list_values(group)
-                elif item in placed.symbols:
-                    items = placed.points.list_values(item)
-                    local, offset = ndrange.known_local_size[axis], ndrange.global_offset[axis]
-                    last = (items.stop - 1 - offset) // local
-                    groups = range((items.start - offset) // local, last + 1)
-                if not groups:
-                    break
-                span.append(groups)
-            else:
+            for axis in list_axes(ndrange)[: ndrange.dimensions]:
+                group, item = (Expr.symbol(Symbol(kind, axis=axis.number)) for kind in _PLACES)
+                ways = (group, floor_div(item - axis.offset, axis.local))
+                known = [one for one in ways if one.symbols() <= {*placed.symbols}]
+                span.append(placed.points.list_values(known[0]) if known else range(axis.groups))
+            if all(span):
                 spans.append(span)
     except NotKnownError:
         return everything
@@ -333,20 +327,14 @@ def _find_outside(placed: PlacedAccesses, before: int, behind: int) -> dict[Symb
     # What makes an offset more than affine gets values for which some point is outside.
     symbols = [one for one in placed.symbols if one in placed.curved_bytes.symbols()]
     if symbols:
-        ranges = [placed.points.list_values(one) for one in symbols]
-        if math.prod(map(len, ranges)) > 1 << 17:
+        ranges = {one: placed.points.list_values(one) for one in symbols}
+        if math.prod(map(len, ranges.values())) > 1 << 17:
             raise NotKnownError
-        steps = [np.arange(one.start, one.stop, dtype=np.int64) for one in ranges]
-        low, high, exists = placed.points.bound(offset, symbols)
-        grid = dict(zip(symbols, np.meshgrid(*steps, indexing="ij"), strict=True))
-        curves = placed.curved_bytes.evaluate(grid)
-        is_outside = exists.evaluate(grid) & (
-            (low.evaluate(grid) + curves < -before) | (high.evaluate(grid) + curves > behind)
-        )
-        places = np.argwhere(is_outside)
+        grid, low, high = placed.bound_each(ranges)
+        places = np.flatnonzero((low < -before) | (high > behind))
         if not places.size:
             return None
-        values = {symbol: int(one[tuple(places[0])]) for symbol, one in grid.items()}
+        values = {symbol: int(one[places[0]]) for symbol, one in grid.items()}
     curve = placed.curved_bytes.evaluate(values)
     assert isinstance(curve, int)
     outside = disjunction(less(offset, -before - curve), less(behind - curve, offset))

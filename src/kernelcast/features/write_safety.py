@@ -38,7 +38,7 @@ _CUT = (SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WrittenRanges:
-    """Stretches of a buffer's bytes, each touched by one slab."""
+    """Stretches of a buffer's bytes, each touched by one slab, in the order of their places."""
 
     starts: IntArray
     stops: IntArray
@@ -64,32 +64,27 @@ class WrittenRanges:
         is_new = np.ones(starts.size, dtype=np.bool_)
         is_new[1:] = ((starts + apart)[1:] > reach[:-1]) | (slabs[1:] != slabs[:-1])
         begins = np.flatnonzero(is_new)
-        ends = np.concatenate([begins[1:], [starts.size]]) - 1
-        return cls(starts[begins], (reach - apart)[ends], slabs[begins])
-
-    def sort(self) -> "WrittenRanges":
-        order = np.lexsort((self.stops, self.starts))
-        return WrittenRanges(self.starts[order], self.stops[order], self.slabs[order])
+        starts, stops, slabs = starts[begins], np.maximum.reduceat(stops, begins), slabs[begins]
+        order = np.lexsort((stops, starts))
+        return cls(starts[order], stops[order], slabs[order])
 
     @property
     def is_disjoint(self) -> bool:
-        ordered = self.sort()
         # Stretches of one slab are apart, so two that overlap have neighbours that do.
-        return bool((ordered.starts[1:] >= ordered.stops[:-1]).all())
+        return bool((self.starts[1:] >= self.stops[:-1]).all())
 
     def meets_only_own(self, other: "WrittenRanges") -> bool:
         """Tell whether what a slab touches here no other slab touches in a disjoint `other`."""
-        ordered = other.sort()
-        first = np.searchsorted(ordered.stops, self.starts, side="right")
-        behind = np.searchsorted(ordered.starts, self.stops, side="left")
+        first = np.searchsorted(other.stops, self.starts, side="right")
+        behind = np.searchsorted(other.starts, self.stops, side="left")
         some = behind > first
-        changes = np.concatenate([[0], np.cumsum(np.diff(ordered.slabs) != 0)])
+        changes = np.concatenate([[0], np.cumsum(np.diff(other.slabs) != 0)])
         first, last, own = first[some], behind[some] - 1, self.slabs[some]
-        is_own = (ordered.slabs[first] == own) & (changes[first] == changes[last])
+        is_own = (other.slabs[first] == own) & (changes[first] == changes[last])
         return bool(is_own.all())
 
     def spans(self, slabs: BoolArray) -> list[tuple[int, int]]:
-        """List bytes to copy for some slabs of an ordered footprint, untouched gaps included."""
+        """List bytes to copy for some slabs of a footprint, untouched gaps included."""
         is_mine = np.concatenate([[False], slabs[self.slabs], [False]])
         edges = np.flatnonzero(is_mine[1:] != is_mine[:-1])
         first, last = edges[::2], edges[1::2] - 1
@@ -141,19 +136,10 @@ def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterat
         followed[SLAB] = range(space.count)
     if math.prod(map(len, followed.values())) > _MOST_STEPS:
         raise NotKnownError
-    least, greatest, exists = placed.points.bound(placed.offset_bytes, followed)
-    steps = (np.arange(one.start, one.stop, dtype=np.int64) for one in followed.values())
-    grid = dict(zip(followed, np.meshgrid(*steps, indexing="ij"), strict=True))
-    shape = next(iter(grid.values())).shape
-    is_some = np.broadcast_to(exists.evaluate(grid), shape)
-    if np.count_nonzero(is_some) > MOST_STRETCHES:
+    some, low, high = placed.bound_each(followed)
+    if low.size > MOST_STRETCHES:
         raise NotKnownError
-    some = {symbol: values[is_some] for symbol, values in grid.items()}
     slabs = some[SLAB] if cut is None else launch.find_slab(cut, some[cut])
-    low, high = (
-        np.broadcast_to((one + placed.curved_bytes).evaluate(some), slabs.shape)
-        for one in (least, greatest)
-    )
     for shift, access in placed.members:
         yield WrittenRanges(low + shift, high + shift + access.bytes, slabs)
 
@@ -255,7 +241,7 @@ def _find_disjoint(
         except (NotKnownError, EvaluationError):
             return None
         if read.meets_only_own(written):
-            return written.sort()
+            return written
     return None
 
 
