@@ -6,7 +6,7 @@ import functools
 import keyword
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final, TypeAlias
 
@@ -381,14 +381,7 @@ class WrittenKernel:
 
     def facts(self) -> KernelFacts:
         """Give what analysis would have found, had there been a source."""
-        guarded = [one for one in self.accesses if one.guard != TRUE or one.loops]
-        counters = {one.site: number for number, one in enumerate(guarded)}
-        loops = {loop.name: loop for one in self.accesses for loop in one.loops}
-        # One block per access, for each may have a guard and loops of its own.
         written = {OPERATIONS[name]: count for name, count in self.operations.items() if count}
-        counts = [OperationCounts(operations=written, memory={})]
-        counts += [_count(one) for one in self.accesses]
-        keys = [ONCE, *(counters.get(one.site, ONCE) for one in self.accesses)]
         parameters = []
         for array in self.arrays:
             kinds = {one.kind for one in self.accesses if one.buffer == array.name}
@@ -399,26 +392,29 @@ class WrittenKernel:
                 is_read=bool(kinds - {AccessKind.STORE}),
                 is_written=bool(kinds - {AccessKind.LOAD}),
             ))  # fmt: skip
+        entry = BlockFacts(
+            id=0, function=self.name, line=0, last_line=0, count=((ONCE, 1),), parent=None,
+            kind=BlockKind.ENTRY, operations=OperationCounts(operations=written, memory={}),
+        )  # fmt: skip
+        # One block per access, for each may have a guard and loops of its own.
         blocks = [
-            BlockFacts(
-                id=number, function=self.name, line=0, last_line=0, count=((key, 1),),
-                kind=BlockKind.ENTRY if key == ONCE else BlockKind.ACCESS,
-                parent=0 if number else None, operations=operations,
-            )
-            for number, (key, operations) in enumerate(zip(keys, counts, strict=True))
-        ]  # fmt: skip
-        reaches = [
-            CounterReach(counter=counters[one.site], guard=one.guard, loops=one.loops)
-            for one in guarded
-        ]
-        local_arrays = [
-            LocalArray(name=one.name, bytes=one.count_bytes(self.scalars) or 0)
-            for one in self.arrays if one.space is MemorySpace.LOCAL
+            replace(entry, id=number, count=((one.site, 1),), parent=0, kind=BlockKind.ACCESS,
+                    operations=_count(one))
+            for number, one in enumerate(self.accesses, start=1)
         ]  # fmt: skip
         return KernelFacts(
-            kernel=self.name, line=0, parameters=tuple(parameters),
-            local_arrays=tuple(local_arrays), blocks=tuple(blocks), counter_count=len(counters),
-            reaches=tuple(reaches), accesses=self.accesses, loops=tuple(loops.values()), gaps=(),
+            kernel=self.name, line=0, parameters=tuple(parameters), blocks=(entry, *blocks),
+            local_arrays=tuple(
+                LocalArray(name=one.name, bytes=one.count_bytes(self.scalars) or 0)
+                for one in self.arrays if one.space is MemorySpace.LOCAL
+            ),
+            counter_count=len(self.accesses),
+            reaches=tuple(
+                CounterReach(counter=one.site, guard=one.guard, loops=one.loops)
+                for one in self.accesses
+            ),
+            accesses=self.accesses, gaps=(),
+            loops=tuple(dict.fromkeys(loop for one in self.accesses for loop in one.loops)),
         )  # fmt: skip
 
 
