@@ -9,7 +9,7 @@ from typing import Final
 from kernelcast.cli import options as option
 from kernelcast.cli.annotated_source import AnnotatedSource
 from kernelcast.cli.collecting import Collected
-from kernelcast.cli.terminal import ExitStatus, present, progress, show
+from kernelcast.cli.terminal import ExitStatus, present, progress, show, wants_json
 from kernelcast.expressions import Expr
 from kernelcast.expressions.accesses import AddressPattern
 from kernelcast.expressions.conditions import Condition
@@ -106,7 +106,9 @@ def features(
                         collected.failures.append((problem.name, found))
             except KernelcastError as error:
                 collected.refusals.append((problem.name, error))
-    present([features_to_json(answer) for answer in answers])
+    if wants_json():
+        present([features_to_json(answer) for answer in answers])
+        return collected.conclude()
     for number, answer in enumerate(answers):
         if number:
             show("")
