@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_div
 from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.records.operations import (
     MemoryOperation,
@@ -43,6 +43,21 @@ def _convert(node: ast.expr, loops: frozenset[str]) -> Expr:
     return left - right if isinstance(node.op, ast.Sub) else left * right
 
 
+def count_loops(
+    loops: Iterable[tuple[str, Expr, Expr, int]],
+) -> tuple[tuple[NestLoop, ...], dict[Symbol, Expr]]:
+    """Make loops of starts, ends and steps, and say what their variables are by iterations."""
+    found, values = [], dict[Symbol, Expr]()
+    for name, start, stop, step in loops:
+        first, end = start.substitute(values), stop.substitute(values)
+        gap = end - first if step > 0 else first - end
+        trips = floor_div(gap + abs(step) - 1, abs(step))
+        found.append(NestLoop(name=name, trips=trips, step=Expr.constant(step)))
+        own = Symbol(SymbolKind.LOOP, name)
+        values[own] = first + step * Expr.symbol(own)
+    return tuple(found), values
+
+
 def make_nest(
     loops: Sequence[tuple[str, str, str, int]],
     arrays: Mapping[str, Sequence[str]],
@@ -63,23 +78,21 @@ def make_nest(
         )
         for array, sizes in arrays.items()
     }  # fmt: skip
+    counted, values = count_loops(
+        (loop, read_expression(start, names), read_expression(stop, names), step)
+        for loop, start, stop, step in loops
+    )
     accesses = [
         NestAccess(
-            array=array, offset_bytes=_flatten(indices, made[array], names), is_store=is_store,
-            bytes=width, text=f"{array}[{indices}]",
+            array=array, is_store=is_store, bytes=width, text=f"{array}[{indices}]",
+            offset_bytes=_flatten(indices, made[array], names).substitute(values),
         )
         for group, is_store in ((loads, False), (stores, True))
         for array, indices in group
     ]  # fmt: skip
     return LoopNest(
         name=name,
-        loops=tuple(
-            NestLoop(
-                name=loop, start=read_expression(start, names), stop=read_expression(stop, names),
-                step=step,
-            )
-            for loop, start, stop, step in loops
-        ),
+        loops=counted,
         arrays=tuple(made.values()),
         accesses=tuple(accesses),
         executed=_count(flops or {}, accesses),

@@ -23,34 +23,37 @@ from kernelcast.expressions.symbols import Symbol, SymbolKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import OperationCounts, add_weighted
 
+_ONE = Expr.constant(1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestLoop:
-    """One loop of a nest: ``for (name = start; name < stop; name += step)``."""
+    """One loop of a nest."""
 
     name: str
     """Its variable; expressions name it as ``Symbol(SymbolKind.LOOP, name)``, which stands for the
-    variable's value, not for the number of the iteration."""
-    start: Expr
-    stop: Expr
-    """First value, and the value it does not reach any more, over constants and the variables of
-    the loops around it. A loop that counts down has a negative step."""
-    step: int = 1
+    number of the iteration, from 0."""
+    trips: Expr
+    """How often it runs, over constants and the loops around it; not at all where that is less
+    than 1."""
+    step: Expr = _ONE
+    """By how much its variable changes, over constants."""
     line: int = 0
     """Where it stands; 0 if there is no source."""
-
-    def __post_init__(self) -> None:
-        if self.step == 0:
-            raise InputError(f"loop over {self.name}: its step is 0; expected another whole number")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NestArray:
     name: str
     element_bytes: int
-    dimensions: tuple[Expr, ...] = ()
-    """Elements per dimension, slowest first, over constants; empty if it is not known where it ends
-    (a pointer)."""
+    dimensions: tuple[Expr, ...]
+    """Elements per dimension, slowest first, over constants."""
+
+    def count_bytes(self, values: Mapping[Symbol, int]) -> int:
+        size = self.element_bytes * prod(int(one.evaluate(values)) for one in self.dimensions)
+        if size < 1:
+            raise InputError(f"array {self.name} has {size} bytes; give sizes of at least 1")
+        return size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +93,6 @@ class LoopNest:
     notes: tuple[str, ...] = ()
     branches: tuple[tuple[Condition, OperationCounts], ...] = ()
     """The part of `executed` that only some iterations execute, and which."""
-    decisions: tuple[Symbol, ...] = ()
-    """Conditions on data in the conditions of accesses and branches: 1 where they hold, else 0."""
     taken: float | None = None
     """Share of iterations in which each decision holds, at random; None if vectors execute both
     sides under a mask."""
@@ -102,13 +103,19 @@ class LoopNest:
             raise InputError(msg)
 
     @property
+    def decisions(self) -> tuple[Symbol, ...]:
+        """Conditions on data, of accesses and of branches: 1 where they hold, else 0."""
+        conditions = (*(one.condition for one in self.accesses), *(one for one, _ in self.branches))
+        return tuple(dict.fromkeys(one for each in conditions for one in find_decisions(each)))
+
+    @property
     def has_branches(self) -> bool:
         return bool(self.branches) or any(one.condition != TRUE for one in self.accesses)
 
     def name_constants(self) -> frozenset[str]:
         """Name the constants on which sizes, bounds, addresses and conditions depend."""
         expressions = [
-            *(one for loop in self.loops for one in (loop.start, loop.stop)),
+            *(one for loop in self.loops for one in (loop.trips, loop.step)),
             *(one for access in self.accesses for one in (access.offset_bytes, access.condition)),
             *(size for array in self.arrays for size in array.dimensions),
             *(condition for condition, _ in self.branches),
@@ -134,7 +141,7 @@ class LoopNest:
     def without_branches(self) -> "LoopNest":
         """Give the nest in which each iteration executes all accesses and operations."""
         accesses = tuple(replace(one, condition=TRUE) for one in self.accesses)
-        return replace(self, accesses=accesses, branches=(), decisions=())
+        return replace(self, accesses=accesses, branches=())
 
 
 class IterationSpace:
@@ -152,19 +159,11 @@ class IterationSpace:
         self._context = make_context(20_000_000)
         self._shares: dict[tuple[Condition, tuple[int, int] | None], float] = {}
         self._own = [Symbol(SymbolKind.LOOP, loop.name) for loop in loops]
-        # Sets have a point per iteration, whatever a loop starts from and steps by.
-        self._replaced: dict[Symbol, Expr] = {}
-        self._inside: list[Condition] = []
-        self._reaches: list[frozenset[Symbol]] = []
-        for loop, own in zip(loops, self._own, strict=True):
-            start, stop = (
-                one.substitute(values).substitute(self._replaced) for one in (loop.start, loop.stop)
-            )
-            value = start + loop.step * Expr.symbol(own)
-            ahead = less(value, stop) if loop.step > 0 else less(stop, value)
-            self._inside.append(conjunction(less_equal(0, own), ahead))
-            self._reaches.append(self._inside[-1].symbols())
-            self._replaced[own] = value
+        self._inside = [
+            conjunction(less_equal(0, own), less(own, loop.trips.substitute(values)))
+            for loop, own in zip(loops, self._own, strict=True)
+        ]
+        self._reaches = [one.symbols() for one in self._inside]
 
     def share(self, condition: Condition) -> float:
         """Give the share of iterations in which a condition holds."""
@@ -223,7 +222,7 @@ class IterationSpace:
             return float(condition == TRUE)
         found = self._shares.get((condition, key))
         if found is None:
-            bound = condition.substitute(self._values).substitute(self._replaced)
+            bound = condition.substitute(self._values)
             found = self._shares[condition, key] = self._count(bound, view, keeps_inner)
         return found
 
@@ -280,26 +279,15 @@ def list_outcomes(nest: LoopNest) -> Iterator[LoopNest]:
         # All outcomes of a few are tried; of more, that all hold and that none does.
         product((0, 1), repeat=count) if count <= 4 else ((0,) * count, (1,) * count)
     )
-    for sides in every:
-        yield decide(nest, dict(zip(nest.decisions, sides, strict=True)))
-
-
-def decide(nest: LoopNest, sides: Mapping[Symbol, int]) -> LoopNest:
-    """Give the nest with some conditions on data settled: 1 holds, 0 does not."""
-    accesses = (replace(one, condition=one.condition.substitute(sides)) for one in nest.accesses)
-    branches = [(one.substitute(sides), counts) for one, counts in nest.branches]
-    never = [(counts, -1.0) for condition, counts in branches if condition == FALSE]
-    return replace(
-        nest,
-        accesses=tuple(accesses),
-        executed=add_weighted([(nest.executed, 1.0), *never]),
-        branches=tuple(one for one in branches if one[0] != FALSE),
-        decisions=tuple(one for one in nest.decisions if one not in sides),
-    )
-
-
-def weigh(nest: LoopNest, space: IterationSpace, *, has_masks: bool) -> OperationCounts:
-    share = space.share_of_rows if has_masks else space.share
-    return add_weighted([
-        (nest.executed, 1.0), *((counts, share(one) - 1) for one, counts in nest.branches)
-    ])  # fmt: skip
+    for outcome in every:
+        sides = dict(zip(nest.decisions, outcome, strict=True))
+        branches = [(one.substitute(sides), counts) for one, counts in nest.branches]
+        never = [(counts, -1.0) for condition, counts in branches if condition == FALSE]
+        yield replace(
+            nest,
+            accesses=tuple(
+                replace(one, condition=one.condition.substitute(sides)) for one in nest.accesses
+            ),
+            executed=add_weighted([(nest.executed, 1.0), *never]),
+            branches=tuple(one for one in branches if one[0] != FALSE),
+        )

@@ -2,30 +2,23 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import reduce
 from typing import Final, NoReturn, TypeAlias
 
 from kernelcast.compiling import Target, compile_kernel
 from kernelcast.expressions import (
     FALSE,
     TRUE,
-    And,
-    Comparison,
     Condition,
     Expr,
-    Or,
-    Relation,
+    Extremum,
     Symbol,
     SymbolKind,
     conjunction,
     disjunction,
     equal,
-    maximum,
-    minimum,
 )
-from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
 from kernelcast.features.ir.control import ControlFlow, Loop
 from kernelcast.features.ir.debug import DebugNotes, Place, read_expression, read_operand_before
@@ -81,8 +74,6 @@ _SIGNS: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge":
 
 _Element: TypeAlias = tuple[str, Expr]
 """Array and offset in bytes."""
-_Chain: TypeAlias = tuple[str, ...] | None
-"""Operations since a value of the iteration before; None if the value has none of it."""
 
 
 def read_loop_nest(source: str, constants: Mapping[str, int], *, name: str = "") -> LoopNest:
@@ -198,11 +189,10 @@ class _Nest:
         self._instructions = self._evaluator.instructions
         self._arrays: dict[str, NestArray] = {}
         self._loops: list[NestLoop] = []
-        self._counters: list[str] = []
+        self._counter = ""
         self._notes: list[str] = []
-        self._values: dict[Symbol, Expr] = {}
-        """What the numbers of iterations are, by the variables of the loops."""
-        self._decisions: list[Symbol] = []
+        self._own: dict[Symbol, Symbol] = {}
+        """Numbers of iterations by the names of the loops."""
         self._held_value: dict[str, str] = {}
         """By load whose element a register holds, what is held."""
         self._extrema: dict[str, str] = {}
@@ -265,10 +255,6 @@ class _Nest:
             raise InputError(msg)
         branches = self._list_branches()
         accesses = (*self._loads.values(), *self._stores.values())
-        decided = {
-            symbol for one in (*branches, *(each.condition for each in accesses))
-            for symbol in one.symbols()
-        }  # fmt: skip
         if self._repeated:
             self._notes.append(
                 f"{self._repeated} repeated accesses to an element within an iteration are taken "
@@ -279,7 +265,6 @@ class _Nest:
             accesses=accesses, executed=add_weighted([(one, 1) for one in branches.values()]),
             constants=dict(self._constants), chain=chain, notes=tuple(self._notes),
             branches=tuple(one for one in branches.items() if one[0] != TRUE),
-            decisions=tuple(one for one in self._decisions if one in decided),
         )  # fmt: skip
 
     def _refuse(self, problem: str, place: Place | None) -> NoReturn:
@@ -290,9 +275,9 @@ class _Nest:
         return self._places.place(one.note)
 
     def _number(self, operand: Operand, block: str) -> Expr | None:
-        """Give a whole number by the variables of loops and constants."""
+        """Give a whole number by the iterations of loops and constants."""
         value = self._evaluator.operand(operand, block)
-        return value.substitute(self._values) if isinstance(value, Expr) else None
+        return value.substitute(self._own) if isinstance(value, Expr) else None
 
     # Arrays and loops
 
@@ -338,57 +323,31 @@ class _Nest:
 
     def _enter(self, loop: Loop) -> None:
         evaluator, place = self._evaluator, self._places_of(loop)
-        # The whole numbers of the header on which the test depends.
-        waiting = [self._flow.terminator(one).operands[0][1] for one in loop.testing
-                   if self._flow.terminator(one).operands]  # fmt: skip
-        found: dict[str, Instruction] = {}
-        seen = set[str]()
-        while waiting:
-            one = self._instructions.get(waiting.pop())
-            if one is None or one.name in seen or one.block not in loop.testing:
-                continue
-            seen.add(one.name)
-            if one.opcode == "phi" and one.block == loop.header:
-                found[one.name] = one
-            else:
-                waiting.extend(value for _, value in one.operands)
-        counters = [one for one in found.values() if is_followed(one.type)]
-        if not loop.test or len(counters) != 1:
+        asked = self._code.find_asked(loop, (loop.test,)) if loop.test else frozenset()
+        counters = [
+            one.name for one in self._flow.blocks[loop.header]
+            if one.opcode == "phi" and one.name in asked and is_followed(one.type)
+        ]  # fmt: skip
+        if len(counters) != 1:
             self._refuse(f"a loop without start, condition and step; {_FORM}", place)
-        [counter] = counters
-        name = counter.name[1:].partition(".")[0]
-        own = Symbol(SymbolKind.LOOP, name)
-        edges = list(zip(counter.operands, counter.labels, strict=True))
-        start = [self._number(one, label) for one, label in edges if label not in loop.blocks]
-        evaluator.assume(counter.name, Expr.symbol(own))
-        after = [self._number(one, label) for one, label in edges if label in loop.blocks]
-        line = place.line if place is not None else 0
-        if len(start) != 1 or start[0] is None or None in after or len({*after}) != 1:
-            self._refuse(f"the start or the step of the loop over {name} is no sum; {_FORM}", place)
-        begin, change = start[0], (after[0] or start[0]) - Expr.symbol(own)
-        step = change.substitute(bind_names(self._constants)).constant_value
-        named = sorted(one.name for one in change.symbols() if one.kind is SymbolKind.SCALAR)
-        if step is None and named and all(one.is_parameter for one in change.symbols()):
-            self._refuse(
-                f"a loop that steps by {change}; give {', '.join(named)} a value where the "
-                f"listing is read (-D {named[0]}=32)", place,
-            )  # fmt: skip
-        if not step:
-            self._refuse(f"the loop over {name} steps by {change}; {_FORM}, with a number as step",
-                         place)  # fmt: skip
-        if named:
-            self._notes.append(
-                f"loop over {name}: it steps by {step} whatever {', '.join(named)} is set to later"
-            )
-        end = next(edge for label, edge in loop.exits if label == loop.test)
-        stays = evaluator.choice(loop.test, frozenset((1 - end,))).substitute(self._values)
-        stop = _find_stop(stays, own, step)
-        if stop is None:
+        [self._counter] = counters
+        name, symbol = self._counter[1:].partition(".")[0], evaluator.symbol(loop)
+        value = evaluator.value(self._counter)
+        parts = value.split(symbol) if isinstance(value, Expr) else None
+        if parts is None or parts[1].is_zero or not parts[1].is_parameter:
+            self._refuse(f"the loop over {name} starts or steps by no sum of loop variables and "
+                         f"constants; {_FORM}", place)  # fmt: skip
+        self._own[symbol] = Symbol(SymbolKind.LOOP, name)
+        facts, step = evaluator.loop_facts(loop), parts[1]
+        if facts.trip_count is None:
+            stays = facts.condition.substitute(self._own)
             self._refuse(f"the loop over {name} by {step} goes on while {stays}; {_FORM}", place)
-        if abs(step) == 1:
-            self._values[evaluator.symbol(loop)] = step * (Expr.symbol(own) - begin)
-        self._loops.append(NestLoop(name=name, start=begin, stop=stop, step=step, line=line))
-        self._counters.append(counter.name)
+        trips = facts.trip_count.substitute(self._own)
+        atom = trips.sole_atom
+        if isinstance(atom, Extremum) and not atom.is_least and atom.right.is_zero:
+            trips = atom.left  # which is as good: a loop that never runs is refused
+        line = place.line if place is not None else 0
+        self._loops.append(NestLoop(name=name, trips=trips, step=step, line=line))
 
     # What an iteration does
 
@@ -413,24 +372,20 @@ class _Nest:
         if array is None or len(indices) != len(array.dimensions):
             self._refuse(f"{written}: no element of an array that the listing declares",
                          self._place(one))  # fmt: skip
-        offset = Expr.constant(0)
+        offset, own = Expr.constant(0), {*self._own.values()}
         for size, index in zip(array.dimensions, indices, strict=True):
             is_sum = index is not None and all(
-                isinstance(atom, Symbol) and (atom.kind is SymbolKind.SCALAR or atom in self._own)
+                isinstance(atom, Symbol) and (atom.kind is SymbolKind.SCALAR or atom in own)
                 for monomial, _ in index.products for atom in monomial
             )  # fmt: skip
             if index is None or not is_sum:
                 self._refuse(f"an index of {written} is not affine; expected a sum of loop "
                              "variables times constants", self._place(one))  # fmt: skip
-            if any(sum(atom in self._own for atom in product) > 1 for product, _ in index.products):
+            if any(sum(atom in own for atom in product) > 1 for product, _ in index.products):
                 self._refuse(f"an index of {written} multiplies loop variables; expected a sum of "
                              "loop variables times constants", self._place(one))  # fmt: skip
             offset = offset * size + index
         return (array.name, offset * array.element_bytes), outermost
-
-    @property
-    def _own(self) -> frozenset[Symbol]:
-        return frozenset(Symbol(SymbolKind.LOOP, one.name) for one in self._loops)
 
     def _text(self, one: Instruction, address: Instruction | None) -> str:
         for each in (address, one):
@@ -494,6 +449,7 @@ class _Nest:
 
     def _decide(self) -> None:
         """Give names to the conditions on data."""
+        names: set[str] = set()
         for label in self._labels:
             end = self._flow.terminator(label)
             if not end.operands or not end.operands[0][1].startswith("%"):
@@ -503,11 +459,11 @@ class _Nest:
             if end.opcode != "br":
                 self._refuse(f"a switch on data; {_EXPECTED}", self._place(end))
             name = self._describe(end)
-            if any(one.name == name for one in self._decisions):
-                name += f", condition {len(self._decisions) + 1}"
-            symbol = Symbol(SymbolKind.CONTENT, name)
-            self._decisions.append(symbol)
-            self._evaluator.assume(end.operands[0][1], equal(symbol, 1))
+            if name in names:
+                name += f", condition {len(names) + 1}"
+            names.add(name)
+            decided = equal(Symbol(SymbolKind.CONTENT, name), 1)
+            self._evaluator.assume(end.operands[0][1], decided)
 
     def _describe(self, end: Instruction) -> str:
         """Describe a condition on data as the source has it."""
@@ -527,7 +483,7 @@ class _Nest:
         return f"{' '.join(text.split())} in line {place.line}"
 
     def _read_block(self, label: str, inner: Loop) -> None:
-        guard = self._evaluator.guard(label).substitute(self._values)
+        guard = self._evaluator.guard(label).substitute(self._own)
         if guard == FALSE:
             return
         if not guard.is_exact:
@@ -586,94 +542,67 @@ class _Nest:
             one is inner or one.kind is SymbolKind.CONTENT
             for key in self._flow.find_branches(phi)
             for one in self._evaluator.choice(key, frozenset((0,)))
-            .substitute(self._values).symbols()
+            .substitute(self._own).symbols()
         )  # fmt: skip
 
     def _list_branches(self) -> dict[Condition, OperationCounts]:
         """List operations and accesses by the iterations that execute them, `TRUE` for all."""
-        memory: dict[Condition, Counter[MemoryOperation]] = defaultdict(Counter)
+        parts = [
+            (guard, OperationCounts(operations=dict(counts), memory={}))
+            for guard, counts in self._operations.items() if counts
+        ]  # fmt: skip
         for one in (*self._loads.values(), *self._stores.values()):
             moved = MemoryOperation(
                 space=MemorySpace.GLOBAL, is_store=one.is_store, bytes=one.bytes
             )
-            memory[one.condition][moved] += 1
-        used = [key for key, counts in self._operations.items() if counts]
+            parts.append((one.condition, OperationCounts(operations={}, memory={moved: 1})))
         return {
-            one: OperationCounts(
-                operations=dict(self._operations.get(one, {})), memory=dict(memory.get(one, {}))
-            )
-            for one in (TRUE, *dict.fromkeys((*used, *memory)))
+            guard: add_weighted((counts, 1) for own, counts in parts if own == guard)
+            for guard in dict.fromkeys((TRUE, *(guard for guard, _ in parts)))
         }
 
     # What waits for what
 
     def _find_chain(self, inner: Loop) -> tuple[str, ...]:
         """Find the longest chain from what one iteration leaves to what the next one needs."""
-        own = Symbol(SymbolKind.LOOP, self._loops[-1].name)
-        step = self._loops[-1].step
-        chains: dict[str, _Chain] = {}
-        for phi in self._flow.blocks[inner.header]:
-            if phi.opcode == "phi" and phi.name != self._counters[-1]:
-                chains[phi.name] = ()
+        number = Symbol(SymbolKind.LOOP, self._loops[-1].name)
+        before, behind = ({number: Expr.symbol(number) + by} for by in (-1, 1))
+        phis = [one for one in self._flow.blocks[inner.header] if one.opcode == "phi"]
+        # Operations since a value of the iteration before, by the results that wait for one.
+        chains: dict[str, tuple[str, ...]]
+        chains = {one.name: () for one in phis if one.name != self._counter}
+
+        def find(values: Iterable[str]) -> tuple[str, ...] | None:
+            known = [chains[root] for root in map(self._root, values) if root in chains]
+            return max(known, key=len, default=None)
+
         stored = {element for element, _ in self._stored}
         for label in self._labels:
             for one in self._flow.blocks[label]:
-                if one.opcode == "load" and one.name not in self._held_value:
-                    if not one.type.startswith("ptr"):
+                chain: tuple[str, ...] | None = None
+                if one.opcode == "load":
+                    if one.name not in self._held_value and not one.type.startswith("ptr"):
                         (array, offset), _ = self._find_element(one)
-                        behind = (array, offset.substitute({own: Expr.symbol(own) + step}))
-                        chains[one.name] = () if behind in stored else None
+                        chain = () if (array, offset.substitute(behind)) in stored else None
                 elif one.name and one.name not in chains:
-                    chains[one.name] = self._extend(one, chains)
+                    chain = find(value for _, value in one.operands)
+                    own = self._executed.get(one.name, [])
+                    if one.opcode == "phi" and own and one.name not in self._extrema.values():
+                        # An operation under a mask waits for the mask only.
+                        mask = find(self._flow.terminator(key).operands[0][1]
+                                    for key in self._flow.find_branches(one))  # fmt: skip
+                        if mask is not None:
+                            chain = max(chain or (), (*mask, *own), key=len)
+                    elif chain is not None:
+                        chain = (*chain, *own)
+                if chain is not None:
+                    chains[one.name] = chain
         touched = {*self._loads, *self._stores}
-        ends = [
-            chains.get(self._root(value)) for (array, offset), value in self._stored
-            if (array, offset.substitute({own: Expr.symbol(own) - step})) in touched
+        ends = [value for (array, offset), value in self._stored
+                if (array, offset.substitute(before)) in touched]  # fmt: skip
+        ends += [
+            value for phi in phis
+            for (_, value), label in zip(phi.operands, phi.labels, strict=True)
+            if label in inner.blocks
         ]  # fmt: skip
-        for phi in self._flow.blocks[inner.header]:
-            if phi.opcode == "phi":
-                ends += [
-                    chains.get(self._root(value))
-                    for (_, value), label in zip(phi.operands, phi.labels, strict=True)
-                    if label in inner.blocks
-                ]
-        return max((one for one in ends if one), key=len, default=())
-
-    def _extend(self, one: Instruction, chains: Mapping[str, _Chain]) -> _Chain:
-        found = [chains.get(self._root(value)) for _, value in one.operands]
-        longest = max(found, key=_length, default=None)
-        own = tuple(self._executed.get(one.name, ()))
-        if one.opcode == "phi" and own and one.name not in self._extrema.values():
-            # An operation under a mask waits for the mask only.
-            masks = [chains.get(self._root(self._flow.terminator(key).operands[0][1]))
-                     for key in self._flow.find_branches(one)]  # fmt: skip
-            mask = max(masks, key=_length, default=None)
-            return max(longest, None if mask is None else (*mask, *own), key=_length)
-        return None if longest is None else (*longest, *own)
-
-
-def _length(chain: _Chain) -> int:
-    return -1 if chain is None else len(chain)
-
-
-def _find_stop(stays: Condition, own: Symbol, step: int) -> Expr | None:
-    """Find the first value that a loop's variable does not reach; None where nothing says so."""
-    if isinstance(stays, And | Or):
-        ends = [_find_stop(part, own, step) for part in stays.parts]
-        known = [one for one in ends if one is not None]
-        if len(known) < len(ends):
-            return None
-        takes_less = isinstance(stays, And) == (step > 0)
-        return reduce(minimum if takes_less else maximum, known)
-    if not isinstance(stays, Comparison):
-        return None
-    rest, slope = stays.expr.split(own) or (None, None)
-    factor = slope.constant_value if slope is not None else None
-    if rest is None or factor not in (1, -1):
-        return None
-    limit = -factor * rest
-    if stays.relation is Relation.NOT_ZERO:
-        return limit if abs(step) == 1 else None
-    if stays.relation is not Relation.NOT_NEGATIVE or (factor < 0) != (step > 0):
-        return None
-    return limit + 1 if step > 0 else limit - 1
+        return find(ends) or ()

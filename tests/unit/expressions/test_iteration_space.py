@@ -21,17 +21,20 @@ from kernelcast.expressions import (
 )
 from kernelcast.expressions.loop_nest import IterationSpace, NestLoop
 from kernelcast.records.errors import InputError
+from support.reference_nests import count_loops
 
 J, I = (Symbol(SymbolKind.LOOP, name) for name in "ji")  # noqa: E741 - the loops' own names
 N = Symbol(SymbolKind.SCALAR, "N")
 DATA = Symbol(SymbolKind.CONTENT, "a[i] > 0")
 
 
-def make_loops(start: int, step: int, *, is_triangle: bool) -> list[NestLoop]:
+def make_loops(
+    start: int, step: int, *, is_triangle: bool
+) -> tuple[tuple[NestLoop, ...], dict[Symbol, Expr]]:
     """Make two loops up to N, the inner one up to the outer one's variable in a triangle."""
     stop = Expr.symbol(J) + 1 if is_triangle else Expr.symbol(N)
-    outer = NestLoop(name="j", start=Expr.constant(0), stop=Expr.symbol(N))
-    return [outer, NestLoop(name="i", start=Expr.constant(start), stop=stop, step=step)]
+    outer = ("j", Expr.constant(0), Expr.symbol(N), 1)
+    return count_loops([outer, ("i", Expr.constant(start), stop, step)])
 
 
 def list_points(size: int, start: int, step: int, *, is_triangle: bool) -> list[tuple[int, int]]:
@@ -39,6 +42,7 @@ def list_points(size: int, start: int, step: int, *, is_triangle: bool) -> list[
     return [(j, i) for j in range(size) for i in range(start, j + 1 if is_triangle else size, step)]
 
 
+SQUARE, _ = make_loops(0, 1, is_triangle=False)
 CONDITIONS = st.builds(
     lambda a, b, c, kind: {
         "less": less(a * Expr.symbol(I) + b * Expr.symbol(J), c),
@@ -62,7 +66,8 @@ def test_counts_what_enumeration_counts(
     """Iterations, rows and lines of conditions are those of a walk through the loops."""
     points = list_points(size, start, step, is_triangle=is_triangle)
     met = [(j, i) for j, i in points if condition.evaluate({J: j, I: i, N: size})]
-    space = IterationSpace(make_loops(start, step, is_triangle=is_triangle), {N: size})
+    loops, values = make_loops(start, step, is_triangle=is_triangle)
+    space, condition = IterationSpace(loops, {N: size}), condition.substitute(values)
     assert space.share(condition) == pytest.approx(len(met) / len(points))
     rows = {j for j, _ in points}
     assert space.share_of_rows(condition) == pytest.approx(len({j for j, _ in met}) / len(rows))
@@ -77,36 +82,35 @@ def test_counts_what_enumeration_counts(
 
 def test_decisions_hold_in_the_share_that_is_stated() -> None:
     """Random decisions of a share touch a line if one of its elements is touched."""
-    loops = make_loops(0, 1, is_triangle=False)
     decided = equal(DATA, 1)
-    space = IterationSpace(loops, {N: 64}, 0.25)
+    space = IterationSpace(SQUARE, {N: 64}, 0.25)
     assert space.share(decided) == 0.25
     assert space.share(conjunction(decided, less(I, 16))) == pytest.approx(0.25 * 0.25)
     assert space.share(disjunction(decided, decided.negated())) == 1
     assert space.share_of_lines(decided, 8, 64) == pytest.approx(1 - 0.75**8)
     assert space.share_of_lines(decided, 64, 64) == pytest.approx(0.25)
-    masked = IterationSpace(loops, {N: 64})
+    masked = IterationSpace(SQUARE, {N: 64})
     assert masked.share(conjunction(decided, less(I, 16))) == pytest.approx(0.25)
     assert masked.share(TRUE) == 1
 
 
 def test_what_is_not_affine_is_refused() -> None:
     """Says what is expected."""
-    space = IterationSpace(make_loops(0, 1, is_triangle=False), {N: 64})
+    space = IterationSpace(SQUARE, {N: 64})
     with pytest.raises(InputError, match="cannot be counted; expected comparisons of sums"):
         space.share(less(Expr.symbol(I) * Expr.symbol(J), 5))
 
 
 def test_large_squares_are_counted_at_once() -> None:
     """Counts hundreds of millions of iterations without a walk through them."""
-    space = IterationSpace(make_loops(0, 1, is_triangle=False), {N: 20_000})
+    space = IterationSpace(SQUARE, {N: 20_000})
     assert space.share(less(I, J)) == pytest.approx((20_000 - 1) / (2 * 20_000))
 
 
 def test_combinations_of_decisions_add_up() -> None:
     """The chances of all outcomes of two decisions are one."""
     other = Symbol(SymbolKind.CONTENT, "b[i] > 0")
-    space = IterationSpace(make_loops(0, 1, is_triangle=False), {N: 8}, 0.3)
+    space = IterationSpace(SQUARE, {N: 8}, 0.3)
     sides = [
         conjunction(equal(DATA, one), equal(other, two))
         for one, two in itertools.product((0, 1), repeat=2)

@@ -99,7 +99,7 @@ class LayerConditions:
         for array in dict.fromkeys(still):
             yield f"{array}: the innermost loop does not move it; its few lines are not counted"
         for loop in self._nest.loops:
-            if not (loop.stop - loop.start).is_parameter:
+            if not loop.trips.is_parameter:
                 note = "its length changes; reuse is that of a middle iteration"
                 yield f"loop over {loop.name}: {note}"
         for cache in self._machine.caches:
@@ -249,11 +249,8 @@ class _Solver:
         self._profile = profile_nest(bind(nest, accesses, sample), line_bytes)
         # Add up the bytes of all arrays that are touched.
         touched = {one.array for one in nest.accesses}
-        arrays = [one for one in nest.arrays if one.name in touched]
-        if len(arrays) < len(touched) or not all(one.dimensions for one in arrays):
-            raise _refuse(nest)
         total = Expr.constant(0)
-        for array in arrays:
+        for array in (one for one in nest.arrays if one.name in touched):
             size = Expr.constant(array.element_bytes)
             for dimension in array.dimensions:
                 size = size * dimension
@@ -327,6 +324,9 @@ class _Solver:
             )
 
 
+_UNIT = (Expr.constant(1), Expr.constant(-1))
+
+
 def _read_chain(
     nest: LoopNest, chain: Sequence[AffineAccess], line_bytes: int
 ) -> tuple[int, Expr | None, list[Expr]]:
@@ -336,7 +336,7 @@ def _read_chain(
     if stride is None or not 0 < stride <= line_bytes:
         raise _refuse(nest)
     for loop, outer in zip(nest.loops[:-1], strides[:-1], strict=True):
-        if abs(loop.step) > 1 and not outer.is_zero:
+        if loop.step not in _UNIT and not outer.is_zero:
             raise _refuse(nest)
     ordered = sorted(chain, key=cmp_to_key(_compare), reverse=True)
     others = [_check(nest, one.offset - behind.offset) for one, behind in pairwise(ordered)]
@@ -345,9 +345,7 @@ def _read_chain(
         if strides[place].is_zero:
             after = Expr.constant(1)
             for loop in nest.loops[place + 1 :]:
-                if abs(loop.step) != 1:
-                    raise _refuse(nest)
-                after = after * _check(nest, (loop.stop - loop.start) * loop.step)
+                after = after * _check(nest, loop.trips)
             return stride, after, others
     return stride, None, others
 

@@ -11,9 +11,8 @@ import numpy.typing as npt
 from kernelcast.analytic.cpu.layer_conditions import note_decisions
 from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine
 from kernelcast.analytic.cpu.streams import find_work_bytes
-from kernelcast.expressions import EvaluationError, Symbol, SymbolKind, Value
-from kernelcast.expressions.intervals import bound_values
-from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestLoop, unite
+from kernelcast.expressions import Symbol, SymbolKind, Value
+from kernelcast.expressions.loop_nest import LoopNest, NestLoop, unite
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
 from kernelcast.records.errors import InputError
 
@@ -133,9 +132,6 @@ class NestAddresses:
     def __init__(
         self, nest: LoopNest, constants: Mapping[str, int], *, alignment_bytes: int = 1
     ) -> None:
-        if not nest.loops or not nest.accesses:
-            msg = f"{nest.name}: {len(nest.loops)} loops, {len(nest.accesses)} accesses; give some"
-            raise InputError(msg)
         self._loops = nest.loops
         self._symbols = [Symbol(SymbolKind.LOOP, loop.name) for loop in nest.loops]
         self._scalars = nest.bind_constants(constants)
@@ -147,31 +143,14 @@ class NestAddresses:
             msg = f"{nest.name}: the loops never run for {given_text}; give larger sizes"
             raise InputError(msg)
         places = {array.name: at for at, array in enumerate(nest.arrays)}
-        unknown = sorted({one.array for one in nest.accesses} - set(places))
-        if unknown:
-            msg = f"{nest.name}: arrays {', '.join(unknown)} are accessed but not declared"
-            raise InputError(msg)
         accesses = sorted(nest.accesses, key=lambda one: (one.is_store, places[one.array]))
         self.kinds = np.array([(one.is_store, one.bytes) for one in accesses], dtype=np.int64)
         # Place arrays: the address that each one's offsets count from.
         starts: dict[str, int] = {}
         end = 0
         for array in sorted(nest.arrays, key=attrgetter("name")):
-            low, high = 0, 1
-            if array.dimensions:
-                sizes = (int(one.evaluate(self._scalars)) for one in array.dimensions)
-                high = array.element_bytes * prod(sizes)
-                if high < 1:
-                    msg = f"array {array.name} has {high} bytes; give sizes of at least 1"
-                    raise InputError(msg)
-            else:
-                for one in nest.accesses:
-                    if one.array == array.name:
-                        least, most = self._find_extent(one)
-                        low, high = min(low, least), max(high, most + one.bytes)
-            start = -(-end // alignment_bytes) * alignment_bytes
-            starts[array.name] = start - low
-            end = start + high - low
+            starts[array.name] = -(-end // alignment_bytes) * alignment_bytes
+            end = starts[array.name] + array.count_bytes(self._scalars)
         offsets = [one.offset_bytes.substitute(self._scalars) for one in accesses]
         # Accesses that move alike are evaluated once.
         self._moving = list(dict.fromkeys(one - one.constant_term for one in offsets))
@@ -210,8 +189,7 @@ class NestAddresses:
         for group, (is_store, size) in zip(self._groups, self.kinds.tolist(), strict=True):
             parts = self._moving[group].split(inner)
             stride = None if parts is None else parts[1].constant_value
-            step = size if stride is None else abs(stride * self._loops[-1].step)
-            moves.append((bool(is_store), step))
+            moves.append((bool(is_store), size if stride is None else abs(stride)))
         return find_work_bytes(moves, line_bytes) or int(self.kinds[:, 1].max())
 
     def count_before_line(self, line_bytes: int) -> int:
@@ -271,51 +249,30 @@ class NestAddresses:
         if at == depth:
             yield outer
             return
-        starts, trips = self._bound(self._loops[at], outer, count)
+        trips = self._count_trips(self._loops[at], outer, count)
         ends = np.cumsum(trips)
         piece = 1 << 14
         for begin in range(0, int(ends[-1]), piece):
             chosen = np.arange(begin, min(begin + piece, int(ends[-1])))
             whose = np.searchsorted(ends, chosen, side="right")
             inside = {name: values[whose] for name, values in outer.items()}
-            steps = chosen - (ends - trips)[whose]
-            inside[self._symbols[at]] = starts[whose] + self._loops[at].step * steps
+            inside[self._symbols[at]] = chosen - (ends - trips)[whose]
             yield from self._walk(depth, inside, len(chosen))
 
-    def _bound(
+    def _count_trips(
         self, loop: NestLoop, outer: Mapping[Symbol, Integers], count: int
-    ) -> tuple[Integers, Integers]:
-        """Evaluate where a loop starts, and how often it runs, in each of `count` iterations."""
+    ) -> Integers:
+        """Count how often a loop runs in each of `count` iterations."""
         known: dict[Symbol, Value] = {**self._scalars, **outer}
-        start, stop = (
-            np.broadcast_to(np.asarray(one.evaluate(known), dtype=np.int64), count)
-            for one in (loop.start, loop.stop)
-        )
-        towards = 1 if loop.step > 0 else -1
-        return start, np.maximum(0, (stop - start + loop.step - towards) // loop.step)
+        trips = np.asarray(loop.trips.evaluate(known), dtype=np.int64)
+        return np.maximum(np.broadcast_to(trips, count), 0)
 
     def _count(self) -> int:
         """Count all iterations: of a box at once, else row by row."""
-        if all(one.start.is_parameter and one.stop.is_parameter for one in self._loops):
-            return prod(int(self._bound(one, {}, 1)[1][0]) for one in self._loops)
+        if all(one.trips.is_parameter for one in self._loops):
+            return prod(int(self._count_trips(one, {}, 1)[0]) for one in self._loops)
         last = self._loops[-1]
         rows = self._walk(len(self._loops) - 1, {}, 1)
         return sum(
-            int(self._bound(last, one, len(next(iter(one.values()))))[1].sum()) for one in rows
+            int(self._count_trips(last, one, len(next(iter(one.values())))).sum()) for one in rows
         )
-
-    def _find_extent(self, access: NestAccess) -> tuple[int, int]:
-        """Find between which addresses an access to an array of unknown size stays."""
-        ranges = {symbol: (value, value) for symbol, value in self._scalars.items()}
-        try:
-            for loop, own in zip(self._loops, self._symbols, strict=True):
-                towards = 1 if loop.step > 0 else -1
-                start, stop = bound_values(loop.start, ranges), bound_values(loop.stop, ranges)
-                ends = (*start, *(one - towards for one in stop))
-                ranges[own] = min(ends), max(ends)
-            return bound_values(access.offset_bytes, ranges)
-        except EvaluationError as error:
-            raise InputError(
-                f"{access.text or access.array}: how far the pointer reaches is not known "
-                f"({error}); declare the array with its dimensions"
-            ) from error

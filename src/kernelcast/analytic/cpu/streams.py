@@ -63,8 +63,8 @@ class BoundNest:
     around it."""
     steps: tuple[int, ...]
     accesses: tuple[BoundAccess, ...]
-    array_bytes: Mapping[str, int]
-    """Of each array that is touched."""
+    array_bytes: int
+    """Of all arrays that are touched."""
     is_blocked: bool = False
     """Whether a loop runs over a part of a row, so that distances in memory say nothing about
     distances in time."""
@@ -79,24 +79,12 @@ def read_accesses(nest: LoopNest) -> tuple[AffineAccess, ...]:
     """Read strides and offsets of all accesses."""
     found = []
     for access in nest.accesses:
-        strides, address, reason = [], access.offset_bytes, ""
+        strides, address = [], access.offset_bytes
         for loop in reversed(nest.loops):
-            variable = Symbol(SymbolKind.LOOP, loop.name)
-            parts = address.split(variable)
-            if parts is None or not parts[1].is_parameter:
-                reason = f"is not affine in {loop.name}"
-                break
-            strides.append(parts[1] * loop.step)
-            address = address.substitute({variable: loop.start})
-        moving = sorted(str(one) for one in address.symbols() if not one.is_parameter)
-        if moving and not reason:
-            reason = f"moves with {moving[0]}, which is no loop around it"
-        if reason:
-            where = f"line {access.line}: " if access.line else ""
-            raise InputError(
-                f"{where}the index of {access.text or access.array} {reason}; expected a sum of "
-                "loop variables times constants (the cache simulator takes any address)"
-            )
+            parts = address.split(Symbol(SymbolKind.LOOP, loop.name))
+            assert parts is not None  # nests with other addresses are not read
+            address, stride = parts
+            strides.append(stride)
         found.append(AffineAccess(access, tuple(reversed(strides)), address))
     return tuple(found)
 
@@ -109,16 +97,16 @@ def bind(
     known = dict(values)
     counts = []
     for loop in nest.loops:
-        start, stop = _evaluate(loop.start, known), _evaluate(loop.stop, known)
-        trip = len(range(start, stop, loop.step))
+        trip = _evaluate(loop.trips, known)
         if trip < 1:
             where = f"line {loop.line}: " if loop.line else ""
+            given = ", ".join(sorted(f"{name}={value}" for name, value in values.items()))
             raise InputError(
-                f"{where}the loop over {loop.name} goes from {start} to {stop} in steps of "
-                f"{loop.step}: it never runs; give larger sizes"
+                f"{where}the loop over {loop.name} never runs for {given or 'its bounds'}; give "
+                "larger sizes"
             )
         counts.append(trip)
-        known[Symbol(SymbolKind.LOOP, loop.name)] = start + loop.step * (trip // 2)
+        known[Symbol(SymbolKind.LOOP, loop.name)] = trip // 2
     trips = tuple(counts)
     bound = tuple(
         BoundAccess(
@@ -131,31 +119,12 @@ def bind(
         )
         for one in accesses
     )
-    # Measure each array in bytes: as declared, else what the loops reach.
-    sizes = {}
-    declared = {array.name: array for array in nest.arrays if array.dimensions}
-    for name in dict.fromkeys(one.array for one in bound):
-        if name in declared:
-            array = declared[name]
-            size = array.element_bytes * prod(_evaluate(one, values) for one in array.dimensions)
-            if size < 1:
-                raise InputError(f"array {name} has {size} bytes; give sizes of at least 1")
-        else:
-            lows, highs = [], []
-            for one in bound:
-                if one.array == name:
-                    reach = [
-                        step * (trip - 1) for step, trip in zip(one.strides, trips, strict=True)
-                    ]
-                    lows.append(one.offset + sum(min(0, step) for step in reach))
-                    highs.append(one.offset + sum(max(0, step) for step in reach) + one.bytes)
-            size = max(highs) - min(lows)
-        sizes[name] = size
+    touched = {one.array for one in bound}
     return BoundNest(
         trips=trips,
-        steps=tuple(loop.step for loop in nest.loops),
+        steps=tuple(_evaluate(loop.step, values) for loop in nest.loops),
         accesses=bound,
-        array_bytes=sizes,
+        array_bytes=sum(one.count_bytes(values) for one in nest.arrays if one.name in touched),
         space=IterationSpace(nest.loops, values, nest.taken) if nest.has_branches else None,
     )
 
@@ -290,7 +259,7 @@ def profile_nest(nest: BoundNest, line_bytes: int) -> ReuseProfile:
             stream for chain in chains.values() for stream in _list_streams(nest, chain, line_bytes)
         ),
         line_bytes=line_bytes,
-        total_bytes=sum(nest.array_bytes.values()),
+        total_bytes=nest.array_bytes,
         iterations=line_bytes
         / (work or max((one.bytes for one in nest.accesses), default=line_bytes)),
         space=nest.space,

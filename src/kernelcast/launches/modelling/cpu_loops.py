@@ -30,12 +30,17 @@ from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.simulated import SimulatedVolumes
 from kernelcast.expressions.axes import bind_names
-from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, list_outcomes, weigh
+from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, list_outcomes
 from kernelcast.features.loop_nest import Listing, read_loop_nest
 from kernelcast.launches.yaml_files import read_text
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
-from kernelcast.records.operations import NumberClass, OperationCounts, OperationKind
+from kernelcast.records.operations import (
+    NumberClass,
+    OperationCounts,
+    OperationKind,
+    add_weighted,
+)
 from kernelcast.sampling.loop_benchmark import (
     FLAGS,
     RUN,
@@ -150,7 +155,7 @@ class LoopModel:
     def time(
         self, volumes: CacheVolumes, constants: Mapping[str, int], *, has_masks: bool
     ) -> tuple[InCoreTerms | None, EcmPrediction]:
-        """Give the time in the core and of one core, with or without masks; see `weigh`."""
+        """Give the time in the core and of one core, with or without masks."""
         terms = None
         if self.in_core is not None:
             executed = self._weigh(constants, has_masks=has_masks)
@@ -162,7 +167,10 @@ class LoopModel:
         if not nest.branches:
             return nest.executed
         space = IterationSpace(nest.loops, nest.bind_constants(constants), nest.taken)
-        return weigh(nest, space, has_masks=has_masks)
+        share = space.share_of_rows if has_masks else space.share
+        return add_weighted([
+            (nest.executed, 1.0), *((counts, share(one) - 1) for one, counts in nest.branches)
+        ])  # fmt: skip
 
     def _list_outcomes(self) -> "list[LoopModel]":
         """Give the models of the nest as data may have it."""
@@ -302,12 +310,9 @@ def write_loop(
     """Write the program that runs a listing's loop."""
     constants = {**nest.constants, **constants}
     values = bind_names(constants)
-    sizes = (
-        one.element_bytes * prod(int(size.evaluate(values)) for size in one.dimensions)
-        for one in nest.arrays
-    )
+    size = sum(one.count_bytes(values) for one in nest.arrays)
     return LoopToRun(
-        write_program(Listing(source, nest.name)), constants, sum(sizes), compiler, flags or FLAGS
+        write_program(Listing(source, nest.name)), constants, size, compiler, flags or FLAGS
     )
 
 
