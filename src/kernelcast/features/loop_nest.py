@@ -323,10 +323,11 @@ class _Nest:
 
     def _enter(self, loop: Loop) -> None:
         evaluator, place = self._evaluator, self._places_of(loop)
-        asked = self._code.find_asked(loop, (loop.test,)) if loop.test else frozenset()
+        ends = self._flow.terminator(loop.test).operands[:1] if loop.test else ()
         counters = [
             one.name for one in self._flow.blocks[loop.header]
-            if one.opcode == "phi" and one.name in asked and is_followed(one.type)
+            if one.opcode == "phi" and is_followed(one.type)
+            and any(value in evaluator.find_dependent(loop, one.name) for _, value in ends)
         ]  # fmt: skip
         if len(counters) != 1:
             self._refuse(f"a loop without start, condition and step; {_FORM}", place)
