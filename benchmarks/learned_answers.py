@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 from harness import write_json, write_text
 
-from kernelcast.models.columns import make_columns
 from kernelcast.models.evidence.calibration import EvidenceRow, fit_variances, gather
 from kernelcast.models.evidence.fusion import FusedEstimate, fuse
 from kernelcast.models.evidence.model import list_answer_values
@@ -34,6 +33,7 @@ from kernelcast.models.regression import (
     Groups,
     divide_groups,
     fit_regression,
+    make_columns,
     number_groups,
     relative_errors,
 )
@@ -43,10 +43,9 @@ from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.records.training_table import Numbers
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training.evidence import make_row, read_launches
-from kernelcast.training.reading import read_observations
 from kernelcast.training.registry import list_evidence_names
 from kernelcast.training.settings import ALL_ROWS, RowFilter
-from kernelcast.training.table import machines_beside
+from kernelcast.training.table import machines_beside, read_observations
 
 ROOT = Path(__file__).resolve().parent
 RESULTS = ROOT / "results" / "learned"

@@ -47,8 +47,8 @@ from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.session import DeviceSession, open_session
-from kernelcast.training.reading import read_observations
 from kernelcast.training.settings import CPU_MODEL
+from kernelcast.training.table import read_observations
 from kernelcast.training_data.applications import CorpusKernel, find_kernels
 from kernelcast.training_data.parquet import export_parquet
 

@@ -12,8 +12,7 @@ from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.trained_models import find_shipped
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training.evidence import calibrate_evidence
-from kernelcast.training.reading import read_observations
-from kernelcast.training.table import machines_beside
+from kernelcast.training.table import machines_beside, read_observations
 
 MEASURED = Path(__file__).resolve().parent.parent / "src/kernelcast/training_data/measured"
 

@@ -40,12 +40,11 @@ from kernelcast.models.conformal import Calibration, calibrate
 from kernelcast.models.evidence.model import SIGNS_OF_DIFFICULTY
 from kernelcast.models.evidence.stored import ANY, FILE, find_half_width
 from kernelcast.models.regression import divide_groups, number_groups
-from kernelcast.models.versioned_files import to_plain
+from kernelcast.models.versioned_files import CONVERTER
 from kernelcast.records.observation import Observation
 from kernelcast.records.training_table import Numbers
-from kernelcast.training.reading import read_observations
 from kernelcast.training.registry import name_runtime
-from kernelcast.training.table import identify_problem, read_cpu_model
+from kernelcast.training.table import identify_problem, read_cpu_model, read_observations
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src/kernelcast"
@@ -108,7 +107,10 @@ def main() -> None:
     """Calibrate, judge and write."""
     runs = choose_runs(read_observations([MODELLED]))
     shipped = {
-        name: {key: np.asarray(value).round(5).tolist() for key, value in to_plain(one).items()}
+        name: {
+            key: np.asarray(value).round(5).tolist()
+            for key, value in CONVERTER.unstructure(one).items()
+        }
         for name, one in calibrate_runtimes(runs).items()
     }
     write_text(SHIPPED, json.dumps(shipped))

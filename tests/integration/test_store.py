@@ -110,7 +110,7 @@ def test_a_damaged_index_of_postgresql_is_found(cluster: PostgresqlCluster) -> N
         store.add_many(map(make_observation, range(30)))
         assert list(check_store(store)) == []
         for state in ("false", "true"):  # a row comes while nobody keeps the index
-            with store._write() as connection:
+            with store.write() as connection:
                 connection.exec_driver_sql(
                     f"update pg_index set indisready = {state} "
                     "where indexrelid = 'observations_pkey'::regclass"

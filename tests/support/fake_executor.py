@@ -11,7 +11,7 @@ import numpy as np
 from kernelcast.launches.estimation import sample_launch
 from kernelcast.launches.recordings import LaunchFacts
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.columns import FIGURES
+from kernelcast.models.regression import FIGURES
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.answering.memory import Answer
 from kernelcast.predictor.answering.policy import Policy

@@ -75,8 +75,7 @@ def compare(
     from kernelcast.reports.comparison import present_comparison
     from kernelcast.reports.drawing import require_matplotlib
     from kernelcast.training.comparing import check_methods, compare_table
-    from kernelcast.training.reading import choose_sources
-    from kernelcast.training.table import load_training_table
+    from kernelcast.training.table import choose_sources, load_training_table
 
     check_methods(methods)  # told before minutes of fits
     if folder is not None:

@@ -200,6 +200,10 @@ def import_files(
     lines = (
         f"{one.path}: {one.kind}, {_describe_rows(one.rows)}, {one.failures:,} failures"
         + (f"; licence: {one.licence}" if one.licence else "")
+        + "".join(
+            f"; {count:,} rows have no {name}: a model without samples leaves them out"
+            for name, count in one.lacking.items()
+        )
         for one in outcomes
     )
     present(content, *lines)

@@ -112,6 +112,8 @@ def train(
             report=lambda done, total: tell(done, total, "fits"),
         )
         kept.failures += [(one, KernelcastError(why)) for one, why in outcome.refused.items()]
+        for one, why in outcome.left_out.items():
+            complain(f"{one}: {why}")
     calibrated = []
     if registry is not None and not kept.is_interrupted:
         found = calibrate_evidence(seen, tables.machines_beside(sources))

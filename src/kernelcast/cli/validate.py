@@ -82,10 +82,9 @@ def validate(
     from kernelcast.reports.drawing import require_matplotlib
     from kernelcast.reports.presenter import save_page
     from kernelcast.reports.validation import present_validation
-    from kernelcast.training.reading import read_observations
     from kernelcast.training.runs import record_run
     from kernelcast.training.sampling_points import score_sampling_points
-    from kernelcast.training.table import load_training_table
+    from kernelcast.training.table import load_training_table, read_observations
     from kernelcast.training.training import validate_models
 
     if folder is not None:

@@ -18,7 +18,7 @@ from kernelcast.sampling.problems import Values, run_whole
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.training_data.applications import CorpusKernel, load_reference
 from kernelcast.training_data.reference import Array, Reference, Value
-from kernelcast.workers import Task, run_isolated
+from kernelcast.workers import MessageKind, Reporter, Task, stream_isolated
 
 
 def find_difference(
@@ -92,16 +92,14 @@ class CheckTask:
     device_id: str
 
 
-def check_corpus(task: CheckTask, report: Callable[[str], None]) -> tuple[CheckOutcome, ...]:
+def check_corpus(task: CheckTask, report: Reporter) -> None:
     """Check some kernels on one device, each with every local size that it is meant for."""
     report("opening the device")
     session = open_session(*choose_device(task.device_id, find_devices()))
-    outcomes = []
     with session.lock, tempfile.TemporaryDirectory(prefix="kernelcast-") as folder:
         for kernel in task.kernels:
             report(kernel.name)
-            outcomes.append(check_in_session(session, kernel, cache_folder=Path(folder)))
-    return tuple(outcomes)
+            report.give(check_in_session(session, kernel, cache_folder=Path(folder)))
 
 
 def check_in_session(
@@ -141,8 +139,8 @@ def check_in_session(
 
 
 DEFAULT_CHECK_TIMEOUT_S = 60.0
-_CHECK = Task(
-    entry="kernelcast.collection.corpus_checks:check_corpus", returns=tuple[CheckOutcome, ...]
+_CHECK: Task[None] = Task(
+    entry="kernelcast.collection.corpus_checks:check_corpus", gives=CheckOutcome
 )
 
 
@@ -153,33 +151,25 @@ def check_on_devices(
     timeout_s: float = DEFAULT_CHECK_TIMEOUT_S,
     report: Callable[[str], None] = lambda _: None,
 ) -> Iterator[CheckOutcome]:
+    """Check each application in a child process; where it dies, another goes on behind that."""
     for device in devices:
         for _, group in groupby(kernels, key=lambda one: one.application):
-            yield from _check(tuple(group), device.id, timeout_s, report)
-
-
-def _check(
-    kernels: tuple[CorpusKernel, ...],
-    device_id: str,
-    timeout_s: float,
-    report: Callable[[str], None],
-) -> tuple[CheckOutcome, ...]:
-    """Check kernels in one process; if it dies, each in one of its own to see which it was."""
-    try:
-        return run_isolated(
-            _CHECK,
-            CheckTask(kernels=kernels, device_id=device_id),
-            timeout_s=timeout_s * len(kernels),
-            subject=device_id,
-            report=lambda stage: report(f"{device_id}: {stage}"),
-        )
-    except KernelcastError as error:
-        if len(kernels) == 1:
-            failed = CheckOutcome(
-                kernel=kernels[0].name, device_id=device_id, status=CheckStatus.FAILED,
-                explanation=str(error),
-            )  # fmt: skip
-            return (failed,)
-    return tuple(
-        outcome for one in kernels for outcome in _check((one,), device_id, timeout_s, report)
-    )
+            left = list(group)
+            while left:
+                task = CheckTask(kernels=tuple(left), device_id=device.id)
+                try:
+                    for message in stream_isolated(
+                        _CHECK, task, timeout_s=timeout_s, subject=device.id
+                    ):
+                        if message.kind is MessageKind.PROGRESS:
+                            report(f"{device.id}: {message.content}")
+                        elif message.kind is MessageKind.ITEM:
+                            del left[0]
+                            yield message.content
+                except KernelcastError as error:
+                    if not left:  # it died of nothing that was to be checked
+                        break
+                    yield CheckOutcome(
+                        kernel=left.pop(0).name, device_id=device.id, status=CheckStatus.FAILED,
+                        explanation=str(error),
+                    )  # fmt: skip

@@ -50,7 +50,7 @@ def prepare_launch(
     if make is not None:  # parameters may follow from the inputs
         given = {name: value for name, value in complete.items() if name not in LOCAL_PARAMETERS}
         code = (kernel.problem_path.parent / "inputs.py").read_bytes()
-        folder, made = InputCache(folder=cache_folder).get(kernel.application, given, code, make)
+        folder, made = keep_inputs(cache_folder, kernel.application, given, code, make)
         chosen |= made
     problem = read_problem(kernel.problem_path, parameters=chosen, inputs_folder=folder)
     if problem.ndrange.local_size != tuple(local_size):
@@ -75,50 +75,45 @@ def _read_whole_numbers(kernel: CorpusKernel, chosen: Mapping[str, int]) -> dict
 
 _MADE = "made.json"
 _MAKING = "making-"
+# Whoever asked for inputs within so many seconds may still be about to read them: they stay.
+_IN_USE_S = 600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputCache:
-    """A folder of inputs; several processes may use it at once."""
+def keep_inputs(
+    folder: Path, application: str, parameters: Mapping[str, int], code: bytes, make: InputMaker,
+    *, most_bytes: int = 8 << 30,
+) -> tuple[Path, dict[str, int]]:  # fmt: skip
+    """Return where inputs are and the parameters that follow; make them if need be.
 
-    folder: Path
-    """Where they are kept: a folder per application, in it one for each set of parameters."""
-    most_bytes: int = 8 << 30
-    """What all together may take; those that were used longest ago go first. A collection of every
-    kernel at some sizes generates tens of GB."""
-    in_use_s: float = 600.0
-    """Whoever asked for inputs within so many seconds may still be about to read them: they
-    stay."""
-
-    def get(
-        self, application: str, parameters: Mapping[str, int], code: bytes, make: InputMaker
-    ) -> tuple[Path, dict[str, int]]:
-        """Return the folder of inputs and the parameters that follow; make them if need be."""
-        identity = json.dumps([application, dict(parameters)], sort_keys=True).encode() + code
-        kept = self.folder / application / hashlib.sha256(identity).hexdigest()[:16]
+    Several processes may use the folder at once: it holds a folder per application, in it one for
+    each set of parameters. Where all together take more bytes than they may, those go that were
+    used longest ago: a collection of every kernel at some sizes generates tens of GB.
+    """
+    identity = json.dumps([application, dict(parameters)], sort_keys=True).encode() + code
+    kept = folder / application / hashlib.sha256(identity).hexdigest()[:16]
+    try:
+        os.utime(kept)  # before anything else: nobody drops what was just used
+    except FileNotFoundError:
+        make_private_folder(kept.parent)
+        making = Path(tempfile.mkdtemp(prefix=_MAKING, dir=kept.parent))
         try:
-            os.utime(kept)  # before anything else: nobody drops what was just used
-        except FileNotFoundError:
-            make_private_folder(kept.parent)
-            making = Path(tempfile.mkdtemp(prefix=_MAKING, dir=kept.parent))
+            made = make(dict(parameters), making)
+            (making / _MADE).write_text(json.dumps(made), encoding="utf-8")
             try:
-                made = make(dict(parameters), making)
-                (making / _MADE).write_text(json.dumps(made), encoding="utf-8")
-                try:
-                    making.rename(kept)
-                except OSError:
-                    if not kept.is_dir():
-                        raise
-            finally:
-                shutil.rmtree(making, ignore_errors=True)
-            # Drop what was used longest ago until the rest is small enough, and unfinished folders.
-            total = 0
-            for used_s, folder, size in sorted(_list_entries(self.folder), reverse=True):
-                total += size
-                is_surplus = total > self.most_bytes or folder.name.startswith(_MAKING)
-                if is_surplus and time.time() - used_s > self.in_use_s:
-                    shutil.rmtree(folder, ignore_errors=True)
-        return kept, json.loads((kept / _MADE).read_text(encoding="utf-8"))
+                making.rename(kept)
+            except OSError:
+                if not kept.is_dir():
+                    raise
+        finally:
+            shutil.rmtree(making, ignore_errors=True)
+        # Drop what was used longest ago until the rest is small enough, and unfinished folders.
+        total = 0
+        for used_s, old, size in sorted(_list_entries(folder), reverse=True):
+            total += size
+            is_surplus = total > most_bytes or old.name.startswith(_MAKING)
+            if is_surplus and time.time() - used_s > _IN_USE_S:
+                shutil.rmtree(old, ignore_errors=True)
+    return kept, json.loads((kept / _MADE).read_text(encoding="utf-8"))
 
 
 def _list_entries(folder: Path) -> list[tuple[float, Path, int]]:

@@ -2,9 +2,9 @@
 
 import dataclasses
 import getpass
-import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, Final
 from kernelcast.records.errors import InputError
 from kernelcast.records.observation import Observation, ObservationFlag
 from kernelcast.records.observed_times import summarise_runs
+from kernelcast.records.plain import CONVERTER
 from kernelcast.records.service_state import AuditRecord
 from kernelcast.service_state import OBSERVATIONS_CHANGED, find_state
 from kernelcast.training_data.importers.tuning import TuningFiles
@@ -42,7 +43,8 @@ def describe_selection(wanted: Selection) -> dict[str, Any]:
     """Write down what a selection asks for, in plain values."""
     asked = {one.name: getattr(wanted, one.name) for one in fields(wanted)
              if getattr(wanted, one.name) != one.default}  # fmt: skip
-    return {name: _plain(value) for name, value in asked.items()}
+    plain: dict[str, Any] = CONVERTER.unstructure(asked)
+    return plain
 
 
 def correct_observation(store: Store, key: str, correction: Correction) -> dict[str, object]:
@@ -84,15 +86,6 @@ def remove_by_hand(store: Store, wanted: Selection, count: int) -> int:
             state.changes.count(OBSERVATIONS_CHANGED)
 
 
-def _plain(value: object) -> object:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, frozenset | tuple):
-        items: Sequence[object] = sorted(map(str, value))
-        return list(items)
-    return None if value == math.inf else value
-
-
 Report = Callable[[str], None]
 
 
@@ -104,6 +97,9 @@ class ImportOutcome:
     """Under which its data may be used; empty for data of one's own."""
     rows: AddedRows
     failures: int = 0
+    lacking: Mapping[str, int] = field(default_factory=dict)
+    """Rows of a table without a value of a size, by its feature: models that start from sizes leave
+    them out."""
 
 
 def import_file(
@@ -118,11 +114,20 @@ def import_file(
     if not path.is_file():
         raise InputError(f"{path}: there is no such file")
     found = read_file(path, tuning)
-    rows = store.add_many(_count(found.observations, report), replace=replace)
+    lacking: Counter[str] = Counter()
+
+    def note(observations: Iterable[Observation]) -> Iterator[Observation]:
+        for one in observations:
+            absent = () if one.features is None else one.features.absent
+            lacking.update(name for name in absent if name.startswith("static.size_"))
+            yield one
+
+    rows = store.add_many(_count(note(found.observations), report), replace=replace)
     store.add_failures(found.failures)
     return ImportOutcome(
-        path=path, kind=found.kind, licence=found.licence, rows=rows, failures=len(found.failures)
-    )
+        path=path, kind=found.kind, licence=found.licence, rows=rows, failures=len(found.failures),
+        lacking=lacking if found.kind == "table" else {},
+    )  # fmt: skip
 
 
 def merge_stores(

@@ -1,7 +1,6 @@
 """Trained models as files of JSON: numbers and texts only, so that nothing in one is executed."""
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -12,7 +11,6 @@ from kernelcast.models.versioned_files import (
     CONVERTER,
     ModelFileError,
     VersionedFiles,
-    check_when_read,
     list_versions,
     read_document,
     write_document,
@@ -24,14 +22,6 @@ _HEADER: Final = {"format": "kernelcast model 3"}
 # A model of the catalogue is its name.
 CONVERTER.register_unstructure_hook(TimeModel, lambda model: model.name)
 CONVERTER.register_structure_hook(TimeModel, lambda name, _: make_model(name))
-
-
-def _check_launches(model: FittedModel) -> None:
-    if not all(s > 0 and math.isfinite(noise) for s, noise in model.launches.values()):
-        raise ValueError("launches without a time")
-
-
-check_when_read(FittedModel, _check_launches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

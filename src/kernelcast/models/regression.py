@@ -1,4 +1,4 @@
-"""A correction of times, learned by scikit-learn and kept as numbers.
+"""A correction of times, learned by scikit-learn and kept as numbers; and the columns it sees.
 
 ``log t = log t_reference + g c(x)``: c is learned from columns without units, its target is
 ``log(measured / reference)``. That is the sampling paper's target in other words (section 5.2):
@@ -9,24 +9,108 @@ that its fit had not seen, down to none, and fades it away from the training's l
 
 A fitted regression holds arrays only. It predicts without scikit-learn, whose import takes longer
 than an estimate, and a file of it holds no object.
+
+Columns are numbers without a unit, which mean the same on every device: ratios, counts of the
+source, rates over calibrated peaks, volumes over cache sizes, and times over the time that a model
+corrects. What carries a unit is left out: it would tell devices apart instead of launches.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import product
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.versioned_files import check_when_read
 from kernelcast.records.errors import InputError
-from kernelcast.records.feature_vector import group_of
-from kernelcast.records.training_table import Numbers, Texts
+from kernelcast.records.feature_vector import FeatureGroup, group_of
+from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
+
+ALL_GROUPS: Final = tuple(str(one) for one in FeatureGroup)
+FIGURES: Final = (
+    "linear_s", "linear_error", "sampling_s", "work_groups", "compute_units", "cache_bytes",
+    "bandwidth_bytes_per_s", "flops_per_s",
+)  # fmt: skip
+"""Columns of a table that ratios are made of, beside its features. `linear_s` is the time that is
+corrected, and `linear_error` its standard error as a share of it."""
+_Values = Mapping[str, Numbers]
+_ITEMS: Final = "static.work_items_count"
+_ISSUED: Final = "counters.issued_instructions_per_work_item"
+_ESTIMATE: Final = "analytic.estimate_s"
+
+
+def _over_peak(name: str, peak: str) -> Callable[[_Values], Numbers]:
+    """Return the rate of what each work-item does, over the device's."""
+    return lambda of: of[name] * of[_ITEMS] / (of["linear_s"] * of[peak])
+
+
+def _over(above: str, below: str) -> Callable[[_Values], Numbers]:
+    return lambda of: of[above] / of[below]
+
+
+# Logarithms tell how two times differ.
+_RATIOS: Final[Mapping[str, Callable[[_Values], Numbers]]] = {
+    "sampled.linear_error_ratio": lambda of: of["linear_error"],
+    "sampled.sampled_time_ratio": _over("sampling_s", "linear_s"),
+    "sampled.sampled_work_groups_ratio": _over("sampled.work_groups_count", "work_groups"),
+    "sampled.pooled_over_linear_ratio": lambda of: np.log(
+        of["sampled.total_s"] * of["work_groups"]
+        / (of["sampled.work_groups_count"] * of["linear_s"])
+    ),
+    "sampled.overhead_of_run_ratio": _over("sampled.launch_overhead_s", "sampled.run_s"),
+    "sampled.overhead_of_linear_ratio": _over("sampled.launch_overhead_s", "linear_s"),
+    "static.work_groups_per_compute_unit": _over("work_groups", "compute_units"),
+    "static.buffers_over_cache_ratio": _over("static.buffer_bytes", "cache_bytes"),
+    "counters.flops_over_peak_ratio": _over_peak("counters.flops_per_work_item", "flops_per_s"),
+    "counters.loads_over_peak_ratio": _over_peak(
+        "counters.global_load_bytes_per_work_item", "bandwidth_bytes_per_s"
+    ),
+    "counters.stores_over_peak_ratio": _over_peak(
+        "counters.global_store_bytes_per_work_item", "bandwidth_bytes_per_s"
+    ),
+    "analytic.estimate_over_linear_ratio": lambda of: np.log(of[_ESTIMATE] / of["linear_s"]),
+}  # fmt: skip
+# An answer of a rival is to be compared with, not to be learned from.
+_LEFT_OUT: Final = frozenset({"analytic.mwp_cwp_s"})
+_WITH_UNIT: Final = ("_s", "_bytes", "_per_s", "_per_compute_unit")
+
+
+def make_columns(values: _Values, groups: Sequence[str] = ALL_GROUPS) -> dict[str, Numbers]:
+    plans = dict(_RATIOS)
+    for name in values:
+        if name in FIGURES or name in _LEFT_OUT:
+            continue
+        group, _, rest = name.partition(".")
+        if not (name.endswith(_WITH_UNIT) or "_bytes_per_" in name or "_s_per_" in name):
+            plans[name] = itemgetter(name)
+        elif group == "analytic" and rest.endswith("_s") and name != _ESTIMATE:
+            share = f"{group}.{rest.removesuffix('_s')}_of_estimate_ratio"
+            plans[share] = _over(name, _ESTIMATE)
+        if group == "counters" and name != _ISSUED and rest.endswith("_per_work_item"):
+            share = f"{group}.{rest.removesuffix('_per_work_item')}_of_issued_ratio"
+            plans[share] = _over(name, _ISSUED)
+    found = {}
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for name, compute in sorted(plans.items()):
+            if group_of(name) in groups:
+                with suppress(KeyError):  # a column that it is made of is not there
+                    column = compute(values)
+                    found[name] = np.where(np.isfinite(column), column, np.nan)
+    return found
+
+
+def list_values(table: TrainingTable) -> dict[str, Numbers]:
+    features = table.features
+    found = {name: features[:, place] for place, name in enumerate(table.schema.names)}
+    return found | {name: getattr(table, name) for name in FIGURES}
+
 
 Groups = npt.NDArray[np.intp]
 Setting = Mapping[str, float]
@@ -86,6 +170,24 @@ class FittedRegression:
     launch goes left; nodes to the left and right; value of a leaf. Children come after parents."""
     roots: Numbers = field(default_factory=lambda: np.empty(0))
 
+    def __post_init__(self) -> None:
+        # A file's numbers may not fit together, or its trees never end.
+        columns, shape, nodes = len(self.names), self.points.shape, self.nodes
+        wanted = shape[0] if self.gamma else columns
+        scaling = (self.fill, self.centre, self.scale, self.balance)
+        is_fine = (
+            all(one.shape == (columns,) for one in scaling) and shape[1:] == (columns,)
+            and self.weights.shape == (wanted,)
+        )  # fmt: skip
+        if len(self.roots):
+            children, places = nodes[:, 2:4], np.arange(len(nodes))[:, None]
+            ahead = ((children > places) & (children < len(nodes)))[nodes[:, 0] >= 0].all()
+            inside = (nodes[:, 0] < columns).all() and (self.roots >= 0).all()
+            is_fine = bool(is_fine and ahead and inside and self.roots.max() < len(nodes))
+        if not is_fine:
+            msg = f"{columns} columns, {shape} points and {self.weights.shape} weights disagree"
+            raise ValueError(msg)
+
     def predict(self, columns: Mapping[str, Numbers]) -> tuple[Numbers, Numbers]:
         """Return corrections and distances to the training, each of shape (n,)."""
         count = len(next(iter(columns.values()), ()))
@@ -127,28 +229,6 @@ class FittedRegression:
             kept = kept * np.exp(-np.maximum(distances - 1.0, 0.0))
         found: Numbers = np.copysign(kept, corrections)
         return found
-
-
-def _check_read(found: FittedRegression) -> None:
-    """Refuse a regression of a file whose numbers do not fit together, or whose trees never end."""
-    columns, shape, nodes = len(found.names), found.points.shape, found.nodes
-    wanted = shape[0] if found.gamma else columns
-    scaling = (found.fill, found.centre, found.scale, found.balance)
-    is_fine = (
-        all(one.shape == (columns,) for one in scaling) and shape[1:] == (columns,)
-        and found.weights.shape == (wanted,)
-    )  # fmt: skip
-    if len(found.roots):
-        children, places = nodes[:, 2:4], np.arange(len(nodes))[:, None]
-        ahead = ((children > places) & (children < len(nodes)))[nodes[:, 0] >= 0].all()
-        inside = (nodes[:, 0] < columns).all() and (found.roots >= 0).all()
-        is_fine = bool(is_fine and ahead and inside and found.roots.max() < len(nodes))
-    if not is_fine:
-        msg = f"{columns} columns, {shape} points and {found.weights.shape} weights disagree"
-        raise ValueError(msg)
-
-
-check_when_read(FittedRegression, _check_read)
 
 
 def fit_regression(

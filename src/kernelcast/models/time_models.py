@@ -5,6 +5,7 @@ reference, a time that needs no learning; a learned one corrects it. The interva
 conformal.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
@@ -13,11 +14,13 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.columns import ALL_GROUPS, list_values, make_columns
 from kernelcast.models.conformal import Calibration, calibrate
 from kernelcast.models.regression import (
+    ALL_GROUPS,
     FittedRegression,
     fit_regression,
+    list_values,
+    make_columns,
     number_groups,
     refine_groups,
 )
@@ -48,7 +51,7 @@ model, Hong and Kim's, and a unit of time per unit of work."""
 _ADVICE: Final = {
     "analytic": "`kernelcast calibrate` the device and `kernelcast data remodel` the rows, or give "
     "a column analytic.estimate_s",
-    "work": "give work-items, or sizes as numbers",
+    "work": "give work-items, or a number for every size",
 }
 
 
@@ -97,7 +100,7 @@ class TimeModel:
         if not usable.size:
             raise InputError(
                 f"none of {len(table)} rows has a measured time and one that {self.name} starts "
-                f"from; {_ADVICE.get(self.reference, 'sample them by `kernelcast collect`')}"
+                f"from; {self.advice}"
             )
         known, numbers = table.take(usable), number_groups(labels[usable])
         targets = np.log(known.seconds / reference_s[usable])
@@ -130,6 +133,11 @@ class TimeModel:
             launches=_remember(table) if self.remembers else {},
         )
 
+    @property
+    def advice(self) -> str:
+        """Say what gives rows a time that the model can start from."""
+        return _ADVICE.get(self.reference, "sample them by `kernelcast collect`")
+
     def refer(self, table: TrainingTable) -> Numbers:
         """Return the reference's times, in seconds; NaN where there is none."""
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -152,6 +160,10 @@ class FittedModel:
     facts: Mapping[str, Any]
     launches: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Median and noise of those that it remembers, by problem and device."""
+
+    def __post_init__(self) -> None:
+        if not all(s > 0 and math.isfinite(noise) for s, noise in self.launches.values()):
+            raise ValueError("launches without a time")
 
     @property
     def name(self) -> str:

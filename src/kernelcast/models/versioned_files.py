@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version as read_version
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any, TypeVar, get_origin
 import cattrs
 import numpy as np
 from cattrs.errors import ForbiddenExtraKeysError
-from cattrs.gen import make_dict_structure_fn
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.private_files import make_private_folder
@@ -37,6 +36,12 @@ class ModelVersions:
     """The newest that was not rolled back; None before the first."""
     pinned: str | None = None
     """The one to use whatever is published."""
+
+    def __post_init__(self) -> None:
+        for one in self.versions:
+            _check(_VERSION, one, "version")
+        if not {self.latest, self.pinned} - {None} <= {*self.versions}:
+            raise ValueError(f"{self.latest} or {self.pinned} is none of the versions")
 
     @property
     def used(self) -> str | None:
@@ -123,26 +128,19 @@ class VersionedFiles:
     def find_versions(self, name: str) -> ModelVersions:
         """Find the versions of a model; none where it was never published."""
         url = self._locate(name)
-        if is_local(url):
-            is_there = Path(url).expanduser().exists()
-        else:
-            import fsspec
-
-            files, path = fsspec.core.url_to_fs(url)
-            is_there = bool(files.exists(path))
-        if not is_there:
-            return ModelVersions(name=name)
         try:
             held = json.loads(read_bytes(url))
-            versions, latest, pinned = tuple(held["versions"]), held["latest"], held["pinned"]
-            for one in versions:
-                _check(_VERSION, one, "version")
-            if not {latest, pinned} - {None} <= {*versions}:
-                raise ValueError(f"{latest} or {pinned} is none of the versions")
+            return ModelVersions(
+                name=name, versions=tuple(held["versions"]), latest=held["latest"],
+                pinned=held["pinned"],
+            )  # fmt: skip
+        except ModelFileError as error:
+            if isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
+                return ModelVersions(name=name)
+            raise
         except (ValueError, KeyError, TypeError) as error:
             msg = f"{url}: the list of versions is damaged ({error!r}); restore it"
             raise ModelFileError(msg) from error
-        return ModelVersions(name=name, versions=versions, latest=latest, pinned=pinned)
 
     def _locate(self, name: str, file: str = _POINTERS) -> str:
         _check(_NAME, name, "name")
@@ -200,16 +198,6 @@ def write_bytes(url: str, content: bytes) -> None:
         raise ModelFileError(msg) from error
 
 
-def to_plain(value: Any, *, digits: int | None = None) -> Any:  # noqa: ANN401 - values are nested
-    """Turn records and arrays into what JSON holds; floats are rounded to significant digits."""
-    plain = CONVERTER.unstructure(value)
-    if digits is None:
-        return plain
-    return json.loads(
-        json.dumps(plain), parse_float=lambda text: float(f"{float(text):.{digits}g}")
-    )
-
-
 def _is_array(kind: Any) -> bool:  # noqa: ANN401 - a type
     return (get_origin(kind) or kind) is np.ndarray
 
@@ -225,27 +213,6 @@ CONVERTER.register_structure_hook_func(
 )
 
 
-def check_when_read(kind: type[_Record], check: Callable[[_Record], None]) -> None:
-    """Have `from_plain` check records of a class; what the check raises refuses one."""
-    make: Any = make_dict_structure_fn  # its own options stand beside the fields
-    read = make(kind, CONVERTER, _cattrs_forbid_extra_keys=True, _cattrs_detailed_validation=False)
-
-    def read_checked(value: Any, kind: Any) -> Any:  # noqa: ANN401 - of JSON
-        found = read(value, kind)
-        check(found)
-        return found
-
-    CONVERTER.register_structure_hook(kind, read_checked)
-
-
-def from_plain(kind: type[_Record], value: Any) -> _Record:  # noqa: ANN401 - of JSON
-    """Read a record that `to_plain` has written; an error says what does not fit."""
-    try:
-        return CONVERTER.structure(value, kind)
-    except ForbiddenExtraKeysError as error:
-        raise ValueError(str(error)) from error
-
-
 def write_document(
     record: Any,  # noqa: ANN401 - any record
     header: Mapping[str, object],
@@ -253,9 +220,16 @@ def write_document(
     digits: int | None = None,
     **options: Any,  # noqa: ANN401 - of `json.dumps`
 ) -> str:
-    """Write a record as JSON, beside its fields what tells kind and format."""
-    content = {**header, **to_plain(record, digits=digits)}
-    return json.dumps(content, allow_nan=False, **options)
+    """Write a record as JSON, beside its fields what tells kind and format.
+
+    Floats are rounded to significant digits where these are given.
+    """
+    plain = CONVERTER.unstructure(record)
+    if digits is not None:
+        plain = json.loads(
+            json.dumps(plain), parse_float=lambda text: float(f"{float(text):.{digits}g}")
+        )
+    return json.dumps({**header, **plain}, allow_nan=False, **options)
 
 
 def read_document(
@@ -269,9 +243,10 @@ def read_document(
             found = held.pop(name)
             if found != expected:
                 raise ValueError(f"{name} {found}, this program reads {expected}")
-        return from_plain(kind, held)
+        return CONVERTER.structure(held, kind)
     except (
-        InputError, KeyError, TypeError, ValueError, AttributeError, RecursionError
+        InputError, KeyError, TypeError, ValueError, AttributeError, RecursionError,
+        ForbiddenExtraKeysError,
     ) as failure:  # fmt: skip
         raise error(f"{what}: cannot be read ({failure!r:.200}); {advice}") from failure
 

@@ -16,12 +16,12 @@ from kernelcast.service_state.tables import (
     WEEK_SUMS,
     WEEKS,
     Table,
-    fetch,
     grow,
     name_global_size,
     select_record,
     write_row,
 )
+from kernelcast.training_data.store.connecting import fetch
 from kernelcast.training_data.store.schema import (
     OBSERVATIONS,
     Selection,

@@ -11,11 +11,11 @@ from kernelcast.service_state.tables import (
     JOBS,
     KEYS,
     Table,
-    fetch,
     insert_once,
     select_record,
     write_row,
 )
+from kernelcast.training_data.store.connecting import fetch
 
 _COLUMNS = JOBS.c
 _FOUND = select_record(JOBS, JobRecord)

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Self
 
 import sqlalchemy as sa
 
@@ -18,7 +17,6 @@ from kernelcast.service_state.tables import (
     PROBLEMS,
     TOKENS,
     VERSION_TABLE,
-    Database,
     Table,
     count_change,
     insert_once,
@@ -26,9 +24,13 @@ from kernelcast.service_state.tables import (
     select_record,
     write_row,
 )
-from kernelcast.training_data.store import StoreError, open_store
-from kernelcast.training_data.store.connecting import WRITER, connect, parse_url, speak_plainly
-from kernelcast.training_data.store.opening import lock_versions, read_version, write_version
+from kernelcast.training_data.store import open_store
+from kernelcast.training_data.store.connecting import (
+    Database,
+    bring_up_to_date,
+    locate,
+    read_version,
+)
 
 OBSERVATIONS_CHANGED = "observations"
 """Name of the count of changes after which any launch may have other observations."""
@@ -130,43 +132,27 @@ _INDEXES = (
 )
 
 
-class ServiceState:
+class ServiceState(Database):
     """Tokens, jobs, audit log, problems, answers and counts of changes; threads share one."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self.tokens = TokenTable(database)
-        self.audit = AuditTable(database)
-        self.jobs = JobTable(database)
-        self.problems = ProblemTable(database)
-        self.changes = ChangeTable(database)
-        self.answers = AnswerTable(database)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __init__(self, url: sa.URL, where: str) -> None:
+        super().__init__(url, where)
+        self.tokens = TokenTable(self)
+        self.audit = AuditTable(self)
+        self.jobs = JobTable(self)
+        self.problems = ProblemTable(self)
+        self.changes = ChangeTable(self)
+        self.answers = AnswerTable(self)
 
     def check(self) -> None:
         """Find out whether the database answers and can be written: on a full disk it is read."""
         self.changes.count(_CHECKED)
 
-    def close(self) -> None:
-        """Close all connections; a later call opens them again."""
-        self._database.engine.dispose()
-
 
 def find_state(place: str | Path) -> ServiceState | None:
     """Open the service's tables beside a store, where a service has made them; else make none."""
-    url = parse_url(place)
-    where = url.render_as_string(hide_password=True)
-    engine = connect(url)
-    try:
-        with speak_plainly(where), engine.connect() as connection:
-            is_there = read_version(connection, VERSION_TABLE) is not None
-    finally:
-        engine.dispose()
+    with Database(*locate(place)) as database, database.read() as connection:
+        is_there = read_version(connection, VERSION_TABLE) is not None
     return open_state(place) if is_there else None
 
 
@@ -174,36 +160,18 @@ def open_state(place: str | Path) -> ServiceState:
     """Open the service's tables in the database of a store; make both where there is nothing."""
     # The store takes a database only if it is its own or empty, so it comes first.
     open_store(place).close()
-    url = parse_url(place)
-    where = url.render_as_string(hide_password=True)
-    if url.get_backend_name() == "sqlite":
-        where = str(url.database)
-        url = url.set(database=str(Path(where).resolve()))
-    engine = connect(url)
-    try:
-        with speak_plainly(where):
-            migrate(engine, where)
-    except BaseException:
-        engine.dispose()
-        raise
-    return ServiceState(Database(engine, where))
+    state = ServiceState(*locate(place))
 
-
-def migrate(engine: sa.Engine, where: str) -> None:
-    """Make the tables that are missing, in one transaction: versions have only added some."""
-    with engine.connect() as connection:
-        found = read_version(connection, VERSION_TABLE)
-    if found == HEAD:
-        return
-    if found is not None and found > HEAD:
-        raise StoreError(
-            f"{where}: the service's tables are of version {found}, this kernelcast knows "
-            f"versions up to {HEAD}; update kernelcast (nothing was changed)"
-        )
-    with engine.connect().execution_options(**WRITER) as connection, connection.begin():
-        lock_versions(connection, 0x6B637373)  # "kcss": not the locks of the store
-        METADATA.create_all(connection)
+    def update(connection: sa.Connection, _: str | None) -> None:
+        METADATA.create_all(connection)  # versions have only added tables
         for statement in _INDEXES:
             size = name_global_size(connection.dialect).replace("observations.", "")
             connection.exec_driver_sql(statement.format(size=size))
-        write_version(connection, VERSION_TABLE, HEAD)
+
+    try:
+        # "kcss": not the locks of the store.
+        bring_up_to_date(state, VERSION_TABLE, HEAD, 0x6B637373, update, "the service's tables are")
+    except BaseException:
+        state.close()
+        raise
+    return state

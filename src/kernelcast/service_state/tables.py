@@ -2,12 +2,11 @@
 
 import json
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
@@ -19,14 +18,13 @@ from kernelcast.records.service_state import (
     Scope,
     TokenRecord,
 )
-from kernelcast.training_data.store.connecting import WRITER, speak_plainly
+from kernelcast.training_data.store.connecting import Database
 from kernelcast.training_data.store.schema import WHOLE, dump, dump_time, load_time
 
 HEAD = "0004"
 """Newest version of the tables."""
 VERSION_TABLE = "kernelcast_service_version"
 METADATA = sa.MetaData()
-R = TypeVar("R")
 
 
 class _Stored(sa.types.TypeDecorator[Any]):
@@ -154,41 +152,11 @@ def write_row(record: Any, table: sa.Table) -> dict[str, Any]:  # noqa: ANN401 -
     return {one.name: getattr(record, one.name) for one in fields(record) if one.name in table.c}
 
 
-class Database:
-    def __init__(self, engine: sa.Engine, where: str) -> None:
-        self.engine = engine
-        self.where = where
-
-    @contextmanager
-    def read(self) -> Iterator[sa.Connection]:
-        with speak_plainly(self.where), self.engine.connect() as connection:
-            yield connection
-
-    def fetch(self, query: sa.Select[Any], record: type[R]) -> list[R]:
-        """Read what a selection of a record's fields finds."""
-        with self.read() as connection:
-            return fetch(connection, query, record)
-
-    @contextmanager
-    def write(self) -> Iterator[sa.Connection]:
-        """Open a transaction that is kept as a whole, or not at all."""
-        with (
-            speak_plainly(self.where),
-            self.engine.connect().execution_options(**WRITER) as connection,
-            connection.begin(),
-        ):
-            yield connection
-
-
 class Table:
     """What is asked of one of the service's tables."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-
-
-def fetch(connection: sa.Connection, query: sa.Select[Any], record: type[R]) -> list[R]:
-    return [record(**row) for row in connection.execute(query).mappings()]
 
 
 def name_global_size(dialect: sa.Dialect) -> str:

@@ -21,9 +21,8 @@ from kernelcast.models.validation.comparison import (
 )
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Texts, TrainingTable
-from kernelcast.training.reading import choose_sources
 from kernelcast.training.settings import DEFAULT_MODEL, RowFilter, Split, ValidationSettings
-from kernelcast.training.table import load_training_table
+from kernelcast.training.table import choose_sources, load_training_table
 from kernelcast.training.training import choose_rows, label_rows, validate_models
 
 Report = Callable[[str, int, int], None]

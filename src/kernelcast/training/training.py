@@ -1,5 +1,6 @@
 """Validates and trains models of the catalogue: which rows, which splits, and on which machines."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -9,8 +10,7 @@ import numpy as np
 
 from kernelcast.models.persistence import StoredModel
 from kernelcast.models.time_models import RIVALS, make_model
-from kernelcast.models.validation.report import ValidationReport
-from kernelcast.models.validation.running import ValidationPlan, validate
+from kernelcast.models.validation.report import ValidationReport, validate
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.training_table import Texts, TrainingTable
@@ -59,15 +59,13 @@ def validate_models(
     kept = ~np.isin(known.devices.astype(str), [*short])
     if not kept.any():
         raise InputError("; ".join(f"{device}: {why}" for device, why in short.items()))
-    plan = ValidationPlan(
-        split=settings.split.value,
-        is_per_device=settings.split is not Split.DEVICE,
-        coverage=settings.coverage,
-        folds=settings.folds,
-        jobs=settings.jobs if settings.scheduler is None else None,
-    )
     with _cluster(settings.scheduler):
-        found = validate(known.take(kept), models, labels[kept], plan, report)
+        found = validate(
+            known.take(kept), models, labels[kept], split=what,
+            is_per_device=settings.split is not Split.DEVICE, coverage=settings.coverage,
+            folds=settings.folds, jobs=settings.jobs if settings.scheduler is None else None,
+            report=report,
+        )  # fmt: skip
     refused = {f"every model on {device}": why for device, why in short.items()}
     return replace(found, refused={**found.refused, **refused})
 
@@ -119,6 +117,8 @@ def _cluster(scheduler: str | None) -> Iterator[None]:
 class TrainingOutcome:
     trained: list[StoredModel] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    """Why a model has learned from some of its rows only."""
 
 
 def train(
@@ -133,7 +133,7 @@ def train(
     settings, model = settings or TrainingSettings(), make_model(name)
     require_rows(table)
     outcome = TrainingOutcome()
-    parts: list[tuple[str, TrainingTable, ValidationPlan]] = []
+    parts: list[tuple[str, TrainingTable, Split, Texts]] = []
     for device in [None] if model.is_pooled else list_names(table.devices):
         own = table if device is None else table.take(table.devices == device)
         known = choose_rows(own, ALL_ROWS)
@@ -143,24 +143,26 @@ def train(
             outcome.refused[name_model(name, device)] = shortage
             continue
         by_device = model.is_pooled and len(list_names(known.devices)) >= LEAST_GROUPS
-        plan = ValidationPlan(
-            split=(Split.DEVICE if by_device else Split.KERNEL).value,
-            is_per_device=not model.is_pooled, coverage=settings.coverage, jobs=settings.jobs,
-        )  # fmt: skip
-        parts.append((name_model(name, device), known, plan))
-    labels = [label_rows(known, Split(plan.split)) for _, known, plan in parts]
-    fits = [1 + (len(list_names(one)) if settings.with_validation else 0) for one in labels]
-    for number, ((own_name, known, plan), groups) in enumerate(zip(parts, labels, strict=True)):
+        split = Split.DEVICE if by_device else Split.KERNEL
+        parts.append((name_model(name, device), known, split, label_rows(known, split)))
+    total = sum(
+        1 + (len(list_names(groups)) if settings.with_validation else 0) for *_, groups in parts
+    )
+    done = itertools.count(1)
 
-        def tell(done: int, _: int = 0, before: int = sum(fits[:number])) -> None:
-            report(before + 1 + done, sum(fits))
+    def tell(*_: int) -> None:
+        report(next(done), total)
 
+    for own_name, known, split, groups in parts:
         try:
             fitted = model.fit(known, groups)
-            tell(0)
+            tell()
             found = None
             if settings.with_validation:
-                found = validate(known, [model], groups, plan, tell)
+                found = validate(
+                    known, [model], groups, split=split.value, is_per_device=not model.is_pooled,
+                    coverage=settings.coverage, jobs=settings.jobs, report=tell,
+                )  # fmt: skip
         except InputError as error:
             sampled = np.isfinite(known.linear_s)
             kernels = len(list_names(known.kernels[sampled]))
@@ -169,6 +171,11 @@ def train(
                 f"sampled, of {kernels} kernels; `kernelcast collect` measures both)"
             )
             continue
+        if lacking := int(np.isnan(model.refer(known)).sum()):
+            outcome.left_out[own_name] = (
+                f"{lacking} of {len(known)} rows are left out, they have no time that {name} "
+                f"starts from; {model.advice}"
+            )
         # Samples of another sampler would mislead a model that learns from samples.
         uses_samples = FeatureGroup.SAMPLED in model.feature_groups
         samplers = known.samplers[np.isfinite(known.samplers)] if uses_samples else ()

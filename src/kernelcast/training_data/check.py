@@ -1,6 +1,5 @@
 """Looks through a store for rows that cannot be right."""
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,8 +7,6 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from statistics import median
 from typing import Any
-
-import numpy as np
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.feature_vector import FeatureSchema
@@ -19,6 +16,7 @@ from kernelcast.training_data.store.schema import (
     FEATURE_TYPE,
     Row,
     dump_time,
+    observation_to_row,
     row_to_observation,
 )
 
@@ -96,7 +94,13 @@ def _examine(
     row: Row, schemas: Mapping[str, FeatureSchema], seen: dict[tuple[Any, ...], str]
 ) -> Iterator[tuple[FindingKind, str]]:
     """Return what is wrong with a row, the gravest first."""
-    for message in _find_impossible(row):
+    for name in ("seconds", "linear_s", "sampling_s"):
+        if row[name] is not None and not 0 < row[name] < math.inf:
+            message = f"{name} is {row[name]}; a time is positive and finite"
+            yield FindingKind.IMPOSSIBLE, message
+    ahead_us = (row["measured_at_us"] or 0) - (dump_time(datetime.now(UTC)) or 0)
+    if ahead_us > _A_DAY_US:
+        message = f"it was measured {ahead_us / _A_DAY_US:.0f} days from now; set the clock"
         yield FindingKind.IMPOSSIBLE, message
     schema, blob = schemas.get(row["schema_id"]), row["features"]
     have = 0.0 if blob is None else len(blob) / FEATURE_TYPE.itemsize
@@ -117,9 +121,9 @@ def _examine(
         if usual_s > 1.5 * made.seconds:
             message = f"launches of a part took {usual_s:.4g} s, the whole {made.seconds:.4g} s"
             yield FindingKind.IMPOSSIBLE, message
-    for message in (*_compare_parts(row, made), *_compare_runs(row, made)):
+    for message in _list_contradictions(row, made):
         yield FindingKind.INCONSISTENT, message
-    durations = json.loads(row["durations_s"])
+    durations = made.runs.durations_s
     # Summaries and single runs may agree by chance where a timer is coarse; five runs do not.
     if len(durations) >= 2:
         mark = (row["device_id"], row["kernel_digest"], row["ndrange"], *durations)
@@ -128,45 +132,27 @@ def _examine(
             yield FindingKind.DUPLICATED, f"it has the very times of {twin[:12]}"
 
 
-def _find_impossible(row: Row) -> Iterator[str]:
-    for name in ("seconds", "linear_s", "sampling_s"):
-        if row[name] is not None and not 0 < row[name] < math.inf:
-            yield f"{name} is {row[name]}; a time is positive and finite"
-    if row["measured_at_us"] is not None:
-        ahead_us = row["measured_at_us"] - (dump_time(datetime.now(UTC)) or 0)
-        if ahead_us > _A_DAY_US:
-            yield f"it was measured {ahead_us / _A_DAY_US:.0f} days from now; set the clock"
-
-
-def _compare_parts(row: Row, made: Observation) -> Iterator[str]:
-    """Compare what is stored for searches, and features and samples, with the rest of a row."""
-    if made.key != row["key"] or made.launch.key != row["launch_key"]:
-        yield f"its content makes the key {made.key[:12]}: somebody changed the row"
-    if made.launch.work_group_count != row["work_groups"]:
-        yield f"{row['work_groups']} work-groups, its sizes make {made.launch.work_group_count}"
+def _list_contradictions(row: Row, made: Observation) -> Iterator[str]:
+    """List where a row's parts contradict each other, what is stored for searches too."""
+    written = observation_to_row(made)
+    for name in ("key", "launch_key", "work_groups", "linear_s", "sampling_s"):
+        stored, told = row[name], written[name]
+        is_time = isinstance(stored, float) and isinstance(told, float)
+        if stored != told and not (is_time and math.isclose(stored, told, rel_tol=_SAME)):
+            yield f"{name} is {stored}, its content makes {told}: somebody changed the row"
     if (row["features"] is None) != (row["schema_id"] is None):
         yield "it has features without a schema, or a schema without features"
     elif row["features"] is None and row["origin"] == "collected":
         yield "it was collected and has no features"
-    elif (
-        row["features"] is not None
-        and row["origin"] != "imported"  # a table without sizes has none
-        and np.isnan(np.frombuffer(row["features"], dtype=FEATURE_TYPE)).all()
-    ):
+    # A table without sizes has none.
+    elif made.features is not None and not made.features.names and row["origin"] != "imported":
         yield "all its features are absent"
     for one in made.samples:
         if row["work_groups"] is not None and sum(one.work_groups) > row["work_groups"]:
             yield f"{sum(one.work_groups)} work-groups were sampled of {row['work_groups']}"
-    first = made.samples[0].sampling_s if made.samples else math.nan
-    stored = math.nan if row["sampling_s"] is None else row["sampling_s"]
-    if not np.isclose(first, stored, rtol=_SAME, atol=0.0, equal_nan=True):
-        yield f"sampling_s is {row['sampling_s']}, its launches took {first}"
-
-
-def _compare_runs(row: Row, made: Observation) -> Iterator[str]:
-    durations = made.runs.durations_s
+    durations, middle = made.runs.durations_s, row["seconds"]
     if durations:
-        low, high, middle = min(durations), max(durations), row["seconds"]
+        low, high = min(durations), max(durations)
         if not low * (1 - _SAME) <= middle <= high * (1 + _SAME):
             yield f"median {middle:.6g} s lies outside its runs, {low:.6g} to {high:.6g} s"
         half_range = (high - low) / 2 / middle

@@ -180,23 +180,15 @@ def read_parquet(path: Path) -> Iterator[Observation]:
                         f"{one.type}; export it again"
                     )
             found = [one.name for one in wanted]
-            first = 1
-            for batch in file.iter_batches(batch_size=_BATCH_ROWS):
-                columns = [
-                    batch[one].cast(pa.int64()) if batch[one].type == _MOMENT else batch[one]
-                    for one in found
-                ]
-                rows = pa.RecordBatch.from_arrays(columns, found).to_pylist()
-                for number, row in enumerate(rows, first):
-                    try:
-                        yield _read_row(row, schemas)
-                    except (
-                        KernelcastError, ValueError, TypeError, KeyError, RecursionError
-                    ) as error:  # fmt: skip
-                        raise ObservationFileError(
-                            f"{where}: row {number}: {error}; export it again, or leave the row out"
-                        ) from error
-                first += batch.num_rows
+            batches = file.iter_batches(batch_size=_BATCH_ROWS)
+            rows = (row for batch in batches for row in batch.select(found).to_pylist())
+            for number, row in enumerate(rows, start=1):
+                try:
+                    yield _read_row(row, schemas)
+                except (KernelcastError, ValueError, TypeError, KeyError, RecursionError) as error:
+                    raise ObservationFileError(
+                        f"{where}: row {number}: {error}; export it again, or leave the row out"
+                    ) from error
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         said = " ".join(str(error).split())
         msg = f"{where}: cannot be read as Parquet ({said}); is it complete?"
@@ -226,23 +218,23 @@ def _read_metadata(
     try:
         content: dict[str, Any] = json.loads(raw)
         version = int(content["format"])
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        if version > FORMAT_VERSION:
+            raise ObservationFileError(
+                f"{where}: is of format {version}, this kernelcast reads up to {FORMAT_VERSION}; "
+                "update kernelcast"
+            )
+        found = {
+            key: FeatureSchema(names=tuple(one["names"]), version=int(one["version"]))
+            for key, one in content["feature_schemas"].items()
+        }
+        if wrong := [
+            f"{key}, its names make {one.id}" for key, one in found.items() if one.id != key
+        ]:
+            raise ValueError(f"feature schema {wrong[0]}")
+    except ObservationFileError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError, InputError) as error:
         msg = f"{where}: its metadata are damaged ({error!r}); export it again"
-        raise ObservationFileError(msg) from error
-    if version > FORMAT_VERSION:
-        raise ObservationFileError(
-            f"{where}: is of format {version}, this kernelcast reads up to {FORMAT_VERSION}; "
-            "update kernelcast"
-        )
-    found = {}
-    try:
-        for key, one in content["feature_schemas"].items():
-            schema = FeatureSchema(names=tuple(one["names"]), version=int(one["version"]))
-            if schema.id != key:
-                raise ValueError(f"schema {key} expected, its names make {schema.id}")
-            found[key] = schema
-    except (AttributeError, KeyError, TypeError, ValueError, InputError) as error:
-        msg = f"{where}: its feature schemas are damaged ({error}); export it again"
         raise ObservationFileError(msg) from error
     return version, found
 

@@ -1,10 +1,10 @@
 """What a store holds, in groups and in plain dictionaries for JSON."""
 
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any, cast
 
 from kernelcast.records.observation import FailureRecord, Observation
+from kernelcast.records.plain import CONVERTER
 from kernelcast.training_data.store import Selection, Store
 from kernelcast.training_data.store.schema import load_time
 
@@ -46,7 +46,9 @@ def summarise_store(store: Store, wanted: Selection, *, by: str = "device") -> l
         {
             "group": "/".join(filter(None, (one.pop(name) for name in _COLUMNS[by]))),
             **one,
-            "newest": _to_plain(None if pd.isna(one["newest"]) else load_time(int(one["newest"]))),
+            "newest": CONVERTER.unstructure(
+                None if pd.isna(one["newest"]) else load_time(int(one["newest"]))
+            ),
             "median_noise": None if pd.isna(one["median_noise"]) else one["median_noise"],
         }
         for one in cast("list[dict[str, Any]]", found.to_dict("records"))
@@ -55,7 +57,7 @@ def summarise_store(store: Store, wanted: Selection, *, by: str = "device") -> l
 
 def observation_to_json(one: Observation, *, is_full: bool = True) -> dict[str, object]:
     """Turn an observation into what ``kernelcast data show --json`` prints of it."""
-    content = {name: _to_plain(value) for name, value in one.list_facts().items()}
+    content = {name: CONVERTER.unstructure(value) for name, value in one.list_facts().items()}
     if not is_full:
         return content
     return {
@@ -66,7 +68,7 @@ def observation_to_json(one: Observation, *, is_full: bool = True) -> dict[str, 
         "samples": [
             {
                 "durations_s": [launch.duration_s for launch in sample.launches],
-                **{name: _to_plain(getattr(sample, name)) for name in _SAMPLE_FIELDS},
+                **{name: CONVERTER.unstructure(getattr(sample, name)) for name in _SAMPLE_FIELDS},
             }
             for sample in one.samples
         ],
@@ -87,10 +89,4 @@ def failure_to_json(one: FailureRecord) -> dict[str, object]:
         "message": one.message,
         "failed_at": one.failed_at,
     }
-    return {name: _to_plain(value) for name, value in content.items()}
-
-
-def _to_plain(value: object) -> object:
-    if isinstance(value, tuple):
-        return list(value)
-    return value.isoformat() if isinstance(value, datetime) else value
+    return {name: CONVERTER.unstructure(value) for name, value in content.items()}

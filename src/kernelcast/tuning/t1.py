@@ -5,10 +5,9 @@ The schema is at https://github.com/odgaard/TuningSchema. BAT's and Kernel Tuner
 """
 
 import ast
-import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -27,20 +26,26 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.training_data.importers.tuning import count_groups, load_json, read_problem_size
 from kernelcast.tuning.space import MOST_CONFIGURATIONS, SearchSpace, collect_space
 
 _LANGUAGE = "OpenCL"
 _ACCESS = {
     "ReadOnly": Access.READ, "WriteOnly": Access.WRITE, "ReadWrite": Access.READ_WRITE
 }  # fmt: skip
-_AXES = "XYZ"
 
 
 def read_t1(path: Path | str) -> SearchSpace:
     path = Path(path)
-    content = _load(path)
+    content = load_json(path)
+    space, kernel = content.get("ConfigurationSpace"), content.get("KernelSpecification")
+    if not (isinstance(space, dict) and isinstance(kernel, dict)):
+        raise InputError(
+            f"{path}: has no ConfigurationSpace and KernelSpecification; expected a tuning problem "
+            "in the T1 format"
+        )
     try:
-        return _T1(path, content).read()
+        return _read_space(path, space, kernel)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -48,100 +53,40 @@ def read_t1(path: Path | str) -> SearchSpace:
         raise InputError(msg) from error
 
 
-class _T1:
-    """One file."""
+def _read_space(path: Path, space: Mapping[str, Any], kernel: Mapping[str, Any]) -> SearchSpace:
+    language = kernel.get("Language", _LANGUAGE)
+    if language != _LANGUAGE:
+        raise InputError(f"Language is {language}; kernels in {_LANGUAGE} C can be tuned")
+    values = {str(one["Name"]): _read_values(one["Values"]) for one in space["TuningParameters"]}
+    if math.prod(map(len, values.values())) > MOST_CONFIGURATIONS:
+        raise InputError(f"more than {MOST_CONFIGURATIONS:,} configurations; restrict them")
+    name, problem_size = str(kernel["KernelFile"]), read_problem_size(kernel)
+    places = (path.parent / name, path.parent.parent / name, Path(name))
+    file = next((one for one in places if one.is_file()), None)
+    if file is None:
+        raise InputError(f"there is no file {places[0]}")
+    source = file.read_text(encoding="utf-8")
 
-    def __init__(self, path: Path, content: Mapping[str, Any]) -> None:
-        self._path = path
-        self._space: Mapping[str, Any] = content["ConfigurationSpace"]
-        self._kernel: Mapping[str, Any] = content["KernelSpecification"]
-        self._source: str | None = None
-
-    def read(self) -> SearchSpace:
-        language = self._kernel.get("Language", _LANGUAGE)
-        if language != _LANGUAGE:
-            raise InputError(f"Language is {language}; kernels in {_LANGUAGE} C can be tuned")
-        values = {
-            str(one["Name"]): _read_values(one["Values"]) for one in self._space["TuningParameters"]
-        }
-        if math.prod(map(len, values.values())) > MOST_CONFIGURATIONS:
-            raise InputError(f"more than {MOST_CONFIGURATIONS:,} configurations; restrict them")
-        conditions = [str(one["Expression"]) for one in self._space.get("Conditions", ())]
-        every = (dict(zip(values, chosen, strict=True)) for chosen in product(*values.values()))
-        met = (names for names in every if all(_meets(one, names) for one in conditions))
-        return collect_space(self._path.stem, values, met, self._make_problem)
-
-    def _make_problem(self, names: Mapping[str, Number]) -> Problem:
-        known: dict[str, Any] = {**names, "ProblemSize": self._problem_size()}
-        global_size, local_size = self._read_sizes(known)
-        options = [*self._kernel.get("CompilerOptions", ()),
+    def make(names: Mapping[str, Number]) -> Problem:
+        counts, local_size = count_groups(kernel, names)
+        whole = (count * size for count, size in zip(counts, local_size, strict=True))
+        known = {**names, "ProblemSize": problem_size}
+        options = [*kernel.get("CompilerOptions", ()),
                    *(f"-D{name}={value}" for name, value in names.items())]  # fmt: skip
         return Problem(
-            name=self._path.stem,
+            name=path.stem,
             kernel=Kernel(
-                name=str(self._kernel["KernelName"]),
-                source=self._read_source(),
-                source_name=str(self._kernel["KernelFile"]),
-                build_options=tuple(str(one) for one in options),
+                name=str(kernel["KernelName"]), source=source, source_name=name,
+                build_options=tuple(map(str, options)),
             ),
-            ndrange=NDRange(global_size=global_size, local_size=local_size),
-            arguments=tuple(_read_argument(one, known) for one in self._kernel["Arguments"]),
-        )
+            ndrange=NDRange(global_size=tuple(whole), local_size=tuple(local_size)),
+            arguments=tuple(_read_argument(one, known) for one in kernel["Arguments"]),
+        )  # fmt: skip
 
-    def _problem_size(self) -> Sequence[int]:
-        given = self._kernel.get("ProblemSize", ())
-        return [given] if isinstance(given, int) else [int(one) for one in given]
-
-    def _read_sizes(self, known: Mapping[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        local = self._kernel.get("LocalSize")
-        if local is None:
-            names = ("block_size_x", "block_size_y", "block_size_z")
-            local = {
-                axis: known[name] for axis, name in zip(_AXES, names, strict=True) if name in known
-            }
-        whole = self._kernel.get("GlobalSize")
-        counts_groups = str(self._kernel.get("GlobalSizeType", _LANGUAGE)) != _LANGUAGE
-        if whole is None:
-            # Give work-groups as Kernel Tuner counts them: the problem over the grid's divisors.
-            found = {}
-            for at, axis in enumerate(_AXES[: len(self._problem_size())]):
-                divisors = self._kernel.get(f"GridDiv{axis}")
-                if divisors is None:
-                    divisors = [str(local[axis])] if axis in local else []
-                product_text = " * ".join(f"({one})" for one in divisors) or "1"
-                found[axis] = f"ceil(ProblemSize[{at}] / ({product_text}))"
-            whole, counts_groups = found, True
-        axes = [axis for axis in _AXES if axis in whole or axis in local]
-        sizes = [evaluate_size(local.get(axis, 1), known) for axis in axes]
-        counts = [evaluate_size(whole.get(axis, 1), known) for axis in axes]
-        if not counts_groups:  # as Kernel Tuner does: the kernel guards what lies beyond
-            counts = [-(-count // size) for count, size in zip(counts, sizes, strict=True)]
-        counts = [count * size for count, size in zip(counts, sizes, strict=True)]
-        return tuple(counts), tuple(sizes)
-
-    def _read_source(self) -> str:
-        if self._source is None:
-            name = str(self._kernel["KernelFile"])
-            places = (self._path.parent / name, self._path.parent.parent / name, Path(name))
-            file = next((one for one in places if one.is_file()), None)
-            if file is None:
-                raise InputError(f"there is no file {places[0]}")
-            self._source = file.read_text(encoding="utf-8")
-        return self._source
-
-
-def _load(path: Path) -> Mapping[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read as JSON ({error})") from error
-    needed = ("ConfigurationSpace", "KernelSpecification")
-    if not isinstance(content, dict) or not all(
-        isinstance(content.get(one), dict) for one in needed
-    ):
-        msg = f"{path}: has no {' and '.join(needed)}; expected a tuning problem in the T1 format"
-        raise InputError(msg)
-    return content
+    conditions = [str(one["Expression"]) for one in space.get("Conditions", ())]
+    every = (dict(zip(values, chosen, strict=True)) for chosen in product(*values.values()))
+    met = (names for names in every if all(_meets(one, names) for one in conditions))
+    return collect_space(path.stem, values, met, make)
 
 
 def _read_values(text: object) -> list[Number]:

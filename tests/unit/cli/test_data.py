@@ -53,7 +53,7 @@ def test_the_description_beside_results_is_read(tmp_path: Path) -> None:
 def test_check_finds_and_removes(filled: Path) -> None:
     """Ends with status 1 while there is something wrong, and says what to do."""
     assert "every row is sound" in run("check").stdout
-    with open_store(filled) as store, store._write() as connection:
+    with open_store(filled) as store, store.write() as connection:
         bad = OBSERVATIONS.c.key == make_observation(4).key
         connection.execute(sa.update(OBSERVATIONS).where(bad).values(seconds=-1.0))
     result = run("check")

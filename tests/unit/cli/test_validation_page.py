@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelcast.models.validation.report import ModelRows, ValidationReport
-from kernelcast.models.validation.running import list_rows, score_rows
+from kernelcast.models.validation.report import ModelRows, ValidationReport, list_rows, score_rows
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports.presenter import save_page
 from kernelcast.reports.validation import PUBLISHED, choose_model, present_validation

@@ -1,3 +1,4 @@
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.training_data.applications import find_kernels
 from kernelcast.training_data.reference import Reference
+from kernelcast.workers import Message, MessageKind
 from support.builders import make_description
 
 (NBODY,) = find_kernels("nbody/nbody")
@@ -144,28 +146,28 @@ def test_comparison(
 
 
 def test_crash_costs_only_the_kernel_that_crashed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Checks the kernels of an application one by one once they have failed together."""
+    """Goes on behind the kernel that a process died of, in another one."""
     kernels = find_kernels("mat_vec_mul")
     asked = []
 
-    def run(_: object, task: CheckTask, **__: object) -> tuple[CheckOutcome, ...]:
-        names = [one.name for one in task.kernels]
-        asked.append(names)
-        if "mat_vec_mul/coal1" in names:
-            raise KernelRunError("the process died")
-        return tuple(
-            CheckOutcome(kernel=name, device_id=task.device_id, status=CheckStatus.PASSED)
-            for name in names
-        )
+    def stream(_: object, task: CheckTask, **__: object) -> Iterator[Message]:
+        asked.append([one.name for one in task.kernels])
+        for one in task.kernels:
+            if one.name == "mat_vec_mul/coal1":
+                raise KernelRunError("the process died")
+            outcome = CheckOutcome(
+                kernel=one.name, device_id=task.device_id, status=CheckStatus.PASSED
+            )
+            yield Message(MessageKind.ITEM, outcome)
 
-    monkeypatch.setattr("kernelcast.collection.corpus_checks.run_isolated", run)
+    monkeypatch.setattr("kernelcast.collection.corpus_checks.stream_isolated", stream)
     outcomes = list(check_on_devices((*kernels, NBODY), [make_description()]))
     assert [one.kernel for one in outcomes] == [one.name for one in (*kernels, NBODY)]
     failed = [one for one in outcomes if one.status is not CheckStatus.PASSED]
     assert [(one.kernel, one.status, one.explanation) for one in failed] == [
         ("mat_vec_mul/coal1", CheckStatus.FAILED, "the process died")
     ]
-    assert len(asked) == 1 + len(kernels) + 1
+    assert len(asked) == 3
 
 
 def test_changed_input_is_found() -> None:

@@ -9,7 +9,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from kernelcast.models import regression
 from kernelcast.models.conformal import calibrate
 from kernelcast.models.regression import LEARNERS, FittedRegression, fit_regression
-from kernelcast.models.versioned_files import from_plain, to_plain
+from kernelcast.models.versioned_files import CONVERTER
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers
 
@@ -89,7 +89,8 @@ def test_gates_only_shrink(
     nothing = np.empty(0)
     gate = FittedRegression(
         learner="ridge", names=(), fill=nothing, centre=nothing, scale=nothing, balance=nothing,
-        points=nothing, reach=1.0, weights=nothing, intercept=0.0, share=share, threshold=threshold,
+        points=np.empty((0, 0)), reach=1.0, weights=nothing, intercept=0.0, share=share,
+        threshold=threshold,
     )  # fmt: skip
     (found,) = gate.gate(np.array([correction]), np.array([distance]))
     assert abs(found) <= abs(correction)
@@ -125,14 +126,16 @@ def test_numbers_survive_a_file_and_repeat(learner: str) -> None:
     columns = make_columns()
     fitted, *_ = fit_regression(columns, make_targets(columns), GROUPS, learner)
     again, *_ = fit_regression(columns, make_targets(columns), GROUPS, learner)
-    held = to_plain(fitted)
-    assert to_plain(again) == held
-    read = from_plain(FittedRegression, held)
+    held = CONVERTER.unstructure(fitted)
+    assert CONVERTER.unstructure(again) == held
+    read = CONVERTER.structure(held, FittedRegression)
     np.testing.assert_array_equal(read.predict(columns)[0], fitted.predict(columns)[0])
     with pytest.raises(ValueError, match="disagree"):
-        from_plain(FittedRegression, {**held, "fill": [0.0]})
+        CONVERTER.structure({**held, "fill": [0.0]}, FittedRegression)
     with pytest.raises(ValueError, match="disagree"):
-        from_plain(FittedRegression, {**held, "nodes": [[0, 0.0, 0, 0, 1.0]], "roots": [0.0]})
+        CONVERTER.structure(
+            {**held, "nodes": [[0, 0.0, 0, 0, 1.0]], "roots": [0.0]}, FittedRegression
+        )
 
 
 def test_nothing_to_learn_from_is_refused() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from kernelcast.models.persistence import ModelRegistry, StoredModel, read_model, write_model
 from kernelcast.models.time_models import RIVALS, FittedModel, TimeModel, list_models, make_model
-from kernelcast.models.validation.running import ValidationPlan, validate
+from kernelcast.models.validation.report import validate
 from kernelcast.models.versioned_files import ModelFileError
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
@@ -91,7 +91,7 @@ def test_learners_find_planted_structure() -> None:
     """The hybrid errs less than the linear model on kernels that it has not seen."""
     report = validate(
         make_rows(kernels=20, sizes=4), [make_model("linear"), make_model("hybrid")],
-        make_rows(kernels=20, sizes=4).kernels, ValidationPlan(folds=4),
+        make_rows(kernels=20, sizes=4).kernels, folds=4,
     )  # fmt: skip
     (linear, hybrid) = (one.errors for one in report.scores)
     assert linear is not None

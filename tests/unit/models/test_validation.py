@@ -9,10 +9,12 @@ from kernelcast.models.time_models import FittedModel, TimeModel, make_model
 from kernelcast.models.validation.report import (
     ModelRows,
     ValidationReport,
+    list_rows,
     report_from_json,
     report_to_json,
+    score_rows,
+    validate,
 )
-from kernelcast.models.validation.running import ValidationPlan, list_rows, score_rows, validate
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import Texts, TrainingTable, make_table
@@ -66,8 +68,7 @@ def test_devices_are_held_out_over_all_kernels() -> None:
     """A pooled model learns from other devices, and holds out devices inside where it can."""
     table = make_rows(kernels=4, sizes=2, devices=4)
     spy = Spy()
-    plan = ValidationPlan(split="device", is_per_device=False)
-    report = validate(table, [spy], table.devices, plan)
+    report = validate(table, [spy], table.devices, split="device", is_per_device=False)
     assert [len(devices) for _, devices, _ in spy.seen] == [3, 3, 3, 3]
     assert all(groups == devices for _, devices, groups in spy.seen)
     assert {one.device for one in report.scores} == {*table.devices}
@@ -114,11 +115,11 @@ def test_ranking_of_a_case_by_hand() -> None:
 def test_report_does_not_depend_on_order_or_workers() -> None:
     """Shuffled rows and two workers of the caller's choice give the same report."""
     models = [make_model("linear"), make_model("hybrid")]
-    expected = validate(TABLE, models, TABLE.kernels, ValidationPlan(folds=2))
+    expected = validate(TABLE, models, TABLE.kernels, folds=2)
     order = np.random.default_rng(1).permutation(len(TABLE))
     with joblib.parallel_config(backend="threading", n_jobs=2):
-        plan = ValidationPlan(folds=2, jobs=None)
-        found = validate(TABLE.take(order), models, TABLE.kernels[order], plan)
+        kernels = TABLE.kernels[order]
+        found = validate(TABLE.take(order), models, kernels, folds=2, jobs=None)
     assert found == expected
 
 

@@ -10,8 +10,7 @@ from click.testing import CliRunner
 
 from kernelcast.cli import app
 from kernelcast.records.errors import InputError
-from kernelcast.training.reading import read_observations
-from kernelcast.training.table import load_training_table
+from kernelcast.training.table import load_training_table, read_observations
 
 PROBLEM = """\
 code: kernel void scale(global float *x) { x[get_global_id(0)] *= 2; }
@@ -120,6 +119,21 @@ def test_a_model_without_samples_is_trained_and_judged(
     (score,) = one["validation"]
     assert score["mean"] < 0.3
     assert np.isnan(load_training_table([path]).linear_s).all()
+
+
+def test_rows_without_a_size_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`train --rows` and `data import` say which rows a model without samples leaves out."""
+    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
+    columns = make_columns()
+    columns["N"][3] = None
+    path = write(tmp_path, columns)
+    words = ["train", "--rows", str(path), "--jobs", "1", "--no-validation", "--json"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.stderr
+    assert "1 of 24 rows are left out, they have no time that static starts from" in result.stderr
+    assert json.loads(result.stdout)[0]["rows"] == 23
+    result = CliRunner().invoke(app, ["data", "import", str(path)])
+    assert "1 rows have no static.size_n_count" in result.stdout
 
 
 def test_exact_copies_of_rows_count_once_and_are_told(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.models.time_models import make_model
-from kernelcast.models.validation.running import validate
+from kernelcast.models.validation.report import validate
 from kernelcast.records.errors import InputError
 from kernelcast.training.runs import VARIABLE, compare_runs, find_run, is_run, list_runs, record_run
 from support.synthetic_rows import make_rows

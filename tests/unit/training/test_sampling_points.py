@@ -7,9 +7,9 @@ import pytest
 from kernelcast.records.errors import InputError
 from kernelcast.records.observation import Observation, ObservationFlag
 from kernelcast.records.observed_times import RunTimes
-from kernelcast.training.reading import read_observations
 from kernelcast.training.sampling_points import score_sampling_points
 from kernelcast.training.settings import ALL_ROWS, RowFilter
+from kernelcast.training.table import read_observations
 from kernelcast.training_data.parquet import export_parquet
 from kernelcast.training_data.store import open_store
 from support.observations import make_observation

@@ -12,7 +12,7 @@ import pytest
 
 from kernelcast.collection.data_rows import import_file
 from kernelcast.records.errors import InputError
-from kernelcast.training.reading import read_observations
+from kernelcast.training.table import read_observations
 from kernelcast.training_data.importers.tables import find_data_set, read_rows
 from kernelcast.training_data.importers.tuning import TuningFiles, read_tuning
 from kernelcast.training_data.parquet import export_parquet, is_observation_file, read_parquet

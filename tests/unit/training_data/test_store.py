@@ -148,7 +148,7 @@ def test_a_full_disk_leaves_the_store_as_it_was(tmp_path: Path) -> None:
     """Says that the disk is full; what was there can be read, and room helps."""
     store = open_store(tmp_path / "rows.sqlite")
     store.add(make_observation(0))
-    with store._read() as connection:
+    with store.read() as connection:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
         connection.exec_driver_sql(f"PRAGMA max_page_count={pages + 4}")
     with pytest.raises(StoreError, match="the disk is full"):

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from kernelcast.training_data.store import StoreError, open_store, opening
-from kernelcast.training_data.store.connecting import connect, parse_url
-from kernelcast.training_data.store.opening import read_version
+from kernelcast.training_data.store import StoreError, open_store
+from kernelcast.training_data.store import store as opening
+from kernelcast.training_data.store.connecting import connect, parse_url, read_version
 from kernelcast.training_data.store.schema import HEAD, METADATA, VERSION_TABLE
 from support.observations import insert_as_then, make_observation
 

@@ -112,7 +112,7 @@ def test_sizes_that_count_work_groups(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ([], "has no ConfigurationSpace"),
+        ([], "holds a list; expected a JSON object"),
         ({"ConfigurationSpace": {}}, "has no ConfigurationSpace and KernelSpecification"),
         (make_t1(kernel={"Language": "CUDA"}), "Language is CUDA"),
         (make_t1(kernel={"KernelFile": "none.cl"}), "there is no file"),

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.columns import make_columns
 from kernelcast.models.conformal import calibrate as calibrate_interval
 from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
 from kernelcast.models.evidence.model import (
@@ -26,6 +25,7 @@ from kernelcast.models.regression import (
     FittedRegression,
     divide_groups,
     fit_regression,
+    make_columns,
     number_groups,
 )
 

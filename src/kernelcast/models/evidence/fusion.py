@@ -5,17 +5,20 @@ and of power tails beyond, so that an error of the far tail loses its weight ins
 result. Samples err to one side more than to the other: a machine that does other things, and caches
 that are cold, only ever lengthen a launch. So one that says more than the others counts less. The
 mode of that likelihood is found by iteratively reweighted least squares from the piece
-that the others contradict least. With weights given, groups are combined from the inside out, which
-is what generalised least squares does with the whole covariance matrix, in a few additions.
+that the others contradict least: with weights given, generalised least squares finds the mean, and
+what each error is to be taken for.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import log
+
+import numpy as np
 
 from kernelcast.records.errors import InputError
+from kernelcast.records.training_table import Numbers
 
 
 class Kind(StrEnum):
@@ -103,70 +106,9 @@ degrees of freedom comes out alike, but needs all steps where pieces agree."""
 _SQUARE = CORE * CORE
 # A piece that has lost its weight must not widen the interval without end.
 _MOST = 4.0 * _SQUARE
-_SAMPLES = Kind.SAMPLES
 _RAN = frozenset({Kind.OBSERVED, Kind.SAMPLES, Kind.OTHER_SIZES})
 # Of a shared error that nothing shares.
 _NOTHING = 1e-12
-
-
-@dataclass(slots=True)
-class _Part:
-    """A piece, or a group of parts with an error in common; numbers change from step to step."""
-
-    spread: float
-    members: "tuple[_Part, ...]" = ()
-    trust: float = 1.0
-    trust_of_more: float = 1.0
-    mean: float = 0.0
-    variance: float = 0.0
-    weight: float = 1.0
-
-    def combine(self) -> None:
-        """Combine the members, the inner ones first."""
-        precision = total = 0.0
-        for one in self.members:
-            if one.members:
-                one.combine()
-            else:
-                one.variance = one.spread / one.trust
-            share = 1.0 / one.variance
-            precision += share
-            total += share * one.mean
-        self.mean = total / precision
-        self.variance = 1.0 / precision + self.spread / self.trust
-
-    def judge(self, centre: float) -> float:
-        """Trust each error by its size; gives the largest change of a trust."""
-        error = (self.mean - centre) * self.spread / (self.trust * self.variance)
-        change = self.believe(error)
-        inner = centre + error
-        for one in self.members:
-            moved = one.judge(inner) if one.members else one.believe(one.mean - inner)
-            if moved > change:
-                change = moved
-        return change
-
-    def believe(self, error: float) -> float:
-        """Trust its own error by its sign and size; gives the change of the trust."""
-        square, limit = error * error, _SQUARE * self.spread
-        # Of equal times, rounding calls none the slower one.
-        is_slow = error > 0 and square > 1e-12 * self.spread
-        trust = self.trust_of_more if is_slow else 1.0
-        if square > limit:
-            trust *= limit / square
-        change = abs(trust - self.trust)
-        self.trust = trust
-        return change
-
-    def divide(self, weight: float) -> None:
-        """Hand a weight down to the members, by their precisions."""
-        self.weight = weight
-        share = weight / sum(1.0 / one.variance for one in self.members)
-        for one in self.members:
-            if one.members:
-                one.divide(share / one.variance)
-            else:
-                one.weight = share / one.variance
 
 
 def fuse(pieces: Sequence[Piece]) -> FusedEstimate:
@@ -178,111 +120,99 @@ def fuse(pieces: Sequence[Piece]) -> FusedEstimate:
             log_seconds=alone.log_seconds, variance=alone.variance, pieces=(alone,),
             weights=(1.0,), disagreement=0.0,
         )  # fmt: skip
-    leaves, root = _nest(pieces)
-    root.combine()
-    distances = _measure(pieces, root.mean)
-    is_contradicted = max(distances) > _SQUARE
+    told = np.array([one.log_seconds for one in pieces])
+    variances = np.array([one.variance for one in pieces])
+    members, spreads = _list_errors(pieces)
+    own = slice(len(spreads) - len(pieces), None)
+    # What own errors count of samples that say more than the rest. Chosen on the rows of PoCL a2d1:
+    # first answers err by 9.1 / 5.1 % with 1 (mean / median), 8.9 / 5.0 % with 0.5 and 8.9 / 5.2 %
+    # with 0.25.
+    trust_of_more = np.ones(len(spreads))
+    trust_of_more[own] = [0.5 if one.kind is Kind.SAMPLES else 1.0 for one in pieces]
+
+    def combine() -> tuple[float, float, Numbers, Numbers]:
+        """Return mean and variance, weights of the pieces, and what each error is taken for."""
+        believed = spreads / trust
+        precision = np.linalg.inv((members.T * believed) @ members)
+        shares = precision.sum(axis=0)
+        total = float(shares.sum())
+        mean = float(shares @ told) / total
+        return mean, 1.0 / total, shares / total, believed * (members @ precision @ (told - mean))
+
+    trust = np.ones(len(spreads))
+    mean, variance, weights, errors = combine()
+    is_contradicted = bool(((told - mean) ** 2 > _SQUARE * variances).any())
     if is_contradicted:
-        start = _choose_start(pieces)
-        for one, leaf in zip(pieces, leaves, strict=True):
-            square = (one.log_seconds - start) ** 2 / one.variance
-            leaf.trust = 1.0 if square <= _SQUARE else _SQUARE / square
-        root.combine()
-    if is_contradicted or any(one.kind is _SAMPLES for one in pieces):
+        squares = (told - _choose_start(pieces, told, variances)) ** 2 / variances
+        trust[own] = _SQUARE / np.maximum(squares, _SQUARE)
+        mean, variance, weights, errors = combine()
+    if is_contradicted or any(one.kind is Kind.SAMPLES for one in pieces):
         for _ in range(6):
-            if root.judge(root.mean) < 0.02:
+            squares = errors**2 / spreads
+            # Of equal times, rounding calls none the slower one.
+            is_slow = (errors > 0) & (squares > 1e-12)
+            before, trust = trust, np.where(is_slow, trust_of_more, 1.0)
+            trust *= _SQUARE / np.maximum(squares, _SQUARE)
+            if np.abs(trust - before).max() < 0.02:
                 break
-            root.combine()
-        distances = _measure(pieces, root.mean)
-    root.divide(1.0)
+            mean, variance, weights, errors = combine()
+    distances = np.minimum((told - mean) ** 2 / variances, _MOST)
     return FusedEstimate(
-        log_seconds=root.mean,
-        variance=root.variance,
+        log_seconds=mean,
+        variance=variance,
         pieces=tuple(pieces),
-        weights=tuple([one.weight for one in leaves]),
-        disagreement=(sum(min(one, _MOST) for one in distances) / len(distances)) ** 0.5,
+        weights=tuple(weights.tolist()),
+        disagreement=math.sqrt(distances.mean()),
     )
 
 
-def _nest(pieces: Sequence[Piece]) -> tuple[list[_Part], _Part]:
-    """Make a tree of pieces in moments in bases; groups of one are no groups."""
-    leaves: list[_Part] = []
-    outer: list[_Part] = []
-    bases: dict[str, dict[str, list[tuple[Piece, _Part]]]] = {}
-    for place, one in enumerate(pieces):
-        # What samples count that say more than the rest. Chosen on the rows of PoCL a2d1: first
-        # answers err by 9.1 / 5.1 % with 1 (mean / median), 8.9 / 5.0 % with 0.5 and 8.9 / 5.2 %
-        # with 0.25.
-        slow = 0.5 if one.kind is _SAMPLES else 1.0
-        leaf = _Part(one.variance, (), 1.0, slow, one.log_seconds)
-        leaves.append(leaf)
-        if one.basis:
-            moments = bases.setdefault(one.basis, {})
-            moments.setdefault(one.moment or f"#{place}", []).append((one, leaf))
-        else:
-            outer.append(leaf)
-    outer += [_make_basis([*moments.values()]) for moments in bases.values()]
-    return leaves, _Part(0.0, tuple(outer))
+def _list_errors(pieces: Sequence[Piece]) -> tuple[Numbers, Numbers]:
+    """List errors: which pieces have each, shape (errors, pieces), and its variance; own ones last.
+
+    Pieces of a moment share an error, and the moments of a basis; a group of one shares none.
+    """
+    own = [one.variance for one in pieces]
+    shared: list[tuple[list[int], float]] = []
+    for basis in dict.fromkeys(one.basis for one in pieces if one.basis):
+        inside = [place for place, one in enumerate(pieces) if one.basis == basis]
+        if len(inside) == 1:
+            continue
+        moments: dict[str, list[int]] = {}
+        for place in inside:
+            moments.setdefault(pieces[place].moment or f"#{place}", []).append(place)
+        common = min(pieces[place].basis_variance for place in inside)
+        for places in moments.values():
+            moment = 0.0
+            if len(places) > 1:
+                moment = min(pieces[place].moment_variance for place in places)
+                alone = common if len(moments) == 1 else 0.0
+                shared.append((places, max(moment, _NOTHING) + alone))
+            for place in places:
+                own[place] -= moment + common
+        if len(moments) > 1:
+            shared.append((inside, max(common, _NOTHING)))
+    members = np.zeros((len(shared) + len(pieces), len(pieces)))
+    for error, (places, _) in enumerate(shared):
+        members[error, places] = 1.0
+    members[len(shared) :] = np.eye(len(pieces))
+    return members, np.array([*(variance for _, variance in shared), *own])
 
 
-def _make_basis(moments: Sequence[Sequence[tuple[Piece, _Part]]]) -> _Part:
-    """Return a part with an error that all pieces share, and one that those of a moment do."""
-    if len(moments) == 1 and len(moments[0]) == 1:
-        return moments[0][0][1]
-    shared = min(one.basis_variance for members in moments for one, _ in members)
-    parts = []
-    for members in moments:
-        if len(members) == 1:
-            moment, part = 0.0, members[0][1]
-        else:
-            moment = min(one.moment_variance for one, _ in members)
-            part = _Part(max(moment, _NOTHING), tuple([leaf for _, leaf in members]))
-        for one, leaf in members:
-            leaf.spread = one.variance - moment - shared
-        parts.append(part)
-    if len(parts) > 1:
-        return _Part(max(shared, _NOTHING), tuple(parts))
-    parts[0].spread += shared
-    return parts[0]
-
-
-def _measure(pieces: Iterable[Piece], centre: float) -> list[float]:
-    """Return squares of distances in standard deviations."""
-    return [(one.log_seconds - centre) ** 2 / one.variance for one in pieces]
-
-
-def _choose_start(pieces: Sequence[Piece]) -> float:
+def _choose_start(pieces: Sequence[Piece], told: Numbers, variances: Numbers) -> float:
     """Return the piece's time that the likelihood of all is highest at."""
-    counts: dict[tuple[str, str], int] = {}
-    for one in pieces:
-        key = (one.basis, one.moment)
-        counts[key] = counts.get(key, 0) + 1
-    weighed = [
-        (one.log_seconds, 1.0 / one.variance,
-         one.repeats / (counts[one.basis, one.moment] if one.basis and one.moment else 1))
-        for one in pieces
-    ]  # fmt: skip
-    best, least = 0.0, float("inf")
-    ran = [one for one in pieces if one.kind in _RAN]
-    for centre in [
-        one.log_seconds
-        for one in sorted(ran or pieces, key=lambda one: one.kind is Kind.OTHER_SIZES)
-    ]:
-        cost = 0.0
-        for told, precision, weight in weighed:
-            square = (told - centre) ** 2 * precision
-            if square > _SQUARE:
-                # Beyond so many standard deviations a piece is wrong, however much: a factor of a
-                # million is no reason to believe the sharper one of two. With 50 a single
-                # observation that is wrong by 10 makes 28.5 % of an error of 10.4 % on Intel's
-                # runtime, with 15 10.9 %; on PoCL a2d1 all are alike.
-                square = _SQUARE * (1.0 + log(min(square, 15.0**2) / _SQUARE))
-            # Between those that are all wrong, the one that is the least far from the others.
-            cost += weight * (square + abs(told - centre))
-            if cost >= least:
-                break
-        else:
-            # Rounding chooses nobody.
-            # Ties that rounding decides go to the first.
-            best, least = centre, cost * (1.0 - 1e-9)
-    return best
+    counts = Counter((one.basis, one.moment) for one in pieces if one.basis and one.moment)
+    votes = np.array([one.repeats / counts.get((one.basis, one.moment), 1) for one in pieces])
+    ran = [one for one in pieces if one.kind in _RAN] or pieces
+    ordered = sorted(ran, key=lambda one: one.kind is Kind.OTHER_SIZES)
+    centres = np.array([one.log_seconds for one in ordered])
+    apart = np.abs(told - centres[:, None])
+    squares = apart**2 / variances
+    # Beyond so many standard deviations a piece is wrong, however much: a factor of a million is no
+    # reason to believe the sharper one of two. With 50 a single observation that is wrong by 10
+    # makes 28.5 % of an error of 10.4 % on Intel's runtime, with 15 10.9 %; on PoCL a2d1 all are
+    # alike.
+    beyond = 1.0 + np.log(np.clip(squares, _SQUARE, 15.0**2) / _SQUARE)
+    # Between those that are all wrong, the one that is the least far from the others.
+    costs = (np.where(squares > _SQUARE, _SQUARE * beyond, squares) + apart) @ votes
+    # Ties that rounding decides go to the first.
+    return float(centres[np.argmax(costs <= costs.min() * (1.0 + 1e-9))])

@@ -14,12 +14,11 @@ from statistics import NormalDist, median
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.columns import make_columns
 from kernelcast.models.conformal import Calibration
 from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
 from kernelcast.models.evidence.sizes import KnownSize, SizeAnswer, SizeSettings, noise_variance
 from kernelcast.models.linear import BEYOND_SPREAD, fit_linear
-from kernelcast.models.regression import FittedRegression
+from kernelcast.models.regression import FittedRegression, make_columns
 from kernelcast.records.errors import InputError
 from kernelcast.records.estimates import Interval
 from kernelcast.records.samples import SampleRun

@@ -23,9 +23,9 @@ from kernelcast.models.evidence.model import (
 )
 from kernelcast.models.evidence.sizes import MEASURES
 from kernelcast.models.versioned_files import (
+    CONVERTER,
     ModelFileError,
     VersionedFiles,
-    from_plain,
     read_document,
     write_document,
 )
@@ -100,4 +100,4 @@ def know_analytic(model: EvidenceModel, runtime: str) -> EvidenceModel:
 def load_shipped() -> Mapping[str, Calibration]:
     """Load what comes with the package, by runtime."""
     text = (files("kernelcast.models.evidence") / FILE).read_text(encoding="utf-8")
-    return {name: from_plain(Calibration, one) for name, one in json.loads(text).items()}
+    return {name: CONVERTER.structure(one, Calibration) for name, one in json.loads(text).items()}

@@ -29,8 +29,15 @@ import numpy.typing as npt
 import pandas as pd
 
 from kernelcast.models.attribution import Attribution
-from kernelcast.models.validation.report import ErrorSummary, ValidationReport, summarise_errors
-from kernelcast.models.validation.running import mean_of, split_classes
+from kernelcast.models.validation.report import (
+    ErrorSummary,
+    ValidationReport,
+    average_classes,
+    list_known,
+    make_records,
+    mean_of,
+    summarise_errors,
+)
 from kernelcast.models.versioned_files import read_document, write_document
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers
@@ -244,6 +251,10 @@ def _compare_device(
         difference=("difference", "mean"), noise=("noise", "mean"),
     )  # fmt: skip
     kernels["noise"] = kernels["noise"].fillna(np.nan if usual is None else usual)
+    # Where the noise is not known, any difference counts.
+    is_won = kernels["difference"].abs() > kernels["noise"].fillna(0.0)
+    nearer = np.where(kernels["difference"] < 0, names[1], names[0])
+    kernels["winner"] = pd.Series(nearer, kernels.index, dtype=object).where(is_won)
     by_difference = kernels.sort_values("difference", kind="stable").reset_index()
     return DeviceComparison(
         device=device,
@@ -255,24 +266,9 @@ def _compare_device(
         low=low,
         high=high,
         noise=usual,
-        classes=tuple(
-            ComparedClass(
-                low=low, high=high, groups=len(some), first_error=mean_of(some["first"]),
-                second_error=mean_of(some["second"]),
-            )
-            for (low, high), some in split_classes(groups)
-        ),
-        kernels=tuple(
-            ComparedKernel(**{
-                **{str(name): value for name, value in one.items()},
-                "noise": None if np.isnan(one["noise"]) else one["noise"],
-                # Where the noise is not known, any difference counts.
-                "winner": names[one["difference"] < 0]
-                if abs(one["difference"]) > np.nan_to_num(one["noise"]) else None,
-            })
-            for one in by_difference.to_dict("records")
-        ),
-    )  # fmt: skip
+        classes=average_classes(groups, ComparedClass, first_error="first", second_error="second"),
+        kernels=make_records(ComparedKernel, by_difference),
+    )
 
 
 def comparison_to_json(comparison: Comparison) -> str:
@@ -330,10 +326,8 @@ class MethodComparison:
     def to_plain(self) -> dict[str, Any]:
         """Return the tables as lists of rows, None for what is not known, without the launches."""
         pair = {} if self.pair is None else json.loads(comparison_to_json(self.pair))
-        tables = {}
-        for name in ("scores", "pairs", "classes", "rules", "rule_errors"):
-            frame = getattr(self, name)
-            tables[name] = frame.astype(object).where(frame.notna(), None).to_dict("records")
+        names = ("scores", "pairs", "classes", "rules", "rule_errors")
+        tables = {name: list_known(getattr(self, name)) for name in names}
         return {**pair, "methods": list(self.methods), **tables, "notes": list(self.notes)}
 
 

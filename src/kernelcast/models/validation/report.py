@@ -1,16 +1,23 @@
-"""What a validation found, as records that survive JSON."""
+"""Leave one group out: each is predicted by models that have not seen any of its rows, and scored.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+Hyperparameters, gate and intervals are chosen inside each fit, from the rows it is given: what is
+held out has no part in them. What is found are records that survive JSON.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.versioned_files import read_document, write_document
+from kernelcast.models.time_models import FittedModel, check_coverage
+from kernelcast.models.versioned_files import list_versions, read_document, write_document
+from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.errors import InputError
+from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # slow to load
     import pandas as pd
 
 _HEADER = {"format": 1}
@@ -175,15 +182,14 @@ class ValidationReport:
 
 def summarise_report(report: ValidationReport) -> list[dict[str, Any]]:
     """Return an object per model and device of a report, without its rows."""
-    nothing = dict.fromkeys(("mean", "median", "p90", "worst"))
+    nothing = {"rows": 0, **dict.fromkeys(("mean", "median", "p90", "worst"))}
     return [
         {
             "split": report.split,
             "model": one.model,
             "device": one.device,
-            "rows": one.errors.rows if one.errors else 0,
+            **(asdict(one.errors) if one.errors else nothing),
             "unanswered": one.unanswered,
-            **({name: getattr(one.errors, name) for name in nothing} if one.errors else nothing),
             "noise": one.noise,
             "coverage_wanted": report.coverage,
             "coverage": one.coverage,
@@ -200,3 +206,259 @@ def report_to_json(report: ValidationReport) -> str:
 
 def report_from_json(text: str) -> ValidationReport:
     return read_document(ValidationReport, text, _HEADER, what="report")
+
+
+Progress = Callable[[int, int], None]
+R = TypeVar("R")
+
+
+class Candidate(Protocol):
+    """What can be validated: a `TimeModel`, or anything that is fitted alike."""
+
+    @property
+    def name(self) -> str: ...
+
+    def fit(self, table: TrainingTable, groups: Texts | None = None) -> FittedModel:
+        """Learn from measured launches, whose groups are held out as a whole within."""
+        ...
+
+
+_Rows = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class _SharedRows:
+    table: TrainingTable
+    groups: Texts
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + max(self.table.features.nbytes, 10_000)
+
+
+def validate(  # noqa: PLR0913 - what is validated, how it is divided, and who does it
+    table: TrainingTable,
+    models: Sequence[Candidate],
+    labels: Texts,
+    *,
+    split: str = "kernel",
+    is_per_device: bool = True,
+    coverage: float = DEFAULT_COVERAGE,
+    folds: int | None = None,
+    jobs: int | None = 1,
+    report: Progress = lambda _, __: None,
+) -> ValidationReport:
+    """Hold each group out once, or in so many parts at most, and predict it.
+
+    Parameters
+    ----------
+    table : TrainingTable
+        Rows without a measured time are left out.
+    labels : ndarray of shape (n,)
+        Group of each row; `split` names for the report what they are, such as ``kernel``.
+    is_per_device : bool
+        Whether each device has models of its own; False for models that learn from all devices.
+    jobs : int, optional
+        Processes; None takes what `joblib.parallel_config` says, a Dask cluster for instance.
+    """
+    check_coverage(coverage)
+    order = np.argsort(table.keys.astype(str), kind="stable")
+    rows = order[np.isfinite(table.seconds[order])]
+    known, groups = table.take(rows), labels[rows]
+    devices = sorted(set(known.devices.tolist()))
+    everything = np.ones(len(known), dtype=np.bool_)
+    parts: list[tuple[_Rows, _Rows]] = []
+    for region in [known.devices == one for one in devices] if is_per_device else [everything]:
+        names = sorted(set(groups[region].tolist()))
+        count = min(folds or len(names), len(names))
+        # A model needs two groups to learn from.
+        for some in (names[place::count] for place in range(count if len(names) > 2 else 0)):
+            held = np.isin(groups.astype(str), some)
+            parts.append((np.flatnonzero(region & ~held), np.flatnonzero(region & held)))
+    if not parts or len({one.name for one in models}) < len(models):
+        raise InputError(
+            f"validation: {len(known)} measured rows of {len(set(groups.tolist()))} groups and "
+            f"models {', '.join(one.name for one in models)}; give at least three groups per "
+            "device, and each model once"
+        )
+    import joblib
+
+    # Run all fits, and put their predictions into the rows' order.
+    found = np.full((len(models), 4, len(known)), np.nan)
+    refused: dict[str, str] = {}
+    shared, places = _SharedRows(known, groups), {one.name: n for n, one in enumerate(models)}
+    calls = [
+        joblib.delayed(_run)(shared, model, train, test, coverage)
+        for train, test in parts
+        for model in models
+    ]
+    parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")
+    for done, (name, test, values, refusal) in enumerate(parallel(calls), start=1):
+        found[places[name]][:, test] = values
+        if refusal:
+            refused[f"{name} on {known.devices[test[0]]}"] = refusal
+        report(done, len(calls))
+    answers = []
+    for model, (*times, in_domain) in zip(models, found, strict=True):
+        seconds, low, high = (
+            tuple(one if np.isfinite(one) else None for one in column.tolist()) for column in times
+        )
+        answers.append(
+            ModelRows(
+                model=model.name, seconds=seconds, low=low, high=high,
+                in_domain=tuple((in_domain == 1).tolist()),
+            )
+        )  # fmt: skip
+    validated = list_rows(known, groups, answers)
+    scores, rankings = score_rows(known, validated)
+    return ValidationReport(
+        split=split,
+        coverage=coverage,
+        schema_id=known.schema.id,
+        data_digest=known.digest,
+        versions=list_versions(),
+        scores=scores,
+        rankings=rankings,
+        refused=dict(sorted(refused.items())),
+        rows=validated,
+    )
+
+
+def _run(
+    rows: _SharedRows, model: Candidate, train: _Rows, test: _Rows, coverage: float
+) -> tuple[str, _Rows, Numbers, str]:
+    """Return the model's name, the rows that it was to predict, its answers, why it has none."""
+    seen, groups = rows.table.take(train), rows.groups[train]
+    try:
+        # Hold out inside what is held out outside, where there is enough of it: fewer groups of the
+        # outer kind cannot show how a model does on unseen ones.
+        enough = len(set(groups.tolist())) >= 3
+        fitted = model.fit(seen, groups if enough else seen.kernels)
+    except InputError as error:
+        return model.name, test, np.full((4, len(test)), np.nan), str(error)
+    return model.name, test, _predict(fitted, rows.table.take(test), coverage), ""
+
+
+def _predict(fitted: FittedModel, table: TrainingTable, coverage: float) -> Numbers:
+    """Return seconds, ends and domain of rows; one by one where the model refuses some of them."""
+    try:
+        found = fitted.forecast(table, coverage)
+        return np.vstack([found.seconds, found.low, found.high, found.in_domain])
+    except InputError:
+        if len(table) == 1:
+            return np.full((4, 1), np.nan)
+    rows = [table.take(np.array([row])) for row in range(len(table))]
+    return np.hstack([_predict(fitted, one, coverage) for one in rows])
+
+
+CLASSES = ((0.0, 0.05), (0.05, 0.1), (0.1, None))
+"""The error classes of the paper's Table 3."""
+
+
+def list_rows(table: TrainingTable, groups: Texts, models: Sequence[ModelRows]) -> ValidatedRows:
+    """Put models' answers beside the launches of a table, and the groups that were held out."""
+    return ValidatedRows(
+        keys=tuple(table.keys),
+        groups=tuple(groups),
+        kernels=tuple(table.kernels),
+        devices=tuple(table.devices),
+        measured_s=tuple(table.seconds.tolist()),
+        models=tuple(models),
+    )
+
+
+def score_rows(
+    table: TrainingTable, rows: ValidatedRows
+) -> tuple[tuple[DeviceScore, ...], tuple[RankingScore, ...]]:
+    """Score every model on every device, and in telling which device is fastest."""
+    linear = np.abs(table.linear_s - table.seconds) / table.seconds
+    columns = {"linear_error": linear, "noise": table.noise, "problem": table.problems}
+    count = len(rows.models)
+    frame = rows.to_frame().assign(**{name: np.tile(one, count) for name, one in columns.items()})
+    devices = sorted(set(rows.devices))
+    own = {one.model: frame[frame["model"] == one.model] for one in rows.models}
+    scores = tuple(
+        _score_device(name, device, some[some["device"] == device])
+        for name, some in own.items()
+        for device in devices
+    )
+    rankings = (_score_ranking(name, some) for name, some in own.items())
+    return scores, tuple(one for one in rankings if one is not None)
+
+
+def _score_device(model: str, device: str, rows: "pd.DataFrame") -> DeviceScore:
+    known = rows[rows["error"].notna()]
+    groups = known.groupby("group").agg(
+        rows=("error", "size"), error=("error", "mean"), linear_error=("linear_error", "mean")
+    )
+    inside = known["measured_s"].between(known["low_s"], known["high_s"])
+    width = (known["high_s"] / known["low_s"]) ** 0.5 - 1
+    worst_first = groups.sort_values("error", ascending=False, kind="stable").reset_index()
+    return DeviceScore(
+        model=model,
+        device=device,
+        errors=summarise_errors(known["error"].to_numpy()),
+        unanswered=len(rows) - len(known),
+        classes=average_classes(groups, ClassScore, linear_error="linear_error", error="error"),
+        groups=make_records(GroupScore, worst_first),
+        noise=mean_of(rows["noise"]),
+        coverage=mean_of(inside),
+        half_width=None if known.empty else float(width.median()),
+        in_domain=mean_of(known["in_domain"]),
+    )  # fmt: skip
+
+
+def average_classes(
+    groups: "pd.DataFrame", make: Callable[..., R], **columns: str
+) -> tuple[R, ...]:
+    """Average columns over the groups of each class; the names are those of a record's fields."""
+    error = groups["linear_error"]
+    found = []
+    for low, high in CLASSES:
+        some = groups[(error >= low) & (error < (np.inf if high is None else high))]
+        means = {name: mean_of(some[column]) for name, column in columns.items()}
+        found.append(make(low=low, high=high, groups=len(some), **means))
+    return tuple(found)
+
+
+def make_records(make: Callable[..., R], frame: "pd.DataFrame") -> tuple[R, ...]:
+    return tuple(make(**row) for row in list_known(frame))
+
+
+def list_known(frame: "pd.DataFrame") -> list[dict[str, Any]]:
+    """List the rows of a table by its columns; None stands for what is not known."""
+    plain = frame.astype(object).where(frame.notna(), None)
+    return [{str(name): value for name, value in row.items()} for row in plain.to_dict("records")]
+
+
+def mean_of(values: "pd.Series[float] | pd.Series[bool]") -> float | None:
+    """Return the mean of what is known, None where nothing is."""
+    known = values.dropna()
+    return None if known.empty else float(known.mean())
+
+
+def _score_ranking(model: str, rows: "pd.DataFrame") -> RankingScore | None:
+    """Score which device a model would choose; None where no launch ran on several devices."""
+    import pandas as pd
+
+    known = rows[(rows["problem"] != "") & rows["error"].notna()]
+    known = known[known.groupby("problem")["device"].transform("nunique") > 1]
+    if known.empty:
+        return None
+    launches = known.groupby("problem")
+    chosen = known.loc[launches["predicted_s"].idxmin()].set_index("problem")["measured_s"]
+    second = known.sort_values("measured_s").groupby("problem")["measured_s"].nth(1)
+    by_problem = pd.DataFrame({
+        "chosen": chosen,
+        "best": launches["measured_s"].min(),
+        "second": second.set_axis(known.loc[second.index, "problem"]),
+    })  # fmt: skip
+    regret = by_problem["chosen"] / by_problem["best"]
+    differing = by_problem[by_problem["second"] > 1.1 * by_problem["best"]]
+    return RankingScore(
+        model=model,
+        problems=len(by_problem),
+        differing=len(differing),
+        top_1=mean_of(differing["chosen"] == differing["best"]),
+        mean_regret=float(regret.mean()),
+        worst_regret=float(regret.max()),
+    )

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from kernelcast.models.columns import FIGURES, make_columns
 from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
 from kernelcast.models.evidence.model import (
     ASSUMED_ERRORS,
@@ -23,6 +22,7 @@ from kernelcast.models.evidence.model import (
     name_situation,
 )
 from kernelcast.models.evidence.sizes import KnownSize
+from kernelcast.models.regression import FIGURES, make_columns
 from kernelcast.predictor.answering.launch_history import (
     NO_HISTORY,
     NOT_BELIEVED,

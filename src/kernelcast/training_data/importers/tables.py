@@ -48,7 +48,7 @@ _OF_RUNS = ("driver", "durations_s", "noise", "run_count")
 _RATIOS = ("efficiency", "utilization", "hit_rate", "overhead", "ipc", "per_request", "per_warp",
            "occupancy", "activity", "per_active_cycle")  # fmt: skip
 _SIZES = ("global_size", "local_size")
-_COLUMNS = {one.label: one for one in OBSERVATION_COLUMNS if one.label}
+_COLUMNS = {one.name: one for one in OBSERVATION_COLUMNS}
 _EMPTY = (None, "")
 # How pandas writes the numbers of rows, which tell nothing of a launch.
 _UNNAMED = re.compile(r"|__index_level_\d+__|Unnamed: \d+")
@@ -88,19 +88,19 @@ class DataSet:
                 counter = column.removeprefix(self.counter_prefix)
                 unit = "ratio" if any(word in counter for word in _RATIOS) else "count"
                 counters[column] = f"counters.nvprof_{counter}_{unit}"
-        features = {**self.features, **counters}
-        grid = GRID_FEATURES if self.has_grid else ()
-        schema = FeatureSchema(names=(*grid, *features.values()), version=1)
+        known = replace(self, features={**self.features, **counters})
         wanted = dict.fromkeys((
-            *self.columns.values(), *self.parameters.values(), *features, *self.only,
+            *self.columns.values(), *self.parameters.values(), *known.features, *self.only,
             *self.repeated, *(part for parts in self.sums.values() for part in parts),
             *(_GRID if self.has_grid else ()),
         ))  # fmt: skip
         made = {*self.sums, *self.machines, *(_OF_RUNS if self.repeated else ())}
-        rows = read_rows(path, [one for one in wanted if one not in made])
-        return number_repeats(
-            self._make(row, features, schema) for row in self._prepare(rows, path)
-        )
+        rows = self._prepare(read_rows(path, [one for one in wanted if one not in made]), path)
+        suite = self.suite or self.name
+        names = {"suite": suite, "source": f"{suite} ({self.licence})"}
+        grid = GRID_FEATURES if self.has_grid else ()
+        schema = FeatureSchema(names=(*grid, *known.features.values()), version=1)
+        return number_repeats(known._make(row, names, schema) for row in rows)
 
     def _prepare(self, rows: Iterator[Row], path: Path) -> Iterator[Row]:
         """Leave rows out, and make what follows from columns or from the table of devices."""
@@ -126,49 +126,41 @@ class DataSet:
                 "run_count": times.run_count,
             }  # fmt: skip
 
-    def _make(self, row: Row, features: Mapping[str, str], schema: FeatureSchema) -> Observation:
-        values = {name: row[column] for name, column in self.columns.items()}
+    def _make(self, row: Row, names: Row, schema: FeatureSchema) -> Observation:
+        values = dict(names)
+        for name, column in self.columns.items():
+            if row[column] not in _EMPTY:
+                try:
+                    values[name] = _COLUMNS[name].read(row[column])
+                except (ValueError, TypeError) as error:
+                    raise InputError(f"column {column}: {error}") from error
         told = {
-            name: None if row.get(column) is None else row[column] * self.factors.get(column, 1.0)
-            for column, name in features.items()
+            name: float(row[column]) * self.factors.get(column, 1.0)
+            for column, name in self.features.items()
+            if row.get(column) not in _EMPTY
         }
         if self.has_grid:
             sizes = [row[one] for one in _GRID]
             values["ndrange"] = make_grid(sizes[:3], sizes[3:])
-            told |= describe_grid(values["ndrange"])
-        suite = self.suite or self.name
-        parameters = {name: row[column] for name, column in sorted(self.parameters.items())}
-        values["parameters"] = {
-            name: int(one) if isinstance(one, float) else one
-            for name, one in parameters.items()
-            if one is not None
-        }
-        return make_foreign(
-            values | {"suite": suite, "source": f"{suite} ({self.licence})"}, told, schema
-        )
+        elif global_size := _read_size(row.get("global_size")):
+            local_size = _read_size(row.get("local_size")) or None
+            values["ndrange"] = NDRange(global_size=global_size, local_size=local_size)
+        if "ndrange" in values:
+            told = describe_grid(values["ndrange"]) | told
+        parameters = {}
+        for name, column in sorted(self.parameters.items()):
+            if row[column] not in _EMPTY:
+                number = float(row[column]) if _is_number(row[column]) else math.nan
+                whole = int(number) if number.is_integer() else number
+                parameters[name] = str(row[column]) if math.isnan(number) else whole
+        values["parameters"] = parameters
+        return make_foreign(values, told, schema, is_own=not self.licence)
 
 
 class _OwnTable(DataSet):
     def read(self, path: Path) -> Iterator[Observation]:
         """Read observations out of a table, see the module; an error names row and column."""
-        if path.suffix == CSV_ENDING:
-            try:
-                with path.open(encoding="utf-8-sig", newline="") as file:  # Excel marks UTF-8
-                    reader = csv.DictReader(file)
-                    rows: list[Row] = list(reader)
-            except (OSError, UnicodeDecodeError, csv.Error) as error:
-                msg = f"{path}: cannot be read as CSV ({error}); save it as CSV in UTF-8"
-                raise ImportFileError(msg) from error
-            columns = [*(reader.fieldnames or ())]
-            if twice := [name for name, times in Counter(columns).items() if times > 1]:
-                raise ImportFileError(f"{path}: has several columns {twice[0]!r}; name each once")
-        else:
-            # NaN is how pandas writes an empty cell.
-            rows = [
-                {name: None if cell != cell else cell for name, cell in row.items()}
-                for row in read_rows(path)
-            ]
-            columns = [*rows[0]] if rows else sorted(read_column_names(path))
+        rows, columns = _read_own_rows(path)
         missing = [one for one in REQUIRED if one not in columns]
         if missing:
             raise ImportFileError(
@@ -177,25 +169,35 @@ class _OwnTable(DataSet):
             )
         if not rows:
             raise ImportFileError(f"{path}: has no rows; give one per measured launch")
-        features, others = {}, []
-        for name in (one for one in columns if one not in {*_COLUMNS, *_SIZES}):
+        labels = {one.label: one.name for one in OBSERVATION_COLUMNS if one.label}
+        features, parameters = {}, {}
+        for name in (one for one in columns if one not in {*labels, *_SIZES}):
             if _UNNAMED.fullmatch(name):
                 continue
             try:
                 check_name(name)
                 features[name] = name
             except InputError:
-                others.append(name)
-        for name in others:
+                parameters[name] = name
+        for name in parameters:
             if all(_is_number(row[name]) for row in rows):
                 features[name] = f"static.size_{make_slug(name).replace('-', '_')}_count"
+        known = replace(
+            self, features=features, parameters=parameters,
+            columns={labels[one]: one for one in columns if one in labels},
+        )  # fmt: skip
         names = tuple(dict.fromkeys((*GRID_FEATURES, *features.values())))
         schema = FeatureSchema(names=names, version=1)
 
         def make() -> Iterator[Observation]:
             for number, row in enumerate(rows, start=1):
                 try:
-                    yield _make_row(row, features, others, schema, str(path))
+                    if None in row:
+                        raise InputError("has more cells than the header has columns")
+                    if empty := [one for one in REQUIRED if row[one] in _EMPTY]:
+                        msg = f"{', '.join(empty)}: no value; fill the cell, or remove the row"
+                        raise InputError(msg)
+                    yield known._make(row, {"source": str(path)}, schema)
                 except (InputError, ValueError, TypeError) as error:
                     raise ImportFileError(f"{path}: row {number}: {error}") from error
 
@@ -233,18 +235,17 @@ def list_data_sets() -> tuple[DataSet, ...]:
 
 
 def make_foreign(
-    values: Mapping[str, Any], features: Mapping[str, float | None], schema: FeatureSchema,
-    *, identity: Sequence[str] = (), device_id: str = "",
+    values: Mapping[str, Any], features: Mapping[str, float], schema: FeatureSchema,
+    *, is_own: bool = False,
 ) -> Observation:  # fmt: skip
     """Make an observation of a foreign row: names are hashed, for there is no source text."""
     names = [values.get("suite", ""), values.get("application", ""), values["kernel"]]
     parameters = sorted(values["parameters"].items())
-    finite = {
-        name: float(one) for name, one in features.items() if one is not None and math.isfinite(one)
-    }
+    finite = {name: one for name, one in features.items() if math.isfinite(one)}
+    device_id = make_slug(values["device"])
     derived = {
-        "kernel_digest": digest_text(*(identity or names)),
-        "device_id": device_id or f"imported-{make_slug(values['device'])}",
+        "kernel_digest": digest_text(*(["table"] if is_own else []), *names),
+        "device_id": device_id if is_own else f"imported-{device_id}",
         "arguments_digest": digest_text(*(f"{name}={one}" for name, one in parameters)),
         "ndrange": None,
         "origin": Origin.IMPORTED,
@@ -316,6 +317,28 @@ def make_slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
+def _read_own_rows(path: Path) -> tuple[list[Row], list[str]]:
+    """Read all rows of a table of one's own, and the names of its columns."""
+    if path.suffix != CSV_ENDING:
+        # NaN is how pandas writes an empty cell.
+        rows = [
+            {name: None if cell != cell else cell for name, cell in row.items()}
+            for row in read_rows(path)
+        ]
+        return rows, [*rows[0]] if rows else sorted(read_column_names(path))
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:  # Excel marks UTF-8
+            reader = csv.DictReader(file)
+            rows = list(reader)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        msg = f"{path}: cannot be read as CSV ({error}); save it as CSV in UTF-8"
+        raise ImportFileError(msg) from error
+    columns = [*(reader.fieldnames or ())]
+    if twice := [name for name, times in Counter(columns).items() if times > 1]:
+        raise ImportFileError(f"{path}: has several columns {twice[0]!r}; name each once")
+    return rows, columns
+
+
 def _read_machines(table: Path, columns: Sequence[str]) -> dict[str, Row]:
     """Read figures of devices from the table beside a data set, by their names."""
     if not columns or not table.is_file():
@@ -329,39 +352,6 @@ def _read_machines(table: Path, columns: Sequence[str]) -> dict[str, Row]:
     except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
         msg = f"{table}: is no table of devices ({error!r}); put the original back, or remove it"
         raise ImportFileError(msg) from error
-
-
-def _make_row(
-    row: Mapping[str, Any], features: Mapping[str, str], others: Sequence[str],
-    schema: FeatureSchema, where: str,
-) -> Observation:  # fmt: skip
-    if None in row:
-        raise InputError("has more cells than the header has columns")
-    empty = [one for one in REQUIRED if row[one] in _EMPTY]
-    if empty:
-        raise InputError(f"{', '.join(empty)}: no value; fill the cell, or remove the row")
-    values: dict[str, Any] = {}
-    for label, column in _COLUMNS.items():
-        if row.get(label) not in _EMPTY:
-            try:
-                values[column.name] = column.read(row[label])
-            except (ValueError, TypeError) as error:
-                raise InputError(f"column {label}: {error}") from error
-    told = {name: float(row[one]) for one, name in features.items() if row[one] not in _EMPTY}
-    sizes = [_read_size(row.get(name)) for name in _SIZES]
-    if sizes[0]:
-        values["ndrange"] = NDRange(global_size=sizes[0], local_size=sizes[1] or None)
-        told = describe_grid(values["ndrange"]) | told
-    parameters: dict[str, int | float | str] = {}
-    for name in (one for one in others if row[one] not in _EMPTY):
-        number = float(row[name]) if _is_number(row[name]) else math.nan
-        whole = int(number) if number.is_integer() else number
-        parameters[name] = str(row[name]) if math.isnan(number) else whole
-    names = [str(values.get(one, "")) for one in ("suite", "application", "kernel")]
-    return make_foreign(
-        {**values, "parameters": parameters, "source": where}, told, schema,
-        identity=("table", *names), device_id=make_slug(values["device"]),
-    )  # fmt: skip
 
 
 def _read_size(value: object) -> tuple[int, ...]:

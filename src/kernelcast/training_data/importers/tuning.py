@@ -6,10 +6,9 @@ the schemas are at https://github.com/odgaard/TuningSchema. T4 leaves the unit o
 """
 
 import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -18,7 +17,6 @@ from typing import Any
 from kernelcast.records.arithmetic import evaluate_size
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
-from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import FailureRecord, Observation
 from kernelcast.records.observed_times import RunTimes, summarise_runs
 from kernelcast.training_data.importers.tables import (
@@ -38,6 +36,7 @@ UNITS: Mapping[str, float] = {
 """Seconds per unit, by the names in use."""
 _NEWEST_MAJOR = 1
 _VALID = "correct"
+_AXES = "XYZ"
 _SCHEMA = FeatureSchema(names=GRID_FEATURES, version=1)
 # A mean and a median of the same runs agree within this factor; two units do not.
 _SAME_UNIT = 10.0
@@ -54,25 +53,10 @@ class TuningFiles:
     """Unit of the run times, one of `UNITS`; needed where neither file says it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Problem:
-    """What the files say of all configurations together."""
-
-    where: str
-    kernel: str
-    application: str
-    device: str
-    unit_s: float | None
-    global_size: Mapping[str, Any] = field(default_factory=dict)
-    local_size: Mapping[str, Any] = field(default_factory=dict)
-    counts_groups: bool = False
-    sizes: Mapping[str, Any] = field(default_factory=dict)
-
-
 def read_tuning(files: TuningFiles) -> tuple[list[Observation], list[FailureRecord]]:
     """Read a tuner's results: launches that worked, and those that did not."""
     where = str(files.results)
-    content = _load(files.results)
+    content = load_json(files.results)
     if not isinstance(content.get("results"), list):
         msg = f"{where}: has no list `results`; expected a tuner's output in the T4 format"
         raise ImportFileError(msg)
@@ -81,13 +65,13 @@ def read_tuning(files: TuningFiles) -> tuple[list[Observation], list[FailureReco
     if not major.isdecimal() or int(major) > _NEWEST_MAJOR:
         msg = f"{where}: is T4 {version}, this kernelcast reads version {_NEWEST_MAJOR}"
         raise ImportFileError(msg)
-    problem = _read_problem(files)
+    kernel, names, unit_s = _read_problem(files)
     observations: list[Observation] = []
     failures: list[FailureRecord] = []
     for number, entry in enumerate(content["results"]):
         try:
-            for one in _read_entry(entry, problem):
-                (failures if isinstance(one, FailureRecord) else observations).append(one)  # type: ignore[arg-type]  # the list is chosen by the type
+            one = _read_entry(entry, kernel, names, unit_s)
+            (failures if isinstance(one, FailureRecord) else observations).append(one)  # type: ignore[arg-type]  # the list is chosen by the type
         except (KeyError, TypeError, ValueError, AttributeError, InputError) as error:
             said = str(error) if isinstance(error, InputError) else f"is no entry of T4 ({error!r})"
             raise ImportFileError(f"{where}: result {number}: {said}") from error
@@ -100,7 +84,7 @@ def find_tuning_files(results: Path) -> TuningFiles:
     return TuningFiles(results=results, problem=problem if problem.is_file() else None)
 
 
-def _load(path: Path) -> dict[str, Any]:
+def load_json(path: Path) -> dict[str, Any]:
     refuse_database(path, ImportFileError)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -113,8 +97,11 @@ def _load(path: Path) -> dict[str, Any]:
     return content
 
 
-def _read_problem(files: TuningFiles) -> _Problem:
-    content = {} if files.problem is None else _load(files.problem)
+def _read_problem(
+    files: TuningFiles,
+) -> tuple[Mapping[str, Any], dict[str, str], float | None]:
+    """Read what holds for all configurations: T1's kernel, names, and seconds per unit of times."""
+    content = {} if files.problem is None else load_json(files.problem)
     kernel = _section(content, "KernelSpecification")
     general = _section(content, "General")
     device = files.device or _section(kernel, "Device").get("Name")
@@ -128,17 +115,12 @@ def _read_problem(files: TuningFiles) -> _Problem:
     if unit is not None and str(unit).lower() not in UNITS:
         msg = f"{files.problem or files.results}: time unit {unit!r} is unknown"
         raise ImportFileError(f"{msg}; expected one of {', '.join(UNITS)}")
-    return _Problem(
-        where=str(files.results),
-        kernel=str(kernel.get("KernelName") or files.results.stem),
-        application=str(kernel.get("BenchmarkName") or general.get("BenchmarkName") or ""),
-        device=str(device),
-        unit_s=None if unit is None else UNITS[str(unit).lower()],
-        global_size=_section(kernel, "GlobalSize"),
-        local_size=_section(kernel, "LocalSize"),
-        counts_groups=str(kernel.get("GlobalSizeType", "OpenCL")) != "OpenCL",
-        sizes={"ProblemSize": kernel.get("ProblemSize", [])},
-    )
+    names = {
+        "suite": "t4", "source": "t4 (as the tuner's file)", "device": str(device),
+        "kernel": str(kernel.get("KernelName") or files.results.stem),
+        "application": str(kernel.get("BenchmarkName") or general.get("BenchmarkName") or ""),
+    }  # fmt: skip
+    return kernel, names, None if unit is None else UNITS[str(unit).lower()]
 
 
 def _section(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -147,18 +129,19 @@ def _section(content: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _read_entry(
-    entry: Mapping[str, Any], problem: _Problem
-) -> Iterator[Observation | FailureRecord]:
+    entry: Mapping[str, Any], kernel: Mapping[str, Any], names: Mapping[str, str],
+    unit_s: float | None,
+) -> Observation | FailureRecord:  # fmt: skip
     configuration = dict(entry["configuration"])
     is_valid = entry["invalidity"] == _VALID
     # A failure needs a launch and no time; this one is not kept.
-    runs = _read_runs(entry, problem) if is_valid else RunTimes(median_s=1.0)
-    ndrange = _read_ndrange(configuration, problem)
+    runs = _read_runs(entry, unit_s) if is_valid else RunTimes(median_s=1.0)
+    ndrange = None
+    with suppress(InputError):  # sizes are not given, or not understood
+        ndrange = make_grid(*count_groups(kernel, configuration))
     found = make_foreign(
         {
-            "suite": "t4", "source": "t4 (as the tuner's file)", "kernel": problem.kernel,
-            "application": problem.application, "device": problem.device, "ndrange": ndrange,
-            "seconds": runs.median_s,
+            **names, "ndrange": ndrange, "seconds": runs.median_s,
             "parameters": {
                 name: one if isinstance(one, int | float | str) else json.dumps(one)
                 for name, one in sorted(configuration.items())
@@ -173,17 +156,16 @@ def _read_entry(
         told = datetime.fromisoformat(str(entry.get("timestamp")))
         moment = told if told.tzinfo else None
     if is_valid:
-        yield replace(found, measured_at=moment)
-    else:
-        yield FailureRecord(
-            launch=found.launch,
-            kind=str(entry["invalidity"]),
-            message=f"the tuner found this configuration invalid: {entry['invalidity']}",
-            failed_at=moment,
-        )
+        return replace(found, measured_at=moment)
+    return FailureRecord(
+        launch=found.launch,
+        kind=str(entry["invalidity"]),
+        message=f"the tuner found this configuration invalid: {entry['invalidity']}",
+        failed_at=moment,
+    )
 
 
-def _read_runs(entry: Mapping[str, Any], problem: _Problem) -> RunTimes:
+def _read_runs(entry: Mapping[str, Any], unit_s: float | None) -> RunTimes:
     runtimes = [float(one) for one in entry["times"].get("runtimes") or ()]
     # The measured time that has a unit: the number, and seconds per unit.
     measured: tuple[float, float] | None = None
@@ -197,7 +179,6 @@ def _read_runs(entry: Mapping[str, Any], problem: _Problem) -> RunTimes:
             msg = "has no run times; expected `times.runtimes` or a measurement called time"
             raise ImportFileError(msg)
         return RunTimes(median_s=measured[0] * measured[1])
-    unit_s = problem.unit_s
     if unit_s is None and measured is not None:
         ratio = measured[0] / median(runtimes)
         unit_s = measured[1] if 1 / _SAME_UNIT < ratio < _SAME_UNIT else None
@@ -207,16 +188,38 @@ def _read_runs(entry: Mapping[str, Any], problem: _Problem) -> RunTimes:
     return summarise_runs([one * unit_s for one in runtimes])
 
 
-def _read_ndrange(configuration: Mapping[str, Any], problem: _Problem) -> NDRange | None:
-    """Evaluate the sizes; None where they are not given or not understood."""
-    if not (problem.global_size and problem.local_size):
-        return None
-    names = {**problem.sizes, **configuration}
-    try:
-        local = [evaluate_size(problem.local_size.get(axis, 1), names) for axis in "XYZ"]
-        whole = [evaluate_size(problem.global_size.get(axis, 1), names) for axis in "XYZ"]
-        if problem.counts_groups:
-            return make_grid(whole, local)
-        return make_grid([math.ceil(g / n) for g, n in zip(whole, local, strict=True)], local)
-    except InputError:
-        return None
+def read_problem_size(kernel: Mapping[str, Any]) -> list[int]:
+    given = kernel.get("ProblemSize", ())
+    return [given] if isinstance(given, int) else [int(one) for one in given]
+
+
+def count_groups(
+    kernel: Mapping[str, Any], configuration: Mapping[str, Any]
+) -> tuple[list[int], list[int]]:
+    """Count work-groups, and the work-items of each, along every axis that T1's kernel names."""
+    problem_size = read_problem_size(kernel)
+    known = {**configuration, "ProblemSize": problem_size}
+    local, whole = kernel.get("LocalSize"), kernel.get("GlobalSize")
+    if local is None:
+        names = ("block_size_x", "block_size_y", "block_size_z")
+        local = {
+            axis: known[name] for axis, name in zip(_AXES, names, strict=True) if name in known
+        }
+    counts_groups = str(kernel.get("GlobalSizeType", "OpenCL")) != "OpenCL"
+    if whole is None:
+        # Work-groups as Kernel Tuner counts them: the problem over the grid's divisors.
+        whole, counts_groups = {}, True
+        for at, axis in enumerate(_AXES[: len(problem_size)]):
+            divisors = kernel.get(f"GridDiv{axis}")
+            if divisors is None:
+                divisors = [str(local[axis])] if axis in local else []
+            product_text = " * ".join(f"({one})" for one in divisors) or "1"
+            whole[axis] = f"ceil(ProblemSize[{at}] / ({product_text}))"
+    if not (whole and local):
+        raise InputError("no sizes are given; expected GlobalSize or ProblemSize, and LocalSize")
+    axes = [axis for axis in _AXES if axis in whole or axis in local]
+    sizes = [evaluate_size(local.get(axis, 1), known) for axis in axes]
+    counts = [evaluate_size(whole.get(axis, 1), known) for axis in axes]
+    if not counts_groups:  # as Kernel Tuner does: the kernel guards what lies beyond
+        counts = [-(-count // size) for count, size in zip(counts, sizes, strict=True)]
+    return counts, sizes

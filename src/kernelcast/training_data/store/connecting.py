@@ -10,10 +10,10 @@ it holds locks, so SQLite is asked.
 import os
 import sqlite3
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import sqlalchemy as sa
 
@@ -106,8 +106,7 @@ def refuse_database(path: Path, error: type[InputError] = InputError) -> None:
 
 
 _IS_WRITER = "kernelcast_is_writer"
-WRITER = {_IS_WRITER: True}
-_SQLITE_ENGINES: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
+_ENGINES: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
 
 
 def parse_url(place: str | Path) -> sa.URL:
@@ -128,6 +127,15 @@ def parse_url(place: str | Path) -> sa.URL:
     return url
 
 
+def locate(place: str | Path) -> tuple[sa.URL, str]:
+    """Return the URL of a database, and its name for messages."""
+    url = parse_url(place)
+    if url.get_backend_name() != "sqlite":
+        return url, url.render_as_string(hide_password=True)
+    # A program may change its folder; two names of one file are one store.
+    return url.set(database=str(Path(str(url.database)).resolve())), str(url.database)
+
+
 def connect(url: sa.URL) -> sa.Engine:
     """Make the engine of a store; nothing is opened yet."""
     if url.get_backend_name() == "sqlite":
@@ -135,19 +143,21 @@ def connect(url: sa.URL) -> sa.Engine:
         engine = sa.create_engine(url, connect_args={"timeout": 120})
         sa.event.listen(engine, "connect", _set_up_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
-        _SQLITE_ENGINES.add(engine)
-        return engine
-    try:
-        return sa.create_engine(url, pool_pre_ping=True)
-    except ModuleNotFoundError as error:
-        msg = "PostgreSQL needs psycopg; install it with `pip install 'kernelcast[postgresql]'`"
-        raise InputError(msg) from error
+    else:
+        try:
+            engine = sa.create_engine(url, pool_pre_ping=True)
+        except ModuleNotFoundError as error:
+            msg = "PostgreSQL needs psycopg; install it with `pip install 'kernelcast[postgresql]'`"
+            raise InputError(msg) from error
+    _ENGINES.add(engine)
+    return engine
 
 
 def _close_before_fork() -> None:
-    # SQLite remembers in the process which locks it holds, and a child does not inherit locks: it
-    # would believe in its parent's, and lose what it writes after the parent has closed the file.
-    for one in list(_SQLITE_ENGINES):
+    # A child must not use its parent's connections. SQLite remembers in the process which locks it
+    # holds, and a child does not inherit locks: it would believe in its parent's, and lose what it
+    # writes after the parent has closed the file.
+    for one in list(_ENGINES):
         one.dispose()
 
 
@@ -167,3 +177,105 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     # IMMEDIATE waits for its turn instead.
     options: Any = connection.get_execution_options()
     connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_IS_WRITER) else "BEGIN")
+
+
+R = TypeVar("R")
+
+
+class Database:
+    """A database that threads share, also after a fork; each writing call is a transaction."""
+
+    def __init__(self, url: sa.URL, where: str, *, writer_lock: int | None = None) -> None:
+        self.url = url
+        self.where = where
+        self.engine = connect(url)
+        self._writer_lock = writer_lock
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections; a later call opens them again."""
+        self.engine.dispose()
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        with speak_plainly(self.where), self.engine.connect() as connection:
+            yield connection
+
+    def fetch(self, query: sa.Select[Any], record: type[R]) -> list[R]:
+        """Read what a selection of a record's fields finds."""
+        with self.read() as connection:
+            return fetch(connection, query, record)
+
+    @contextmanager
+    def write(self) -> Iterator[sa.Connection]:
+        """Open a transaction that is kept as a whole, or not at all."""
+        with (
+            speak_plainly(self.where),
+            self.engine.connect().execution_options(**{_IS_WRITER: True}) as connection,
+            connection.begin(),
+        ):
+            if self._writer_lock is not None:
+                # One writer works at a time, so that they never wait for each other in a circle.
+                lock(connection, self._writer_lock)
+            yield connection
+
+
+def fetch(connection: sa.Connection, query: sa.Select[Any], record: type[R]) -> list[R]:
+    return [record(**row) for row in connection.execute(query).mappings()]
+
+
+def lock(connection: sa.Connection, key: int) -> None:
+    """Keep others out that ask for the same key until the transaction ends; SQLite's always do."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(key)))
+
+
+def bring_up_to_date(
+    database: Database, version_table: str, head: str, key: int,
+    update: Callable[[sa.Connection, str | None], None], what: str,
+) -> None:  # fmt: skip
+    """Update tables whose version is not the newest, one process at a time; None: there are none.
+
+    Parameters
+    ----------
+    key : int
+        Of the lock that processes share; of no other.
+    what : str
+        What an error says is of another version, with its verb.
+    """
+    with database.read() as connection:
+        found = read_version(connection, version_table)
+    if found == head:
+        return
+    if found is not None and found > head:
+        raise StoreError(
+            f"{database.where}: {what} of version {found}, this kernelcast knows versions up to "
+            f"{head}; update kernelcast, or name another store (nothing was changed)"
+        )
+    with database.write() as connection:
+        lock(connection, key)
+        found = read_version(connection, version_table)  # another process may have been first
+        if found == head:
+            return
+        update(connection, found)
+        column = sa.Column("version_num", sa.String(32), primary_key=True)
+        table = sa.Table(version_table, sa.MetaData(), column)
+        table.create(connection, checkfirst=True)
+        connection.execute(sa.delete(table))
+        connection.execute(sa.insert(table), {"version_num": head})
+
+
+def read_version(connection: sa.Connection, version_table: str) -> str | None:
+    """Return the version of the tables; None if the database has none of them."""
+    if version_table not in sa.inspect(connection).get_table_names():
+        return None
+    query: sa.Select[Any] = sa.select(sa.column("version_num", sa.Text)).select_from(
+        sa.table(version_table)
+    )
+    version: str | None = connection.execute(query).scalar_one_or_none()
+    return version

@@ -67,26 +67,6 @@ def load_flags(text: str) -> frozenset[ObservationFlag]:
     return frozenset(ObservationFlag(one) for one in text.split(",") if one)
 
 
-def _make_writer(path: str, hint: Any) -> Callable[[Any], Any]:  # noqa: ANN401 - a type
-    """Decide once how a column is written: batches have thousands of rows."""
-    take, unstructure = attrgetter(path), _CONVERTER.unstructure
-    put: Callable[[Any], Any] = unstructure
-    if hint in {str, int, float}:
-        return take
-    if hint in {NDRange, MachineState}:
-        put = dump_once
-    elif hint == _FLAGS:
-        put = lambda flags: f",{','.join(sorted(flags))}," if flags else ""  # noqa: E731 - a case
-    elif get_origin(hint) is not None:
-        put = lambda value: dump(unstructure(value))  # noqa: E731 - one of four
-
-    def write(record: Any) -> Any:  # noqa: ANN401 - one of two records
-        value = take(record)
-        return None if value is None else put(value)
-
-    return write
-
-
 def load_ndrange(text: str | None) -> NDRange | None:
     return None if text is None else _make_ndrange(json.loads(text))
 
@@ -131,16 +111,18 @@ def _check_mapping(content: Any) -> Mapping[str, Any]:  # noqa: ANN401 - of JSON
 
 def _make_converter() -> cattrs.Converter:
     """Make what turns values of records into plain ones, as files hold them, and back."""
-    made = cattrs.Converter(
-        detailed_validation=False, forbid_extra_keys=True,
-        unstruct_collection_overrides={frozenset: sorted},
-    )  # fmt: skip
+    made = cattrs.Converter(detailed_validation=False, forbid_extra_keys=True)
     made.register_unstructure_hook(TimedLaunch, _write_launch)
     made.register_structure_hook(TimedLaunch, _read_launch)
     made.register_unstructure_hook(NDRange, _list_sizes)
     made.register_structure_hook(NDRange, _make_ndrange)
     made.register_unstructure_hook(datetime, dump_time)
-    made.register_structure_hook(datetime, lambda value, _: load_time(value))
+    made.register_unstructure_hook_func(
+        lambda kind: kind == _FLAGS, lambda flags: f",{','.join(sorted(flags))}," if flags else ""
+    )
+    made.register_structure_hook(
+        datetime, lambda value, _: value if isinstance(value, datetime) else load_time(value)
+    )
     made.register_structure_hook_func(_is_mapping, lambda value, _: dict(_check_mapping(value)))
     kind: Any
     for kind in (SampleSet, MachineState):
@@ -164,8 +146,8 @@ def _drop_absent(read: Callable[..., Any]) -> Callable[..., Any]:
     return read_present
 
 
-_CONVERTER = _make_converter()
 _FLAGS = frozenset[ObservationFlag]
+_CONVERTER = _make_converter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,8 +157,8 @@ class Column:
     hint: Any
     """Type of the value, without None."""
     is_nullable: bool
-    write: Callable[[Any], Any]
-    """Gives a record's value as the database holds it."""
+    take: Callable[[Any], Any]
+    """Takes the value out of a record."""
     label: str = ""
     """Its name in plain tables of people's own; empty where they have no such column."""
     is_derived: bool = False
@@ -194,6 +176,16 @@ class Column:
     def is_structured(self) -> bool:
         """Whether the database holds a text of what consists of several values."""
         return get_origin(self.hint) is not None or self.hint in {NDRange, MachineState}
+
+    def write(self, record: Any) -> Any:  # noqa: ANN401 - one of two records
+        """Write a record's value as the database holds it."""
+        value = self.take(record)
+        if value is None or self.hint in {str, int, float}:
+            return value
+        if self.hint in {NDRange, MachineState}:
+            return dump_once(value)
+        plain = _CONVERTER.unstructure(value, self.hint)
+        return dump(plain) if isinstance(plain, list | tuple | dict) else plain
 
     def load(self, text: str) -> Any:  # noqa: ANN401 - as files hold it
         return text.split(",")[1:-1] if self.hint == _FLAGS else json.loads(text)
@@ -233,7 +225,7 @@ def _column(record: Any, name: str, path: str = "", hint: Any = None, **more: An
     kind = strip_none(hint)
     return Column(
         name=name, path=path, hint=kind, is_nullable=NoneType in get_args(hint),
-        write=_make_writer(path, kind), is_derived=is_derived, **more,
+        take=attrgetter(path), is_derived=is_derived, **more,
     )  # fmt: skip
 
 

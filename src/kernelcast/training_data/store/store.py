@@ -1,23 +1,27 @@
 """Observations in a database that several threads and processes use at once."""
 
+import contextlib
 import json
-import os
+import logging
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
-from typing import Any, Self
+from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.observation import FailureRecord, Observation
+from kernelcast.records.private_files import close_to_others, make_private_file, make_private_folder
 from kernelcast.training_data.store.connecting import (
-    WRITER,
-    connect,
+    Database,
+    StoreError,
+    bring_up_to_date,
+    locate,
     read_sqlite_code,
     speak_plainly,
 )
@@ -25,8 +29,10 @@ from kernelcast.training_data.store.schema import (
     EVERYTHING,
     FAILURES,
     FEATURE_SCHEMAS,
+    HEAD,
     METADATA,
     OBSERVATIONS,
+    VERSION_TABLE,
     Selection,
     dump,
     failure_to_row,
@@ -37,6 +43,7 @@ from kernelcast.training_data.store.schema import (
     schema_id,
 )
 
+_LOGGER = logging.getLogger(__name__)
 # "kcsw" as a number: not the lock of migrations.
 _PG_WRITER_LOCK = 0x6B637377
 
@@ -95,32 +102,19 @@ def _add_schemas(connection: sa.Connection, schemas: set[FeatureSchema]) -> None
 _SQLITE_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
-class Store:
+class Store(Database):
     """Threads share a store, also pickled or after a fork; each writing call is a transaction."""
 
-    def __init__(self, *, url: sa.URL, where: str, engine: sa.Engine | None = None) -> None:
-        self.where = where
-        self._url = url
-        self._open_engine = engine or connect(url)
-        self._process = os.getpid()
+    def __init__(self, url: sa.URL, where: str) -> None:
+        super().__init__(url, where, writer_lock=_PG_WRITER_LOCK)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(Store, url=self._url, where=self.where), ()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        return Store, (self.url, self.where)
 
     @property
     def address(self) -> str:
         """URL of the database, its password too: no text to show."""
-        return self._url.render_as_string(hide_password=False)
-
-    def close(self) -> None:
-        """Close all connections; a later call opens them again."""
-        self._engine.dispose()
+        return self.url.render_as_string(hide_password=False)
 
     def add(self, observation: Observation, *, replace: bool = False) -> bool:
         """Add one observation; see `add_many`."""
@@ -135,7 +129,7 @@ class Store:
     ) -> AddedRows:
         """Add observations in one transaction: an error leaves none of them."""
         total, rest = AddedRows(), iter(observations)
-        with self._write() as connection:
+        with self.write() as connection:
             while batch := list(islice(rest, 500)):
                 _add_schemas(connection, {one.features.schema for one in batch if one.features})
                 rows = [observation_to_row(one) for one in batch]
@@ -145,14 +139,14 @@ class Store:
 
     def add_failures(self, failures: Iterable[FailureRecord]) -> AddedRows:
         """Add failures in one transaction; the newest of equal ones stays."""
-        with self._write() as connection:
+        with self.write() as connection:
             return _add_rows(
                 connection, FAILURES, [failure_to_row(one) for one in failures], replace=True
             )
 
     def remove(self, keys: Sequence[str]) -> int:
         """Remove observations and failures by key; give how many were there."""
-        with self._write() as connection:
+        with self.write() as connection:
             return sum(
                 connection.execute(sa.delete(one).where(one.c.key.in_(keys))).rowcount
                 for one in (OBSERVATIONS, FAILURES)
@@ -164,13 +158,13 @@ class Store:
         if not conditions:
             msg = f"{self.where}: every observation would be removed; say which are meant"
             raise InputError(msg)
-        with self._write() as connection:
+        with self.write() as connection:
             return connection.execute(sa.delete(OBSERVATIONS).where(*conditions)).rowcount
 
     def clear_failures(self, launch_key: str) -> int:
         """Remove the failures of a launch that has worked since; give how many there were."""
         wanted = sa.delete(FAILURES).where(FAILURES.c.launch_key == launch_key)
-        with self._write() as connection:
+        with self.write() as connection:
             return connection.execute(wanted).rowcount
 
     def get(self, key: str) -> Observation:
@@ -178,7 +172,7 @@ class Store:
         column = OBSERVATIONS.c.key
         is_whole = len(key) == 64  # found by the index; a beginning is looked for
         begins = column == key if is_whole else sa.func.substr(column, 1, len(key)) == key
-        with self._read() as connection:
+        with self.read() as connection:
             found = connection.execute(
                 sa.select(OBSERVATIONS).where(begins).limit(2)
             ).mappings().all()  # fmt: skip
@@ -212,18 +206,18 @@ class Store:
 
     def failures(self, wanted: Selection = EVERYTHING) -> list[FailureRecord]:
         query = sa.select(FAILURES).where(*list_conditions(wanted, FAILURES))
-        with self._read() as connection:
+        with self.read() as connection:
             rows = connection.execute(query.order_by(FAILURES.c.key)).mappings().all()
         return [row_to_failure(dict(row)) for row in rows]
 
     def count(self, wanted: Selection = EVERYTHING) -> int:
         query = sa.select(sa.func.count()).select_from(OBSERVATIONS)
-        with self._read() as connection:
+        with self.read() as connection:
             found = connection.scalar(query.where(*list_conditions(wanted, OBSERVATIONS)))
         return int(found or 0)
 
     def schemas(self) -> dict[str, FeatureSchema]:
-        with self._read() as connection:
+        with self.read() as connection:
             rows = connection.execute(sa.select(FEATURE_SCHEMAS)).all()
         return {
             row.id: FeatureSchema(names=tuple(json.loads(row.names)), version=row.version)
@@ -232,12 +226,12 @@ class Store:
 
     def select(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
         """Run a query on the store's tables; for summaries inside this room."""
-        with self._read() as connection:
+        with self.read() as connection:
             return list(connection.execute(query).all())
 
     def find_damage(self) -> list[str]:
         """Have SQLite look at all of its file, and PostgreSQL at the index of each primary key."""
-        with self._read() as connection:
+        with self.read() as connection:
             if connection.dialect.name != "sqlite":
                 names = sorted(sa.inspect(connection).get_table_names())
                 ours = (
@@ -265,7 +259,7 @@ class Store:
         query = query.where(*list_conditions(wanted, OBSERVATIONS))
         if ordered:
             query = query.order_by(OBSERVATIONS.c.key)
-        with self._read() as connection:
+        with self.read() as connection:
             result = connection.execution_options(stream_results=True).execute(query)
             yield from result.partitions(batch_rows)
 
@@ -296,30 +290,6 @@ class Store:
         chosen = sa.or_(rows.c.place <= most, rows.c.sampled == 1)
         return self.select(sa.select(rows).where(chosen).order_by(rows.c.place.desc()))
 
-    @property
-    def _engine(self) -> sa.Engine:
-        if self._process != os.getpid():  # a child process must not use its parent's connections
-            self._open_engine.dispose(close=False)
-            self._process = os.getpid()
-        return self._open_engine
-
-    @contextmanager
-    def _read(self) -> Iterator[sa.Connection]:
-        with speak_plainly(self.where), self._engine.connect() as connection:
-            yield connection
-
-    @contextmanager
-    def _write(self) -> Iterator[sa.Connection]:
-        with (
-            speak_plainly(self.where),
-            self._engine.connect().execution_options(**WRITER) as connection,
-            connection.begin(),
-        ):
-            if connection.dialect.name == "postgresql":
-                # One writer works at a time, so that they never wait for each other in a circle.
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_PG_WRITER_LOCK)))
-            yield connection
-
 
 def query_newest(wanted: Selection, columns: Sequence[str], *, most: int) -> sa.Select[Any]:
     """Make the query of `Store.read_newest`, newest first."""
@@ -348,3 +318,133 @@ def _count_twice(connection: sa.Connection, table: str) -> str:
     if counts[0] == counts[1]:
         return ""
     return f"{table}: has {counts[0]} rows, the index of its primary key {counts[1]}"
+
+
+def open_store(place: str | Path, *, must_exist: bool = False) -> Store:
+    """Open a store of observations; make it where there is none."""
+    url, where = locate(place)
+    if url.get_backend_name() == "sqlite":
+        _prepare_file(Path(where), must_exist=must_exist)
+    store = Store(url, where)
+    try:
+        _migrate(store)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _prepare_file(path: Path, *, must_exist: bool) -> None:
+    if must_exist and not path.is_file():
+        raise InputError(
+            f"{path}: there is no store of observations; `kernelcast collect` or `kernelcast data "
+            "import` makes one, or name another"
+        )
+    try:
+        make_private_folder(path.parent)
+    except OSError as error:
+        raise StoreError(f"{path}: the folder cannot be made: {error.strerror or error}") from error
+    if not path.exists():
+        with contextlib.suppress(OSError):  # SQLite says what is wrong
+            make_private_file(path)
+    # SQLite gives its log and its index the rights of the database, when it makes them.
+    for suffix in ("", "-wal", "-shm"):
+        close_to_others(path.with_name(path.name + suffix))
+
+
+# What was observed 100,000 times is asked for by its newest rows: an index has them in this order.
+# SQLite takes rows without a time as the oldest by itself, PostgreSQL as the newest.
+_INDEXES = """
+DROP INDEX IF EXISTS ix_observations_kernel_digest;
+DROP INDEX IF EXISTS ix_observations_launch_key;
+DROP INDEX IF EXISTS ix_observations_launch_times;
+DROP INDEX IF EXISTS ix_observations_launch_samples;
+CREATE INDEX IF NOT EXISTS ix_observations_newest
+    ON observations (kernel_digest, device_id, {moment});
+CREATE INDEX IF NOT EXISTS ix_observations_newest_of_launch
+    ON observations (launch_key, {moment})
+"""
+# Until version 0004 triggers kept a table of launches.
+_OBSOLETE = {
+    "sqlite": "".join(
+        f"DROP TRIGGER IF EXISTS observations_{one};"
+        for one in ("insert_new", "update_old", "update_new", "delete_old")
+    ),
+    "postgresql": "DROP FUNCTION IF EXISTS mark_launches CASCADE;",
+}
+
+
+def _migrate(store: Store) -> None:
+    """Make the tables, or bring older ones up to date, in one transaction."""
+    with store.read() as connection:
+        is_sqlite = connection.dialect.name == "sqlite"
+        tables = sa.inspect(connection).get_table_names()
+    if VERSION_TABLE not in tables:
+        if "observations" in tables or (tables and is_sqlite):
+            raise StoreError(
+                f"{store.where}: is a database, but no store of observations; name another "
+                f"{'file' if is_sqlite else 'database'}"
+            )
+        with speak_plainly(store.where):
+            _make_concurrent(store.engine)
+
+    def update(connection: sa.Connection, found: str | None) -> None:
+        backup = None if found is None else _back_up(store.url, found)
+        METADATA.create_all(connection)
+        for table in METADATA.sorted_tables:
+            have = {one["name"] for one in sa.inspect(connection).get_columns(table.name)}
+            for column in table.columns:
+                if column.name not in have:
+                    made = sa.schema.CreateColumn(column).compile(dialect=connection.dialect)
+                    connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {made}")
+        moment = "measured_at_us" if is_sqlite else "measured_at_us DESC NULLS LAST"
+        obsolete = f"{_OBSOLETE[connection.dialect.name]} DROP TABLE IF EXISTS launches"
+        for statement in f"{obsolete};{_INDEXES.format(moment=moment)}".split(";"):
+            connection.exec_driver_sql(statement)
+        if backup is not None:
+            _LOGGER.warning(
+                "%s: is brought up to date; the older store is kept as %s", store.where, backup
+            )
+
+    # "kcst" as a number: any constant will do that no other program takes.
+    bring_up_to_date(store, VERSION_TABLE, HEAD, 0x6B637374, update, "the store is")
+
+
+def _make_concurrent(engine: sa.Engine) -> None:
+    """Let readers go on while another connection writes: the file remembers it."""
+    if engine.dialect.name != "sqlite":
+        return
+    deadline_s = time.monotonic() + 30.0
+    with engine.connect() as connection:
+        raw = connection.connection.dbapi_connection
+        if raw is None:
+            return
+        while True:
+            try:
+                # A row with 200 features has 3 kB: one to a page of SQLite's usual 4 kB would waste
+                # a quarter.
+                cursor = raw.cursor()
+                cursor.execute("PRAGMA page_size=16384")
+                cursor.execute("PRAGMA journal_mode=WAL")
+                cursor.close()
+            except sqlite3.OperationalError as error:
+                # SQLite does not wait here while another process does the same.
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline_s:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
+
+
+def _back_up(url: sa.URL, version: str) -> Path | None:
+    """Copy a SQLite file beside itself; a server has backups of its own."""
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return None
+    source = Path(url.database)
+    target = source.with_name(f"{source.name}.version-{version}.backup")
+    make_private_file(target)
+    with sqlite3.connect(source) as old, sqlite3.connect(target) as new:
+        old.backup(new)
+    old.close()
+    new.close()
+    return target
