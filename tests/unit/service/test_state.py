@@ -93,7 +93,7 @@ def test_several_processes_may_open_it_at_once(place: Path) -> None:
 
 def test_problems_are_forgotten_oldest_first(place: Path, state: ServiceState) -> None:
     """When there are too many."""
-    table = ProblemTable(state._database, most=10)
+    table = ProblemTable(state, most=10)
     for number in range(30):
         table.add(f"{number:064x}", "{}")
     table.add(f"{29:064x}", "{}")  # known: nothing changes
