@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from kernelcast.compiling import cache
-from kernelcast.compiling.compiler import Compiler, find_compiler, list_processors, run_limited
+from kernelcast.compiling.compiler import find_compiler, list_processors, run_limited
 from kernelcast.compiling.libraries import (
     BASE_HEADER,
     digest_code,
@@ -109,16 +109,16 @@ def compile_kernel(
     # A name of the source that neither an option nor another path can be.
     name = PurePosixPath(source_name.replace("\0", "").replace("\n", " ")).name
     name = f"./{name}" if name.startswith("-") else name or "<source>"
-    job = _Job(
-        source=source, source_name=name, target=target, given=given,
-        dialect=dialect or Dialect(), limit_s=limit_s,
-        folders=_resolve_folders(given.folders, include_folders),
-    )  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="kernelcast-compile-") as made:
-        key = job.find_key(Path(made))
+        job = _Job(
+            source=source, source_name=name, target=target, given=given,
+            dialect=dialect or Dialect(), limit_s=limit_s, folder=Path(made),
+            include_folders=_resolve_folders(given.folders, include_folders),
+        )  # fmt: skip
+        key = job.find_key()
         entry = cache.read(key)
         if entry is None or not _is_current(entry, target):
-            entry = job.run(Path(made))
+            entry = job.run()
             cache.write(key, entry)
     return Compiled(
         text=entry["text"], target=target, log=entry["log"], missing=tuple(entry["missing"]),
@@ -157,21 +157,23 @@ class _Job:
     target: Target
     given: ReadOptions
     dialect: Dialect
-    folders: tuple[Path, ...]
+    include_folders: tuple[Path, ...]
     limit_s: float
+    folder: Path
+    """Where the compiler reads and writes."""
 
-    def find_key(self, folder: Path) -> str:
+    def find_key(self) -> str:
         """Name the content: that of the source and, where it may include files, of all of it."""
         parts: list[str | bytes] = [
             self.source, self.source_name, repr(asdict(self.target)), digest_code(),
-            *_list_flags(self.target, self.dialect, self.given), *map(str, self.given.dropped),
+            *self._list_flags(), *map(str, self.given.dropped),
         ]  # fmt: skip
-        if self.folders:
-            self._start(folder, find_compiler(), ("-E", "-o", "preprocessed"))
-            parts.append(Path(folder, "preprocessed").read_bytes())
+        if self.include_folders:
+            self._start(("-E", "-o", "preprocessed"))
+            parts.append((self.folder / "preprocessed").read_bytes())
         return cache.digest(parts)
 
-    def run(self, folder: Path) -> dict[str, Any]:
+    def run(self) -> dict[str, Any]:
         """Compile, with libclc where functions are missing, for the newest GPU known."""
         compiler = find_compiler()
         notes = [f"option {option} means nothing here" for option in self.given.dropped]
@@ -181,62 +183,45 @@ class _Job:
         if processor != self.target.processor:
             notes.append(f"{compiler.identity} does not know {self.target}; this is {processor}'s")
         job = replace(self, target=replace(self.target, processor=processor))
-        libraries = list_libraries(self.target, compiler)
-        entry = job._compile(folder, compiler, libraries)
+        libraries = list_libraries(self.target, compiler, self.folder)
+        entry = job._compile(libraries)
         libclc = find_libclc(self.target.format)
         if entry["missing"] and libclc is not None:
-            entry = job._compile(folder, compiler, (*libraries, libclc))
-        log = "\n".join([*notes, *filter(None, [entry["log"]])])
-        libraries_used = _describe_libraries(self.target)
-        return {**entry, "log": log, "compiler": compiler.identity, "libraries": libraries_used}
+            entry = job._compile((*libraries, libclc))
+        return {
+            **entry, "log": "\n".join([*notes, *filter(None, [entry["log"]])]),
+            "compiler": compiler.identity, "libraries": _describe_libraries(self.target),
+        }  # fmt: skip
 
-    def _compile(
-        self, folder: Path, compiler: Compiler, libraries: Sequence[Path]
-    ) -> dict[str, Any]:
+    def _compile(self, libraries: Sequence[Path]) -> dict[str, Any]:
         linked = [word for path in libraries for word in ("-mlink-builtin-bitcode", path.name)]
         debug = _NOTES if self.target.is_unoptimised else ()
         how = (*linked, *debug, "-disable-llvm-passes", "-emit-llvm", "-o", "front.ll")
-        log = self._start(folder, compiler, how, libraries)
-        front = folder / "front.ll"
+        log = self._start(how, libraries)
+        front = self.folder / "front.ll"
         code = front.read_text(encoding="utf-8")
         # Let code be inlined that clang 21 forbids to, and make all but kernels internal.
-        opened = _FUNCTION.sub("\ndefine internal ", _NO_INLINE.sub(r"\1", code))
-        if self.target.is_unoptimised:
-            kernels = read_kernels(code, "", self.target)
-            return {
-                "text": _inline_calls(opened),
-                "log": log,
-                "missing": (),
-                "kernels": [asdict(kernel) for kernel in kernels],
-            }
-        if self.target.as_written:
-            opened = _UNROLL.sub('{!"llvm.loop.unroll.disable"}', opened)
-        front.write_text(opened, encoding="utf-8")
-        profile = _PROFILES[self.target.as_written]
-        form = "-emit-llvm" if self.target.format is CodeFormat.IR else "-S"
-        text = self._write(folder, compiler, "front.ll", (*profile, form))
-        kernels = read_kernels(code, text, self.target)
-        if self.target.format is CodeFormat.PTX:
-            if any(one.address_space == "constant" for each in kernels for one in each.arguments):
-                optimised = self._write(folder, compiler, "front.ll", (*profile, "-emit-llvm"))
-                # A CUDA launch cannot pass a pointer to constant memory.
-                moved = []
-                for line in optimised.splitlines():
-                    if _LAUNCH_VARIABLE in line:
-                        moved.append(line)
-                        continue
-                    invariant = ", !invariant.load !999999" if _CONSTANT_LOAD.match(line) else ""
-                    spaces = _CONSTANT_SPACE.sub("addrspace(1)", line)
-                    moved.append(_CONSTANT_INTRINSIC.sub(r"\1.p1", spaces) + invariant)
-                (folder / "moved.ll").write_text(
-                    "\n".join([*moved, "!999999 = !{}", ""]), encoding="utf-8"
-                )
-                text = self._write(
-                    folder, compiler, "moved.ll", ("-O3", "-disable-llvm-passes", "-S")
-                )
-            text = _require_sizes(text, kernels)
+        text = _FUNCTION.sub("\ndefine internal ", _NO_INLINE.sub(r"\1", code))
+        kernels = read_kernels(code, "", self.target)
         names: set[str] = set()
+        if self.target.is_unoptimised:
+            text = _inline_calls(text)
+        else:
+            if self.target.as_written:
+                text = _UNROLL.sub('{!"llvm.loop.unroll.disable"}', text)
+            front.write_text(text, encoding="utf-8")
+            # A CUDA launch cannot pass a pointer to constant memory.
+            moves = self.target.format is CodeFormat.PTX and any(
+                one.address_space == "constant" for each in kernels for one in each.arguments
+            )
+            form = "-emit-llvm" if moves or self.target.format is CodeFormat.IR else "-S"
+            text = self._write(*_PROFILES[self.target.as_written], form)
+            if moves:
+                front.write_text(_move_constants(text), encoding="utf-8")
+                text = self._write("-O3", "-disable-llvm-passes", "-S")
+            kernels = read_kernels(code, text, self.target)
         if self.target.format is CodeFormat.PTX:
+            text = _require_sizes(text, kernels)
             names = set(_EXTERN.findall(text))
         elif self.target.format is CodeFormat.AMD:
             names = {*_AMD_REFERENCE.findall(text)} - {*_AMD_LABEL.findall(text)}
@@ -245,63 +230,101 @@ class _Job:
             "kernels": [asdict(kernel) for kernel in kernels],
         }  # fmt: skip
 
-    def _start(
-        self, folder: Path, compiler: Compiler, written: Sequence[str],
-        libraries: Sequence[Path] = (),
-    ) -> str:  # fmt: skip
+    def _start(self, written: Sequence[str], libraries: Sequence[Path] = ()) -> str:
         """Run the front end on the source where it sees no other files; return its warnings."""
-        (folder / "source").write_bytes(self.source.encode())
+        (self.folder / "source").write_bytes(self.source.encode())
         files = {
             **{path.name: path for path in libraries}, BASE_HEADER.name: BASE_HEADER,
-            self.source_name: folder / "source",
+            self.source_name: self.folder / "source",
         }  # fmt: skip
         # The overlay lists the only files and folders that the compiler can see.
         roots = [
-            {"type": "file", "name": os.path.normpath(folder / name),
+            {"type": "file", "name": os.path.normpath(self.folder / name),
              "external-contents": str(path)} for name, path in files.items()
         ] + [
             {"type": "directory-remap", "name": str(path), "external-contents": str(path)}
-            for path in self.folders
+            for path in self.include_folders
         ]  # fmt: skip
         overlay = json.dumps({
             "version": 0, "case-sensitive": "true", "redirecting-with": "redirect-only",
             "use-external-names": "false", "roots": roots,
         })  # fmt: skip
-        (folder / "files.json").write_text(overlay, "utf-8")
-        included = [word for path in self.folders for word in ("-I", str(path))]
-        flags = _list_flags(self.target, self.dialect, self.given)
-        command = [*compiler.command, "-cc1", *flags, *included, *written, self.source_name]
-        status, output = run_limited(command, folder, self.limit_s)
-        listing = folder / "included"
+        (self.folder / "files.json").write_text(overlay, "utf-8")
+        included = [word for path in self.include_folders for word in ("-I", str(path))]
+        return self._run(*self._list_flags(), *included, *written, self.source_name)
+
+    def _write(self, *how: str) -> str:
+        """Make code of what the front end has written."""
+        self._run(
+            # Inline assembly is copied, not assembled: `.incbin` would read a file.
+            *_name_machine(self.target), "-x", "ir", "-w", "-no-integrated-as", *_INLINE, *how,
+            *self._list_back_end_flags(), "-o", "code", "front.ll",
+        )  # fmt: skip
+        return (self.folder / "code").read_text(encoding="utf-8", errors="replace")
+
+    def _run(self, *words: str) -> str:
+        """Run the compiler; return its warnings."""
+        command = [*find_compiler().command, "-cc1", *words]
+        status, output = run_limited(command, self.folder, self.limit_s)
+        if status < 0 and _CRASHING in words:  # LLVM 22 on eight lanes of sin and pow for AMD
+            return self._run(*(word for word in words if word != _CRASHING))
+        listing = self.folder / "included"
         names = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else ()
-        listing.unlink(missing_ok=True)
         for path in map(Path, names):
             if not path.is_absolute():
                 continue  # the header and the source themselves
             real = path.resolve()
-            if not any(real.is_relative_to(one.resolve()) for one in self.folders):
+            if not any(real.is_relative_to(one.resolve()) for one in self.include_folders):
                 raise CompileError(
                     f"{self.source_name}: the included file {path} is a link out of the include "
                     "folders; copy what it needs into one of them"
                 )
         if status != 0:
-            raise CompileError(_shorten(output) or f"the compiler ended with status {status}")
+            # A crashed compiler says much of itself.
+            said = output.partition("PLEASE submit a bug report")[0].strip()
+            raise CompileError(said or f"the compiler ended with status {status}")
         return output.strip()
 
-    def _write(self, folder: Path, compiler: Compiler, code: str, how: Sequence[str]) -> str:
-        command = [
-            # Inline assembly is copied, not assembled: `.incbin` would read a file.
-            *compiler.command, "-cc1", *_name_machine(self.target), "-x", "ir", "-w",
-            "-no-integrated-as",
-            *_INLINE, *how, *_list_back_end_flags(self.target, self.given), "-o", "code", code,
-        ]  # fmt: skip
-        status, output = run_limited(command, folder, self.limit_s)
-        if status < 0 and _CRASHING in command:  # LLVM 22 on eight lanes of sin and pow for AMD
-            command.remove(_CRASHING)
-            status, output = run_limited(command, folder, self.limit_s)
-        if status != 0:
-            raise CompileError(_shorten(output) or f"the compiler ended with status {status}")
-        return Path(folder, "code").read_text(encoding="utf-8", errors="replace")
+    def _list_flags(self) -> tuple[str, ...]:
+        """List what clang's front end is told beside files; the user's own options come last."""
+        language = self.given.language or self.dialect.language
+        lines = _LINES if self.target.as_written else ()
+        return (
+            *_name_machine(self.target), "-x", "cl", f"-cl-std={language}",
+            *self.dialect.list_flags(language), "-fdeclare-opencl-builtins", "-nostdsysteminc",
+            "-nobuiltininc", "-ivfsoverlay", "files.json", "-header-include-file", "included",
+            "-include", BASE_HEADER.name, "-fgnu89-inline", *_WARNINGS, *lines,
+            "-O1" if self.target.as_written else "-O3", *self._list_back_end_flags(),
+            *self.given.flags,
+        )  # fmt: skip
+
+    def _list_back_end_flags(self) -> tuple[str, ...]:
+        """Divide and take roots on NVIDIA's GPUs as its own compiler of OpenCL C does."""
+        flags = self.given.flags
+        denormals = tuple(flag for flag in flags if flag.startswith("-fdenormal"))
+        if self.target.format is not CodeFormat.PTX:
+            return denormals
+        fast = "-cl-fast-relaxed-math" in flags
+        exact = "-cl-fp32-correctly-rounded-divide-sqrt" in flags
+        return (
+            # NVIDIA's compiler unrolls loops of 32 turns, and so keeps small arrays in registers.
+            "-mllvm", "-unroll-threshold=600",
+            "-mllvm", f"-nvptx-prec-divf32={2 if exact else 0 if fast else 1}",
+            "-mllvm", f"-nvptx-prec-sqrtf32={int(exact)}", "-ffp-contract=fast", *denormals,
+        )  # fmt: skip
+
+
+def _move_constants(code: str) -> str:
+    """Move what stands in constant memory to global memory."""
+    moved = []
+    for line in code.splitlines():
+        if _LAUNCH_VARIABLE in line:
+            moved.append(line)
+            continue
+        invariant = ", !invariant.load !999999" if _CONSTANT_LOAD.match(line) else ""
+        spaces = _CONSTANT_SPACE.sub("addrspace(1)", line)
+        moved.append(_CONSTANT_INTRINSIC.sub(r"\1.p1", spaces) + invariant)
+    return "\n".join([*moved, "!999999 = !{}", ""])
 
 
 def _require_sizes(ptx: str, kernels: Sequence[CompiledKernel]) -> str:
@@ -318,34 +341,6 @@ def _require_sizes(ptx: str, kernels: Sequence[CompiledKernel]) -> str:
 def _name_machine(target: Target) -> tuple[str, ...]:
     processor = ("-target-cpu", target.processor) if target.processor else ()
     return ("-triple", target.triple, *processor)
-
-
-def _list_flags(target: Target, dialect: Dialect, given: ReadOptions) -> tuple[str, ...]:
-    """List what clang's front end is told beside files; the user's own options come last."""
-    language = given.language or dialect.language
-    lines = _LINES if target.as_written else ()
-    return (
-        *_name_machine(target), "-x", "cl", f"-cl-std={language}",
-        *dialect.list_flags(language), "-fdeclare-opencl-builtins", "-nostdsysteminc",
-        "-nobuiltininc", "-ivfsoverlay", "files.json", "-header-include-file", "included",
-        "-include", BASE_HEADER.name, "-fgnu89-inline", *_WARNINGS, *lines,
-        "-O1" if target.as_written else "-O3", *_list_back_end_flags(target, given), *given.flags,
-    )  # fmt: skip
-
-
-def _list_back_end_flags(target: Target, given: ReadOptions) -> tuple[str, ...]:
-    """Divide and take roots on NVIDIA's GPUs as its own compiler of OpenCL C does by default."""
-    denormals = tuple(flag for flag in given.flags if flag.startswith("-fdenormal"))
-    if target.format is not CodeFormat.PTX:
-        return denormals
-    fast = "-cl-fast-relaxed-math" in given.flags
-    exact = "-cl-fp32-correctly-rounded-divide-sqrt" in given.flags
-    return (
-        # NVIDIA's compiler unrolls loops of 32 turns, and so keeps small arrays in registers.
-        "-mllvm", "-unroll-threshold=600",
-        "-mllvm", f"-nvptx-prec-divf32={2 if exact else 0 if fast else 1}",
-        "-mllvm", f"-nvptx-prec-sqrtf32={int(exact)}", "-ffp-contract=fast", *denormals,
-    )  # fmt: skip
 
 
 def _resolve_folders(
@@ -371,11 +366,6 @@ def _resolve_folders(
             msg = f"include folder {folder}: there is no such folder below the root; give another"
             raise InputError(msg)
     return tuple(dict.fromkeys([*chosen, *given]))
-
-
-def _shorten(output: str) -> str:
-    """Leave out what a crashed compiler says of itself."""
-    return output.partition("PLEASE submit a bug report")[0].strip()
 
 
 def _inline_calls(code: str) -> str:

@@ -5,26 +5,29 @@ ids, scalar arguments and what is computed of them. Warps that part run one side
 that which stands first in the text first, as GPUs reconverge. What depends on data is not followed.
 """
 
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from kernelcast.compiling.compilation import Compiled
-from kernelcast.compiling.signatures import find_ptx_body
 
-Value = Any
-"""Of a register: an int that all work-items have, an array with one for each, None if not known."""
+Value: TypeAlias = npt.NDArray[Any] | None
+"""Of a register, 64 bits or a truth value: one that all work-items have, or one for each; None if
+it is not known."""
+Mask: TypeAlias = npt.NDArray[np.bool_] | None
+"""The work-items that go a way; None for all."""
 _MOST_TURNS: Final = 1 << 40
-_LABEL: Final = re.compile(r"^(\$[\w$]+):")
-_LINE: Final = re.compile(r"^\s+(?:@(!?)(%\w+)\s+)?([a-z][\w.:]*)\s*(.*?);")
+_LINE: Final = re.compile(r"(\$[\w$]+):|\s+(?:@(!?)(%\w+)\s+)?([a-z][\w.:]*)\s*(.*?);")
 _REGISTER: Final = re.compile(r"%[a-zA-Z]\w*(?:\.[xyz])?")
-_SIDE_EFFECTS: Final = frozenset({"st", "red", "bra", "ret", "exit", "bar", "barrier", "membar",
-                                  "fence", "trap", "call", "prefetch"})  # fmt: skip
+_ENDS: Final = frozenset({"bra", "ret", "exit", "trap"})
+_BARRIERS: Final = frozenset({"bar", "barrier"})
+_SIDE_EFFECTS: Final = _ENDS | _BARRIERS | {"st", "red", "membar", "fence", "call", "prefetch"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,8 @@ class Instruction:
     read: tuple[str, ...]
     operands: tuple[str, ...]
     """Texts, the result first where there is one."""
+    condition: tuple[str, bool] | None = None
+    """A register, and the value with which it is executed."""
 
     @property
     def name(self) -> str:
@@ -62,11 +67,45 @@ class Instruction:
         return any(re.fullmatch(r"b?f(16|32|64)(x2)?", part) for part in self.parts[1:])
 
 
+def find_ptx_body(text: str, kernel: str) -> str:
+    """Find the code of a kernel: it ends at a brace at a line's start; those of calls do not."""
+    entry = re.search(rf"\.entry {re.escape(kernel)}\([^)]*\).*?^\{{\n(.*?)^\}}", text,
+                      re.MULTILINE | re.DOTALL)  # fmt: skip
+    return entry[1] if entry else ""
+
+
+def read_code(body: str) -> list[Instruction | str]:
+    """Read instructions of PTX, and the labels between them."""
+    found: list[Instruction | str] = []
+    for match in map(_LINE.match, body.splitlines()):
+        if match is None:
+            continue
+        label, negation, register, name, rest = match.groups()
+        if label:
+            found.append(label)
+            continue
+        parts = tuple(re.split(r"[.:]+", name))
+        operands = tuple(
+            one.strip() for one in re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,{}\[\]]+", rest)
+            if one.strip()
+        )  # fmt: skip
+        has_result = parts[0] not in _SIDE_EFFECTS and bool(operands)
+        written = tuple(_REGISTER.findall(operands[0])) if has_result else ()
+        read = tuple(_REGISTER.findall(" ".join(operands[has_result:])))
+        if register:
+            read = (*read, register, *written)
+        found.append(Instruction(
+            parts=parts, written=written, read=read, operands=operands,
+            condition=(register, not negation) if register else None,
+        ))  # fmt: skip
+    return found
+
+
 @dataclass(slots=True)
 class _Block:
     instructions: list[Instruction] = field(default_factory=list)
     condition: tuple[str, bool] | None = None
-    """Register of the branch at its end, and the value with which it is taken."""
+    """Of the branch at its end."""
     target: str = ""
     otherwise: str = ""
     """Labels; no label is the block behind, ``end`` the end of the kernel."""
@@ -92,7 +131,8 @@ def count_executed(
     count = shape.groups[0] * shape.groups[1] * shape.groups[2]
     chosen = sorted({count // 6, count // 2, 5 * count // 6})
     for group in chosen:
-        visits = _WorkGroup(blocks, labels, shape, arguments, warp_width).run(group)
+        with np.errstate(all="ignore"):  # numbers wrap around
+            visits = _WorkGroup(blocks, labels, shape, arguments, warp_width).run(group)
         if visits is None:
             return None
         total += visits
@@ -107,34 +147,25 @@ def _parse(text: str, kernel: str) -> tuple[list[_Block], dict[str, int]]:
     """Split a kernel into blocks that end with branches; nobody may change them."""
     blocks, labels = [_Block()], dict[str, int]()
     is_open = True
-    for line in find_ptx_body(text, kernel).splitlines():
-        if match := _LABEL.match(line):
-            if blocks[-1].instructions or not is_open:
+    for one in read_code(find_ptx_body(text, kernel)):
+        block = blocks[-1]
+        if isinstance(one, str):
+            if block.instructions or not is_open:
                 blocks.append(_Block())
-            labels[match[1]], is_open = len(blocks) - 1, True
-            continue
-        match = _LINE.match(line)
-        if match is None:
-            continue
-        name, target = match[3].split(".")[0], match[4].strip()
-        if name in {"bra", "ret", "exit", "trap"}:
-            leads = target if name == "bra" else "end"
-            block = blocks[-1]
-            if not is_open:  # the branch behind a conditional one
-                if not block.otherwise:
-                    block.otherwise = leads
-                continue
-            if match[2]:
-                block.condition = match[2], not match[1]
-                block.instructions.append(
-                    Instruction(parts=("bra",), written=(), read=(match[2],), operands=())
-                )
-            block.target, is_open = leads, False
-            continue
-        if not is_open or (name in {"bar", "barrier"} and blocks[-1].instructions):
-            blocks.append(_Block())
-            is_open = True
-        blocks[-1].instructions.append(_read(match))
+            labels[one], is_open = len(blocks) - 1, True
+        elif one.name in _ENDS:
+            leads = one.operands[0] if one.name == "bra" else "end"
+            if is_open:
+                block.target, block.condition, is_open = leads, one.condition, False
+                if one.condition:
+                    block.instructions.append(one)
+            elif not block.otherwise:  # the branch behind a conditional one
+                block.otherwise = leads
+        else:
+            if not is_open or (one.name in _BARRIERS and block.instructions):
+                blocks.append(_Block())
+                is_open = True
+            blocks[-1].instructions.append(one)
     # What conditions depend on is executed, and nothing else.
     needed = {one.condition[0] for one in blocks if one.condition}
     before = -1
@@ -149,27 +180,8 @@ def _parse(text: str, kernel: str) -> tuple[list[_Block], dict[str, int]]:
     return blocks, labels
 
 
-def _read(match: re.Match[str]) -> Instruction:
-    parts = tuple(re.split(r"[.:]+", match[3]))
-    operands = tuple(
-        one.strip() for one in re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,{}\[\]]+", match[4])
-        if one.strip()
-    )  # fmt: skip
-    has_result = parts[0] not in _SIDE_EFFECTS and bool(operands)
-    written = tuple(_REGISTER.findall(operands[0])) if has_result else ()
-    read = tuple(_REGISTER.findall(" ".join(operands[1 if has_result else 0 :])))
-    if match[2]:
-        read = (*read, match[2], *written)
-    return Instruction(parts=parts, written=written, read=read, operands=operands)
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """What is known when a turn of a loop begins, and what the turn before has compared."""
-
-    registers: dict[str, Value]
-    visits: npt.NDArray[np.float64]
-    compared: list[tuple[int, int]]
+_Turn: TypeAlias = tuple[int, dict[str, Value], npt.NDArray[np.float64], list[tuple[int, int]]]
+"""A loop, what is known when a turn of it begins, and what the turn before has compared."""
 
 
 class _WorkGroup:
@@ -191,7 +203,7 @@ class _WorkGroup:
             for target in (self._find(one.target, place), self._find(one.otherwise, place))
             if target <= place
         }  # fmt: skip
-        self._turns: dict[int, _Turn] = {}
+        self._turn: _Turn | None = None
         self._compared: list[tuple[int, int]] = []
 
     def run(self, group: int) -> npt.NDArray[np.float64] | None:
@@ -199,16 +211,16 @@ class _WorkGroup:
         items = np.arange(self._size, dtype=np.int64)
         for axis, name in enumerate("xyz"):
             size, count = self._shape.local[axis], self._shape.groups[axis]
-            self._registers[f"%tid.{name}"] = items % size if size > 1 else 0
-            self._registers[f"%ntid.{name}"] = size
-            self._registers[f"%ctaid.{name}"] = group % count
-            self._registers[f"%nctaid.{name}"] = count
+            self._registers[f"%tid.{name}"] = items % size if size > 1 else _fill(0)
+            self._registers[f"%ntid.{name}"] = _fill(size)
+            self._registers[f"%ctaid.{name}"] = _fill(group % count)
+            self._registers[f"%nctaid.{name}"] = _fill(count)
             items, group = items // size, group // count
         visits = np.zeros(len(self._blocks))
-        waiting: dict[int, npt.NDArray[np.bool_] | None] = {0: None}
+        waiting: dict[int, Mask] = {0: None}
         barriers = {
             place for place, one in enumerate(self._blocks)
-            if one.instructions and one.instructions[0].name in {"bar", "barrier"}
+            if one.instructions and one.instructions[0].name in _BARRIERS
         }  # fmt: skip
         for _ in range(30_000):
             if not waiting:
@@ -236,18 +248,14 @@ class _WorkGroup:
             if ways is None:
                 return None
             for target, part in ways:
-                if target >= len(self._blocks):
-                    continue
-                known = waiting.get(target)
-                if target in waiting and (known is None or part is None):
-                    waiting[target] = None
-                else:
-                    waiting[target] = part if known is None or part is None else known | part
+                if target < len(self._blocks):
+                    known = waiting.get(target, part)
+                    # Work-items that meet go on together.
+                    both = known if known is None or part is None else known | part
+                    waiting[target] = None if part is None else both
         return None
 
-    def _branch(
-        self, place: int, block: _Block, mask: npt.NDArray[np.bool_] | None
-    ) -> list[tuple[int, npt.NDArray[np.bool_] | None]] | None:
+    def _branch(self, place: int, block: _Block, mask: Mask) -> list[tuple[int, Mask]] | None:
         """Give the blocks that follow, and who goes there; None if data decide of a loop."""
         taken, other = self._find(block.target, place), self._find(block.otherwise, place)
         if block.condition is None:
@@ -264,9 +272,9 @@ class _WorkGroup:
                 for number, one in enumerate(self._blocks) if number >= farther and one.target
             )  # fmt: skip
             return [(farther, mask)] if goes_on else None
-        if not isinstance(value, np.ndarray):
-            return [(taken if bool(value) == wanted else other, mask)]
-        own = value.astype(np.bool_) == wanted
+        own = value == wanted
+        if own.size == 1:
+            return [(taken if own.item() else other, mask)]
         ways = []
         for target, part in ((taken, own), (other, ~own)):
             inside = part if mask is None else part & mask
@@ -283,20 +291,22 @@ class _WorkGroup:
 
     def _skip(self, place: int, visits: npt.NDArray[np.float64]) -> None:
         """Go on to the last turns of an innermost loop, whose counters grow alike."""
-        turn = _Turn(registers=dict(self._registers), visits=visits.copy(), compared=self._compared)
-        self._compared = []
-        before, self._turns = self._turns.get(place), {place: turn}
-        if before is None:
+        before, self._turn = self._turn, (
+            place, dict(self._registers), visits.copy(), self._compared
+        )  # fmt: skip
+        compared, self._compared = self._compared, []
+        if before is None or before[0] != place:
             return
+        _, old_registers, old_visits, old_compared = before
         steps: dict[str, int] = {}
-        for name, new in turn.registers.items():
-            old = before.registers.get(name)
-            if isinstance(new, int) and isinstance(old, int):
-                steps[name] = new - old
+        for name, new in self._registers.items():
+            old = old_registers.get(name)
+            if new is not None and old is not None and new.size == old.size == 1:
+                steps[name] = int(new.item()) - int(old.item())
             elif new is not old:
                 return
-        pairs = list(zip(before.compared, turn.compared, strict=False))
-        left = _MOST_TURNS if len(before.compared) == len(turn.compared) else 0
+        pairs = list(zip(old_compared, compared, strict=False))
+        left = _MOST_TURNS if len(old_compared) == len(compared) else 0
         for (low, high), (own, other) in pairs:
             ahead, step = other - own, (own - low) - (other - high)
             if step:
@@ -305,11 +315,11 @@ class _WorkGroup:
         if not pairs or not 0 < left < _MOST_TURNS:
             return
         for name, step in steps.items():
-            value = turn.registers[name]
-            if step and isinstance(value, int):
-                self._registers[name] = value + step * left
-        visits += (turn.visits - before.visits) * left
-        self._turns = {}
+            value = self._registers[name]
+            if step and value is not None and value.dtype != np.bool_:
+                self._registers[name] = _fill(int(value.item()) + step * left)
+        visits += (visits - old_visits) * left
+        self._turn = None
 
     def _evaluate(self, one: Instruction) -> Value:
         if one.name == "ld":
@@ -317,131 +327,70 @@ class _WorkGroup:
             shape = self._shape
             if match := re.fullmatch(r"\[\w+_param_(\d+)\]", text):
                 place = int(match[1])
-                return self._arguments[place] if place < len(self._arguments) else None
+                number = self._arguments[place] if place < len(self._arguments) else None
+                return None if number is None else _fill(number)
             if match := re.fullmatch(r"\[kernelcast_launch(?:\+(\d+))?\]", text):
                 field_, axis = divmod(int(match[1] or 0) // 4, 3)
                 rows = ((0, 0, 0), shape.groups, shape.offset, shape.items)
-                return rows[field_][axis] if field_ < len(rows) else shape.dimensions
+                return _fill(rows[field_][axis] if field_ < len(rows) else shape.dimensions)
             return None
+        types = [_TYPES[part] for part in one.parts if part in _TYPES]
+        values = [value for value in map(self._operand, one.operands[1:]) if value is not None]
+        if one.is_float or not types or len(values) < len(one.operands) - 1:
+            return None
+        # Of a conversion the type of the result comes first.
+        result, own = types[0], types[-1]
+        wide = np.dtype(f"{own.kind}{2 * own.itemsize}") if "wide" in one.parts else own
+        numbers = [value.astype(own).astype(wide) for value in values[:2]]
+        numbers += [value.astype(wide) for value in values[2:]]
+        if one.name == "setp":
+            if all(value.size == 1 for value in numbers):
+                self._compared.append((int(numbers[0].item()), int(numbers[1].item())))
+            truth = _COMPARISONS[one.parts[1]](*numbers[:2])
+            for value in values[2:]:  # a condition that the comparison is combined with
+                truth = truth & value if "and" in one.parts else truth | value
+            return truth
+        if "hi" in one.parts:  # only Python's numbers hold twice the bits
+            first, second, *added = (value.astype(object) for value in numbers)
+            high = sum(added, (first * second) >> (8 * own.itemsize))
+            return np.asarray(high & _ALL_BITS, dtype=np.uint64).astype(own).astype(np.int64)
         act = _OPERATIONS.get(one.name)
-        if act is None or (one.is_float and one.name not in {"mov", "selp"}):
-            return None
-        values = [self._operand(text) for text in one.operands[1:]]
-        if any(value is None for value in values):
-            return None
-        if one.name == "setp" and isinstance(values[0], int) and isinstance(values[1], int):
-            self._compared.append((values[0], values[1]))
-        return act(one, values)
+        found: Value = None if act is None else act(*numbers)
+        if found is None or own == np.bool_:
+            return found
+        return found.astype(wide if wide != own else result).astype(np.int64)
 
     def _operand(self, text: str) -> Value:
         if text.startswith("%"):
             return self._registers.get(text)
         try:
-            return int(text, 0)
+            return _fill(int(text, 0))
         except ValueError:
-            return {"true": 1, "false": 0}.get(text)
+            return {"true": _fill(1), "false": _fill(0)}.get(text)
 
 
-def _wrap(value: Value, bits: int, *, signed: bool = True) -> Value:
-    """Keep so many bits of a number."""
-    if value is None or (bits >= 64 and not isinstance(value, int)):
-        return value
-    low = value & ((1 << bits) - 1)
-    if not signed:
-        return low
-    half = 1 << (bits - 1)
-    wrapped: Value = (low ^ half) - half
-    return wrapped
-
-
-def _type(one: Instruction) -> tuple[int, bool]:
-    kind = one.parts[-1]
-    return (1, False) if kind == "pred" else (one.bits, kind[0] != "u")
-
-
-def _arithmetic(act: Callable[..., Value]) -> Callable[[Instruction, list[Value]], Value]:
-    def apply(one: Instruction, values: list[Value]) -> Value:
-        bits, signed = _type(one)
-        # Numbers of 64 bits have a sign, as in arrays.
-        own = [_wrap(value, bits, signed=signed or bits >= 64) for value in values]
-        if "wide" in one.parts:
-            own[2:] = values[2:]
-            return _wrap(act(*own), 2 * bits)
-        if "hi" in one.parts:  # only Python's numbers hold twice the bits
-            limit = -1 if signed else (1 << bits) - 1
-            first, second = (np.asarray(value, dtype=object) & limit for value in own[:2])
-            high = np.asarray((first * second >> bits) & (2**64 - 1), dtype=np.uint64)
-            found = int(high) if high.ndim == 0 else high.astype(np.int64)
-            return _wrap(found if len(own) == 2 else found + own[2], bits)
-        return _wrap(act(*own), bits)
-
-    return apply
-
-
-def _choose(_: Instruction, values: list[Value]) -> Value:
-    first, second, condition = values
-    if isinstance(condition, np.ndarray):
-        return np.where(condition.astype(np.bool_), first, second)
-    return first if condition else second
-
-
-def _convert(one: Instruction, values: list[Value]) -> Value:
-    source = one.parts[-1]
-    value = _wrap(values[0], one.bits, signed=source[0] != "u")
-    target = one.parts[-2]
-    return _wrap(value, int(re.sub(r"\D", "", target) or 64), signed=target[0] != "u")
-
-
-_COMPARE: Final[Mapping[str, Callable[..., Value]]] = {
-    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
-    "lo": lambda a, b: a < b, "ls": lambda a, b: a <= b, "hi": lambda a, b: a > b,
-    "hs": lambda a, b: a >= b,
+_ALL_BITS: Final = (1 << 64) - 1
+_TYPES: Final = {"pred": np.dtype(np.bool_)} | {
+    f"{letter}{bits}": np.dtype(f"{'i' if letter == 's' else 'u'}{bits // 8}")
+    for letter in "bsu" for bits in (8, 16, 32, 64)
 }  # fmt: skip
 
 
-def _set(one: Instruction, values: list[Value]) -> Value:
-    bits, signed = _type(one)
-    signed = signed and one.parts[1] not in {"lo", "ls", "hi", "hs"}
-    first, second = (_wrap(value, bits, signed=signed) for value in values[:2])
-    found = _COMPARE[one.parts[1]](first, second)
-    if len(values) > 2:  # a condition that the comparison is combined with
-        return found & values[2] if "and" in one.parts else found | values[2]
-    return found
+def _fill(number: int) -> npt.NDArray[np.int64]:
+    """Make the value of a register that all work-items have."""
+    return np.array([number & _ALL_BITS], dtype=np.uint64).astype(np.int64)
 
 
-def _divide(a: Value, b: Value) -> Value:
-    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
-        safe = np.where(np.equal(b, 0), 1, b)
-        return np.where(np.less(a, 0) != np.less(safe, 0), -(np.abs(a) // np.abs(safe)),
-                        np.abs(a) // np.abs(safe))  # fmt: skip
-    if not b:
-        return None
-    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-
-
-def _negate(one: Instruction, values: list[Value]) -> Value:
-    value = values[0]
-    if one.parts[-1] == "pred":
-        return ~value.astype(np.bool_) if isinstance(value, np.ndarray) else not value
-    return _wrap(~value, one.bits)
-
-
-def _extreme(pick: Callable[..., Value], arrays: Callable[..., Value]) -> Callable[..., Value]:
-    return lambda a, b: arrays(a, b) if np.ndim(a) or np.ndim(b) else pick(a, b)
-
-
-_MINIMUM: Final = _extreme(min, np.minimum)
-_OPERATIONS: Final[Mapping[str, Callable[[Instruction, list[Value]], Value]]] = {
-    "mov": lambda _, values: values[0], "cvta": lambda _, values: values[0],
-    "add": _arithmetic(lambda a, b: a + b), "sub": _arithmetic(lambda a, b: a - b),
-    "mul": _arithmetic(lambda a, b: a * b), "mad": _arithmetic(lambda a, b, c: a * b + c),
-    "and": _arithmetic(lambda a, b: a & b), "or": _arithmetic(lambda a, b: a | b),
-    "xor": _arithmetic(lambda a, b: a ^ b), "neg": _arithmetic(lambda a: -a),
-    "abs": _arithmetic(abs), "shr": _arithmetic(lambda a, b: a >> _MINIMUM(b, 63)),
-    "shl": _arithmetic(lambda a, b: a << _MINIMUM(b, 63)),
-    "min": _arithmetic(_MINIMUM), "max": _arithmetic(_extreme(max, np.maximum)),
-    "div": _arithmetic(_divide),
-    "rem": _arithmetic(lambda a, b: None if (whole := _divide(a, b)) is None else a - whole * b),
-    "not": _negate, "setp": _set, "selp": _choose, "cvt": _convert,
+_COMPARISONS: Final[Mapping[str, Callable[..., npt.NDArray[np.bool_]]]] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+    "ge": np.greater_equal, "lo": np.less, "ls": np.less_equal, "hi": np.greater,
+    "hs": np.greater_equal,
+}  # fmt: skip
+_OPERATIONS: Final[Mapping[str, Callable[..., Any]]] = {
+    **dict.fromkeys(("mov", "cvta", "cvt"), lambda a: a), "add": operator.add,
+    "sub": operator.sub, "mul": operator.mul, "mad": lambda a, b, c: a * b + c,
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor, "not": operator.invert,
+    "neg": operator.neg, "abs": operator.abs, "shl": operator.lshift, "shr": operator.rshift,
+    "min": np.minimum, "max": np.maximum, "rem": np.fmod,
+    "div": lambda a, b: (a - np.fmod(a, b)) // b, "selp": lambda a, b, c: np.where(c, a, b),
 }  # fmt: skip

@@ -1,22 +1,24 @@
 """Counts what assembly for a GPU holds: instructions by kind, memory accesses, registers."""
 
 import functools
+import itertools
 import math
 import os
 import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from kernelcast.compiling import cache
 from kernelcast.compiling.compilation import Compiled
-from kernelcast.compiling.compiler import run_limited
+from kernelcast.compiling.compiler import ask, run_limited
+from kernelcast.compiling.execution import Instruction, find_ptx_body, read_code
 from kernelcast.compiling.libraries import list_cuda_folders
-from kernelcast.compiling.signatures import find_ptx_body, read_amd_metadata
+from kernelcast.compiling.signatures import read_amd_metadata
 from kernelcast.compiling.targets import CodeFormat, choose_processor
 from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.errors import (
@@ -68,13 +70,14 @@ def read_facts(compiled: Compiled, kernel: str) -> CodeFacts:
         raise KernelNotFoundError(msg)
     if compiled.target.format is CodeFormat.PTX:
         body = find_ptx_body(compiled.text, kernel)
+        instructions = read_code(body)
         if find_ptxas() is not None and not compiled.missing:
             asked = assemble_ptx(compiled.text, compiled.target.processor)[kernel]
             registers = Trait(value=asked.registers, source=TraitSource.REPORTED)
             local, private = asked.shared_bytes, asked.stack_bytes
             spills = asked.spill_store_bytes + asked.spill_load_bytes
         else:
-            registers = Trait(value=estimate_registers(body), source=TraitSource.ASSUMED)
+            registers = Trait(value=estimate_registers(instructions), source=TraitSource.ASSUMED)
             used = set(re.findall(r"\b[\w$]+\b", body))
             local = sum(
                 int(match[1]) // 8 * math.prod(map(int, re.findall(r"\d+", match[2])))
@@ -83,7 +86,9 @@ def read_facts(compiled: Compiled, kernel: str) -> CodeFacts:
             )
             private = sum(map(int, re.findall(r"\.local .*?\.b8\s+\S+?\[(\d+)\]", body)))
             spills = 0
-        kinds, accesses = _count(body, _classify_ptx)
+        kinds, accesses = _count(
+            _classify_ptx(one) for one in instructions if not isinstance(one, str)
+        )
         return CodeFacts(
             kernel=kernel, instructions=kinds, accesses=accesses, registers=registers,
             local_bytes=local, private_bytes=private, spill_bytes=spills,
@@ -94,7 +99,7 @@ def read_facts(compiled: Compiled, kernel: str) -> CodeFacts:
         code = compiled.text[start.end() :] if start else ""
         body = code.partition("\n.Lfunc_end")[0].partition("\t.section\t.rodata")[0]
         waves = re.search(r"^; Occupancy: (\d+)", code, re.MULTILINE)
-        kinds, accesses = _count(body, _classify_amd)
+        kinds, accesses = _count(filter(None, map(_classify_amd, body.splitlines())))
         return CodeFacts(
             kernel=kernel, instructions=kinds, accesses=accesses,
             registers=Trait(value=int(noted[".vgpr_count"]), source=TraitSource.REPORTED),
@@ -109,9 +114,9 @@ def read_facts(compiled: Compiled, kernel: str) -> CodeFacts:
 
 
 def _count(
-    body: str, classify: Callable[[str], tuple[str, Access | None] | None]
+    classified: Iterable[tuple[str, Access | None]],
 ) -> tuple[dict[str, int], dict[Access, int]]:
-    found = [one for line in body.splitlines() if (one := classify(line))]
+    found = [*classified]
     kinds = Counter(kind for kind, _ in found)
     return dict(sorted(kinds.items())), dict(Counter(one for _, one in found if one))
 
@@ -165,21 +170,15 @@ def find_ptxas() -> Path | None:
     return Path(found) if found else None
 
 
-@functools.cache
-def _list_processors(ptxas: Path) -> tuple[str, ...]:
-    """List the GPUs that it knows: that of CUDA 13 knows none before sm_75."""
-    with tempfile.TemporaryDirectory(prefix="kernelcast-ptxas-") as made:
-        _, text = run_limited([str(ptxas), "--help"], Path(made), 120.0)
-    return tuple(dict.fromkeys(_PTXAS_SUPPORTED.findall(text)))
-
-
 def assemble_ptx(text: str, processor: str) -> dict[str, PtxasFacts]:
     """Assemble PTX for a GPU, or the nearest that ptxas knows; facts by kernel."""
     ptxas = find_ptxas()
     if ptxas is None:
         msg = "no ptxas was found; install it with `pip install 'kernelcast[cuda]'`"
         raise MissingExtraError(msg)
-    architecture = choose_processor(processor, _list_processors(ptxas))
+    # That of CUDA 13 knows none before sm_75.
+    known = _PTXAS_SUPPORTED.findall(ask((str(ptxas), "--help")))
+    architecture = choose_processor(processor, known)
     status = ptxas.stat()
     key = cache.digest((text, architecture, f"log {ptxas} {status.st_size} {status.st_mtime_ns}"))
     entry = cache.read(key)
@@ -195,8 +194,6 @@ def assemble_ptx(text: str, processor: str) -> dict[str, PtxasFacts]:
     return read_ptxas_log(entry["log"])
 
 
-_PTX_LABEL: Final = re.compile(r"^\s*(\$[\w$]+):")
-_PTX_INSTRUCTION: Final = re.compile(r"^\s*(?:@!?%\w+\s+)?([a-z]\w*(?:[.:]+\w+)*)")
 _PTX_LOCAL: Final = re.compile(
     r"\.shared\s+(?:\.align\s+\d+\s+)?\.[a-z](\d+)\s+[\w$]+((?:\[\d+\])*)"
 )
@@ -215,13 +212,11 @@ _PTX_SPECIAL: Final = frozenset({"div", "sqrt", "rsqrt", "rcp", "sin", "cos", "l
 _PTX_TYPE: Final = re.compile(r"[a-z]+(\d+)(x2)?")
 
 
-def _classify_ptx(line: str) -> tuple[str, Access | None] | None:
-    match = _PTX_INSTRUCTION.match(line)
-    if match is None or ";" not in line:
-        return None
-    name, *parts = re.split(r"[.:]+", match[1])
+def _classify_ptx(one: Instruction) -> tuple[str, Access | None]:
+    name, *parts = one.parts
     if name in {"ld", "ldu", "st", "atom", "red"}:
-        unnamed = "private" if "[%SP" in line else "generic"
+        is_own = any(text.startswith("[%SP") for text in one.operands)
+        unnamed = "private" if is_own else "generic"
         space = next((_PTX_SPACES[part] for part in parts if part in _PTX_SPACES), unnamed)
         lanes = next((int(part[1:]) for part in parts if part in {"v2", "v4", "v8"}), 1)
         bits = _PTX_TYPE.fullmatch(parts[-1])
@@ -241,41 +236,31 @@ def _classify_ptx(line: str) -> tuple[str, Access | None] | None:
     return ("int" if last else "other"), None
 
 
-_BRANCH: Final = re.compile(r"\bbra(?:\.uni)?\s+(\$[\w$]+)")
-_REGISTER: Final = re.compile(r"%(rd|fd|rs|rq|r|f|h|b)\d+\b")
-_WIDTHS: Final = {"rd": 2, "fd": 2, "rq": 4}
+_WIDTHS: Final = {"%r": 1, "%f": 1, "%rs": 1, "%h": 1, "%b": 1, "%rd": 2, "%fd": 2, "%rq": 4}
+"""Registers of 32 bits that those of PTX take."""
 
 
-def estimate_registers(body: str) -> int:
+def estimate_registers(code: Sequence[Instruction | str]) -> int:
     """Estimate registers by the most that live at once: for 90 %, 0.68 to 1.42 of ptxas's."""
-    lines = body.splitlines()
-    labels = {
-        match[1]: number for number, line in enumerate(lines) if (match := _PTX_LABEL.match(line))
-    }
-    loops = sorted(
-        (labels[match[1]], number) for number, line in enumerate(lines)
-        if (match := _BRANCH.search(line)) and labels.get(match[1], number) < number
-    )  # fmt: skip
+    labels = {one: place for place, one in enumerate(code) if isinstance(one, str)}
+    loops: list[tuple[int, int]] = []
     lives: dict[str, tuple[int, int]] = {}
-    for number, line in enumerate(lines):
-        if line.lstrip().startswith(".reg"):
+    for place, one in enumerate(code):
+        if isinstance(one, str):
             continue
-        for match in _REGISTER.finditer(line):
-            start, _ = lives.get(match[0], (number, number))
-            lives[match[0]] = (start, number)
-    changes = [0] * (len(lines) + 1)
+        if one.name == "bra" and labels[one.operands[0]] < place:
+            loops.append((labels[one.operands[0]], place))
+        for name in (*one.written, *one.read):
+            lives[name] = lives.get(name, (place,))[0], place
+    changes = [0] * len(code)
     for name, (start, end) in lives.items():
-        for first, last in loops:
+        for first, last in sorted(loops):
             if start < first <= end <= last:
                 end = last
-        match = _REGISTER.match(name)
-        width = _WIDTHS.get(match[1], 1) if match else 1
+        width = _WIDTHS.get(name.rstrip("0123456789"), 0)
         changes[start] += width
         changes[end] -= width
-    live = most = 0
-    for change in changes:
-        live += change
-        most = max(most, live)
+    most = max(itertools.accumulate(changes), default=0)
     return min(max(round(0.55 * most + 11), 8), 255)
 
 

@@ -6,21 +6,19 @@ still missing comes from libclc (Debian's ``libclc-15``), where that is installe
 those kernels alone, since its 8 MB double the time of a small kernel (35 to 65 ms).
 """
 
-import atexit
 import functools
 import importlib.util
 import os
-import shutil
 import tempfile
+from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Final
 
-from kernelcast.compiling.cache import digest, find_folder
+from kernelcast.compiling.cache import digest, read, write
 from kernelcast.compiling.compiler import Compiler, run_limited
 from kernelcast.compiling.targets import CodeFormat, Target
 from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError
-from kernelcast.records.private_files import make_private_folder
 
 BASE_HEADER: Final = Path(__file__).with_name("base.h")
 _SOURCES: Final = Path(__file__).with_name("builtins")
@@ -39,15 +37,15 @@ _LEAST_PROCESSOR: Final = {CodeFormat.PTX: ("-target-cpu", "sm_70", "-target-fea
 _DECIDING: Final = frozenset({".h", ".cl", ".py"})
 
 
-def list_libraries(target: Target, compiler: Compiler) -> tuple[Path, ...]:
-    """List the bitcode to link first, in its order; what comes first is taken."""
-    names = [*_OWN[target.format]]
-    foreign = []
+def list_libraries(target: Target, compiler: Compiler, folder: Path) -> tuple[Path, ...]:
+    """List the bitcode to link first, in its order; what comes first is taken. Ours is written to
+    a folder."""
     libdevice = find_libdevice() if target.format is CodeFormat.PTX else None
-    if libdevice is not None:
-        names.append("libdevice")
-        foreign.append(libdevice)
-    return (*(_compile(name, target.format, compiler) for name in names), *foreign)
+    paths = []
+    for name in (*_OWN[target.format], *(["libdevice"] if libdevice else ())):
+        paths.append(folder / f"{name}.bc")
+        paths[-1].write_bytes(_compile(name, target.format, compiler))
+    return (*paths, *([libdevice] if libdevice else ()))
 
 
 def find_libclc(code_format: CodeFormat) -> Path | None:
@@ -84,44 +82,25 @@ def digest_code(*rooms: str) -> str:
 
 
 @functools.cache
-def _make_temporary_folder() -> Path:
-    """Make a folder for where the user's cache cannot be written; it goes with the process."""
-    folder = tempfile.mkdtemp(prefix="kernelcast-compiled-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return Path(folder)
-
-
-@functools.cache
-def _compile(name: str, code_format: CodeFormat, compiler: Compiler) -> Path:
+def _compile(name: str, code_format: CodeFormat, compiler: Compiler) -> bytes:
     """Compile one of our sources, which is optimised with the kernel that takes it."""
     key = digest((digest_code(), name, code_format, compiler.identity))
-    target = Target.parse({"ptx": "sm_70", "amd": "gfx90a"}.get(code_format, "x86"))
-    command = [
-        *compiler.command, "-cc1", "-triple", target.triple,
-        *_LEAST_PROCESSOR.get(code_format, ()), "-x", "cl", "-cl-std=CL2.0",
-        *Dialect().list_flags("CL2.0"), "-nostdsysteminc", "-nobuiltininc",
-        "-include", str(BASE_HEADER), "-w", "-O2", "-disable-llvm-passes",
-        "-emit-llvm-bc", "-o", "library.bc", str(_SOURCES / f"{name}.cl"),
-    ]  # fmt: skip
-    for find in (find_folder, _make_temporary_folder):
-        folder = find()
-        if folder is None:
-            continue
-        path = folder / f"{key}.bc"
-        try:
-            if path.is_file():
-                return path
-            make_private_folder(folder)
-            with tempfile.TemporaryDirectory(dir=folder, prefix=".making-") as making:
-                status, output = run_limited(command, Path(making), 120)
-                if status != 0:
-                    raise CompileError(
-                        f"{compiler.identity} cannot compile the built-in functions {name}.cl: "
-                        f"{output}"
-                    )
-                Path(making, "library.bc").replace(path)
-        except OSError:
-            continue
-        return path
-    msg = "neither the user's cache nor the folder of temporary files can be written; make room"
-    raise CompileError(msg)
+    entry = read(key)
+    if entry is None:
+        target = Target.parse({"ptx": "sm_70", "amd": "gfx90a"}.get(code_format, "x86"))
+        command = [
+            *compiler.command, "-cc1", "-triple", target.triple,
+            *_LEAST_PROCESSOR.get(code_format, ()), "-x", "cl", "-cl-std=CL2.0",
+            *Dialect().list_flags("CL2.0"), "-nostdsysteminc", "-nobuiltininc",
+            "-include", str(BASE_HEADER), "-w", "-O2", "-disable-llvm-passes",
+            "-emit-llvm-bc", "-o", "library.bc", str(_SOURCES / f"{name}.cl"),
+        ]  # fmt: skip
+        with tempfile.TemporaryDirectory(prefix="kernelcast-compile-") as made:
+            status, output = run_limited(command, Path(made), 120)
+            if status != 0:
+                raise CompileError(
+                    f"{compiler.identity} cannot compile the built-in functions {name}.cl: {output}"
+                )
+            entry = {"bitcode": b64encode(Path(made, "library.bc").read_bytes()).decode()}
+        write(key, entry)
+    return b64decode(entry["bitcode"])

@@ -1,7 +1,7 @@
 """Which kernels a source defines, what compiled code says of their arguments, and mangled names."""
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 import yaml
@@ -51,10 +51,9 @@ def read_kernels(code: str, text: str, target: Target) -> tuple[CompiledKernel, 
     }
     kernels = []
     for kernel in _KERNEL.finditer(code):
-        name, parameters = kernel[1], kernel[2]
+        name, parameters = kernel[1], re.findall(r"%([\w.]+)(?=,|$)", kernel[2])
         held = {key: nodes.get(number, []) for key, number in _ATTACHED.findall(kernel[0])}
-        kinds = ("type", "addr_space", "type_qual", "access_qual")
-        sizes: list[int] = []
+        sizes: list[int | None] = []
         if target.format is CodeFormat.PTX:
             entry = re.search(_PTX_ENTRY.format(re.escape(name)), text)
             found = _PTX_PARAMETER.findall(entry[1]) if entry else []
@@ -65,33 +64,24 @@ def read_kernels(code: str, text: str, target: Target) -> tuple[CompiledKernel, 
                 argument[".size"] for argument in noted.get(".args", ())
                 if not argument[".value_kind"].startswith("hidden")
             ]  # fmt: skip
-        arguments = [
+        columns = [
+            held.get(f"kernel_arg_{kind}", ())
+            for kind in ("type", "addr_space", "type_qual", "access_qual")
+        ]
+        arguments = tuple(
             Argument(
-                name=argument, type_name=type_name, address_space=_SPACES[space],
+                name=argument, type_name=type_name, address_space=_SPACES[space], size_bytes=size,
                 is_const="const" in qualifiers.split() or space == "2" or access == "read_only",
             )
-            for argument, type_name, space, qualifiers, access in zip(
-                re.findall(r"%([\w.]+)(?=,|$)", parameters),
-                *(held.get(f"kernel_arg_{kind}", ()) for kind in kinds), strict=False,
+            for argument, size, type_name, space, qualifiers, access in zip(
+                parameters,
+                sizes if len(sizes) == len(parameters) else [None] * len(parameters),
+                *columns, strict=False,
             )
-        ]  # fmt: skip
+        )  # fmt: skip
         required = tuple(map(int, held.get("reqd_work_group_size", (0, 0, 0))))
-        if len(sizes) == len(arguments):
-            arguments = [
-                replace(argument, size_bytes=size)
-                for argument, size in zip(arguments, sizes, strict=True)
-            ]
-        kernels.append(
-            CompiledKernel(name=name, arguments=tuple(arguments), required_local_size=required)
-        )
+        kernels.append(CompiledKernel(name=name, arguments=arguments, required_local_size=required))
     return tuple(kernels)
-
-
-def find_ptx_body(text: str, kernel: str) -> str:
-    """Find the code of a kernel: it ends at a brace at a line's start; those of calls do not."""
-    entry = re.search(rf"\.entry {re.escape(kernel)}\([^)]*\).*?^\{{\n(.*?)^\}}", text,
-                      re.MULTILINE | re.DOTALL)  # fmt: skip
-    return entry[1] if entry else ""
 
 
 def read_amd_metadata(text: str) -> list[dict[str, Any]]:
@@ -104,9 +94,10 @@ _MANGLED: Final = re.compile(r"_Z(\d+)(.*)$")
 _LETTERS: Final = {
     "v": "void", "b": "bool", "c": "char", "a": "char", "h": "uchar", "s": "short", "t": "ushort",
     "i": "int", "j": "uint", "l": "long", "m": "ulong", "x": "long", "y": "ulong", "f": "float",
-    "d": "double",
+    "d": "double", "Dh": "half",
 }  # fmt: skip
 _SPACE_NAMES: Final = ("__private", "__global", "__constant", "__local", "__generic")
+_QUALIFYING: Final = {"V": "volatile", "K": "const"}
 _QUALIFIERS: Final = re.compile(r"\b(?:__\w+|const|volatile|restrict) ")
 # What clang makes of them before it looks for a library.
 _LOWERED: Final = {
@@ -141,55 +132,33 @@ def read_types(mangled: str) -> list[str]:
     place = 0
     seen: list[str] = []
 
+    def accept(pattern: str) -> re.Match[str] | None:
+        nonlocal place
+        match = re.compile(pattern).match(mangled, place)
+        place = match.end() if match else place
+        return match
+
     def read() -> str:
         nonlocal place
-        letter = mangled[place]
-        if letter == "S":
-            end = mangled.index("_", place)
-            number = mangled[place + 1 : end]
-            place = end + 1
-            return seen[int(number, 36) + 1 if number else 0]
-        qualifiers: list[str] = []
-        while mangled[place] in "UVKr":
-            letter = mangled[place]
-            place += 1
-            if letter != "U":
-                qualifiers.append({"V": "volatile", "K": "const", "r": "restrict"}[letter])
-                continue
-            match = re.compile(r"\d+").match(mangled, place)
-            length = int(match[0]) if match else 0
-            place = (match.end() if match else place) + length
-            word = mangled[place - length : place]
-            qualifiers.append(_SPACE_NAMES[int(word[2:])] if word.startswith("AS") else word)
-        if qualifiers:
-            inner = read()
-            if "_Atomic" in qualifiers:
-                inner = f"atomic_{inner}"
-            spaces = [one for one in qualifiers if one.startswith("__")]
-            others = [one for one in qualifiers if one in ("volatile", "const")]
-            found = " ".join((*others, *spaces, inner))
-            seen.append(found)
-            return found
-        place += 1
-        if letter == "P":
-            inner = read()
-            found = f"{inner} *"
-        elif letter == "D" and mangled[place] == "v":
-            end = mangled.index("_", place)
-            lanes = mangled[place + 1 : end]
-            place = end + 1
-            found = f"{read()}{lanes}"
-        elif letter == "D":
-            place += 1
-            return {"h": "half"}[mangled[place - 1]]
-        elif letter.isdigit():
-            match = re.compile(r"\d+").match(mangled, place - 1)
-            start = match.end() if match else place
-            place = start + int(match[0] if match else 0)
+        if match := accept(r"S(\w?)_"):
+            return seen[int(match[1], 36) + 1 if match[1] else 0]
+        if match := accept("Dh|[a-qs-z]"):
+            return _LETTERS[match[0]]
+        if match := accept(r"(?:U3AS\d|U7_Atomic|[VKr])+"):
+            inner = f"atomic_{read()}" if "_Atomic" in match[0] else read()
+            words = [word for letter, word in _QUALIFYING.items() if letter in match[0]]
+            spaces = [_SPACE_NAMES[int(number)] for number in re.findall(r"AS(\d)", match[0])]
+            found = " ".join((*words, *spaces, inner))
+        elif accept("P"):
+            found = f"{read()} *"
+        elif match := accept(r"Dv(\d+)_"):
+            found = f"{read()}{match[1]}"
+        elif match := accept(r"\d+"):
+            start, place = place, place + int(match[0])
             word = mangled[start:place]
             found = "event_t" if word == "ocl_event" else "" if word.startswith("ocl_") else word
         else:
-            return _LETTERS[letter]
+            raise ValueError(f"no types of parameters: {mangled}")
         seen.append(found)
         return found
 

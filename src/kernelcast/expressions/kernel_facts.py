@@ -65,7 +65,6 @@ class BlockFacts:
     function: str
     kind: BlockKind
     line: int
-    last_line: int
     parent: int | None
     """The block around it."""
     count: tuple[tuple[int, int], ...]

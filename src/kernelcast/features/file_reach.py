@@ -70,7 +70,7 @@ _TOKEN: Final = re.compile(
 _WORD: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _PARAMETERS: Final = "#("
 """Token of a parenthesis right after a macro's name."""
-_MESSAGES: Final = (("#", "error"), ("#", "warning"))
+_MESSAGES: Final = (["#", "error"], ["#", "warning"])
 _Line = tuple[str, ...]
 
 
@@ -103,9 +103,7 @@ def check_reach(source: str, definitions: Sequence[str] = ()) -> None:
                 if line[:2] == ("#", "define"):
                     if found := _OF_FILES.search(" ".join(line[2:])):
                         _refuse(f"the directive #{found[1]}")
-                elif line[:2] not in _MESSAGES and not {"#", "##"}.isdisjoint(
-                    line[2 * is_directive :]
-                ):
+                elif not {"#", "##"}.isdisjoint(line[2 * is_directive :]):
                     _refuse("# in the middle of a line that is no #define")
             _check_words(lines, {line[2] for line in macros}, is_odd=is_odd)
         _check_pasting([*options, *code])
@@ -156,17 +154,16 @@ def _split_lines(source: str) -> list[_Line]:
             is_macro = token == "(" and glued and lines[-1][:-1] == ["#", "define"]
             lines[-1].append(_PARAMETERS if is_macro else '""' if kind == "literal" else token)
             before, ended = token, place
-    return [tuple(line) for line in lines if line]
+    # Nothing of a message is the program's.
+    return [tuple(line[: 2 if line[:2] in _MESSAGES else None]) for line in lines if line]
 
 
 def _check_words(lines: Sequence[_Line], defined: Set[str], *, is_odd: bool) -> None:
     """Refuse words of compilers, and attributes that are not known to be harmless."""
-    # What stands between two directives is one piece; nothing of a message is the program's.
+    # What stands between two directives is one piece.
     text = "".join(
-        "\n" if line[:2] in _MESSAGES
-        else f"\n{' '.join(line)} \n" if line[0] == "#" else f"{' '.join(line)} "
-        for line in lines
-    )  # fmt: skip
+        f"\n{' '.join(line)} \n" if line[0] == "#" else f"{' '.join(line)} " for line in lines
+    )
     if "[ [" in text:
         _refuse("[[", "write attributes as __attribute__((...))")
     for match in _ATTRIBUTE.finditer(text):

@@ -393,7 +393,7 @@ class WrittenKernel:
                 is_written=bool(kinds - {AccessKind.LOAD}),
             ))  # fmt: skip
         entry = BlockFacts(
-            id=0, function=self.name, line=0, last_line=0, count=((ONCE, 1),), parent=None,
+            id=0, function=self.name, line=0, count=((ONCE, 1),), parent=None,
             kind=BlockKind.ENTRY, operations=OperationCounts(operations=written, memory={}),
         )  # fmt: skip
         # One block per access, for each may have a guard and loops of its own.

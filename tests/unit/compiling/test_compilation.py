@@ -275,6 +275,26 @@ def test_chosen_compiler_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         find_compiler()
 
 
+@pytest.mark.usefixtures("fresh_search", "own_cache")
+def test_a_compiler_is_asked_for_its_version_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keeps what a compiler says of itself for other processes, until its file changes."""
+
+    def find_version() -> tuple[int, int, int]:
+        find_compiler.cache_clear()
+        compiler.ask.cache_clear()
+        return find_compiler().version
+
+    monkeypatch.setenv(compiler.VARIABLE, write_compiler(tmp_path / "cc", "18.1.0", "exit 1"))
+    assert find_version() == (18, 1, 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(compiler, "run_limited", None)
+        assert find_version() == (18, 1, 0)
+    write_compiler(tmp_path / "cc", "19.1.10", "exit 1")
+    assert find_version() == (19, 1, 10)
+
+
 @pytest.mark.usefixtures("fresh_search")
 def test_newest_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest clang is taken: GPUs of today need more than a distribution's oldest."""

@@ -38,7 +38,7 @@ def make_block(
 ) -> BlockFacts:  # fmt: skip
     """Make a block."""
     return BlockFacts(
-        id=number, function="k", kind=kind, line=number + 1, last_line=number + 1, parent=parent,
+        id=number, function="k", kind=kind, line=number + 1, parent=parent,
         count=count, operations=OperationCounts(operations=operations or {}, memory={}),
     )  # fmt: skip
 

@@ -1,9 +1,12 @@
 """How blocks follow each other: dominators, loops, and the choices on which a block is reached."""
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import permutations
+from operator import and_
 from typing import Final, TypeAlias
 
 from kernelcast.features.ir.module import Function, Instruction
@@ -13,6 +16,8 @@ Term: TypeAlias = dict[str, frozenset[int]]
 be left to several places, the key is its header with `LEFT` before it, and edges are places."""
 
 LEFT: Final = "left "
+_EFFECTS: Final = frozenset(("store", "atomicrmw", "cmpxchg", "fence"))
+_EFFECT: Final = re.compile(r"llvm\.mem|.*barrier|.*atom")
 
 
 @dataclass(slots=True, eq=False)
@@ -40,9 +45,7 @@ class ControlFlow:
         self._is_written_in = is_written_in
         self.blocks = function.blocks
         self.entry = next(iter(function.blocks))
-        self.successors = {
-            label: self.blocks[label][-1].labels for label in self.blocks
-        }  # fmt: skip
+        self.successors = {label: block[-1].labels for label, block in self.blocks.items()}
         seen, finished = {self.entry}, []
         # What comes first in the source is visited last, so that it is listed first.
         stack = [(self.entry, reversed(self.successors[self.entry]))]
@@ -61,19 +64,13 @@ class ControlFlow:
         for label in self.order:
             for number, successor in enumerate(self.successors[label]):
                 self.predecessors[successor].append((label, number))
-        self.dominators = self._find_dominators()
+        self._above = self._find_dominators()
+        # Of the blocks above another the nearest comes last in the order.
+        self.dominators = {
+            label: self.order[max(0, (self._above[label] ^ 1 << number).bit_length() - 1)]
+            for number, label in enumerate(self.order)
+        }
         self.dominating = frozenset(self.dominators.values())
-        # Places in a walk through the tree of dominators: a block's own, and the first behind it.
-        sizes = dict.fromkeys(self.order, 1)
-        for label in self.order[:0:-1]:
-            sizes[self.dominators[label]] += sizes[label]
-        self._spans = {self.entry: (0, len(self.order))}
-        free = {self.entry: 1}
-        for label in self.order[1:]:
-            start = free[self.dominators[label]]
-            free[self.dominators[label]] += sizes[label]
-            free[label] = start + 1
-            self._spans[label] = start, start + sizes[label]
         self.is_irreducible = False
         self.loops = self._find_loops()
         self.loop_at = {loop.header: loop for loop in self.loops}
@@ -111,8 +108,7 @@ class ControlFlow:
 
     def dominates(self, one: str, other: str) -> bool:
         """Tell whether every way to a block leads through another."""
-        start, behind = self._spans[one]
-        return start <= self._spans[other][0] < behind
+        return bool(self._above[other] >> self.place[one] & 1)
 
     def loops_around(self, label: str) -> list[Loop]:
         """List the loops that hold a block, outermost first."""
@@ -122,30 +118,15 @@ class ControlFlow:
             loop = loop.parent
         return found[::-1]
 
-    def _find_dominators(self) -> dict[str, str]:
-        """Find immediate dominators (Cooper, Harvey, Kennedy 2001)."""
-        found = {self.entry: self.entry}
-        place = self.place
-        has_changed = True
-        while has_changed:
-            has_changed = False
-            for label in self.order[1:]:
-                best = None
-                for other, _ in self.predecessors[label]:
-                    if other not in found:
-                        continue
-                    if best is None:
-                        best = other
-                        continue
-                    one = other
-                    while one != best:
-                        while place[one] > place[best]:
-                            one = found[one]
-                        while place[best] > place[one]:
-                            best = found[best]
-                if best is not None and found.get(label) != best:
-                    found[label] = best
-                    has_changed = True
+    def _find_dominators(self) -> dict[str, int]:
+        """Find the blocks that dominate each, itself included, as bits at their places."""
+        found: dict[str, int] = {}
+        before: dict[str, int] | None = None
+        while found != before:
+            before = dict(found)
+            for number, label in enumerate(self.order):
+                ways = [found[one] for one, _ in self.predecessors[label] if one in found]
+                found[label] = reduce(and_, ways or [0]) | 1 << number
         return found
 
     def _find_loops(self) -> list[Loop]:
@@ -181,25 +162,12 @@ class ControlFlow:
                     one for one in loop.blocks
                     if one == label or not self.dominates(stay, one)
                 } if stay in loop.blocks and label != stay else set()  # fmt: skip
-                is_test = (
-                    testing
-                    and not testing & set(loop.latches)
-                    and all(self.loop_of[one] is loop for one in testing)
-                    and not any(
-                        one.opcode in ("store", "atomicrmw", "cmpxchg", "fence")
-                        or (
-                            one.opcode == "call"
-                            and (
-                                one.detail.startswith("llvm.mem")
-                                or "barrier" in one.detail
-                                or "atom" in one.detail
-                            )
-                        )
-                        for label_of_test in testing
-                        for one in self.blocks[label_of_test]
-                    )
-                )
-                if is_test:
+                is_test = testing.isdisjoint(loop.latches) and not any(
+                    self.loop_of[one.block] is not loop or one.opcode in _EFFECTS
+                    or (one.opcode == "call" and _EFFECT.match(one.detail))
+                    for name in testing for one in self.blocks[name]
+                )  # fmt: skip
+                if testing and is_test:
                     loop.test, loop.testing = label, frozenset(testing)
                 break
 
@@ -207,17 +175,28 @@ class ControlFlow:
         loop = self.loop_of[label]
         if label == self.entry or (loop is not None and loop.header == label):
             return [{}]
+        # What jumps back where loops are no natural ones is left out.
+        ways = [way for way in self.predecessors[label] if self.place[way[0]] < self.place[label]]
+        return self._unite(ways, label, loop) or None
+
+    def terms_of_header(self, loop: Loop) -> list[Term] | None:
+        """Give the choices on which a loop is entered, from the header of the loop around it."""
+        ways = [way for way in self.predecessors[loop.header] if way[0] not in loop.blocks]
+        return self._unite(ways, loop.header, loop.parent)
+
+    def _unite(
+        self, ways: Iterable[tuple[str, int]], label: str, around: Loop | None
+    ) -> list[Term] | None:
+        """Choices on which a block is reached by one of some edges; None if they are too many."""
         found: list[Term] = []
-        for before, edge in self.predecessors[label]:
-            if self.place[before] >= self.place[label]:
-                continue  # a jump back where loops are no natural ones
-            more = self.terms_into(before, edge, label)
+        for before, edge in ways:
+            more = self.terms_into(before, edge, label, around)
             if more is None:
                 return None
             found = self._simplify([*found, *more])
             if len(found) > 32:
                 return None
-        return found or None
+        return found
 
     def terms_into(
         self, before: str, edge: int, label: str, loop: Loop | str | None = ""
@@ -267,18 +246,6 @@ class ControlFlow:
         edges = frozenset(number for number, one in enumerate(labels) if one == labels[edge])
         return [{**term, label: edges} for term in terms]
 
-    def terms_of_header(self, loop: Loop) -> list[Term] | None:
-        """Give the choices on which a loop is entered, from the header of the loop around it."""
-        found: list[Term] = []
-        for before, edge in self.predecessors[loop.header]:
-            if before in loop.blocks:
-                continue
-            more = self.terms_into(before, edge, loop.header, loop.parent)
-            if more is None:
-                return None
-            found = self._simplify([*found, *more])
-        return found
-
     def _add_ends(self, loop: Loop) -> None:
         """Take what is written in a loop and leaves it, as ``if (found) { ...; break; }`` does."""
         latch = self.terminator(loop.latches[0])
@@ -319,24 +286,13 @@ class ControlFlow:
     def _simplify(self, terms: Iterable[Term]) -> list[Term]:
         """Join terms: ``a and b or a and not b`` is ``a``, ``a or not a and b`` is ``a or b``."""
         waiting = list(terms)
-        has_changed = len(waiting) > 1
-        while has_changed:
-            has_changed = False
-            for number, one in enumerate(waiting):
-                for place, other in enumerate(waiting):
-                    if place == number:
-                        continue
-                    if all(key in other and other[key] <= edges for key, edges in one.items()):
-                        del waiting[place]  # the other asks for more
-                        has_changed = True
-                        break
-                    joined = self._join(one, other)
-                    if joined is not None and joined != other:
-                        waiting[place] = joined
-                        has_changed = True
-                        break
-                if has_changed:
-                    break
+        for number, place in permutations(range(len(waiting)), 2):
+            one, other = waiting[number], waiting[place]
+            if all(key in other and other[key] <= edges for key, edges in one.items()):
+                return self._simplify([*waiting[:place], *waiting[place + 1 :]])  # it asks for more
+            joined = self._join(one, other)
+            if joined is not None and joined != other:
+                return self._simplify([*waiting[:place], joined, *waiting[place + 1 :]])
         return waiting
 
     def _join(self, one: Term, other: Term) -> Term | None:

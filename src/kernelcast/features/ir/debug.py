@@ -49,8 +49,6 @@ class TypeNote:
     """Name, offset in bytes and note of the type of each."""
     element: int = 0
     """Note of an array's elements."""
-    count: int = 0
-    """Of those of an array."""
 
 
 class DebugNotes:
@@ -58,9 +56,9 @@ class DebugNotes:
 
     def __init__(self, module: Module, file_name: str) -> None:
         self._module = module
-        self._file_name = file_name
+        self._file_names = (file_name, f"./{file_name}")
         self._fields: dict[int, dict[str, str]] = {}
-        self._places: dict[int, Place | None] = {}
+        self._places: dict[int, Place] = {}
         self._scopes: dict[int, tuple[str, bool]] = {}
         self._types: dict[int, TypeNote] = {}
 
@@ -89,28 +87,25 @@ class DebugNotes:
         if number not in self._places:
             match = _LOCATION.match(self._module.notes.get(number, ""))
             if match is None:
-                self._places[number] = None
-            else:
-                scope = int(match[3])
-                found = self._scopes.get(scope)
-                if found is None:
-                    outer, file_number = scope, -1
-                    while outer >= 0 and self.fields(outer)[""] != "!DISubprogram":
-                        if file_number < 0:
-                            file_number = self.reference(outer, "file")
-                        outer = self.reference(outer, "scope")
-                    if file_number < 0 and outer >= 0:
-                        file_number = self.reference(outer, "file")
-                    name = self.fields(file_number).get("filename", "") if file_number >= 0 else ""
-                    is_main = name in (self._file_name, f"./{self._file_name}")
-                    function = self.fields(outer).get("name", "") if outer >= 0 else ""
-                    found = self._scopes[scope] = (function, is_main)
-                name, is_main = found
-                self._places[number] = Place(
-                    line=int(match[1] or 0) if is_main else 0, column=int(match[2] or 0),
-                    function=name, at=int(match[4] or 0), is_main=is_main,
-                )  # fmt: skip
+                return None
+            function, is_main = self._read_scope(int(match[3]))
+            self._places[number] = Place(
+                line=int(match[1] or 0) if is_main else 0, column=int(match[2] or 0),
+                function=function, at=int(match[4] or 0), is_main=is_main,
+            )  # fmt: skip
         return self._places[number]
+
+    def _read_scope(self, number: int) -> tuple[str, bool]:
+        """Name the function around a place, and tell whether that is in the source itself."""
+        if number not in self._scopes:
+            fields, outer = self.fields(number), self.reference(number, "scope")
+            function, is_main = fields.get("name", ""), False
+            if fields[""] != "!DISubprogram":
+                function, is_main = self._read_scope(outer) if outer >= 0 else ("", False)
+            if (file := self.reference(number, "file")) >= 0:
+                is_main = self.fields(file).get("filename", "") in self._file_names
+            self._scopes[number] = (function, is_main)
+        return self._scopes[number]
 
     def is_written_in(self, one: Instruction, latch: Instruction) -> bool:
         """Tell whether an instruction stands in the source of the loop that a jump closes."""
@@ -155,20 +150,18 @@ class DebugNotes:
             note = self.type_of(base) if base >= 0 else TypeNote(name="void")
             before = ("const " if note.is_const else "") + ("volatile " if note.is_volatile else "")
             return TypeNote(bits=64, target=base, name=f"{before}{note.name or 'struct'} *")
-        if kind == "!DICompositeType" and tag == "DW_TAG_array_type":
-            element, bits = self.type_of(base), int(fields.get("size", 0))
-            if "DIFlagVector" not in fields.get("flags", ""):
-                return TypeNote(
-                    name=f"{element.name}[]", bits=bits, element=base,
-                    count=bits // element.bits if element.bits else 0,
-                )  # fmt: skip
-            lanes = math.prod(
-                int(self.fields(one).get("count", 1))
-                for one in self.numbers(self.reference(number, "elements"))
-            )
+        if tag == "DW_TAG_array_type":
+            element, lanes = self.type_of(base), 1
+            is_vector = "DIFlagVector" in fields.get("flags", "")
+            if is_vector:
+                lanes = math.prod(
+                    int(self.fields(one).get("count", 1))
+                    for one in self.numbers(self.reference(number, "elements"))
+                )
             return TypeNote(
-                name=f"{element.name}{lanes}", bits=bits, lanes=lanes,
-                is_unsigned=element.is_unsigned, is_signed=element.is_signed, element=base,
+                name=f"{element.name}{lanes if is_vector else '[]'}", lanes=lanes, element=base,
+                bits=int(fields.get("size", 0)),
+                is_unsigned=element.is_unsigned, is_signed=element.is_signed,
             )  # fmt: skip
         if kind == "!DICompositeType":
             members = {one: self.fields(one)
@@ -220,19 +213,16 @@ def read_expression(lines: list[str], line: int, column: int) -> str:
     start = place = max(0, column)
     while place < len(text) and text[place] in "*&+-!~":
         place += 1
+    depth = 0
     while place < len(text):
-        if text[place] in "([":
-            depth = 0
-            while place < len(text):
-                depth += (text[place] in "([") - (text[place] in ")]")
-                place += 1
-                if not depth:
-                    break
-            continue
-        match = _EXPRESSION.match(text, place)
-        if match is None:
+        letter, match = text[place], _EXPRESSION.match(text, place)
+        if letter in "([" or depth:
+            depth += (letter in "([") - (letter in ")]")
+            place += 1
+        elif match is not None:
+            place = match.end()
+        else:
             break
-        place = match.end()
     shown = " ".join(text[start:place].split())
     return shown if len(shown) <= 80 else shown[:77] + "..."
 

@@ -2,8 +2,10 @@
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from functools import cached_property
+from typing import Final, TypeAlias
 
 from kernelcast.expressions import FALSE, TRUE, Condition, Expr, conjunction
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
@@ -50,6 +52,11 @@ from kernelcast.records.software_counters import LineFacts
 _POINTER: Final = re.compile(r"P(?:U3AS\d+)?(?:U7_Atomic)?V?(K?)")
 _LANE: Final = re.compile(r"i32 (\d+)")
 _BEGINNING: Final = re.compile(r"[A-Za-z_(*]")
+_ACCESSING: Final = {"load": AccessKind.LOAD, "store": AccessKind.STORE,
+                    "atomicrmw": AccessKind.ATOMIC, "cmpxchg": AccessKind.ATOMIC}  # fmt: skip
+_STEPS: Final = frozenset(("add", "sub", "shl", "lshr", "ashr", "mul", "sdiv", "udiv"))
+_Access: TypeAlias = tuple[AccessKind, Sequence[Operand], Value, int, int]
+"""What the address is added up of, what it is, bytes and lanes."""
 
 
 @dataclass(slots=True)
@@ -57,12 +64,11 @@ class _Block:
     """Blocks of the code that are executed equally often."""
 
     id: int
-    function: str
     kind: BlockKind
     parent: int | None
     counter: int
+    function: str = ""
     line: int = 0
-    last_line: int = 0
     lines: dict[int, tuple[Counter[Operation], Counter[MemoryOperation]]] = field(
         default_factory=lambda: defaultdict(lambda: (Counter(), Counter()))
     )
@@ -102,10 +108,8 @@ class FactsReader:
         self._sites: dict[object, int] = {}
         self._times_met: Counter[object] = Counter()
         self._gaps: list[Gap] = []
-        self._dead: set[str] = set()
         self._forms = Forms(code)
         self._form_of: dict[int, Form] = {}
-        self._steps: dict[str, _Block] = {}
         # What is part of others: indices that are widened, signs of what is subtracted.
         self._parts = frozenset(
             one.name for one in code.flow.list_instructions()
@@ -118,7 +122,6 @@ class FactsReader:
     def read(self, gaps: tuple[Gap, ...] = ()) -> KernelFacts:
         """Read all of it; `gaps` are known to be missing."""
         flow, evaluator = self._flow, self._evaluator
-        self._find_dead()
         groups: dict[object, _Block] = {}
         for label in flow.order:
             guard = self._guard = evaluator.guard(label)
@@ -134,10 +137,11 @@ class FactsReader:
             if block is None:
                 block = groups[key] = self._start_block(label, guard, loops)
             self._block_of[label] = block
-            step = self._find_step(label)
+            steps, step = self._find_steps(label), block
             for one in flow.blocks[label]:
-                own = self._step_of(label, block) if one.name in step else block
-                self._read_instruction(one, own)
+                if one.name in steps and step is block:
+                    step = self._start_step(label, block)
+                self._read_instruction(one, step if one.name in steps else block)
         if flow.is_irreducible:
             self._gaps.append(Gap(line=0, reason="goto: what follows is not followed exactly"))
         looping = (one.site for one in self._accesses if one.loops)
@@ -168,9 +172,7 @@ class FactsReader:
             blocks=tuple(
                 BlockFacts(
                     id=one.id, function=one.function or self._function.name, kind=one.kind,
-                    line=one.line,
-                    last_line=max(one.line, one.last_line), parent=one.parent,
-                    count=((one.counter, 1),),
+                    line=one.line, parent=one.parent, count=((one.counter, 1),),
                     operations=add_weighted((_count(*each), 1) for each in one.lines.values()),
                 )
                 for one in self._blocks
@@ -193,21 +195,16 @@ class FactsReader:
 
     def _is_empty(self, label: str) -> bool:
         """Tell whether a block only jumps on, and nothing is reached by way of it alone."""
-        if label == self._flow.entry or label in self._flow.dominating:
-            return False
-        return all(
+        return label != self._flow.entry and label not in self._flow.dominating and all(
             one.opcode == "phi" or (one.opcode == "br" and not one.operands)
             or (one.opcode == "call" and one.detail.startswith("llvm.lifetime"))
             for one in self._flow.blocks[label]
         )  # fmt: skip
 
     def _key(self, label: str) -> object:
-        flow = self._flow
-        loop = flow.loop_of[label]
-        terms = flow.terms[label]
+        loop, terms = self._flow.loop_of[label], self._flow.terms[label]
         own = label if terms is None else frozenset(frozenset(one.items()) for one in terms)
-        is_testing = loop is not None and label in loop.testing
-        return ("" if loop is None else loop.header, is_testing, own)
+        return (loop and loop.header, loop is not None and label in loop.testing, own)
 
     def _loops_around(self, label: str) -> tuple[LoopFacts, ...]:
         found = []
@@ -221,55 +218,46 @@ class FactsReader:
         return tuple(found)
 
     def _start_block(self, label: str, guard: Condition, loops: tuple[LoopFacts, ...]) -> _Block:
-        flow = self._flow
         counter = ONCE
-        if label != flow.entry and (guard != TRUE or loops):
+        if label != self._flow.entry and (guard != TRUE or loops):
             counter = self.counters[label] = len(self.counters)
             self._reaches.append(CounterReach(counter=counter, guard=guard, loops=loops))
-        loop = flow.loop_of[label]
+        loop = self._flow.loop_of[label]
         block = _Block(
-            id=len(self._blocks), function="", kind=self._kind(label, loop),
-            parent=self._parent(label, loop), counter=counter,
+            id=len(self._blocks), kind=self._kind(label, loop), parent=self._parent(label, loop),
+            counter=counter,
         )  # fmt: skip
         self._blocks.append(block)
         return block
 
-    def _find_step(self, label: str) -> frozenset[str]:
+    def _find_steps(self, label: str) -> frozenset[str]:
         """Find what only counts a loop's iterations."""
-        loop = self._flow.loop_of[label]
+        loop, own = self._flow.loop_of[label], self._flow.blocks[label]
         if loop is None or not loop.test or label not in loop.latches:
             return frozenset()
-        found = set()
-        for phi in self._flow.blocks[loop.header]:
-            if phi.opcode == "phi" and label in phi.labels:
-                _, value = phi.operands[phi.labels.index(label)]
-                one = self._evaluator.instructions.get(value)
-                if (
-                    one is not None
-                    and one.block == label
-                    and phi.name in {each for _, each in one.operands}
-                    and one.opcode in ("add", "sub", "shl", "lshr", "ashr", "mul", "sdiv", "udiv")
-                ):
-                    found.add(value)
-        return frozenset(found)
+        again = {
+            phi.operands[phi.labels.index(label)][1]: phi.name
+            for phi in self._flow.blocks[loop.header]
+            if phi.opcode == "phi" and label in phi.labels
+        }
+        return frozenset(
+            one.name for one in own
+            if one.opcode in _STEPS and again.get(one.name) in {each for _, each in one.operands}
+        )  # fmt: skip
 
-    def _step_of(self, label: str, block: _Block) -> _Block:
-        """Give the block of what counts the iterations of a loop."""
-        found = self._steps.get(label)
-        if found is None:
-            loop = self._flow.loop_of[label]
-            stays = self._flow.successors[loop.test] if loop is not None else ()
-            bodies = [
-                self._block_of[one].id
-                for one in stays
-                if loop is not None and one in loop.blocks and one in self._block_of
-            ]
-            found = self._steps[label] = _Block(
-                id=len(self._blocks), function=block.function, kind=BlockKind.LOOP_STEP,
-                parent=bodies[0] if bodies else block.id, counter=block.counter,
-            )  # fmt: skip
-            self._blocks.append(found)
-        return found
+    def _start_step(self, label: str, block: _Block) -> _Block:
+        """Start the block of what counts the iterations of a loop."""
+        loop = self._flow.loop_of[label]
+        bodies = [
+            self._block_of[one].id for one in self._flow.successors[loop.test]
+            if one in loop.blocks and one in self._block_of
+        ] if loop is not None else []  # fmt: skip
+        step = _Block(
+            id=len(self._blocks), function=block.function, kind=BlockKind.LOOP_STEP,
+            parent=bodies[0] if bodies else block.id, counter=block.counter,
+        )  # fmt: skip
+        self._blocks.append(step)
+        return step
 
     def _kind(self, label: str, loop: Loop | None) -> BlockKind:
         """Say how a block comes to be executed, as its source has it."""
@@ -281,7 +269,7 @@ class FactsReader:
         terms = flow.terms[label]
         if loop is not None and terms == [{}]:
             return BlockKind.LOOP_BODY
-        above = flow.terms[flow.dominators[label]] if terms is not None else None
+        above = flow.terms[flow.dominators[label]]
         if terms is None or len(terms) != 1 or above is None or len(above) != 1:
             return BlockKind.AFTER
         new = [(key, edges) for key, edges in terms[0].items() if above[0].get(key) != edges]
@@ -316,25 +304,21 @@ class FactsReader:
         if place is not None and place.line:
             kernel = self._function.name
             if not block.function or (block.function != kernel == place.function):
-                block.function, block.line, block.last_line = place.function, 0, 0
+                block.function, block.line = place.function, 0
             while place is not None and place.function != block.function:
                 place = self._notes.place(place.at) if place.at else None
             line = place.line if place is not None else 0
             block.line = min(block.line or line, line)
-            block.last_line = max(block.last_line, line)
         if one.opcode == "getelementptr":
             self._count_address(one, block)
             return
         if one.name not in self._parts:
             count_instruction(one, self._module, block.operations)
-        if one.opcode == "load":
-            self._note(one, one.operands[0], AccessKind.LOAD, block)
-        elif one.opcode == "store":
-            self._note(one, one.operands[1], AccessKind.STORE, block)
-        elif one.opcode in ("atomicrmw", "cmpxchg"):
-            self._note(one, one.operands[0], AccessKind.ATOMIC, block)
-        elif one.opcode == "call":
-            self._read_call(one, block)
+        accesses = [*self._list_accesses(one)]
+        for access in accesses:
+            self._record(one, block, *access)
+        if one.opcode == "call" and not accesses and not one.detail.startswith("llvm."):
+            self._judge_call(one)
 
     def _count_address(self, one: Instruction, block: _Block) -> None:
         roots = self._evaluator.roots(one.operands[0][1])
@@ -358,31 +342,44 @@ class FactsReader:
         operation = make_operation(OperationKind.ADDRESS, NumberClass.NONE, 0, 1, name)
         block.operations[operation] += 1
 
-    def _read_call(self, one: Instruction, block: _Block) -> None:
-        if one.detail.startswith(("llvm.memcpy", "llvm.memmove")):
-            self._read_copy(one, block)
+    def _list_accesses(self, one: Instruction) -> Iterator[_Access]:
+        operands = one.operands
+        kind = _ACCESSING.get(one.opcode)
+        if kind is not None:
+            address = operands[one.opcode == "store"]
+            size = self._module.size_of(one.type)
+            yield kind, (address,), self._find(address, one), size, self._count_lanes(one)
+        if one.opcode != "call":
             return
-        if one.detail.startswith("llvm."):
-            return
-        name = name_called(one)
         access = read_vector_access(one, self._module)
+        pointers = [each for each in operands if each[0].startswith("ptr")]
         if access is not None:
-            number = as_number(self._evaluator.operand(access.index, one.block))
+            number = as_number(self._find(access.index, one))
             distance = number * access.stride if isinstance(number, Expr) else number
-            place = move_place(self._evaluator.operand(access.pointer, one.block), distance)
+            place = move_place(self._find(access.pointer, one), distance)
             kind = AccessKind.STORE if access.is_store else AccessKind.LOAD
-            self._record(one, access.pointer, place, access.bytes, access.lanes, kind, block)
-            if self._accesses:
-                form = self._forms.combine((access.pointer, access.index))
-                self._form_of[self._accesses[-1].site] = form
-            return
-        pointers = [each for each in one.operands if each[0].startswith("ptr")]
-        if is_atomic(name) and pointers:
-            place = self._evaluator.operand(pointers[0], one.block)
+            yield kind, (access.pointer, access.index), place, access.bytes, access.lanes
+        elif is_atomic(name_called(one)) and pointers:
             size = atomic_number(one)[1] // 8
-            self._record(one, pointers[0], place, size, 1, AccessKind.ATOMIC, block)
-            return
-        line = self.code.line_of(one)
+            yield AccessKind.ATOMIC, pointers[:1], self._find(pointers[0], one), size, 1
+        elif one.detail.startswith(("llvm.memcpy", "llvm.memmove")):  # of a structure
+            length = operands[2][1]
+            if not length.isdigit() or self._evaluator.roots(operands[0][1]) - self._read_arrays:
+                return
+            for operand, kind in ((operands[1], AccessKind.LOAD), (operands[0], AccessKind.STORE)):
+                place = self._find(operand, one)
+                is_own = any(isinstance(each, Pointer) and each.memory.space is MemorySpace.PRIVATE
+                             for _, each in places_of(place))  # fmt: skip
+                if not is_own and not operand[1].startswith("@__const"):  # an initial value
+                    yield kind, (operand,), place, int(length), 1
+
+    def _find(self, operand: Operand, one: Instruction) -> Value:
+        return self._evaluator.operand(operand, one.block)
+
+    def _judge_call(self, one: Instruction) -> None:
+        """Note what a function may do that is not described."""
+        pointers = [each for each in one.operands if each[0].startswith("ptr")]
+        name, line = name_called(one), self.code.line_of(one)
         if one.detail in self._module.functions:
             self._gaps.append(Gap(line=line, reason=f"{name} calls itself: OpenCL C forbids it"))
         elif "printf" not in one.detail and any(
@@ -391,55 +388,33 @@ class FactsReader:
             or place.memory.space not in (MemorySpace.PRIVATE, MemorySpace.CONSTANT)
             for each, const in zip(pointers, _POINTER.findall(mangled_types(one)), strict=False)
             if not const
-            for _, place in places_of(self._evaluator.operand(each, one.block))
+            for _, place in places_of(self._find(each, one))
         ):
             self._gaps.append(Gap(line=line, reason=f"the memory that {name} writes is not "
                                                     "described"))  # fmt: skip
 
-    def _read_copy(self, one: Instruction, block: _Block) -> None:
-        """Read the copy of a structure: a load and a store."""
-        length = one.operands[2][1]
-        if not length.isdigit() or self._evaluator.roots(one.operands[0][1]) & self._dead:
-            return
-        for operand, kind in ((one.operands[1], AccessKind.LOAD), (one.operands[0],
-                                                                   AccessKind.STORE)):  # fmt: skip
-            place = self._evaluator.operand(operand, one.block)
-            if any(isinstance(each, Pointer) and each.memory.space is MemorySpace.PRIVATE
-                   for _, each in places_of(place)):  # fmt: skip
-                continue
-            if operand[1].startswith("@__const"):
-                continue  # an array's initial value
-            self._record(one, operand, place, int(length), 1, kind, block)
-
-    def _find_dead(self) -> None:
-        """Find arrays of the work-item's own that are written and never read."""
+    @cached_property
+    def _read_arrays(self) -> frozenset[str]:
+        """Arrays of the work-item's own that are read."""
         read: set[str] = set()
-        evaluator = self._evaluator
         for one in self._flow.list_instructions():
             operands = one.operands
             if one.opcode == "store":
-                operands = one.operands[:1]
+                operands = operands[:1]
             elif one.opcode == "call" and one.detail.startswith("llvm.mem"):
-                operands = one.operands[1:]
+                operands = operands[1:]
             elif one.detail.startswith("llvm.lifetime") or one.opcode in (
                 "getelementptr", "bitcast", "addrspacecast", "phi", "select"
             ):  # fmt: skip
                 continue
             for kind, value in operands:
                 if kind.startswith("ptr"):
-                    read |= evaluator.roots(value)
-        self._dead = {
-            one.name for one in self._flow.list_instructions()
-            if one.opcode == "alloca" and one.name not in read
-        }  # fmt: skip
+                    read |= self._evaluator.roots(value)
+        return frozenset(read)
 
-    def _note(self, one: Instruction, operand: Operand, kind: AccessKind, block: _Block) -> None:
-        place = self._evaluator.operand(operand, one.block)
-        size, lanes = self._module.size_of(one.type), self._count_lanes(one, lanes_of(one.type))
-        self._record(one, operand, place, size, lanes, kind, block)
-
-    def _count_lanes(self, one: Instruction, lanes: int) -> int:
+    def _count_lanes(self, one: Instruction) -> int:
         """Count the lanes of a vector that are used, or set."""
+        lanes = lanes_of(one.type)
         if lanes == 1:
             return 1
         if one.opcode == "store":
@@ -463,18 +438,12 @@ class FactsReader:
         return len(used & {str(lane) for lane in range(lanes)}) or lanes
 
     def _record(
-        self,
-        one: Instruction,
-        operand: Operand,
-        place: Value,
-        size: int,
-        lanes: int,
-        kind: AccessKind,
-        block: _Block,
-    ) -> None:
+        self, one: Instruction, block: _Block, kind: AccessKind, operands: Sequence[Operand],
+        place: Value, size: int, lanes: int,
+    ) -> None:  # fmt: skip
         places = list(places_of(place))
         spaces = [
-            each.memory.space if isinstance(each, Pointer) else space_of(operand[0])
+            each.memory.space if isinstance(each, Pointer) else space_of(operands[0][0])
             for _, each in places
         ]
         if any(isinstance(each, Pointer) and each.memory.is_given for _, each in places):
@@ -484,7 +453,7 @@ class FactsReader:
                 space=spaces[0], is_store=kind is AccessKind.STORE, bytes=size
             )
             block.memory[operation] += 1
-        where, text = self._find_object(one, operand)
+        where, text = self._find_object(one, operands[0])
         key: object = id(one)
         if where is not None and where.line:
             written = (where.line, where.column, where.function, kind, size)
@@ -496,9 +465,9 @@ class FactsReader:
             self._sites[key] = len(self._sites)
         site = self._sites[key]
         if kind is not AccessKind.ATOMIC and MemorySpace.PRIVATE not in spaces:
-            self._form_of[site] = self._forms.combine((operand,))
+            self._form_of[site] = self._forms.combine(operands)
         if any(space is not MemorySpace.PRIVATE for space in spaces):
-            self.touches.append((one, operand, site))
+            self.touches.append((one, operands[0], site))
         for (conditions, each), space in zip(places, spaces, strict=True):
             whole = conjunction(self._guard, *conditions)
             if space is MemorySpace.PRIVATE or whole == FALSE:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Final
 
 from kernelcast.expressions import (
@@ -51,29 +52,22 @@ def describe_loop(
 
     Without such a test, the breaks are one on which another iteration follows.
     """
-    condition: Condition
+    asked = conjunction(*breaks) if test is None else test
+    count, is_counted = count_iterations(asked, symbol, limits)
+    is_exact = is_counted or (asked != TRUE and ends_for_good(asked, symbol))
+    condition = asked
     if test is None:
-        again = conjunction(*breaks)
-        count, is_counted = count_iterations(again, symbol, limits)
-        total = None if count is None else count + 1
+        count = None if count is None else count + 1
         if not breaks:
             condition = UNKNOWN if leaves else TRUE
-        elif is_counted and total is not None:
-            condition = less(symbol, total)
+        elif is_counted and count is not None:
+            condition = less(symbol, count)
         else:
-            earlier = again.substitute({symbol: Expr.symbol(symbol) - 1})
+            earlier = asked.substitute({symbol: Expr.symbol(symbol) - 1})
             condition = disjunction(equal(symbol, 0), earlier)
-        is_exact = is_counted or (again != TRUE and ends_for_good(again, symbol))
-        return LoopFacts(
-            name=symbol.name, line=line, condition=condition, trip_count=total,
-            is_exact=is_exact and not leaves,
-        )  # fmt: skip
-    count, is_counted = count_iterations(test, symbol, limits)
-    is_exact = is_counted or (test != TRUE and ends_for_good(test, symbol))
-    condition = test
-    if is_counted and count is not None and not ends_for_good(test, symbol):
+    elif is_counted and count is not None and not ends_for_good(test, symbol):
         condition = less(symbol, count)
-    for again in breaks:
+    for again in () if test is None else breaks:
         more, is_known = count_iterations(again, symbol, limits)
         if more is not None and is_known:
             count = more + 1 if count is None else minimum(count, more + 1)
@@ -120,10 +114,7 @@ def count_iterations(
         known = [count for count in counts if count is not None]
         if not known:
             return None, False
-        total = known[0]
-        for count in known[1:]:
-            total = minimum(total, count)
-        return total, len(known) == len(condition.parts) and condition.is_exact
+        return reduce(minimum, known), len(known) == len(condition.parts) and condition.is_exact
     return None, False
 
 
@@ -178,14 +169,10 @@ def _count_comparison(condition: Comparison, symbol: Symbol) -> Expr | None:
 def _count_narrow(condition: Comparison, symbol: Symbol, limits: Mapping[str, int]) -> Expr | None:
     """Count with a counter of 8 or 16 bits that comes to its end before it wraps around."""
     wrapped = [
-        atom
-        for monomial, _ in condition.expr.products
-        for atom in monomial
-        if isinstance(atom, Division)
-        and atom.is_floor
-        and atom.is_remainder
+        atom for monomial, _ in condition.expr.products for atom in monomial
+        if isinstance(atom, Division) and atom.is_floor and atom.is_remainder
         and holds(atom, symbol)
-    ]
+    ]  # fmt: skip
     if len(wrapped) != 1 or condition.relation is not Relation.NOT_NEGATIVE:
         return None
     size, value = wrapped[0].denominator.constant_value, wrapped[0].numerator
@@ -261,18 +248,12 @@ def _solve_slot(
         return
     if isinstance(slot.start, Expr):
         step = after - slot.before
-        if befores.isdisjoint(step.symbols()):
-            fixed, slope = step.split(symbol) or (None, None)
-            if fixed is None or slope is None:
-                slot.at_start = None
-            else:
-                number = Expr.symbol(symbol)
-                pairs = floor_div(number * number - number, 2)
-                slot.at_start = (
-                    slot.start + fixed * symbol + (slope * pairs if not slope.is_zero else 0)
-                )
-        else:
+        if not befores.isdisjoint(step.symbols()):
             slot.at_start = _find_geometric(slot.start, after, slot.before, symbol)
+        elif parts := step.split(symbol):
+            (fixed, slope), number = parts, Expr.symbol(symbol)
+            pairs = floor_div(number * number - number, 2)
+            slot.at_start = slot.start + fixed * symbol + slope * pairs
         if slot.at_start is not None:
             return
     if befores.isdisjoint(after.symbols()):  # each iteration sets it anew

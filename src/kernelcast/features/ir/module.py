@@ -17,7 +17,7 @@ _INSTRUCTION: Final = re.compile(
 _ATTACHED: Final = re.compile(r"(?:, ![\w.]+ !\d+)+$")
 _NOTE_REFERENCE: Final = re.compile(r"!(dbg|llvm\.loop) !(\d+)")
 _LABEL: Final = re.compile(r'("[^"]*"|[\w.$-]+):')
-_DEFINE: Final = re.compile(r"define [^@]*?(\S+) @([\w.$]+|\"[^\"]*\")\(")
+_DEFINE: Final = re.compile(r"define [^@]*@([\w.$]+|\"[^\"]*\")\(")
 _GLOBAL: Final = re.compile(
     r"(@[\w.$]+|@\"[^\"]*\") = (.*?)\b(global|constant) (.*)$"
 )  # fmt: skip
@@ -33,17 +33,19 @@ _ATTRIBUTE: Final = re.compile(
     r"|nofpclass\([^)]*\)|range\([^)]*\)|\"[^\"]*\"(?:=\"[^\"]*\")?) "
 )
 _BYVAL: Final = re.compile(r"\bbyval\(")
-_CLOSING: Final = {"[": "]", "{": "}", "<": ">", "(": ")"}
+_MARK: Final = re.compile(r'"[^"]*"|[\[\]{}<>(),]')
+_OPENING: Final = frozenset("[{<(")
+_CLOSING: Final = frozenset("]}>)")
 _FLAGS: Final = re.compile(
-    r"(?:(?:nsw|nuw|exact|disjoint|inbounds|nusw|nneg|samesign|fast|nnan|ninf|nsz|arcp|contract"
+    r"(?:(?:weak|nsw|nuw|exact|disjoint|inbounds|nusw|nneg|samesign|fast|nnan|ninf|nsz|arcp|contract"
     r"|afn|reassoc|volatile|atomic|inrange\([^)]*\)) )*"
 )
 _ORDER: Final = re.compile(
     r" (?:syncscope\(.*|unordered|monotonic|acquire|release|acq_rel|seq_cst).*$"
 )
 _CALL: Final = re.compile(r"@([\w.$]+|\"[^\"]*\")\(")
-_CASE: Final = re.compile(r"\s+(\S+) (\S+), label (%\S+)")
 _LABEL_OPERAND: Final = re.compile(r'label (%[\w.$-]+|%"[^"]*")')
+_TESTED: Final = re.compile(r'(i\d+) (%"[^"]*"|\S+), label')
 _PHI_EDGE: Final = re.compile(r'\[ (.*?), (%[\w.$-]+|%"[^"]*") \](?:, |$)')
 _NOTE: Final = re.compile(r"\n!(\d+) = (?:distinct )?(.*)")
 
@@ -89,32 +91,17 @@ class Function:
         """Give instructions by label, in order; few functions of a text are asked for them."""
         blocks: dict[str, list[Instruction]] = {}
         label = "%entry"
-        block: list[Instruction] = []
         lines = iter(self.lines)
         for line in lines:
-            if not line or line.startswith("    #dbg") or line.lstrip().startswith(";"):
-                continue
-            if line[0] != " ":
-                if match := _LABEL.match(line):
-                    if block:
-                        blocks[label] = block
-                    label, block = "%" + match[1], []
-                continue
-            match = _INSTRUCTION.match(line)
-            if match is None:
-                continue
-            rest = match[3]
-            if match[2] == "switch" and rest.endswith("["):
-                for case in lines:
-                    if case.strip().startswith("]"):
-                        rest += case.strip()[1:]
-                        break
-                    rest += "|" + case
-            instruction = _read_instruction(match[1] or "", match[2], rest)
-            instruction.block = label
-            block.append(instruction)
-        if block:
-            blocks[label] = block
+            if match := _LABEL.match(line):
+                label = "%" + match[1]
+            elif match := _INSTRUCTION.match(line):
+                rest = match[3]
+                while match[2] == "switch" and "]" not in rest:
+                    rest += next(lines)
+                instruction = _read_instruction(match[1] or "", match[2], rest)
+                instruction.block = label
+                blocks.setdefault(label, []).append(instruction)
         return blocks
 
 
@@ -207,7 +194,8 @@ def _read_float(text: str) -> float:
     return float(number)
 
 
-_SIZES: Final = {"half": 2, "bfloat": 2, "float": 4, "double": 8, "fp128": 16}
+_SIZES: Final = {"half": 2, "bfloat": 2, "float": 4, "fp128": 16}
+"""In bytes; double, pointers and what is opaque have 8."""
 _SEQUENCE: Final = re.compile(r"[\[<](\d+) x (.*)[\]>]$")
 
 
@@ -235,34 +223,27 @@ def lane_of(name: str) -> str:
 def _measure(module: Module, name: str) -> tuple[int, int]:
     """Size and alignment in bytes."""
     name = module.types.get(name, name)
-    if name in _SIZES:
-        return _SIZES[name], _SIZES[name]
-    if name.startswith("i") and name[1:].isdigit():
-        size = max(1, 1 << max(0, (int(name[1:]) - 1)).bit_length() >> 3)
-        return size, size
-    if name.startswith("ptr"):
-        size = 4 if "(5)" in name else 8
-        return size, size
-    sequence = split_sequence(name)
-    if sequence is not None:
-        count, element = sequence
-        size, align = _measure(module, element)
-        if name.startswith("<"):
-            bits = count if element == "i1" else 8 * count * size
-            whole = 1 << max(0, -(-bits // 8) - 1).bit_length()
-            return whole, whole
-        return count * size, align
     if name.startswith(("{", "<{")):
         _, size, align = _lay_out(module, name)
         return size, align
-    return 8, 8
+    if sequence := split_sequence(name):
+        count, element = sequence
+        size, align = _measure(module, element)
+        if not is_vector(name):
+            return count * size, align
+        bits = count if element == "i1" else 8 * count * size
+    else:
+        is_whole = name[:1] == "i" and name[1:].isdigit()
+        bits = int(name[1:]) if is_whole else 8 * _SIZES.get(name, 8)
+    size = 1 << max(0, -(-bits // 8) - 1).bit_length()
+    return size, size
 
 
 def _lay_out(module: Module, struct: str) -> tuple[list[tuple[int, str]], int, int]:
     """Offsets in bytes and types of members, size and alignment."""
     members: list[tuple[int, str]] = []
     offset, most = 0, 1
-    for member in _members(struct):
+    for member in split_list(struct.strip("<>")[1:-1].strip()):
         size, align = _measure(module, member)
         align = 1 if struct.startswith("<{") else align
         offset = -(-offset // align) * align
@@ -271,54 +252,43 @@ def _lay_out(module: Module, struct: str) -> tuple[list[tuple[int, str]], int, i
     return members, -(-offset // most) * most, most
 
 
-@lru_cache(maxsize=1024)
-def _members(struct: str) -> tuple[str, ...]:
-    inner = struct.strip("<>")[1:-1].strip() if "{" in struct else ""
-    return tuple(part.strip() for part in split_list(inner))
-
-
 def split_list(text: str) -> list[str]:
     """Split at the commas that no bracket holds."""
-    if not any(one in text for one in '[{<("'):
-        return text.split(", ") if text else []
-    parts, depth, start, quoted = [], 0, 0, False
-    for place, letter in enumerate(text):
-        if letter == '"':
-            quoted = not quoted
-        elif quoted:
-            continue
-        elif letter in "[{<(":
-            depth += 1
-        elif letter in "]}>)":
-            depth -= 1
-        elif letter == "," and not depth:
-            parts.append(text[start:place].strip())
-            start = place + 1
+    parts, depth, start = [], 0, 0
+    for match in _MARK.finditer(text):
+        depth += (match[0] in _OPENING) - (match[0] in _CLOSING)
+        if match[0] == "," and not depth:
+            parts.append(text[start : match.start()].strip())
+            start = match.end()
     last = text[start:].strip()
     return [*parts, last] if last else parts
 
 
+def find_end(text: str, start: int) -> int:
+    """Find the end of what the bracket at a place holds."""
+    depth = 0
+    for match in _MARK.finditer(text, start):
+        depth += (match[0] in _OPENING) - (match[0] in _CLOSING)
+        if not depth:
+            return match.end()
+    return len(text)
+
+
 def read_type(text: str, start: int = 0) -> int:
     """Find where the type that begins at a place ends."""
-    opening = text[start]
-    if opening in _CLOSING:
-        depth = 0
-        for place in range(start, len(text)):
-            if text[place] in "[{<(":
-                depth += 1
-            elif text[place] in "]}>)":
-                depth -= 1
-                if not depth:
-                    return place + 1
+    if text[start] in _OPENING:
+        return find_end(text, start)
     if text.startswith("target(", start):
-        return read_type(text, start + 6)
+        return find_end(text, start + 6)
     match = _SCALAR_TYPE.match(text, start)
     return match.end() if match else len(text)
 
 
-def read_operand(text: str) -> Operand:
-    """Read a type and a value; attributes of parameters are left out."""
+def read_operand(text: str, kind: str = "") -> Operand:
+    """Read a type and a value, or a value alone whose type is `kind`."""
     end = read_type(text)
+    if kind and text[end : end + 1] != " ":
+        return kind, text
     return text[:end], _skip_attributes(text[end:].strip())
 
 
@@ -328,21 +298,20 @@ def _skip_attributes(text: str) -> str:
     return text
 
 
+@lru_cache(maxsize=16)
 def read_module(text: str) -> Module:
+    """Read a text; nobody may change what is read of it."""
     functions: dict[str, Function] = {}
     variables: dict[str, Global] = {}
     types: dict[str, str] = {}
     lines = iter(text.split("\n"))
     for line in lines:
-        if line.startswith("define "):
-            defined = _DEFINE.match(line)
-            if defined is None:
-                raise ValueError(f"no definition of a function: {line}")
+        if defined := _DEFINE.match(line):
             begin = defined.end() - 1
             end = read_type(line, begin)
             parts = split_list(line[begin + 1 : end - 1])
             function = Function(
-                name=defined[2].strip('"'), parameters=tuple(read_operand(one) for one in parts),
+                name=defined[1].strip('"'), parameters=tuple(read_operand(one) for one in parts),
                 by_value=tuple(bool(_BYVAL.search(one)) for one in parts),
                 notes={
                     key: int(number) for key, number in re.findall(r"!([\w.]+) !(\d+)", line[end:])
@@ -366,102 +335,64 @@ def read_module(text: str) -> Module:
             types[name] = body
         elif line.startswith("!0 = "):
             break
-    start = text.find("\n!0 = ")
-    bodies = _NOTE.findall(text[start:]) if start >= 0 else []
-    noted = {int(number): body for number, body in bodies}
+    noted = {int(number): body for number, body in _NOTE.findall(text)}
     return Module(functions, variables, types, noted)
 
 
-def _read_instruction(name: str, opcode: str, rest: str) -> Instruction:  # noqa: C901 - forms differ
-    note = loop_note = -1
-    attached = _ATTACHED.search(rest)
-    if attached is not None:
-        for key, number in _NOTE_REFERENCE.findall(attached[0]):
-            if key == "dbg":
-                note = int(number)
-            else:
-                loop_note = int(number)
-        rest = rest[: attached.start()]
-    found = _FLAGS.match(rest)
-    flags = found[0] if found else ""
-    rest = rest[len(flags) :]
-    kind, detail = "void", ""
-    operands: tuple[Operand, ...] = ()
-    labels: tuple[str, ...] = ()
-    match opcode:
-        case "call":
-            kind, operands, detail = _read_call(rest)
-        case "br":
-            labels = tuple(_LABEL_OPERAND.findall(rest))
-            if len(labels) > 1:
-                operands = (("i1", rest.partition(",")[0][3:]),)
-        case "switch":
-            head, *cases = rest.split("|")
-            read = [match for case in cases if (match := _CASE.match(case))]
-            asked = read_operand(head.partition(", label")[0])
-            kind, operands = asked[0], (asked, *((one[1], one[2]) for one in read))
-            labels = (_LABEL_OPERAND.findall(head)[0], *(one[3].rstrip("]") for one in read))
-        case "phi":
-            end = read_type(rest)
-            kind, edges = rest[:end], _PHI_EDGE.findall(rest[end:])
-            operands = tuple((kind, value) for value, _ in edges)
-            labels = tuple(label for _, label in edges)
-        case "load":
-            kind, address, *_ = split_list(rest)
-            operands = (read_operand(_ORDER.sub("", address)),)
-        case "store":
-            value, address, *_ = split_list(rest)
-            operands = (read_operand(value), read_operand(_ORDER.sub("", address)))
-            kind = operands[0][0]
-        case "atomicrmw" | "cmpxchg":
-            rest = rest.removeprefix("weak ").removeprefix("volatile ")
-            detail = "cmpxchg"
-            if opcode == "atomicrmw":
-                detail, _, rest = rest.partition(" ")
-            address, value, *_ = split_list(rest)
-            operands = (read_operand(address), read_operand(_ORDER.sub("", value)))
-            kind = operands[1][0]
-        case "getelementptr":
-            detail, *parts = split_list(rest)
-            operands = tuple(read_operand(one) for one in parts)
-            kind = operands[0][0]
-        case "alloca":
-            kind, detail = "ptr", split_list(rest)[0]
-        case "ret":
-            if rest and not rest.startswith("void"):
-                operands = (read_operand(rest),)
-        case _ if opcode in _CASTS:
-            value, _, kind = rest.rpartition(" to ")
-            operands = (read_operand(value),)
-        case _ if opcode in _TYPED:
-            operands = tuple(read_operand(one) for one in split_list(rest))
-            kind = operands[opcode in ("select", "shufflevector")][0]
-            sequence = split_sequence(operands[0][0])
-            if opcode == "extractelement":
-                kind = sequence[1] if sequence else "i32"
-            elif opcode == "shufflevector" and sequence:
-                mask = split_sequence(operands[2][0])
-                kind = f"<{mask[0]} x {sequence[1]}>" if mask else kind
-        case _ if rest:  # ``add i32 %a, %b`` and all that looks so
-            if opcode in ("icmp", "fcmp"):
-                detail, _, rest = rest.partition(" ")
-            end = read_type(rest)
-            kind = rest[:end]
-            operands = tuple((kind, one) for one in split_list(rest[end:].strip()))
-    return Instruction(
-        opcode, name, kind, operands, note=note, loop_note=loop_note, detail=detail, labels=labels,
-        flags=flags,
-    )  # fmt: skip
-
-
+_MEMORY: Final = frozenset(("load", "store", "atomicrmw", "cmpxchg"))
 _CASTS: Final = frozenset((
     "sext", "zext", "trunc", "fptosi", "fptoui", "sitofp", "uitofp", "fpext", "fptrunc", "bitcast",
     "addrspacecast", "ptrtoint", "inttoptr", "ptrtoaddr",
 ))  # fmt: skip
-_TYPED: Final = frozenset((
-    "select", "extractelement", "insertelement", "shufflevector", "insertvalue", "extractvalue",
-))  # fmt: skip
-"""Instructions whose operands each name their type."""
+_OF_SECOND: Final = frozenset(("select", "shufflevector", "atomicrmw", "cmpxchg"))
+"""Instructions of the type of their second operand; others are of that of their first."""
+
+
+def _read_instruction(name: str, opcode: str, rest: str) -> Instruction:
+    attached = _ATTACHED.search(rest)
+    notes = dict(_NOTE_REFERENCE.findall(attached[0])) if attached else {}
+    rest = rest[: attached.start()] if attached else rest
+    found = _FLAGS.match(rest)
+    flags = found[0] if found else ""
+    rest = rest[len(flags) :]
+    kind, detail = "void", opcode if opcode == "cmpxchg" else ""
+    operands: tuple[Operand, ...] = ()
+    labels: tuple[str, ...] = ()
+    if opcode == "call":
+        kind, operands, detail = _read_call(rest)
+    elif opcode in ("br", "switch"):
+        labels, operands = tuple(_LABEL_OPERAND.findall(rest)), tuple(_TESTED.findall(rest))
+        kind = operands[0][0] if opcode == "switch" else kind
+    elif opcode == "phi":
+        end = read_type(rest)
+        kind, edges = rest[:end], _PHI_EDGE.findall(rest[end:])
+        operands = tuple((kind, value) for value, _ in edges)
+        labels = tuple(label for _, label in edges)
+    elif rest not in ("", "void"):
+        if opcode in ("icmp", "fcmp", "atomicrmw"):
+            detail, _, rest = rest.partition(" ")
+        elif opcode in _CASTS:
+            rest, _, kind = rest.rpartition(" to ")
+        parts = split_list(_ORDER.sub("", rest))[:2] if opcode in _MEMORY else split_list(rest)
+        if opcode in ("alloca", "load", "getelementptr"):
+            detail, *parts = parts
+        for part in parts if opcode != "alloca" else ():
+            operands += (read_operand(part, operands[0][0] if operands else ""),)
+        if opcode == "alloca":
+            kind = "ptr"
+        elif opcode == "load":
+            kind, detail = detail, ""
+        elif opcode == "extractelement":
+            kind = lane_of(operands[0][0])
+        elif opcode == "shufflevector":
+            lanes, _ = split_sequence(operands[2][0]) or (1, "")
+            kind = f"<{lanes} x {lane_of(operands[0][0])}>"
+        elif opcode != "ret" and opcode not in _CASTS:
+            kind = operands[opcode in _OF_SECOND][0]
+    return Instruction(
+        opcode, name, kind, operands, note=int(notes.get("dbg", -1)),
+        loop_note=int(notes.get("llvm.loop", -1)), detail=detail, labels=labels, flags=flags,
+    )  # fmt: skip
 
 
 def _read_call(rest: str) -> tuple[str, tuple[Operand, ...], str]:

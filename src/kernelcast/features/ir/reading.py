@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -16,7 +16,7 @@ from kernelcast.expressions.kernel_facts import Gap, KernelFacts
 from kernelcast.features.ir.control import ControlFlow
 from kernelcast.features.ir.debug import DebugNotes
 from kernelcast.features.ir.facts import FactsReader
-from kernelcast.features.ir.module import Module, read_module
+from kernelcast.features.ir.module import read_module
 from kernelcast.features.ir.scalars import Evaluator
 from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError, KernelNotFoundError
@@ -57,7 +57,7 @@ _EXTENSIONS: Final = Dialect().extensions | {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledSource:
     """A source's code, and what had to be made up for it.
 
@@ -70,11 +70,6 @@ class CompiledSource:
     """Names that the source does not define."""
     errors: tuple[str, ...] = ()
     """What the compiler said before they were made up, each as ``file:line:column: words``."""
-
-    @cached_property
-    def module(self) -> Module:
-        """What the text holds; read when facts are asked for that are not kept."""
-        return read_module(self.text)
 
 
 def read_code(
@@ -105,10 +100,11 @@ def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Ev
         have = ", ".join(compiled.kernels) or "none"
         msg = f"kernel {kernel.name!r} is not in {kernel.source_name}; its kernels are: {have}"
         raise KernelNotFoundError(msg)
-    function = compiled.module.functions[kernel.name]
-    notes = DebugNotes(compiled.module, _NAME)
+    module = read_module(compiled.text)
+    function = module.functions[kernel.name]
+    notes = DebugNotes(module, _NAME)
     flow = ControlFlow(function, notes.is_written_in)
-    return Evaluator(compiled.module, function, notes, flow, known_buffers)
+    return Evaluator(module, function, notes, flow, known_buffers)
 
 
 def compile_program(kernel: Kernel) -> CompiledSource:
@@ -148,14 +144,9 @@ def _compile(
         dialect=dialect or Dialect(extensions=_EXTENSIONS),
     )  # fmt: skip
     kernels = tuple(one.name for one in compiled.kernels)
-    return _share(compiled.text, tuple(gaps), tuple(errors), kernels)
-
-
-@lru_cache(maxsize=16)
-def _share(
-    text: str, gaps: tuple[Gap, ...], errors: tuple[str, ...], kernels: tuple[str, ...]
-) -> CompiledSource:
-    return CompiledSource(text=text, gaps=gaps, errors=errors, kernels=kernels)
+    return CompiledSource(
+        text=compiled.text, gaps=tuple(gaps), errors=tuple(errors), kernels=kernels
+    )
 
 
 def read_errors(error: CompileError) -> list[str]:
