@@ -1,6 +1,6 @@
 """``kernelcast balance``."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +15,8 @@ from kernelcast.cli.terminal import ExitStatus, complain, present, progress
 from kernelcast.records.balance import Activity, BalanceReport, MergeRule
 from kernelcast.records.private_files import make_folder, writing
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
-from kernelcast.reports.numbers import format_range, format_seconds, format_share
-from kernelcast.reports.presenter import Table
+from kernelcast.reports.numbers import format_range, format_seconds
+from kernelcast.reports.presenter import Table, write_lines
 
 _SIGNS: Final = {
     Activity.PREPARE: (".", "prepares"), Activity.SAMPLE: ("s", "samples (done work)"),
@@ -84,7 +84,7 @@ def balance(
         )  # fmt: skip
     present(
         balance_to_json(launch), list_shares(launch), *draw_timeline(launch), "",
-        *list_remarks(launch), figure=chart_timeline(launch),
+        *write_lines("balance.txt", one=launch), figure=chart_timeline(launch),
     )  # fmt: skip
     if folder is not None:
         buffers = arguments.buffers.values()
@@ -118,27 +118,6 @@ def list_shares(report: BalanceReport) -> Table:
         },
         rows=rows,
     )  # fmt: skip
-
-
-def list_remarks(report: BalanceReport) -> Iterator[str]:
-    """Say how estimated and real times compare, and what there is to know."""
-    estimated = ""
-    if report.estimated_s is not None and report.real_s > 0:
-        error = format_share(report.estimated_s / report.real_s - 1, signed=True)
-        estimated = f" (estimated {format_seconds(report.estimated_s)}, {error})"
-    merges = [
-        f"{name} by {rule}" for name, rule in report.merges.items() if rule is not MergeRule.READ
-    ]
-    yield (
-        f"all work: {format_seconds(report.real_s)}{estimated}; prepared in "
-        f"{format_seconds(report.prepare_s)}, merged in {format_seconds(report.merge_s)}; "
-        f"everything: {format_seconds(report.total_s)}"
-    )
-    yield (
-        f"cut across dimension {report.space.axis} into {report.space.count:,} parts; merged: "
-        f"{', '.join(merges) or 'nothing'}"
-    )
-    yield from (f"note: {note}" for note in report.notes)
 
 
 def draw_timeline(report: BalanceReport, width: int = 72) -> list[str]:

@@ -15,7 +15,7 @@ from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.private_files import check_target
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
 from kernelcast.reports.numbers import format_duration, format_range, format_seconds, format_share
-from kernelcast.reports.presenter import Table, Value, fill_text
+from kernelcast.reports.presenter import Table, Value, write_lines
 
 
 @option.command(
@@ -260,7 +260,6 @@ def list_explanations(answers: Sequence[DeviceAnswer]) -> Iterator[str]:
         if answer.estimate is not None:
             yield ""
             yield f"{answer.problem} on {answer.device_id}"
-            text = fill_text(
-                "explanation.txt", one=answer.estimate, facts=answer.estimate.explain()
-            )
-            yield from (f"  {line}" for line in text.splitlines())
+            facts = answer.estimate.explain()
+            lines = write_lines("explanation.txt", one=answer.estimate, facts=facts)
+            yield from (f"  {line}" for line in lines)

@@ -19,8 +19,7 @@ from kernelcast.records.plain import to_plain
 from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import Staircase, StepTimes, Timeline, WorkGroupTrace
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
-from kernelcast.reports.numbers import format_seconds
-from kernelcast.reports.presenter import Table, Value
+from kernelcast.reports.presenter import Table, Value, write_lines
 from kernelcast.sampling.trace_analysis import average_active
 
 Answer: TypeAlias = tuple[DeviceDescription, WorkGroupTrace | KernelcastError]
@@ -74,7 +73,7 @@ def trace(
     (collected.refusals if is_refused else collected.failures).extend(errors)
     present([_answer_to_json(problem, *one) for one in answers])
     if answers:
-        show(_list_answers(problem, answers), *_list_remarks(traces))
+        show(_list_answers(problem, answers), *write_lines("trace.txt", traces=traces))
     if charts := [chart for one in traces for chart in _chart_trace(one)]:
         save_plot(Figure(charts=tuple(charts), columns=1, heights=(4.0, 1.8)))
     return collected.conclude()
@@ -109,33 +108,6 @@ def _list_answers(problem: Problem, answers: Sequence[Answer]) -> Table:
         },
         rows=rows,
     )  # fmt: skip
-
-
-def _list_remarks(traces: Sequence[WorkGroupTrace]) -> Iterator[str]:
-    """Say of each trace how it was made and what to keep in mind."""
-    for trace in traces:
-        name, outcome = f"{trace.problem} on {trace.device_id}", trace.outcome
-        if isinstance(outcome, StepTimes):
-            steps = (
-                f"t(n) climbs in steps of {trace.concurrency}"
-                if outcome.has_steps
-                else "t(n) shows no steps, so nothing is known of the work-groups active at once"
-            )
-            yield (
-                f"{name}: timed launches of {outcome.work_groups[0]} to {outcome.work_groups[-1]} "
-                f"work-groups, not traced by a clock: {trace.reason}; {steps} (a probe kernel: "
-                f"{trace.probe_concurrency} active at once)"
-            )
-            continue
-        yield (
-            f"{name}: traced by {outcome.clock}, seen to tick every "
-            f"{format_seconds(outcome.resolution_s)}; {trace.reason}"
-        )
-        if outcome.slowdown > 1.2:
-            yield (
-                f"{name}: tracing made the launch {outcome.slowdown:.1f} times as long: the "
-                "work-groups are short, or the machine is busy"
-            )
 
 
 def _answer_to_json(

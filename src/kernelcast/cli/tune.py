@@ -10,16 +10,10 @@ from kernelcast.cli.terminal import ExitStatus, present, progress_bar, show
 from kernelcast.launches.devices import choose_devices
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.private_files import check_target, writing
-from kernelcast.reports.numbers import format_seconds
-from kernelcast.reports.presenter import Table
+from kernelcast.reports.presenter import Table, write_lines
 from kernelcast.tuning.api import TuneProgress, tune_on_device
 from kernelcast.tuning.ranking import several_processes
-from kernelcast.tuning.report import (
-    TunedConfiguration,
-    TuneReport,
-    report_to_json,
-    report_to_t4,
-)
+from kernelcast.tuning.report import TuneReport, report_to_json, report_to_t4
 from kernelcast.tuning.settings import TuneSettings
 from kernelcast.tuning.space import read_space
 from kernelcast.tuning.t1 import read_t1
@@ -122,7 +116,7 @@ def tune(
     present(content)
     reports = collected.answers
     for one in reports:
-        show(list_best(one, top=settings.top), *list_remarks(one))
+        show(list_best(one, top=settings.top), *write_lines("tune.txt", report=one))
     if t4_file is not None and reports:
         with writing(t4_file):
             text = json.dumps(report_to_t4(reports[0]), indent=1) + "\n"
@@ -150,23 +144,3 @@ def list_best(report: TuneReport, *, top: int) -> Table:
         title=f"{report.problem} on {report.device_id}",
     )  # fmt: skip
     return table.without_empty("sampled", "measured")
-
-
-def list_remarks(report: TuneReport) -> list[str]:
-    """Say how much was searched, what it cost, and what to know."""
-
-    def name(one: TunedConfiguration) -> str:
-        return " ".join(f"{name}={value:g}" for name, value in one.parameters.items())
-
-    total = len(report.configurations)
-    barred = [configuration for configuration in report.configurations if configuration.obstacle]
-    lines = [
-        f"{total} configurations, {total - len(barred)} of them possible; models took "
-        f"{format_seconds(report.models_s)}"
-        + (f", sampling {format_seconds(report.sampling_s)}" if report.sampling_s else "")
-        + (f", measuring {format_seconds(report.measuring_s)}" if report.measuring_s else ""),
-        "none of them can be launched" if report.pick is None else f"use: {name(report.pick)}",
-    ]
-    if barred:
-        lines.append(f"left out, for example: {name(barred[0])}: {barred[0].obstacle}")
-    return lines + [f"warning: {warning}" for warning in report.warnings]

@@ -351,9 +351,9 @@ def make_environment(*folders: Path) -> "Environment":
     return made
 
 
-def fill_text(template: str, **values: object) -> str:
-    """Fill a template of plain text."""
-    return _templates().get_template(template).render(values)
+def write_lines(template: str, **values: object) -> list[str]:
+    """Write what a template of plain text says of values."""
+    return _templates().get_template(template).render(values).splitlines()
 
 
 @cache

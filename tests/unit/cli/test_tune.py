@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from kernelcast.cli.tune import list_best, list_remarks
+from kernelcast.cli.tune import list_best
+from kernelcast.reports.presenter import write_lines
 from kernelcast.tuning.report import TunedConfiguration, TuneReport
 from kernelcast.tuning.settings import TuneModels
 
@@ -21,7 +22,7 @@ def test_table_has_columns_for_what_is_known() -> None:
     measured = replace(report, configurations=(replace(one, sampled_s=0.002, runs_s=(0.003,)),))
     names = [*list_best(measured, top=1).columns]
     assert names == ["LX", "local size", "predicted", "sampled", "measured", "limited by"]
-    assert list_remarks(report)[-1] == "warning: beware"
+    assert write_lines("tune.txt", report=report)[-1] == "warning: beware"
 
 
 def test_nothing_possible_is_said() -> None:
@@ -32,4 +33,4 @@ def test_nothing_possible_is_said() -> None:
         models=TuneModels.ANALYTIC, configurations=(barred,), models_s=0.1,
     )  # fmt: skip
     assert report.pick is None
-    assert "none of them can be launched" in list_remarks(report)
+    assert "none of them can be launched" in write_lines("tune.txt", report=report)

@@ -1,7 +1,7 @@
 """``kernelcast model cpu``: C loops by ECM and Roofline, OpenCL kernels by the analytic model."""
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -33,8 +33,8 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
-from kernelcast.reports.numbers import format_seconds, format_share
-from kernelcast.reports.presenter import Part, Section, Table
+from kernelcast.reports.numbers import format_seconds
+from kernelcast.reports.presenter import Part, Section, Table, write_lines
 from kernelcast.sampling.loop_benchmark import LoopMeasurement, measure_loop
 
 _PREFIXES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -347,7 +347,7 @@ def _model_loop(options: CpuOptions) -> None:
         advice = advise_blocking(model.nest, model.machine, row.loop.constants, options.cores)
         content["scaling"] = [asdict(one) for one in scaling]
         content["advice"] = [asdict(one) for one in advice]
-        parts += _describe_size(row)
+        parts += [*write_lines("loop.txt", row=row, of=row.loop), _list_levels(row.loop)]
         if model.machine.cores > 1:
             parts.append(Table.of(scaling[:16], {
                 "cores": "whole", f"ECM ({unit})": ("number", lambda one: row.write(one.cycles)),
@@ -384,33 +384,7 @@ def _solve(options: CpuOptions, model: LoopModel) -> tuple[tuple[Transition, ...
     return transitions, [Section(title=title, parts=[table])] if transitions else []
 
 
-def _describe_size(row: _Size) -> Iterator[Part]:
-    loop, ran, write = row.loop, row.measured, row.write
-    constants = ", ".join(f"{name}={value}" for name, value in loop.constants.items())
-    yield f"{constants}: {write(loop.cycles)} by ECM"
-    if loop.least_cycles < loop.most_cycles:
-        yield (
-            f"branches  {write(loop.least_cycles)} to {write(loop.most_cycles)}, whatever data "
-            "decide and the compiler makes of it"
-        )
-    yield f"ECM   {loop.ecm.notation()} cy/CL"
-    steps = " | ".join(f"{cycles:.1f}" for cycles in loop.ecm.cumulative())
-    names = " | ".join(level.name for level in loop.volumes.levels)
-    yield f"      {{{steps}}} cy/CL with data in {names}"
-    if loop.ecm.saturation_cores is not None:
-        yield (
-            f"      memory bandwidth is saturated from {loop.ecm.saturation_cores} cores on, from "
-            f"{loop.ecm.ideal_saturation_cores} if cores did not wait for each other"
-        )
-    if loop.roofline is not None:
-        bound = loop.roofline.bottleneck.level
-        yield f"Roofline  {write(loop.roofline.cycles)}, bound by {bound}"
-    if ran is not None:
-        yield (
-            f"measured  {write(row.measured_cycles)} (wall {format_seconds(ran.seconds)}, CPU "
-            f"{format_seconds(ran.cpu_seconds)} per pass, {ran.compiler}); ECM is "
-            f"{format_share(row.error, signed=True)} off"
-        )
+def _list_levels(loop: LoopPrediction) -> Table:
     times = {one.farther: one for one in loop.ecm.transfers}
     lines = {one.farther: one.lines for one in loop.volumes.transfers()}
 
@@ -423,7 +397,7 @@ def _describe_size(row: _Size) -> Iterator[Part]:
             return "", "", "", bound
         return f"{time.nearer}-{level}", f"{lines[level]:.4g}", f"{time.cycles:.1f}", bound
 
-    yield Table(
+    return Table(
         columns={
             "level": "text", "hits": ".4g", "misses": ".4g", "evicts": ".4g", "boundary": "text",
             "lines": "number", "cy/CL": "number", "Roofline cy/CL": "number",

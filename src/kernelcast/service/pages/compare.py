@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from threading import Lock
@@ -15,18 +15,11 @@ from starlette.responses import Response
 from kernelcast.records.errors import InputError
 from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_errors, make_series
-from kernelcast.reports.numbers import format_class
-from kernelcast.reports.presenter import Cell, Part, Section, Table, make_html
 from kernelcast.service.dependencies import Name, Reader, Route
 from kernelcast.service.errors import message_of
 from kernelcast.service.pages.pictures import show, with_pictures
-from kernelcast.service.pages.rendering import (
-    link_kernel,
-    run_in_thread,
-    write_share,
-)
+from kernelcast.service.pages.rendering import link_kernel, run_in_thread
 from kernelcast.service.routes.jobs import find_result
-from kernelcast.training.settings import pluralise
 
 if TYPE_CHECKING:  # what reads models takes long to import
     from kernelcast.reports.accuracy import (
@@ -104,7 +97,7 @@ def make_view(job: JobRecord, chosen: Choice) -> tuple[dict[str, Any], dict[str,
         values |= {
             "device": device,
             "has_groups": bool(ablation or explained),
-            "told": make_html(*present(comparison, device, explained), level=3),
+            "explained": explained,
         }
     return values, pictures
 
@@ -218,64 +211,6 @@ def _picture_groups(explained: "Sequence[ExplainedError]") -> Figure:
             ),
         ),
     )
-
-
-def present(
-    comparison: "Comparison", device: "DeviceComparison", explained: "Sequence[ExplainedError]"
-) -> Iterator[Part]:
-    """Put into tables what was found on a device, and into words what pushed the worst kernels."""
-    first, second = comparison.first, comparison.second
-    errors = {first: device.first_errors, second: device.second_errors}
-    known = {name: one for name, one in errors.items() if one is not None}
-    undecided = device.count_wins(None)
-    yield {
-        **{
-            f"mean error of {name}": f"{write_share(one.mean)}, median {write_share(one.median)}"
-            for name, one in known.items()
-        },
-        **{f"kernels that {name} wins": str(device.count_wins(name)) for name in errors},
-        "within noise": f"{undecided} of {len(device.kernels)} kernels",
-    }
-    left_out = f", {device.unpaired} left out" if device.unpaired else ""
-    yield Table(
-        title=f"{device.rows} launches that both answered{left_out}; the measured times vary by "
-        f"{write_share(device.noise)}.",
-        columns={"model": "text", "90th percentile": "share", "worst": "share"},
-        rows=[(name, one.p90, one.worst) for name, one in known.items()],
-    )
-    yield Table(
-        columns={"linear error": "text", pluralise(comparison.split): "whole", first: "share",
-                 second: "share"},
-        rows=[
-            (
-                format_class(one.low, one.high),
-                one.groups, one.first_error, one.second_error,
-            )
-            for one in device.classes
-        ],
-        note="A correction must not harm kernels that the linear model predicts well.",
-    )  # fmt: skip
-    if device.kernels:
-        yield Table(
-            title=f"Every kernel, first where {second} is most ahead",
-            columns={"kernel": "text", "rows": "whole", first: "share", second: "share",
-                     "noise": "share", "better": "text"},
-            rows=[
-                (Cell(one.kernel, link=link_kernel(one.kernel)), one.rows, one.first_error,
-                 one.second_error, one.noise, one.winner or "within noise")
-                for one in device.kernels
-            ],
-        )  # fmt: skip
-    if explained:
-        told = {
-            one.kernel: f"corrected by {write_share(one.attribution.correction, signed=True)}, "
-            f"needed were {write_share(one.needed, signed=True)}; error {write_share(one.error)}, "
-            f"without the correction {write_share(one.reference_error)}"
-            for one in explained
-        }
-        yield Section(title="What feature groups did to the worst kernels", parts=[told])
-    if comparison.refused:
-        yield Section(title="What could not be trained", parts=[dict(comparison.refused)])
 
 
 @with_pictures(router, "/accuracy/compare")

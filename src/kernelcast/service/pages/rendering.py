@@ -22,6 +22,7 @@ from kernelcast.service.authentication import Caller
 from kernelcast.service.dependencies import forget_token, read_token
 from kernelcast.service.errors import ApiError
 from kernelcast.service.settings import API_PREFIX
+from kernelcast.training.settings import pluralise
 
 FIRST_PAGE: Final = "/"
 """Where a visit begins."""
@@ -125,12 +126,12 @@ def _environment() -> Environment:
     found.filters.update({
         "seconds": write_seconds, "share": write_share, "memory": _typeset(numbers.format_bytes),
         "rate": write_rate, "digits": write_digits, "points": _typeset(numbers.format_points),
-        "error": _typeset(numbers.format_error), "duration": numbers.format_duration,
-        "took": write_duration,
+        "error": _typeset(numbers.format_error), "error_class": numbers.format_class,
+        "plural": pluralise, "duration": numbers.format_duration, "took": write_duration,
         "count": _typeset(numbers.format_whole),
         "moment": write_moment, "named": write_named, "size": write_size,
-        "kernel_link": link_kernel,
-        "headlines": list_headlines, "doubts": list_doubts, "age_days": find_age_days,
+        "kernel_link": link_kernel, "headlines": list_headlines, "doubts": list_doubts,
+        "age_days": find_age_days,
     })  # fmt: skip
     return found
 
