@@ -51,14 +51,6 @@ async def show_home(page: Reader) -> Response:
     )
     recent = AnswerFilter(given_from=datetime.now(UTC) - _RECENT)
     shifts = sorted(service.answers.shifts.values(), key=lambda one: one.at, reverse=True)
-    known = {
-        "devices": len(devices),
-        "calibrated": sum(one.id in calibrated for one in devices),
-        "observations": await service.observing.count(Selection()),
-        "models": len(used),
-        "shifts": len(shifts),
-        "asked": len(answered),
-    }
     values = {
         "instance": app.state.instance,
         "started": datetime.fromisoformat(app.state.instance.started_at),
@@ -68,12 +60,13 @@ async def show_home(page: Reader) -> Response:
         "calibrated": calibrated,
         "queue_of": service.estimating.queue_of,
         "device_failure": failure,
-        "known": known,
+        "observations": await service.observing.count(Selection()),
+        "models": used,
         "allows_run": service.settings.allow_run,
         "jobs": await asyncio.to_thread(service.state.jobs.count),
         "answers": answered,
         "sums": await asyncio.to_thread(service.state.answers.sum_up, ("device_id",), recent),
-        "shifted": shifts[:_MOST_ANSWERS],
+        "shifts": shifts,
     }
     return render(page.request, "home/home.html", values)
 

@@ -1,6 +1,8 @@
 """The frame of every page: templates, headers, numbers, evidence, and errors for people."""
 
 import asyncio
+import json
+import shlex
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -131,7 +133,8 @@ def _environment() -> Environment:
         "count": _typeset(numbers.format_whole),
         "moment": write_moment, "named": write_named, "size": write_size,
         "kernel_link": link_kernel, "headlines": list_headlines, "doubts": list_doubts,
-        "age_days": find_age_days,
+        "age_days": find_age_days, "quoted": shlex.quote,
+        "json": partial(json.dumps, indent=1, ensure_ascii=False),
     })  # fmt: skip
     return found
 

@@ -1,14 +1,11 @@
 """The Lab's fields: read, filled in from examples and sources, made into problems and programs."""
 
-import json
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from pprint import pformat
 from typing import Any, Final, Self
 
 import yaml
@@ -256,26 +253,3 @@ def write_argument(held: Mapping[str, Any]) -> str:
         dict(held), default_flow_style=True, sort_keys=False, allow_unicode=True, width=100_000
     )
     return text.strip()[1:-1]
-
-
-def write_curl(address: str, asked: Mapping[str, Any]) -> str:
-    """Write the request as a command."""
-    body = shlex.quote(json.dumps(asked, indent=1, ensure_ascii=False))
-    return (
-        f"curl {shlex.quote(address + '/v1/estimates')} \\\n"
-        f"  -H 'Content-Type: application/json' \\\n  -d {body}"
-    )
-
-
-def write_python(address: str, problem: Mapping[str, Any], options: Mapping[str, Any]) -> str:
-    """Write the request as a program that uses the client."""
-    code = str(problem["code"]).replace("\\", "\\\\").replace('"""', r"\"\"\"")
-    rest = pformat({key: one for key, one in problem.items() if key != "code"}, sort_dicts=False)
-    words = "".join(f", {name}={value!r}" for name, value in options.items())
-    return (
-        f'from kernelcast.client import Client\n\nCODE = """{code}"""\n'
-        f"PROBLEM = {{'code': CODE, **{rest}}}\n\n"
-        f"with Client({address!r}) as client:\n"
-        f"    for answer in client.estimate(PROBLEM{words}):\n"
-        "        print(answer.device, answer.seconds, answer.low, answer.high)\n"
-    )

@@ -39,8 +39,6 @@ from kernelcast.service.pages.lab.fields import (
     list_examples,
     propose_arguments,
     read_parameters,
-    write_curl,
-    write_python,
 )
 from kernelcast.service.pages.pictures import embed
 from kernelcast.service.pages.rendering import (
@@ -177,10 +175,6 @@ async def _estimate(fields: LabFields, page: Call) -> Response:
             if error.name == "code":
                 raise
     ends = [one.get("high") for each in answers for one in (each, each.get("now") or {})]
-    # The address of the question, and programs that ask it.
-    base = str(page.request.base_url).rstrip("/")
-    options = {"devices": list(fields.devices)}
-    content = fields.to_content()
     query = urlencode({"problem": digest, "device": fields.devices}, doseq=True)
     return await show_lab(
         page,
@@ -193,8 +187,9 @@ async def _estimate(fields: LabFields, page: Call) -> Response:
             "allows_run": service.settings.allow_run,
             "share": {
                 "address": f"/lab?{query}",
-                "curl": write_curl(base, {"problem": content, **options}),
-                "python": write_python(base, content, options),
+                "base": str(page.request.base_url).rstrip("/"),
+                "problem": fields.to_content(),
+                "devices": list(fields.devices),
             },
         },
         errors=errors,
