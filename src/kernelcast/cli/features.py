@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from kernelcast.cli import options as option
-from kernelcast.cli.annotated_source import AnnotatedSource
+from kernelcast.cli.annotated_source import show_source
 from kernelcast.cli.collecting import Collected
 from kernelcast.cli.terminal import ExitStatus, present, progress, show, wants_json
 from kernelcast.expressions import Expr
@@ -112,7 +112,7 @@ def features(
     for number, answer in enumerate(answers):
         if number:
             show("")
-        show(*([AnnotatedSource(answer)] if shows_source else describe(answer)))
+        show(*(show_source if shows_source else describe)(answer))
     return collected.conclude()
 
 

@@ -13,8 +13,6 @@ import click
 from kernelcast.records.errors import InputError, KernelcastError
 
 if TYPE_CHECKING:  # takes longer to import than all else that a command needs before it begins
-    from rich.console import RenderableType
-
     from kernelcast.reports.charts import Figure
     from kernelcast.reports.presenter import Part
 
@@ -33,25 +31,20 @@ def wants_json() -> bool:
     return bool(_read_option(JSON))
 
 
-def show(*parts: "Part | RenderableType") -> None:
+def show(*parts: "Part") -> None:
     """Write parts to standard output, see `kernelcast.reports.presenter`; with ``--json`` none."""
     if wants_json():
         return
     from rich.console import Console
 
-    from kernelcast.reports import charts
-    from kernelcast.reports.presenter import Section, Table, make_renderable
+    from kernelcast.reports.presenter import make_renderable
 
     # Device names hold brackets and the like: nothing in them is markup.
     console = Console(markup=False, highlight=False, emoji=False)
     unlimited = console.options.update(width=_UNLIMITED_WIDTH)
     width = console.width if console.is_terminal else _UNLIMITED_WIDTH
     for number, part in enumerate(parts):
-        content: RenderableType | None
-        if isinstance(part, str | Mapping | Table | Section | charts.Figure):
-            content = make_renderable(part, width=width, is_first=not number)
-        else:
-            content = part
+        content = make_renderable(part, width=width, is_first=not number)
         if content is None:
             continue
         if not console.is_terminal:
@@ -61,7 +54,7 @@ def show(*parts: "Part | RenderableType") -> None:
 
 
 def present(
-    content: object, *parts: "Part | RenderableType", figure: "Figure | None" = None,
+    content: object, *parts: "Part", figure: "Figure | None" = None,
     notes: Iterable[str] = (),
 ) -> None:  # fmt: skip
     """Present an answer: with ``--json`` its content, else parts; a figure where ``--plot`` says.

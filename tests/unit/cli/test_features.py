@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from rich.console import Console
 
 from kernelcast.cli import app
-from kernelcast.cli.annotated_source import AnnotatedSource
+from kernelcast.cli.annotated_source import show_source
 from kernelcast.cli.features import list_accesses
 from kernelcast.launches.features import (
     DeviceAnswer,
@@ -72,7 +72,8 @@ def test_the_source_fits_the_terminal(width: int, encoding: str) -> None:
     """Keeps every line inside the terminal, and to its characters."""
     output = TextIOWrapper(BytesIO(), encoding=encoding, write_through=True)
     console = Console(file=output, width=width, markup=False, highlight=False, emoji=False)
-    console.print(AnnotatedSource(read_source_features(read_problem(MATMUL))))
+    for part in show_source(read_source_features(read_problem(MATMUL))):
+        console.print(make_renderable(part, width=width))
     output.seek(0)
     lines = output.read().splitlines()
     assert max(map(len, lines)) <= width
