@@ -3,9 +3,9 @@
 import asyncio
 import json
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from signal import SIGKILL
 from threading import Event
@@ -123,13 +123,9 @@ class _Work:
         self._state = state
         self._job = job
         self._owner = owner
-        self._progress: Mapping[str, Any] | None = None
-        self._last: Mapping[str, Any] = job.progress
-        # The last stages with their times, kept beside the progress as ``log``. It travels with
-        # every sign of progress: 6 KB at most.
-        self._stages: deque[list[str]] = deque(job.progress.get("log", ()), maxlen=60)
-        self._stage = ""
         self._most_crashes = most_crashes
+        # Where the job stands, and what of that is in the database.
+        self._progress = self._told = job.progress
         # What is done at the beginning was done before; rows are counted from each beginning.
         self._done, self._rows = int(job.progress.get("done") or 0), 0
 
@@ -142,12 +138,17 @@ class _Work:
             with ThreadPoolExecutor(1, thread_name_prefix="job") as thread:
                 following = thread.submit(self._follow, child, task, order)
                 try:
-                    is_wanted = self._keep_alive(following, stopping)
+                    while not wait([following], _HEARTBEAT_S).done:
+                        if not is_wanted or stopping.is_set():
+                            break
+                        with suppress(KernelcastError):  # the database is away for a while
+                            is_wanted = self._report()
                 finally:
                     child.signal(SIGKILL)  # the thread that follows ends with it
+            outcome = following.result()
             # Until the database takes the outcome, the job is not done. Without a database it is
             # found running at the next start, and goes on as well.
-            while not self._note(following, is_wanted=is_wanted, is_stopped=stopping.is_set()):
+            while not self._note(outcome, is_wanted=is_wanted, is_stopped=stopping.is_set()):
                 if stopping.wait(POLL_S):
                     return
         finally:
@@ -161,10 +162,8 @@ class _Work:
                 child, task, order, timeout_s=1e7, subject=f"job {self._job.id}"
             ):
                 if message.kind is MessageKind.ITEM:
-                    self._last = json.loads(message.content)
-                    stage = str(self._last.get("stage") or "")
-                    self._progress = self._write_progress(stage if stage != self._stage else "")
-                    self._stage = stage or self._stage
+                    told = json.loads(message.content)
+                    self._advance(told, str(told.get("stage") or ""))
                 elif message.kind is MessageKind.RESULT:
                     outcome = json.loads(message.content)
         except KernelcastError as error:
@@ -172,74 +171,59 @@ class _Work:
         told = outcome.get("error", {})
         return {"died": told["message"]} if told.get("code") == _AWAY else outcome
 
-    def _keep_alive(self, following: Future[dict[str, Any]], stopping: Event) -> bool:
-        """Give signs of life and progress to the end; tell whether the job is wanted still."""
-        told_s = time.monotonic()
-        while not wait([following], POLL_S).done:
-            if stopping.is_set():
-                break
-            progress, self._progress = self._progress, None
-            if progress is None and time.monotonic() < told_s + _HEARTBEAT_S:
-                continue
-            told_s = time.monotonic()
-            try:
-                if not self._report(progress):
-                    return False
-            except KernelcastError:
-                self._progress = self._progress or progress  # the database is away for a while
-        return True
+    def _advance(self, progress: Mapping[str, Any], stage: str) -> None:
+        """Take where the job stands now; a stage that begins is a line of its ``log``."""
+        stages, stage = list(self._progress.get("log", ())), stage[:80]
+        if stage and (not stages or stages[-1][1] != stage):
+            stages.append([datetime.now(UTC).isoformat(timespec="seconds"), stage])
+        # It travels with every sign of progress: 6 KB at most.
+        self._progress = {**progress, "log": stages[-60:]} if stages else progress
 
-    def _report(self, progress: Mapping[str, Any] | None) -> bool:
-        """Tell where the job stands, and whether it has come further than ever before."""
-        done, rows = self._done, self._rows
-        if progress is not None:
-            done = max(done, int(progress.get("done") or 0))
-            rows = max(rows, int(progress.get("rows") or 0))
+    def _report(self) -> bool:
+        """Give a sign of life, and tell where the job stands if that has changed, and whether it
+        has come further than ever before; give whether it is wanted still."""
+        progress = self._progress
+        done = max(self._done, int(progress.get("done") or 0))
+        rows = max(self._rows, int(progress.get("rows") or 0))
         goes_on = self._state.jobs.report(
-            self._job.id, self._owner, progress,
+            self._job.id, self._owner, None if progress is self._told else progress,
             has_advanced=done > self._done or rows > self._rows,
         )  # fmt: skip
-        self._done, self._rows = done, rows
+        self._told, self._done, self._rows = progress, done, rows
         return goes_on
 
-    def _note(
-        self, following: Future[dict[str, Any]], *, is_wanted: bool, is_stopped: bool
-    ) -> bool:
+    def _note(self, outcome: Mapping[str, Any], *, is_wanted: bool, is_stopped: bool) -> bool:
         """Note what the job has come to; tell whether the database has taken it."""
-        jobs, job_id, owner = self._state.jobs, self._job.id, self._owner
-        outcome = following.result()
+        jobs, its, told = self._state.jobs, (self._job.id, self._owner), "job ends"
         try:
             if not is_wanted:
-                jobs.finish(job_id, owner, JobState.CANCELLED)
-                log("job is cancelled", job=job_id)
-                return True
-            if is_stopped and "died" in outcome:
-                jobs.put_back(job_id, owner)
-                log("job waits for the next start", job=job_id)
-                return True
-            if self._progress is not None:
-                self._report(self._progress)
-                self._progress = None
-            if "result" in outcome:
-                self._state.changes.count(EVERYTHING)
-                jobs.finish(job_id, owner, JobState.DONE, result=outcome["result"])
-            elif "error" in outcome:
-                error = outcome["error"]
-                error = {**error, "message": redact_paths(error["message"])}
-                jobs.finish(job_id, owner, JobState.FAILED, error=error)
+                told = "job is cancelled"
+                jobs.finish(*its, JobState.CANCELLED)
+            elif is_stopped and "died" in outcome:
+                told = "job waits for the next start"
+                jobs.put_back(*its)
             else:
-                self._note_crash(outcome["died"])
-                return True
+                if self._progress is not self._told:
+                    self._report()
+                if "result" in outcome:
+                    self._state.changes.count(EVERYTHING)
+                    jobs.finish(*its, JobState.DONE, result=outcome["result"])
+                elif "error" in outcome:
+                    error = outcome["error"]
+                    error = {**error, "message": redact_paths(error["message"])}
+                    jobs.finish(*its, JobState.FAILED, error=error)
+                else:
+                    self._note_crash(outcome["died"])
         except KernelcastError:
             return False
-        log("job ends", job=job_id, outcome=next(iter(outcome)))
+        log(told, job=self._job.id, outcome=next(iter(outcome)))
         return True
 
     def _note_crash(self, said: str) -> None:
         """Let a job that died go on, unless it dies again and again at the same place."""
-        jobs, job_id = self._state.jobs, self._job.id
-        known = jobs.find(job_id)
-        log("job died", level=40, job=job_id, said=said)
+        jobs, its = self._state.jobs, (self._job.id, self._owner)
+        known = jobs.find(self._job.id)
+        log("job died", level=40, job=self._job.id, said=said)
         if known is not None and known.crashes + 1 >= self._most_crashes:
             error = {
                 "code": "job_crashed",
@@ -247,13 +231,8 @@ class _Work:
                 f"{redact_paths(said)}",
                 "detail": None,
             }
-            jobs.finish(job_id, self._owner, JobState.FAILED, error=error)
+            jobs.finish(*its, JobState.FAILED, error=error)
             return
-        self._report(self._write_progress("its process died"))
-        jobs.put_back(job_id, self._owner, has_crashed=True)
-
-    def _write_progress(self, stage: str) -> Mapping[str, Any]:
-        """Give the last progress with the log; a stage that begins is a line of it."""
-        if stage:
-            self._stages.append([datetime.now(UTC).isoformat(timespec="seconds"), stage[:80]])
-        return {**self._last, "log": list(self._stages)} if self._stages else self._last
+        self._advance(self._progress, "its process died")
+        self._report()
+        jobs.put_back(*its, has_crashed=True)
