@@ -5,7 +5,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any, Self
 
@@ -151,6 +151,8 @@ class OpenCLLaunch:
         held: WrittenArguments | None = None,
     ) -> None:
         self._session, self._kernel = session, kernel
+        self.watching: Callable[[], AbstractContextManager[object]] = nullcontext
+        """Is entered while boxes run."""
         self.kernel_digest, self.device, self.ndrange = kernel.digest, session.description, ndrange
         self._has_run = self._has_run_whole = False
         self._whole = session.whole_kernel(kernel).kernel
@@ -232,7 +234,7 @@ class OpenCLLaunch:
         """Run boxes one after the other; give the seconds that each one's work takes."""
         self._prepare(boxes)
         start = partial(enqueue_window, self._session.queue, self._window, self.ndrange)
-        with explained_errors(self._kernel, self.device):
+        with self.watching(), explained_errors(self._kernel, self.device):
             starts = [partial(start, box) for box in boxes]
             durations = self._session.timer.by_work(starts, self.ndrange.work_group_count)
         self._session.note_busy()

@@ -29,7 +29,6 @@ from kernelcast.predictor.answering.tasks import (
     read_moments,
 )
 from kernelcast.records.arguments import BufferArgument
-from kernelcast.records.contention import Contention
 from kernelcast.records.errors import (
     EstimateTimeoutError,
     KernelcastError,
@@ -38,10 +37,10 @@ from kernelcast.records.errors import (
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun, join_moments
-from kernelcast.sampling.backend import PreparedLaunch, Sampled
+from kernelcast.sampling.backend import Sampled
 from kernelcast.sampling.contents import draw_ahead
 from kernelcast.sampling.cores import TURNS
 from kernelcast.sampling.counting import CountingLaunch
@@ -111,42 +110,6 @@ class HangWatch:
             return
 
 
-class WatchedLaunch:
-    """A `PreparedLaunch` that is watched while its work-groups run."""
-
-    def __init__(
-        self, launch: PreparedLaunch, watch: HangWatch | None, check: Callable[[], None]
-    ) -> None:
-        self._launch, self._check = launch, check
-        self._launching = nullcontext if watch is None else watch.launching
-        self.kernel_digest = launch.kernel_digest
-        self.device = launch.device
-        self.ndrange = launch.ndrange
-        self.saturation = launch.saturation
-        self.launch_overhead_s = launch.launch_overhead_s
-
-    def warm_up(self, box: GroupBox) -> None:
-        self._check()
-        with self._launching():
-            self._launch.warm_up(box)
-
-    def settle(self, *, keeps_contents: bool = False) -> None:
-        self._check()
-        self._launch.settle(keeps_contents=keeps_contents)
-
-    def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
-        self._check()
-        with self._launching():
-            return self._launch.time_boxes(boxes)
-
-    def measure_contention(self) -> Contention | None:
-        return self._launch.measure_contention()
-
-    def time_whole(self, begin: Callable[[], object] = lambda: None) -> float:
-        """Time the whole launch, which may take as long as it does."""
-        return self._launch.time_whole(begin)
-
-
 Hold = Callable[..., AbstractContextManager[OpenCLLaunch]]
 """Prepares a launch of a type, with what its arguments are used for, for the length of a block."""
 
@@ -173,6 +136,12 @@ def run_estimate(
         look_at_the_clock()
         report(stage)
 
+    @contextmanager
+    def watching() -> Iterator[None]:
+        look_at_the_clock()
+        with watch.launching() if watch else nullcontext():
+            yield
+
     begin("reading the source")
     started_s = time.perf_counter()
     problem, kernel = task.problem, task.problem.kernel
@@ -191,9 +160,9 @@ def run_estimate(
         prepared_problem, session, problem, seed=task.settings.seed, find_reach=find_reach
     )
     built_s, tried_s = session.building_s, session.trials_s
-    watching = HangWatch(kernel, task.device_id, give_up) if give_up else nullcontext()
+    watch = HangWatch(kernel, task.device_id, give_up) if give_up else None
     turns = session.turns
-    with watching as watch, session.lock, turns.preparing():
+    with watch or nullcontext(), session.lock, turns.preparing():
         begin(BUILDING)
         session.whole_kernel(kernel)
         filling = f"filling {problem.buffer_bytes / 2**20:,.0f} MiB of buffers"
@@ -201,8 +170,9 @@ def run_estimate(
         with hold(CountingLaunch if counts else OpenCLLaunch, inferred=accesses) as launch:
             if not is_checked:
                 source_check.refuse_overruns(kernel, launch.ndrange, problem.arguments)
+            launch.watching = watching
             sampling = LaunchSampling(
-                WatchedLaunch(launch, watch, look_at_the_clock),
+                launch,
                 kernel,
                 task.settings,
                 arguments=problem.arguments,
