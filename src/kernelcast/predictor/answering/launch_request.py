@@ -11,7 +11,7 @@ from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.machines import find_stand_in
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.predictor.answering.policy import Policy, TimeLimit
-from kernelcast.predictor.answering.processes import Executor, ReportProgress
+from kernelcast.predictor.answering.processes import Executor, ReportProgress, WarmProcesses
 from kernelcast.predictor.answering.tasks import EstimateOutcome, ModelTask
 from kernelcast.records.device import DeviceDescription, match_device_id
 from kernelcast.records.errors import InputError
@@ -135,7 +135,9 @@ class RequestReader:
                 found = [one for one in self._wanted if isinstance(one, DeviceDescription)]
                 ids = [one for one in self._wanted if isinstance(one, str)]
                 if ids or not found:
-                    found += choose_devices(ids, getattr(self._executor, "children", None))
+                    executor = self._executor
+                    children = executor.children if isinstance(executor, WarmProcesses) else None
+                    found += choose_devices(ids, children)
                 self._devices = {one.id: one for one in found}
             return tuple(self._devices.values())
 
