@@ -1,7 +1,8 @@
 """Runs a task in a child process, so that a driver's crash or hang ends the task, not us."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from typing import Any, TypeVar
 
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError, KernelRunError
@@ -37,16 +38,17 @@ def run_isolated(
 
 def take_result(
     task: Task[R],
-    messages: Iterable[Message],
+    messages: Generator[Message, None, None],
     subject: str,
     report: Callable[[str], None] = lambda _: None,
 ) -> R:
     results: list[R] = []
-    for message in messages:  # to their end: a warm child is ended where somebody leaves before
-        if message.kind is MessageKind.RESULT:
-            results.append(message.content)
-        elif message.kind is MessageKind.PROGRESS:
-            report(message.content)
+    with closing(messages):  # whatever a listener raises, the child waits for nobody
+        for message in messages:  # to their end: a warm child is ended where somebody leaves before
+            if message.kind is MessageKind.RESULT:
+                results.append(message.content)
+            elif message.kind is MessageKind.PROGRESS:
+                report(message.content)
     if results:
         return results[0]
     msg = f"{subject}: the task {task.name} ended without a result; please report it"
@@ -60,7 +62,7 @@ def stream_isolated(
     timeout_s: float,
     subject: str,
     confinement: Confinement | None = None,
-) -> Iterator[Message]:
+) -> Generator[Message, None, None]:
     """Run a task in a child process of its own and give what it tells as it comes.
 
     Its time limit is counted anew from each item unless the task says otherwise; errors are those
@@ -77,7 +79,7 @@ def stream_isolated(
 
 def converse(
     child: ChildProcess, task: Task[Any], arguments: object, *, timeout_s: float, subject: str
-) -> Iterator[Message]:
+) -> Generator[Message, None, None]:
     """Send a child a task and pass on its messages.
 
     The child is fresh, or done with all earlier tasks. After any error but one that the task raised

@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -55,7 +55,7 @@ class WarmChild:
 
     def stream(
         self, task: Task[Any], arguments: object, *, timeout_s: float, subject: str
-    ) -> Iterator[Message]:
+    ) -> Generator[Message, None, None]:
         """Have it do a task and give what it tells as it comes, see `stream_isolated`."""
         with self._lock:
             ended = self._ended
@@ -145,7 +145,7 @@ class WarmChildren:
     def stream(
         self, device: str, task: Task[Any], arguments: object, *, timeout_s: float, subject: str,
         caller: str = "",
-    ) -> Iterator[Message]:  # fmt: skip
+    ) -> Generator[Message, None, None]:  # fmt: skip
         """Have a caller's child of a device, or of `SPARE`, do a task, see `WarmChild.stream`."""
         with self.hold(device, caller) as child:
             yield from child.stream(task, arguments, timeout_s=timeout_s, subject=subject)

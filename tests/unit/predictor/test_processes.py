@@ -1,4 +1,5 @@
 import os
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -170,6 +171,23 @@ def test_what_goes_wrong_ends_the_process_and_not_us(executor: WarmProcesses) ->
         number = number_of(ask(executor))
         assert number != last
         last = number
+
+
+def test_a_listener_that_fails_keeps_no_process(executor: WarmProcesses) -> None:
+    """The next task is done although what the listener raised is kept, as interpreters keep it."""
+    task = EstimateTask(problem=make_problem(), device_id="one", settings=EstimateSettings())
+
+    def fail(stage: str) -> None:
+        raise ValueError(stage)
+
+    with pytest.raises(ValueError, match="opening the device") as caught:
+        executor.sample(task, timeout_s=60, report=fail)
+    answered: list[EstimateOutcome] = []
+    asking = threading.Thread(target=lambda: answered.append(ask(executor)), daemon=True)
+    asking.start()
+    asking.join(60.0)
+    assert answered
+    assert caught.value.__traceback__ is not None
 
 
 def test_samples_survive_what_comes_after(executor: WarmProcesses) -> None:

@@ -3,8 +3,8 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -72,22 +72,24 @@ class Executor(Protocol):
 
 
 def take_outcome(
-    messages: Iterable[Message], device_id: str, report: ReportProgress
+    messages: Generator[Message, None, None], device_id: str, report: ReportProgress
 ) -> EstimateOutcome:
     """Take what a sampling tells; samples that were there before something failed are given."""
     started_s = time.perf_counter()
     sampled: EstimateOutcome | None = None
     try:
-        for message in messages:
-            if message.kind is MessageKind.PROGRESS:
-                _log.debug("%s: %s", device_id, message.content)
-                report(message.content)
-                continue
-            outcome: EstimateOutcome = message.content
-            if outcome.estimate.device_id != device_id:
-                msg = f"{device_id}: the process that ran the kernel answered for another device"
-                raise KernelRunError(msg)
-            sampled = outcome
+        with closing(messages):  # whatever a listener raises, the child waits for nobody
+            for message in messages:
+                if message.kind is MessageKind.PROGRESS:
+                    _log.debug("%s: %s", device_id, message.content)
+                    report(message.content)
+                    continue
+                outcome: EstimateOutcome = message.content
+                if outcome.estimate.device_id != device_id:
+                    raise KernelRunError(
+                        f"{device_id}: the process that ran the kernel answered for another device"
+                    )
+                sampled = outcome
     except KernelcastError as error:
         if sampled is None:
             raise
