@@ -13,7 +13,6 @@ import kernelcast
 from kernelcast.cli import app
 from kernelcast.launches.machines import list_machines
 from kernelcast.launches.problem_file import ARGUMENT_KINDS, ProblemKeys
-from kernelcast.launches.yaml_files import list_parameters
 from kernelcast.records.arguments import Access, ElementType, Init
 from kernelcast.records.device import Trait
 from kernelcast.records.errors import KernelcastError
@@ -25,6 +24,7 @@ from kernelcast.records.machine import (
     MachineDescription,
     MemoryFacts,
 )
+from kernelcast.records.yaml_files import list_parameters
 from support.builders import make_estimate
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import numpy as np
 import yaml
 
-from kernelcast.launches.yaml_files import Located, load
 from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.errors import MachineFileError
 from kernelcast.records.machine import SCHEMA, MachineDescription
 from kernelcast.records.private_files import make_private_folder, write_output, writing
+from kernelcast.records.yaml_files import Located, load
 
 Record = TypeVar("Record")
 _LAST = ("not_obtained", "curves")

@@ -14,16 +14,6 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from yaml.representer import SafeRepresenter
 
-from kernelcast.launches.yaml_files import (
-    Located,
-    Number,
-    Sizes,
-    combine_parameters,
-    list_parameters,
-    load,
-    make_ndrange,
-    read_text,
-)
 from kernelcast.records.arguments import (
     Access,
     Argument,
@@ -39,6 +29,16 @@ from kernelcast.records.arguments import (
 from kernelcast.records.errors import InputError, ProblemFileError
 from kernelcast.records.kernel import Kernel, includes_files
 from kernelcast.records.problem import Problem
+from kernelcast.records.yaml_files import (
+    Located,
+    Number,
+    Sizes,
+    combine_parameters,
+    list_parameters,
+    load,
+    make_ndrange,
+    read_text,
+)
 
 _DEEPEST = 6
 _MOST_VALUES = 20_000
@@ -148,7 +148,7 @@ class ProblemTemplate:
             paths = [one.file() for one in keys.source.list_some()]
             if not paths:
                 keys.source.fail("expected a file, or a list of files, found nothing")
-            source = "\n".join(read_text(one, "kernel source") for one in paths)
+            source = "\n".join(read_text(one, "kernel source", ProblemFileError) for one in paths)
             source_name = " + ".join(one.name for one in paths)
             if includes_files(source, options):
                 # Folders of included files begin where the problem file lies, as all its paths.
@@ -177,7 +177,8 @@ def read_template(
     if path.suffix == ".cl" and path.is_file():
         msg = f"{path}: is an OpenCL source; name it in a problem file, by `source: {path.name}`"
         raise ProblemFileError(msg)
-    root = load(path, "problem file", "a problem needs source, kernel, global_size and args")
+    needs = "a problem needs source, kernel, global_size and args"
+    root = load(path, "problem file", needs, ProblemFileError)
     return ProblemTemplate(root=root, overrides=dict(parameters or {}))
 
 
@@ -194,7 +195,7 @@ def read_inline_problem(content: Mapping[str, Any], *, name: str | None = None) 
     if _count_values(plain, 0) > _MOST_VALUES:
         raise ProblemFileError(_TOO_MUCH)
     node = SafeRepresenter(sort_keys=False).represent_data(plain)
-    root = Located(node=node, path=None, what="problem")
+    root = Located(node=node, path=None, what="problem", error=ProblemFileError)
     template = ProblemTemplate(root=root, overrides={})
     problem = template.make(template.first)
     return replace(problem, name=name or problem.kernel.name)

@@ -37,12 +37,12 @@ class KernelcastError(Exception):
 class InputError(KernelcastError):
     """Is raised when what the caller gave cannot be used on any device."""
 
+    key: str | None = None
+    """Place of the value in a file, such as ``args[0].count``; None where no file is at fault."""
+
 
 class ProblemFileError(InputError):
     """Is raised when a problem file is unreadable, malformed or inconsistent."""
-
-    key: str | None = None
-    """Of the value that is wrong, such as ``args[0].count``; empty for the whole."""
 
 
 class MachineFileError(InputError):

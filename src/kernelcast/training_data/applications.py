@@ -7,33 +7,19 @@ import fnmatch
 import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeAlias, cast
-
-import yaml
+from typing import Annotated, TypeAlias, cast
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import MAX_DIMENSIONS
+from kernelcast.records.yaml_files import Sizes, load
 from kernelcast.training_data import corpus
 from kernelcast.training_data.reference import Reference
 
 DESCRIPTION = "application.yaml"
-_KEYS: Mapping[str, tuple[type, ...]] = {
-    "name": (str,), "suite": (str,), "title": (str,), "kernels": (list,),
-}  # fmt: skip
-"""Types of the file's keys, with the value of those that may be left out."""
-_KERNEL_KEYS: Mapping[str, tuple[Any, ...]] = {
-    "problem": (str,), "size": (dict,), "local_sizes": (list,), "table_2": (str, None),
-    "fp64": (bool, False), "note": (str, ""),
-}  # fmt: skip
-_SIZE_KEYS: Mapping[str, tuple[Any, ...]] = {
-    "parameter": (str,), "least": (int,), "most": (int,), "multiple_of": (int, 1),
-    "power_of_two": (bool, False), "exponent": (float, 1.0),
-}  # fmt: skip
-
 InputMaker: TypeAlias = Callable[[Mapping[str, int], Path], dict[str, int]]
 """Writes .npy files into a folder; gives the parameters that depend on their content."""
 
@@ -139,67 +125,53 @@ class Application:
 
 def read_application(folder: Path) -> Application:
     """Read an application's folder; every complaint names the file and the key."""
-    path = folder / DESCRIPTION
-    try:
-        text = path.read_text(encoding="utf-8")
-        content = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-    try:
-        held = _take(content, _KEYS)
-        if held["suite"] not in set(Suite):
-            raise InputError(f"suite: expected one of {', '.join(Suite)}; found {held['suite']!r}")
-        if not held["kernels"]:
-            raise InputError("kernels: expected at least one, found none")
-        kernels = tuple(_read_kernel(one, folder, held["suite"]) for one in held["kernels"])
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-    held |= {"suite": Suite(held["suite"]), "kernels": kernels}
-    return Application(folder=folder, **held)
+    needs = "an application needs name, suite, title and kernels"
+    return load(folder / DESCRIPTION, "application", needs).call(_make_application, folder=folder)
 
 
-def _take(content: Any, keys: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:  # noqa: ANN401 - YAML
-    """Check a mapping, and fill in what was left out; truth values are no numbers."""
-    if not isinstance(content, Mapping):
-        raise InputError(f"expected the keys {', '.join(keys)}, found {content!r}")
-    unknown = [str(key) for key in content if key not in keys]
-    if unknown:
-        raise InputError(f"unknown key {', '.join(unknown)}; the keys here are {', '.join(keys)}")
-    found = {}
-    for key, (kind, *default) in keys.items():
-        if key not in content and not default:
-            raise InputError(f"the key `{key}` is missing")
-        value = content.get(key, *default)
-        if kind is float and type(value) is int:
-            value = float(value)
-        if key in content and type(value) is not kind:
-            raise InputError(f"{key}: expected {kind.__name__}, found {value!r}")
-        found[key] = value
-    return found
+def _make_size(
+    parameter: str,
+    least: int,
+    most: int,
+    multiple_of: int = 1,
+    power_of_two: bool = False,
+    exponent: float = 1.0,
+) -> SizeRange:
+    return SizeRange(
+        parameter=parameter, least=least, most=most, multiple_of=multiple_of,
+        is_power_of_two=power_of_two, exponent=exponent,
+    )  # fmt: skip
 
 
-def _read_kernel(content: Any, folder: Path, suite: str) -> CorpusKernel:  # noqa: ANN401 - YAML
-    held = _take(content, _KERNEL_KEYS)
-    problem_path = folder / held["problem"]
-    if not problem_path.is_file():
-        raise InputError(f"problem: there is no file {problem_path}")
-    for one in held["local_sizes"]:
-        if not isinstance(one, list) or not all(type(extent) is int for extent in one):
-            raise InputError(f"local_sizes: expected lists such as [64] or [16, 16], found {one!r}")
-    try:
-        size = _take(held["size"], _SIZE_KEYS)
-        return CorpusKernel(
-            application=folder.name,
-            suite=suite,
-            problem_path=problem_path,
-            size=SizeRange(is_power_of_two=size.pop("power_of_two"), **size),
-            local_sizes=tuple(map(tuple, held["local_sizes"])),
-            table_2=held["table_2"],
-            uses_fp64=held["fp64"],
-            note=held["note"],
-        )
-    except InputError as error:
-        raise InputError(f"{problem_path.name}: {error}") from error
+_Size: TypeAlias = Annotated[SizeRange, lambda one: one.call(_make_size)]
+
+
+def _make_kernel(
+    problem: Path,
+    size: _Size,
+    local_sizes: tuple[Sizes, ...],
+    table_2: str | None = None,
+    fp64: bool = False,
+    note: str = "",
+) -> CorpusKernel:
+    return CorpusKernel(
+        application=problem.parent.name, problem_path=problem, size=size, local_sizes=local_sizes,
+        table_2=table_2, uses_fp64=fp64, note=note,
+    )  # fmt: skip
+
+
+_Kernel: TypeAlias = Annotated[CorpusKernel, lambda one: one.call(_make_kernel)]
+
+
+def _make_application(
+    folder: Path, name: str, suite: Suite, title: str, kernels: tuple[_Kernel, ...]
+) -> Application:
+    if not kernels:
+        raise InputError("kernels: expected at least one, found none")
+    return Application(
+        folder=folder, name=name, suite=suite, title=title,
+        kernels=tuple(replace(one, suite=suite) for one in kernels),
+    )  # fmt: skip
 
 
 def find_applications() -> tuple[Application, ...]:

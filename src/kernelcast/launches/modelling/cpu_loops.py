@@ -32,7 +32,6 @@ from kernelcast.analytic.cpu.simulated import SimulatedVolumes
 from kernelcast.expressions.axes import bind_names
 from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, list_outcomes
 from kernelcast.features.loop_nest import Listing, read_loop_nest
-from kernelcast.launches.yaml_files import read_text
 from kernelcast.records.cache_volumes import CacheVolumes
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import (
@@ -41,6 +40,7 @@ from kernelcast.records.operations import (
     OperationKind,
     add_weighted,
 )
+from kernelcast.records.yaml_files import read_text
 from kernelcast.sampling.loop_benchmark import (
     FLAGS,
     RUN,
@@ -195,7 +195,7 @@ class LoopModel:
 
 
 def read_loop_file(path: Path, constants: Mapping[str, int]) -> tuple[str, LoopNest]:
-    source = read_text(path, "loop", InputError)
+    source = read_text(path, "loop")
     return source, read_loop_nest(source, constants, name=path.name)
 
 

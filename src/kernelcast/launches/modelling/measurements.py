@@ -20,13 +20,15 @@ from kernelcast.analytic.gpu.hit_rates import (
     find_hit_rates,
     fit_hit_rate,
 )
+from kernelcast.analytic.gpu.volumes import GpuVolumes
+from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machine_file import read_described
 from kernelcast.launches.modelling.gpu_estimates import Configuration, configure, model_volumes
 from kernelcast.launches.modelling.sources import Folds, LaunchSource, parse_fold
-from kernelcast.launches.yaml_files import load, read_text
 from kernelcast.records.errors import InputError, MachineFileError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.private_files import writing
+from kernelcast.records.yaml_files import load, read_text
 
 VOLUMES = (
     "l2_load_bytes_per_update",
@@ -34,8 +36,6 @@ VOLUMES = (
     "dram_store_bytes_per_update",
 )
 RATE = "updates_per_s"
-_ALWAYS = HitRate(a=0.0, b=0.0, c=0.0)
-_NEVER = HitRate(a=0.0, b=0.0, c=0.0, form=HIT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,21 +91,11 @@ def derive_points(
     found: list[HitRatePoint | None] = []
     for one in launches:
         launch = source.launch(one.local_size, one.folds)
-        # Volumes with one hit rate each that is constant.
-        always, never = (
-            {
-                "l1_load": model_volumes(launch, machine, replace(find_hit_rates(), l1_load=rate)),
-                "l2_store": model_volumes(
-                    launch, machine, replace(find_hit_rates(), l2_store=rate)
-                ),
-            }
-            for rate in (_ALWAYS, _NEVER)
-        )
         loaded, from_dram, stored = (one.volumes.get(column) for column in VOLUMES)
         updates = source.ndrange.work_item_count
         usual = model_volumes(launch, machine, source.hit_rates)
         if loaded is not None:
-            few, many = always["l1_load"], never["l1_load"]
+            few, many = _bound(launch, machine, "l1_load")
             # What neighbours on the unit have loaded is not what this rate is about.
             own = loaded * updates + usual.l1.neighbour_bytes * usual.work_groups
             least, most = (
@@ -122,11 +112,21 @@ def derive_points(
             over = largest.oversubscription
             found.append(_point("l2_overlap", over, between, from_dram * updates))
         if stored is not None:
-            few, many = always["l2_store"], never["l2_store"]
+            few, many = _bound(launch, machine, "l2_store")
             between = few.dram_store_bytes, many.dram_store_bytes
             over = few.wave.skew_oversubscription
             found.append(_point("l2_store", over, between, stored * updates))
     return [one for one in found if one is not None]
+
+
+def _bound(
+    launch: ModelledLaunch, machine: MachineDescription, function: str
+) -> tuple[GpuVolumes, GpuVolumes]:
+    """Ask for volumes where a hit rate is constant: all hits, and none."""
+    always, never = HitRate(a=0.0, b=0.0, c=0.0), HitRate(a=0.0, b=0.0, c=0.0, form=HIT)
+    changes: list[dict[str, Any]] = [{function: always}, {function: never}]
+    few, many = (replace(find_hit_rates(), **change) for change in changes)
+    return model_volumes(launch, machine, few), model_volumes(launch, machine, many)
 
 
 def _point(
@@ -142,7 +142,7 @@ def _point(
 
 
 def _read_rows(path: Path) -> list[dict[str, Any]]:
-    text = read_text(path, "file of measurements", InputError)
+    text = read_text(path, "file of measurements")
     if path.suffix.lower() != ".json":
         return list(csv.DictReader(text.splitlines()))
     try:
@@ -290,18 +290,16 @@ def compare_with_measured(
     found = [configure(source, machine, one.local_size, one.folds or None) for one in launches]
     comparisons = []
     for quantity, predict in _PREDICTED.items():
-        pairs = [
-            (one.volumes[quantity], predict(answer), answer)
-            for one, answer in zip(launches, found, strict=True)
-            if quantity in one.volumes
-        ]
-        if pairs:
+        pairs = zip(launches, found, strict=True)
+        told = [(one.volumes[quantity], answer) for one, answer in pairs if quantity in one.volumes]
+        if told:
+            measured, answers = zip(*told, strict=True)
             comparisons.append(
                 Comparison(
                     quantity=quantity,
-                    labels=tuple(answer.label for _, _, answer in pairs),
-                    measured=tuple(measured for measured, _, _ in pairs),
-                    predicted=tuple(predicted for _, predicted, _ in pairs),
+                    labels=tuple(one.label for one in answers),
+                    measured=measured,
+                    predicted=tuple(map(predict, answers)),
                 )
             )
     return comparisons

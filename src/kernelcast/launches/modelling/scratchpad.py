@@ -42,16 +42,21 @@ from kernelcast.features.counting.static import (
 )
 from kernelcast.launches.machine_file import read_described
 from kernelcast.launches.modelling.launches import model_kernel
-from kernelcast.launches.yaml_files import (
+from kernelcast.records.errors import (
+    InputError,
+    MachineFileError,
+    ProblemFileError,
+    UnknownMachineError,
+)
+from kernelcast.records.operations import MemorySpace, NumberClass, Operation, OperationKind
+from kernelcast.records.problem import Problem
+from kernelcast.records.yaml_files import (
     Located,
     Number,
     combine_parameters,
     list_keys,
     load,
 )
-from kernelcast.records.errors import InputError, MachineFileError, UnknownMachineError
-from kernelcast.records.operations import MemorySpace, NumberClass, Operation, OperationKind
-from kernelcast.records.problem import Problem
 
 CPES = "active_cpes"
 """The parameter that every description of a kernel has."""
@@ -73,7 +78,8 @@ def read_scratchpad_kernel(
     parameters: Mapping[str, Number] | None = None,
 ) -> ScratchpadKernel:
     path = Path(path)
-    root = load(path, "scratchpad kernel", "a scratchpad kernel needs dma, gload or compute")
+    needs = "a scratchpad kernel needs dma, gload or compute"
+    root = load(path, "scratchpad kernel", needs, ProblemFileError)
     entries = root.list_arguments(_make_kernel, "cpes")
     if active_cpes is None:
         active_cpes = entries[CPES].integer(minimum=1) if CPES in entries else 64

@@ -42,15 +42,6 @@ from kernelcast.launches.modelling.launches import (
     model_written,
 )
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.launches.yaml_files import (
-    Located,
-    Number,
-    Sizes,
-    combine_parameters,
-    list_keys,
-    load,
-    make_ndrange,
-)
 from kernelcast.records.errors import InputError, ProblemFileError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import (
@@ -61,6 +52,15 @@ from kernelcast.records.operations import (
 )
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters
+from kernelcast.records.yaml_files import (
+    Located,
+    Number,
+    Sizes,
+    combine_parameters,
+    list_keys,
+    load,
+    make_ndrange,
+)
 
 Folds = tuple[tuple[int, int], ...]
 
@@ -237,7 +237,7 @@ def read_access_file(
 ) -> LaunchSource:
     path = Path(path)
     needs = "an access file needs arrays, global_size, and loads or stores"
-    root = load(path, "access file", needs)
+    root = load(path, "access file", needs, ProblemFileError)
     section = root.list_arguments(_AccessFile).get("parameters")
     root = replace(root, names=next(combine_parameters(root, section, parameters or {})))
     file = root.call(_AccessFile, {"kernel": path.stem})

@@ -13,9 +13,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.launches.yaml_files import Located, Number, load
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
+from kernelcast.records.yaml_files import Located, Number, load
 from kernelcast.scheduling.starpu.models import Worker, check_symbol, parse_worker
 
 _LARGEST_COUNT = 2**32 - 1
@@ -102,10 +102,6 @@ def footprint_of_size_base(size: int) -> int:
     return hash_bytes(size.to_bytes(8, "little"))
 
 
-class _CodeletFileError(InputError):
-    """Is raised with the file and line of what cannot be used."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSize:
     """One size of a codelet's tasks."""
@@ -142,7 +138,7 @@ class Wanted:
 
 def read_codelets(path: Path) -> dict[str, tuple[Wanted, ...]]:
     """Read which times each codelet of a file needs, worker by worker."""
-    whole = load(path, "codelet file", "it needs `codelets:`", _CodeletFileError)
+    whole = load(path, "codelet file", "it needs `codelets:`")
     root = whole.mapping(("codelets",), required=("codelets",))
     codelets = {name: _read_codelet(name, one) for name, one in root["codelets"].pairs().items()}
     if not codelets:

@@ -13,7 +13,7 @@ import yaml
 from kernelcast.expressions.kernel_facts import ParameterFacts
 from kernelcast.launches.problem_file import read_inline_problem
 from kernelcast.records.arguments import ElementType
-from kernelcast.records.errors import InputError, ProblemFileError
+from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.problem import Problem
 from kernelcast.service.dependencies import Form
@@ -144,11 +144,9 @@ class LabFields:
         self.check_code(service)
         try:
             return await service.problems.take({**self.to_content(), **(changes or {})})
-        except ProblemFileError as error:
+        except InputError as error:
             field = "args" if error.key is None else re.split(r"[.[]", error.key)[0] or "code"
             raise FieldError(field, message_of(error).removeprefix("problem: ")) from error
-        except InputError as error:
-            raise FieldError("args", message_of(error)) from error
 
 
 def _cut(text: str) -> list[str]:

@@ -31,7 +31,7 @@ import yaml
 
 from kernelcast.records.arithmetic import ArithmeticProblem, evaluate, holds
 from kernelcast.records.device import Trait, TraitSource
-from kernelcast.records.errors import InputError, ProblemFileError
+from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
 
 Number: TypeAlias = int | float
@@ -55,8 +55,8 @@ class Located:
     """Values of ``{NAME}``; None in files without parameters, where braces are text."""
     folder: Path = Path()
     """What names of files are relative to."""
-    error: type[InputError] = ProblemFileError
-    """What `fail` raises, and nothing else does."""
+    error: type[InputError] = InputError
+    """What `fail` raises."""
 
     def fail(self, complaint: str) -> NoReturn:
         line = self.node.start_mark and self.node.start_mark.line + 1
@@ -64,8 +64,7 @@ class Located:
         msg = ": ".join([*dict.fromkeys((place, self.key or self.what)), complaint])
         # YAML can spell halves of characters ("\ud800"), which no terminal takes.
         error = self.error(msg.encode(errors="backslashreplace").decode())
-        if isinstance(error, ProblemFileError):
-            error.key = self.key
+        error.key = self.key
         raise error
 
     @contextmanager
@@ -74,7 +73,7 @@ class Located:
         try:
             yield
         except InputError as error:
-            if isinstance(error, self.error):
+            if error.key is not None:
                 raise
             self.fail(str(error))
 
@@ -325,7 +324,7 @@ def load(
     path: Path,
     what: str,
     needs: str,
-    error: type[InputError] = ProblemFileError,
+    error: type[InputError] = InputError,
     text: str | None = None,
 ) -> Located:
     """Compose with libyaml, ten times as fast; what it refuses, PyYAML explains."""
@@ -357,7 +356,7 @@ def load(
     return Located(node=node, path=path, what=what, folder=path.parent, error=error)
 
 
-def read_text(path: Path, what: str, error: type[InputError] = ProblemFileError) -> str:
+def read_text(path: Path, what: str, error: type[InputError] = InputError) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as found:
