@@ -28,7 +28,7 @@ TYPES = {"float64": "double", "float32": "float", "float32x2": "float2", "float3
 @lru_cache(maxsize=256)
 def analyse(
     body: str, buffers: Buffers, sizes: tuple[int, ...], options: tuple[str, ...]
-) -> tuple[ModelledKernel, Problem]:
+) -> ModelledKernel:
     """Analyse a kernel's body once for all local sizes."""
     names = ", ".join(f"global {TYPES[kind]} *restrict {name}" for name, kind, _ in buffers)
     source = f"#define G get_global_id\nkernel void k({names}) {{\n{body}\n}}\n"
@@ -39,7 +39,7 @@ def analyse(
         name="k", kernel=Kernel(name="k", source=source, build_options=options),
         ndrange=NDRange(global_size=sizes), arguments=arguments,
     )  # fmt: skip
-    return model_kernel(problem), problem
+    return model_kernel(problem)
 
 
 def launch(
@@ -54,9 +54,9 @@ def launch(
     rank = len(items)
     local = tuple(local_size[:rank])
     sizes = tuple(-(-n // by) * by for n, by in zip(items, local, strict=True))
-    kernel, problem = analyse(body, buffers, sizes, options)
+    kernel = analyse(body, buffers, sizes, options)
     ndrange = NDRange(global_size=sizes, local_size=local)
-    return add_code(kernel.launch(ndrange, registers=registers), problem, find_machine("a40"))
+    return add_code(kernel.launch(ndrange, registers=registers), find_machine("a40"))
 
 
 def box_2d(radius: int, local_size: Sequence[int], *, in_l1: bool = False) -> ModelledLaunch:

@@ -12,6 +12,7 @@ from kernelcast.features.vector import combine
 from kernelcast.launches.machine_file import read_machine
 from kernelcast.launches.machines import list_machines
 from kernelcast.launches.modelling.estimating import estimate_analytically
+from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.feature_vector import FeatureSchema, make_vector
 from kernelcast.records.observation import Observation
@@ -74,7 +75,8 @@ def _remodel(
     ).problem
     if problem.kernel.digest != launch.kernel.digest:
         raise InputError("the kernel's source is another one today")
-    old, new = one.features, combine(estimate_analytically(problem, machine)).as_dict()
+    estimate = estimate_analytically(model_launch(problem), machine)
+    old, new = one.features, combine(estimate).as_dict()
     analytic = {name: value for name, value in new.items() if name.startswith(_PREFIX)}
     kept = {name: value for name, value in old.as_dict().items() if not name.startswith(_PREFIX)}
     names = dict.fromkeys((*old.schema.names, *analytic))

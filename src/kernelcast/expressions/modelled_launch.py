@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import OperationCounts
+from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import RecordedAddresses, WarpCounters
 
 NOTHING = OperationCounts(operations={}, memory={})
@@ -32,7 +33,7 @@ class WarpWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelledLaunch:
-    """Everything an analytic model knows of a launch; no device and no source behind it."""
+    """Everything an analytic model knows of a launch."""
 
     kernel: str
     ndrange: NDRange
@@ -60,3 +61,7 @@ class ModelledLaunch:
     notes: tuple[str, ...] = ()
     unjumped: OperationCounts = NOTHING
     """Mean per work-item of a device that goes through both sides of every condition."""
+    problem: Problem | None = None
+    """Whose source has its code; None of folded launches, and of accesses written down."""
+    doubt: float = 0.0
+    """By how much the logarithm of the work may be off, where data end loops."""

@@ -163,23 +163,16 @@ def model_own_launch(
     with_rivals: bool = False,
     stand_in: str = "",
 ) -> AnalyticEstimate | None:
-    """Estimate a launch by the analytic model of its device; uncounted, a CPU's says how much loops
-    that data end may change. Rivals are for validations only."""
+    """Estimate a launch by the analytic model of its device. Rivals are for validations only."""
     machine = find_own_machine(device_id, stand_in=stand_in)
     if machine is None:
         return None
     # The models take longer to import than a file to read.
-    from kernelcast.features.counting.summary import doubt_counts
     from kernelcast.launches.modelling.estimating import estimate_analytically
-    from kernelcast.launches.modelling.launches import choose_local_size, model_kernel, model_launch
+    from kernelcast.launches.modelling.launches import model_launch
 
-    doubt, counted = 0.0, counters
-    if counters is None and machine.kind is DeviceKind.CPU:
-        kernel = model_kernel(problem)
-        counted = kernel.count(choose_local_size(ndrange, kernel.facts)[0])
-        doubt, _ = doubt_counts(kernel.facts, counted)
-    launch = model_launch(problem, ndrange, counters=counted, recorded=recorded)
-    found = replace(estimate_analytically(launch, machine, problem), doubt=doubt)
+    launch = model_launch(problem, ndrange, counters=counters, recorded=recorded)
+    found = estimate_analytically(launch, machine)
     if with_rivals:
         from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp
 

@@ -39,7 +39,7 @@ def make_problem(turns: int) -> Problem:
 def test_arguments_decide_what_is_executed(machine: str) -> None:
     """A loop's turns are those of the argument, registers those of the GPU's own code."""
     problem = make_problem(1000)
-    found = estimating.add_code(model_launch(problem), problem, find_machine(machine))
+    found = estimating.add_code(model_launch(problem), find_machine(machine))
     assert found.work is not None
     assert found.work.fp32 == pytest.approx(1000, rel=0.01)
     assert found.work.latency_cycles >= 4 * 1000
@@ -51,7 +51,8 @@ def test_a_problem_is_estimated_by_its_code() -> None:
     """Ten times as many turns take about ten times as long where arithmetic is all there is."""
     machine = find_machine("a100")
     short, long = (
-        estimate_analytically(make_problem(turns), machine).seconds for turns in (1000, 10000)
+        estimate_analytically(model_launch(make_problem(turns)), machine).seconds
+        for turns in (1000, 10000)
     )
     assert long / short == pytest.approx(10, rel=0.1)
 
@@ -65,7 +66,7 @@ def test_without_a_compiler_the_source_counts(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(estimating, "_compile", refuse)
     problem = make_problem(1000)
     launch = model_launch(problem)
-    found = estimating.add_code(launch, problem, find_machine("v100"))
+    found = estimating.add_code(launch, find_machine("v100"))
     assert found.work is None
     assert found.executed == launch.executed
     assert any("no compiler was found" in note for note in found.notes)

@@ -195,6 +195,7 @@ def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Analyti
             "updates_per_s": all_items * launch.updates_per_work_item / seconds,
         },
         notes=tuple(dict.fromkeys((*launch.notes, *device.notes, *core.notes))),
+        doubt=launch.doubt,
     )
 
 

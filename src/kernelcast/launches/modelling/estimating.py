@@ -14,14 +14,12 @@ from kernelcast.compiling import Compiled, Target, compile_kernel, read_facts
 from kernelcast.compiling.execution import Shape
 from kernelcast.compiling.targets import read_options
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.records.arguments import ScalarArgument
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import MachineDescription
-from kernelcast.records.problem import Problem
 
 # Words of a board's name, and its processor; boards of an unknown name are taken for the usual
 # ones, whose instructions differ little.
@@ -45,15 +43,16 @@ def find_target(machine: MachineDescription) -> Target:
     return Target.parse(_USUAL[find_architecture(machine).name])
 
 
-def add_code(
-    launch: ModelledLaunch, problem: Problem, machine: MachineDescription
-) -> ModelledLaunch:
-    """Add to a launch what compiled code tells of it: work of warps, registers.
+def add_code(launch: ModelledLaunch, machine: MachineDescription) -> ModelledLaunch:
+    """Add to a launch what compiled code tells of it, if it has any: work of warps, registers.
 
     Instructions are counted in PTX for all GPUs, which AMD's resemble in kind; registers are those
     of the GPU's own code. Where there is no compiler or it refuses the kernel, the launch stays as
     it is, with a note.
     """
+    problem = launch.problem
+    if problem is None:
+        return launch
     try:
         target = find_target(machine)
         compiled = _compile(problem.kernel, target if str(target).startswith("sm_") else _PTX)
@@ -96,18 +95,11 @@ def _compile(kernel: Kernel, target: Target) -> Compiled:
     )  # fmt: skip
 
 
-def estimate_analytically(
-    launch: Problem | ModelledLaunch, machine: MachineDescription, problem: Problem | None = None
-) -> AnalyticEstimate:
+def estimate_analytically(launch: ModelledLaunch, machine: MachineDescription) -> AnalyticEstimate:
     """Estimate the time of a launch by the model of GPUs or of CPUs."""
-    if isinstance(launch, Problem):
-        problem = launch
-        launch = model_launch(problem)
     if machine.kind is DeviceKind.CPU:
         return estimate_cpu(launch, machine)
     if machine.kind is DeviceKind.GPU:
-        return estimate_gpu(
-            launch if problem is None else add_code(launch, problem, machine), machine
-        )
+        return estimate_gpu(add_code(launch, machine), machine)
     msg = f"{machine.id} is of kind {machine.kind}; there are models of CPUs and of GPUs"
     raise InputError(msg)

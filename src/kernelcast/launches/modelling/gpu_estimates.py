@@ -72,10 +72,8 @@ def configure(
     folds: Folds | None = None,
 ) -> Configuration:
     """Ask for one local size and one folding, the source's own when left out."""
-    launch = source.launch(local_size, folds)
     folds = source.folds if folds is None else folds
-    if source.problem is not None and not folds:
-        launch = add_code(launch, source.problem, machine)
+    launch = add_code(source.launch(local_size, folds), machine)
     volumes = model_volumes(launch, machine, source.hit_rates)
     return Configuration(
         local_size=launch.ndrange.known_local_size,

@@ -49,6 +49,8 @@ class ModelledKernel:
     alignments: Mapping[str, int]
     """Offsets of buffers from a 128-byte boundary, in bytes, where not 0."""
     local_bytes: int
+    problem: Problem | None = None
+    """None of a kernel that was written down."""
 
     @property
     def counts_by_work_group(self) -> bool:
@@ -96,7 +98,7 @@ class ModelledKernel:
         """Describe the launch over an index space, by its source where nothing was counted."""
         chosen, notes = choose_local_size(ndrange, self.facts)
         counters = counters or self.count(chosen)
-        doubts = doubt_counts(self.facts, counters)[1]
+        doubt, doubts = doubt_counts(self.facts, counters)
         accesses = self.facts.accesses
         unknown = [] if recorded is None else find_unknown(accesses, recorded)
         unmet = [one for one in unknown if not one.guard.is_exact]
@@ -118,6 +120,8 @@ class ModelledKernel:
             recorded=recorded,
             notes=(*notes, *doubts, *absent, *_list_gaps(met, recorded)),
             unjumped=count_unjumped(self.facts, counters),
+            doubt=doubt,
+            problem=self.problem,
         )
 
 
@@ -141,6 +145,7 @@ def model_kernel(problem: Problem) -> ModelledKernel:
         alignments={},
         local_bytes=facts.local_bytes
         + sum(one.bytes for one in problem.arguments if isinstance(one, LocalArgument)),
+        problem=problem,
     )
 
 

@@ -81,7 +81,6 @@ class LaunchSource:
     recorded: RecordedAddresses | None = None
     """Addresses of sampled work-groups; of the local size of `ndrange` only."""
     hit_rates: HitRates | None = None
-    problem: Problem | None = None
 
     def launch(
         self, local_size: tuple[int, ...] | None = None, folds: Folds | None = None
@@ -97,7 +96,7 @@ class LaunchSource:
                     f"{own}, not for {local_size}; change the problem's parameters instead"
                 )
             fitting = local_size
-            if self.problem is None and len(local_size) == len(sizes):
+            if self.kernel.problem is None and len(local_size) == len(sizes):
                 # A written kernel may take a larger one than the index space has.
                 fitting = tuple(min(pair) for pair in zip(local_size, sizes, strict=True))
             ndrange = replace(ndrange, local_size=fitting)
@@ -130,14 +129,11 @@ def read_launch_source(
     """Read a problem file or an access file."""
     if is_access_file(path):
         return read_access_file(path, parameters=parameters)
-    problem = read_problem(path, parameters=parameters)
-    return use_problem(problem)
+    return use_problem(read_problem(path, parameters=parameters))
 
 
 def use_problem(problem: Problem) -> LaunchSource:
-    return LaunchSource(
-        name=problem.name, kernel=model_kernel(problem), ndrange=problem.ndrange, problem=problem
-    )
+    return LaunchSource(name=problem.name, kernel=model_kernel(problem), ndrange=problem.ndrange)
 
 
 def use_written(
@@ -191,13 +187,14 @@ def record_accesses(
     from kernelcast.sampling.discovery import choose_device, find_devices
     from kernelcast.sampling.session import open_session
 
-    if source.problem is None:
+    problem = source.kernel.problem
+    if problem is None:
         msg = f"{source.name}: no device can run accesses that were written down; give a problem"
         raise InputError(msg)
     devices = find_devices()
     wanted = device_id or devices[0][0].id
     session = open_session(*choose_device(wanted, devices))
-    problem = source.problem.on(session.description)
+    problem = problem.on(session.description)
     with prepared_launch(session, problem, CountingLaunch, seed=0) as launch:
         counted = count_launch(launch, problem.kernel, report=report)
     counters = summarise(source.kernel.facts, counted.sample)
@@ -343,6 +340,7 @@ def fold(launch: ModelledLaunch, axis: int, times: int) -> ModelledLaunch:
         ),
         updates_per_work_item=launch.updates_per_work_item * times,
         recorded=None,
+        problem=None,
         notes=launch.notes if is_known else (*launch.notes, note),
     )
 
