@@ -24,11 +24,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from harness import RESULTS, make_table, write_result
 from machine import describe_machine
 
-from kernelcast.expressions.kernel_facts import ONCE
 from kernelcast.features.analysis import infer_accesses, read_facts
 from kernelcast.features.counting_copy import write_counting_copy
 from kernelcast.features.ir.operations import find_parts, is_atomic
@@ -247,13 +245,9 @@ def count_own(session: DeviceSession, problem: Problem) -> OperationCounts:
         whole = GroupBox(start=(0,) * len(groups), shape=groups)
         counted = launch.count(copy, launch.build_copy(copy.kernel, copy.header), [whole])
         counts = make_sample(launch.ndrange, [whole], counted, copy.counter_count)
-    sums = np.nansum(counts.counts, axis=(0, 1))
-    totals = {ONCE: problem.ndrange.work_item_count}
-    totals |= {index: round(float(total)) for index, total in enumerate(sums)}
-    return add_weighted(
-        (block.operations, sum(factor * totals[counter] for counter, factor in block.count))
-        for block in facts.blocks
-    )
+    totals = [*map(round, counts.counts.sum(axis=(0, 1)).tolist()), problem.ndrange.work_item_count]
+    # What is last stands at -1, which is `ONCE`.
+    return add_weighted((block.operations, totals[block.counter]) for block in facts.blocks)
 
 
 def run_oclgrind(path: Path, parameters: Mapping[str, int]) -> str:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from kernelcast.expressions import EvaluationError, Expr, Symbol, Value
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
-from kernelcast.expressions.axes import Axis, add_iterations, bind_names, list_axes
+from kernelcast.expressions.axes import Axis, add_iterations, bind_ids, bind_names, list_axes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.expressions.symbols import BoolArray, IntArray, evaluate_where
 from kernelcast.records.errors import InputError
@@ -205,26 +205,14 @@ class GroupEvaluator:
 
 def _bind(launch: ModelledLaunch, places: Sequence[Place]) -> tuple[dict[Symbol, Value], list[int]]:
     """Bind all symbols but loops for the work-items of work-groups, and count those of each."""
-    axes, own = list_axes(launch.ndrange), np.array(places, dtype=np.int64).T
-    extents = np.array([
-        np.minimum(axis.local, axis.items - at * axis.local)
-        for axis, at in zip(axes, own, strict=True)
-    ])  # fmt: skip
-    sizes = extents.prod(axis=0)
-    whose = np.repeat(np.arange(len(places)), sizes)
-    rest = (np.arange(len(whose)) - (np.cumsum(sizes) - sizes)[whose])[:, None]
-
+    counts = [axis.groups for axis in list_axes(launch.ndrange)]
+    numbers = np.ravel_multi_index([*zip(*places, strict=True)], counts, order="F")
+    ids, is_present = bind_ids(launch.ndrange, numbers.tolist())
     # Of shape (work-items of all, 1), or a number where it is the same for all.
-    def widen(values: IntArray) -> Value:
-        one = int(values[0])
-        return one if (values == one).all() else values[whose][:, None]
-
     bound: dict[Symbol, Value] = {**bind_names(launch.scalars)}
-    for axis, at, extent in zip(axes, own, extents, strict=True):
-        size = widen(extent)
-        bound |= axis.bind(widen(at), rest % size, size)
-        rest = rest // size
-    return bound, sizes.tolist()
+    for symbol, value in ids.items():
+        bound[symbol] = value[is_present][:, None] if isinstance(value, np.ndarray) else value
+    return bound, is_present.sum(axis=1).tolist()
 
 
 def read_recorded(access: MemoryAccess, launch: ModelledLaunch) -> list[GroupAddresses]:

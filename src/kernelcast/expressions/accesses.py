@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kernelcast.expressions import TRUE, Condition, Expr
+from kernelcast.expressions import TRUE, Condition, Expr, Symbol, SymbolKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
 
@@ -40,6 +40,17 @@ class LoopFacts:
     """Iterations per entry, if there is a formula; an upper bound if `is_exact` is False."""
     is_exact: bool
     """False where a `break`, a `return` or a condition on data may end it earlier."""
+
+    @property
+    def symbol(self) -> Symbol:
+        """Its iteration number."""
+        return Symbol(SymbolKind.LOOP, self.name)
+
+    def count_symbols(self) -> frozenset[Symbol]:
+        """Give the symbols that decide how often it runs."""
+        if self.trip_count is not None:
+            return self.trip_count.symbols()
+        return self.condition.symbols() - {self.symbol}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,7 @@
 """Dimensions of an index space, and the values of ids and sizes along them."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.symbols import BoolArray, Symbol, SymbolKind, Value
+from kernelcast.records.errors import NDRangeError
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 
 Number = TypeVar("Number")
@@ -63,6 +65,34 @@ def list_axes(ndrange: NDRange) -> tuple[Axis, Axis, Axis]:
     return x, y, z
 
 
+def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> tuple[dict[Symbol, Value], BoolArray]:
+    """Give ids and sizes of work-items, each an int or an array of shape (work-groups, work-items),
+    and which of the latter there are."""
+    rest = np.asarray(groups, dtype=np.int64).reshape(-1, 1)
+    count = ndrange.work_group_count
+    wrong = rest[(rest < 0) | (rest >= count)]
+    if wrong.size:
+        msg = f"work-group {wrong[0]} is asked for; the index space has 0 to {count - 1}"
+        raise NDRangeError(msg)
+    axes = list_axes(ndrange)
+    places, sizes = [], []
+    for axis in axes:
+        place, rest = rest % axis.groups, rest // axis.groups
+        places.append(place)
+        sizes.append(np.minimum(axis.local, axis.items - place * axis.local))
+    linear = np.arange(ndrange.work_group_size, dtype=np.int64)[None, :]
+    is_present = linear < math.prod(sizes)
+    rest = np.where(is_present, linear, 0)
+    bindings: dict[Symbol, Value] = {}
+    for axis, place, size in zip(axes, places, sizes, strict=True):
+        local, rest = rest % size, rest // size
+        is_whole = bool((size == axis.local).all())
+        own_size = axis.local if is_whole else np.broadcast_to(size, local.shape)
+        group = np.broadcast_to(place, local.shape) if axis.groups > 1 else 0
+        bindings |= axis.bind(group, local, own_size)
+    return bindings, is_present
+
+
 def add_iterations(
     loop: LoopFacts, bound: Mapping[Symbol, Value], active: BoolArray, listed: int
 ) -> tuple[dict[Symbol, Value], BoolArray]:
@@ -74,6 +104,6 @@ def add_iterations(
         for symbol, value in bound.items()
     }
     numbers = np.tile(np.arange(listed, dtype=np.int64), active.shape[1])[None, :]
-    wide[Symbol(SymbolKind.LOOP, loop.name)] = numbers
+    wide[loop.symbol] = numbers
     runs = np.logical_and(np.repeat(active, listed, axis=1), loop.condition.evaluate(wide))
     return wide, runs

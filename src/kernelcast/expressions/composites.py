@@ -1,6 +1,7 @@
 """Factors that are no symbols: quotients and remainders, extremes, choices, powers."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from math import gcd
 from typing import cast
 
@@ -30,17 +31,53 @@ class Division(Composite):
     """Whether the quotient is rounded down; otherwise towards zero, as C's is."""
     is_remainder: bool
 
+    @staticmethod
+    def make(numerator: Operand, denominator: Operand, is_floor: bool, is_remainder: bool) -> Expr:
+        """Divide; of quotients rounded down, multiples of the denominator leave the division."""
+        top, bottom = Expr.of(numerator), Expr.of(denominator)
+        if bottom.is_zero:
+            raise InputError(f"({top}) is divided by zero; give another denominator")
+        # The common factor is cancelled; a denominator that is a number becomes positive.
+        factor = gcd(*(coefficient for _, coefficient in (*top.products, *bottom.products)))
+        if (bottom.constant_value or 0) < 0:
+            factor = -factor
+        top, bottom = top.divide_terms(factor), bottom.divide_terms(factor)
+        quotient, rest = _split(top, bottom)
+        if not (is_floor or rest.is_zero):  # what is rounded towards zero cannot be split
+            quotient, rest = Expr({}), top
+
+        def again(numerator: Expr, denominator: Expr = bottom, added: int = 0) -> Expr:
+            inner = Division.make(numerator, denominator, is_floor, is_remainder)
+            return factor * (inner + added) if is_remainder else quotient + inner
+
+        nothing = Expr({}) if is_remainder else quotient
+        if rest.is_zero:
+            return nothing
+        value, divisor, inner = rest.constant_value, bottom.constant_value, rest.sole_atom
+        if divisor is not None and value is not None:
+            whole = int((divide_floor if is_floor else divide_trunc)(value, divisor))
+            return factor * Expr.of(value - whole * divisor) if is_remainder else quotient + whole
+        if divisor is not None and is_floor:
+            # The numerator moves by a grain: floor((4*x + 3) / 32) = floor((4*x) / 32).
+            grain = gcd(divisor, *(one for monomial, one in rest.products if monomial))
+            surplus = rest.constant_term % grain
+            if surplus:
+                return again(rest - surplus, added=surplus)
+        if isinstance(inner, Division) and inner.is_floor == is_floor:
+            modulus = inner.denominator.constant_value or 0
+            if not inner.is_remainder:
+                if divisor and not is_remainder:
+                    return again(inner.numerator, inner.denominator * divisor)
+            elif inner.denominator == bottom or 0 < modulus <= (divisor or 0):
+                return factor * rest if is_remainder else nothing
+            elif is_remainder and modulus and divisor and modulus % divisor == 0:
+                return again(inner.numerator)
+        atom = Expr.atom(Division(rest, bottom, is_floor, is_remainder))
+        return factor * atom if is_remainder else quotient + atom
+
     @property
     def text_needs_parentheses(self) -> bool:  # type: ignore[override] # a class's constant above
         return self.is_remainder
-
-    def list_parts(self) -> tuple[Expr, Expr]:
-        return self.numerator, self.denominator
-
-    def rebuild(self, numerator: Expr, denominator: Expr) -> Expr:
-        if self.is_remainder:
-            return (floor_mod if self.is_floor else trunc_mod)(numerator, denominator)
-        return (floor_div if self.is_floor else trunc_div)(numerator, denominator)
 
     def is_quasi_affine(self) -> bool:
         return self.denominator.is_parameter and all(
@@ -59,92 +96,12 @@ class Division(Composite):
         return text if self.is_remainder else f"{'floor' if self.is_floor else 'trunc'}({text})"
 
 
-def floor_div(numerator: Operand, denominator: Operand) -> Expr:
-    """Divide, rounding down; multiples of the denominator leave the division."""
-    _, top, bottom = _reduce(numerator, denominator)
-    quotient, rest = _split(top, bottom)
-    if rest.is_zero:
-        return quotient
-    divisor, inner = bottom.constant_value, rest.sole_atom
-    if divisor is not None:
-        surplus = _find_surplus(rest, divisor)
-        if surplus:
-            return quotient + floor_div(rest - surplus, bottom)
-        if isinstance(inner, Division) and inner.is_floor:
-            if not inner.is_remainder:
-                return quotient + floor_div(inner.numerator, inner.denominator * divisor)
-            if 0 < (inner.denominator.constant_value or 0) <= divisor:
-                return quotient
-    return quotient + Expr.atom(Division(rest, bottom, is_floor=True, is_remainder=False))
-
-
-def floor_mod(numerator: Operand, denominator: Operand) -> Expr:
-    """Give what remains of a division rounded down; multiples of the denominator are dropped."""
-    factor, top, bottom = _reduce(numerator, denominator)
-    _, rest = _split(top, bottom)
-    if rest.is_zero:
-        return rest
-    divisor, inner = bottom.constant_value, rest.sole_atom
-    surplus = 0 if divisor is None else _find_surplus(rest, divisor)
-    if surplus:
-        return factor * (floor_mod(rest - surplus, bottom) + surplus)
-    if divisor and isinstance(inner, Division) and inner.is_floor and inner.is_remainder:
-        modulus = inner.denominator.constant_value or 0
-        if 0 < modulus <= divisor:
-            return factor * rest
-        if modulus and modulus % divisor == 0:
-            return factor * floor_mod(inner.numerator, bottom)
-    return factor * Expr.atom(Division(rest, bottom, is_floor=True, is_remainder=True))
-
-
-def trunc_div(numerator: Operand, denominator: Operand) -> Expr:
-    """Divide as C does; only what divides without remainder is simplified."""
-    _, top, bottom = _reduce(numerator, denominator)
-    quotient, rest = _split(top, bottom)
-    if rest.is_zero:
-        return quotient
-    value, divisor, inner = top.constant_value, bottom.constant_value, top.sole_atom
-    if divisor is not None:
-        if value is not None:
-            return Expr.of(divide_trunc(value, divisor))  # type: ignore[arg-type] # of integers
-        if isinstance(inner, Division) and not (inner.is_floor or inner.is_remainder):
-            return trunc_div(inner.numerator, inner.denominator * divisor)
-    return Expr.atom(Division(top, bottom, is_floor=False, is_remainder=False))
-
-
-def trunc_mod(numerator: Operand, denominator: Operand) -> Expr:
-    """Give what remains of a division as C does it: numerator - denominator * quotient."""
-    factor, top, bottom = _reduce(numerator, denominator)
-    _, rest = _split(top, bottom)
-    if rest.is_zero:
-        return rest
-    value, divisor, inner = top.constant_value, bottom.constant_value, top.sole_atom
-    if divisor is not None and value is not None:
-        return factor * (top - trunc_div(top, bottom) * bottom)
-    remainder = Division(top, bottom, is_floor=False, is_remainder=True)
-    if isinstance(inner, Division) and inner == replace(remainder, numerator=inner.numerator):
-        return factor * top
-    return factor * Expr.atom(remainder)
-
-
-def _reduce(numerator: Operand, denominator: Operand) -> tuple[int, Expr, Expr]:
-    """Cancel the common factor; a denominator that is a number becomes positive."""
-    top, bottom = Expr.of(numerator), Expr.of(denominator)
-    if bottom.is_zero:
-        raise InputError(f"({top}) is divided by zero; give another denominator")
-    factor = gcd(*(coefficient for _, coefficient in (*top.products, *bottom.products)))
-    if (bottom.constant_value or 0) < 0:
-        factor = -factor
-    return factor, top.divide_terms(factor), bottom.divide_terms(factor)
-
-
-def _find_surplus(rest: Expr, divisor: int) -> int:
-    """Give by how much the constant exceeds a multiple of what divides all other coefficients.
-
-    Within that grain the numerator moves no further: floor((4*x + 3) / 32) = floor((4*x) / 32).
-    """
-    grain = gcd(divisor, *(coefficient for monomial, coefficient in rest.products if monomial))
-    return rest.constant_term % grain
+floor_div = partial(Division.make, is_floor=True, is_remainder=False)
+floor_mod = partial(Division.make, is_floor=True, is_remainder=True)
+trunc_div = partial(Division.make, is_floor=False, is_remainder=False)
+"""Divides as C does, towards zero."""
+trunc_mod = partial(Division.make, is_floor=False, is_remainder=True)
+"""Gives what remains of it: numerator - denominator * quotient."""
 
 
 def _split(top: Expr, bottom: Expr) -> tuple[Expr, Expr]:
@@ -190,11 +147,17 @@ class Extremum(Composite):
     right: Expr
     is_least: bool
 
-    def list_parts(self) -> tuple[Expr, Expr]:
-        return self.left, self.right
-
-    def rebuild(self, left: Expr, right: Expr) -> Expr:
-        return _choose(left, right, is_least=self.is_least)
+    @staticmethod
+    def make(left: Operand, right: Operand, is_least: bool) -> Expr:
+        # One order, numbers last, so that min(a, b) is min(b, a).
+        one, other = sorted(
+            (Expr.of(left), Expr.of(right)),
+            key=lambda each: (each.constant_value is not None, str(each)),
+        )
+        gap = (one - other).constant_value
+        if gap is None:
+            return Expr.atom(Extremum(one, other, is_least))
+        return one if gap == 0 or (gap < 0) == is_least else other
 
     def evaluate(self, bindings: Bindings) -> Value:
         left, right = self.left.evaluate(bindings), self.right.evaluate(bindings)
@@ -206,6 +169,10 @@ class Extremum(Composite):
         return f"{'min' if self.is_least else 'max'}({self.left}, {self.right})"
 
 
+minimum = partial(Extremum.make, is_least=True)
+maximum = partial(Extremum.make, is_least=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Select(Composite):
     """One of two expressions, by a condition: C's ``condition ? then : otherwise``."""
@@ -215,11 +182,18 @@ class Select(Composite):
     then: Expr
     otherwise: Expr
 
-    def list_parts(self) -> tuple[Condition, Expr, Expr]:
-        return self.condition, self.then, self.otherwise
-
-    def rebuild(self, condition: Condition, then: Expr, otherwise: Expr) -> Expr:
-        return select(condition, then, otherwise)
+    @staticmethod
+    def make(condition: Condition, then: Operand, otherwise: Operand) -> Expr:
+        one, other = Expr.of(then), Expr.of(otherwise)
+        if condition == TRUE or one == other:
+            return one
+        if isinstance(condition, Comparison) and condition.relation is Relation.NOT_NEGATIVE:
+            # ``a < b ? a : b`` and its like; which of two equal ones is taken does not matter.
+            if (condition.expr - (other - one)).constant_value in (0, -1):
+                return minimum(one, other)
+            if (condition.expr - (one - other)).constant_value in (0, -1):
+                return maximum(one, other)
+        return other if condition == FALSE else Expr.atom(Select(condition, one, other))
 
     @property
     def is_parameter(self) -> bool:
@@ -244,37 +218,7 @@ class Select(Composite):
         return f"({self.then} if {self.condition} else {self.otherwise})"
 
 
-def minimum(left: Operand, right: Operand) -> Expr:
-    return _choose(left, right, is_least=True)
-
-
-def maximum(left: Operand, right: Operand) -> Expr:
-    return _choose(left, right, is_least=False)
-
-
-def select(condition: Condition, then: Operand, otherwise: Operand) -> Expr:
-    one, other = Expr.of(then), Expr.of(otherwise)
-    if condition == TRUE or one == other:
-        return one
-    if isinstance(condition, Comparison) and condition.relation is Relation.NOT_NEGATIVE:
-        # ``a < b ? a : b`` and its like; which of two equal ones is taken does not matter.
-        if (condition.expr - (other - one)).constant_value in (0, -1):
-            return minimum(one, other)
-        if (condition.expr - (one - other)).constant_value in (0, -1):
-            return maximum(one, other)
-    return other if condition == FALSE else Expr.atom(Select(condition, one, other))
-
-
-def _choose(left: Operand, right: Operand, *, is_least: bool) -> Expr:
-    # One order, numbers last, so that min(a, b) is min(b, a).
-    one, other = sorted(
-        (Expr.of(left), Expr.of(right)),
-        key=lambda each: (each.constant_value is not None, str(each)),
-    )
-    gap = (one - other).constant_value
-    if gap is None:
-        return Expr.atom(Extremum(one, other, is_least))
-    return one if gap == 0 or (gap < 0) == is_least else other
+select = Select.make
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,15 +231,26 @@ class Geometric(Composite):
     iteration: Expr
     """How often: usually a loop's symbol."""
 
+    @staticmethod
+    def make(start: Operand, factor: int, is_division: bool, iteration: Operand) -> Expr:
+        """Multiply a start by a factor at each iteration of a loop, or divide it as C does."""
+        value, times = Expr.of(start), Expr.of(iteration)
+        count = times.constant_value
+        if is_division and not factor:
+            raise InputError(f"({value}) is divided by zero each iteration; give another factor")
+        if count is not None and count < 0:
+            msg = f"iteration {count} of ({value}) is asked for; iterations count from 0"
+            raise InputError(msg)
+        if factor == 1 or value.is_zero:
+            return value
+        if count is not None and count <= _count_powers(factor):
+            power = factor**count
+            return trunc_div(value, power) if is_division else value * power
+        return Expr.atom(Geometric(value, factor, is_division, times))
+
     @property
     def text_needs_parentheses(self) -> bool:  # type: ignore[override] # a class's constant above
         return not self.is_division and self.start != Expr.constant(1)
-
-    def list_parts(self) -> tuple[Expr, Expr]:
-        return self.start, self.iteration
-
-    def rebuild(self, start: Expr, iteration: Expr) -> Expr:
-        return geometric(start, self.factor, iteration, is_division=self.is_division)
 
     def is_quasi_affine(self) -> bool:
         return self.start.is_parameter and all(one.is_quasi_affine() for one in self.list_parts())
@@ -326,19 +281,7 @@ class Geometric(Composite):
 
 
 def geometric(start: Operand, factor: int, iteration: Operand, *, is_division: bool) -> Expr:
-    """Multiply a start by a factor at each iteration of a loop, or divide it as C does."""
-    value, times = Expr.of(start), Expr.of(iteration)
-    count = times.constant_value
-    if is_division and not factor:
-        raise InputError(f"({value}) is divided by zero each iteration; give another factor")
-    if count is not None and count < 0:
-        raise InputError(f"iteration {count} of ({value}) is asked for; iterations count from 0")
-    if factor == 1 or value.is_zero:
-        return value
-    if count is not None and count <= _count_powers(factor):
-        power = factor**count
-        return trunc_div(value, power) if is_division else value * power
-    return Expr.atom(Geometric(value, factor, is_division, times))
+    return Geometric.make(start, factor, is_division, iteration)
 
 
 def _count_powers(factor: int) -> int:

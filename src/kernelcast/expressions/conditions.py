@@ -5,11 +5,10 @@ what is unknown is unknown.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from math import gcd
-from typing import Any, ClassVar, cast
+from typing import ClassVar, Final, cast
 
 import numpy as np
 
@@ -30,9 +29,10 @@ class Condition(Compound["Condition"]):
         """Whether nothing in it depends on data."""
         return True
 
-    def rebuild(self, *parts: Any) -> "Condition":  # noqa: ANN401 - of the kinds of its parts
-        del parts
-        return self
+    @property
+    def conjuncts(self) -> "tuple[Condition, ...]":
+        """Conditions of which it is the conjunction: itself, or an `And`'s parts."""
+        return (self,)
 
     @abstractmethod
     def evaluate(self, bindings: Bindings) -> Truth:
@@ -48,26 +48,6 @@ class Condition(Compound["Condition"]):
 
 
 @dataclass(frozen=True, slots=True)
-class Always(Condition):
-    """A condition that always holds, or never."""
-
-    holds: bool
-
-    def evaluate(self, bindings: Bindings) -> Truth:
-        return self.holds
-
-    def negated(self) -> Condition:
-        return FALSE if self.holds else TRUE
-
-    def __str__(self) -> str:
-        return "true" if self.holds else "false"
-
-
-TRUE = Always(True)
-FALSE = Always(False)
-
-
-@dataclass(frozen=True, slots=True)
 class Unknown(Condition):
     """A condition on data, which nobody knows before the kernel runs."""
 
@@ -76,6 +56,10 @@ class Unknown(Condition):
     @property
     def is_exact(self) -> bool:
         return False
+
+    @staticmethod
+    def make(sources: tuple[str, ...]) -> "Unknown":
+        return Unknown(sources)
 
     def evaluate(self, bindings: Bindings) -> Truth:
         return True
@@ -106,11 +90,20 @@ class Comparison(Condition):
     """What is compared with zero; `compare` brings it into its simplest form."""
     relation: Relation
 
-    def list_parts(self) -> tuple[Expr]:
-        return (self.expr,)
-
-    def rebuild(self, expr: Expr) -> Condition:
-        return compare(expr, self.relation)
+    @staticmethod
+    def make(expr: Operand, relation: Relation) -> Condition:
+        """Compare an expression with zero, in the simplest form that whole numbers allow."""
+        expr = Expr.of(expr)
+        if expr.constant_value is not None:
+            return TRUE if Comparison(expr, relation).evaluate({}) else FALSE
+        constant = expr.constant_term
+        content = gcd(*(coefficient for monomial, coefficient in expr.products if monomial))
+        if relation is not Relation.NOT_NEGATIVE:
+            if constant % content:
+                return FALSE if relation is Relation.ZERO else TRUE
+            if expr.terms[0][1] < 0:
+                content = -content
+        return Comparison(expr.divide_terms(content), relation)
 
     def evaluate(self, bindings: Bindings) -> Truth:
         value = self.expr.evaluate(bindings)
@@ -141,22 +134,7 @@ class Comparison(Condition):
         return f"{taken} <= {added + constant}"
 
 
-def compare(expr: Operand, relation: Relation) -> Condition:
-    """Compare an expression with zero, in the simplest form that whole numbers allow."""
-    expr = Expr.of(expr)
-    value = expr.constant_value
-    if value is not None:
-        return TRUE if Comparison(expr, relation).evaluate({}) else FALSE
-    constant = expr.constant_term
-    content = gcd(*(coefficient for monomial, coefficient in expr.products if monomial))
-    if relation is not Relation.NOT_NEGATIVE:
-        if constant % content:
-            return FALSE if relation is Relation.ZERO else TRUE
-        if expr.terms[0][1] < 0:
-            content = -content
-    if content != 1:
-        expr = expr.divide_terms(content)
-    return Comparison(expr, relation)
+compare = Comparison.make
 
 
 def less(left: Operand, right: Operand) -> Condition:
@@ -184,6 +162,22 @@ class _Joined(Condition):
     decides: ClassVar[bool]
     """What a part must be to settle it."""
 
+    @property
+    def arguments(self) -> tuple[Condition, ...]:
+        return self.parts
+
+    @classmethod
+    def make(cls, *parts: Condition) -> Condition:
+        """Flatten, drop repetitions and what does not matter; a contradiction decides."""
+        settled = TRUE if cls.decides else FALSE
+        kept: dict[Condition, None] = {}
+        for part in parts:
+            for one in part.parts if isinstance(part, cls) else (part,):
+                if one == settled or (isinstance(one, Comparison) and one.negated() in kept):
+                    return settled
+                kept[one] = None
+        return next(iter(kept)) if len(kept) == 1 else cls(tuple(kept))
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Joined) or type(other) is not type(self):
             return NotImplemented
@@ -195,12 +189,6 @@ class _Joined(Condition):
     @property
     def is_exact(self) -> bool:
         return all(part.is_exact for part in self.parts)
-
-    def list_parts(self) -> tuple[Condition, ...]:
-        return self.parts
-
-    def rebuild(self, *parts: Condition) -> Condition:
-        return disjunction(*parts) if self.decides else conjunction(*parts)
 
     def evaluate(self, bindings: Bindings) -> Truth:
         decides = self.decides
@@ -223,44 +211,30 @@ class _Joined(Condition):
 
     def __str__(self) -> str:
         word = " or " if self.decides else " and "
-        return word.join(f"({one})" if isinstance(one, _Joined) else str(one) for one in self.parts)
+        texts = (f"({one})" if isinstance(one, _Joined) else str(one) for one in self.parts)
+        return word.join(texts) or str(not self.decides).lower()
 
 
 class And(_Joined):
-    """Conditions that hold together."""
+    """Conditions that hold together; of none, what always holds."""
 
     __slots__ = ()
     decides = False
 
+    @property
+    def conjuncts(self) -> tuple[Condition, ...]:
+        return self.parts
+
 
 class Or(_Joined):
-    """Conditions of which at least one holds."""
+    """Conditions of which at least one holds; of none, what never holds."""
 
     __slots__ = ()
     decides = True
 
 
-def conjunction(*parts: Condition) -> Condition:
-    """Join conditions that hold together; none of them makes `TRUE`."""
-    kept = _join(parts, And, neutral=TRUE, deciding=FALSE)
-    return kept[0] if len(kept) == 1 else And(kept)
+TRUE: Final[Condition] = And(())
+FALSE: Final[Condition] = Or(())
 
-
-def disjunction(*parts: Condition) -> Condition:
-    """Join conditions of which one holds; none of them makes `FALSE`."""
-    kept = _join(parts, Or, neutral=FALSE, deciding=TRUE)
-    return kept[0] if len(kept) == 1 else Or(kept)
-
-
-def _join(
-    parts: Iterable[Condition], kind: type[_Joined], *, neutral: Condition, deciding: Condition
-) -> tuple[Condition, ...]:
-    """Flatten, drop repetitions and what does not matter; a contradiction decides."""
-    kept: dict[Condition, None] = {}
-    for part in parts:
-        for one in part.parts if isinstance(part, kind) else (part,):
-            if one == deciding or (isinstance(one, Comparison) and one.negated() in kept):
-                return (deciding,)
-            if one != neutral:
-                kept[one] = None
-    return tuple(kept) or (neutral,)
+conjunction = And.make
+disjunction = Or.make

@@ -9,7 +9,7 @@ from kernelcast.records.operations import MemorySpace, OperationCounts
 from kernelcast.records.software_counters import LineFacts
 
 ONCE = -1
-"""The counter of the work-item itself: it is 1."""
+"""The counter of what each work-item executes once: it is 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +67,15 @@ class BlockFacts:
     line: int
     parent: int | None
     """The block around it."""
-    count: tuple[tuple[int, int], ...]
-    """How often it is executed: counters and their factors, to be added up; `ONCE` counts 1."""
+    counter: int
+    """How often it is executed: index in `KernelFacts.reaches`, or `ONCE`."""
     operations: OperationCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterReach:
-    """A way on which a counter is reached: once for each iteration of the loops with the guard."""
+    """What a counter counts: iterations of loops for which a guard holds."""
 
-    counter: int
     guard: Condition
     loops: tuple[LoopFacts, ...]
     """Around it, outermost first."""
@@ -113,11 +112,10 @@ class KernelFacts:
     local_arrays: tuple[LocalArray, ...]
     blocks: tuple[BlockFacts, ...]
     """Of the kernel and the functions it calls."""
-    counter_count: int
     lines: tuple[LineFacts, ...] = ()
     """What each line with code executes."""
     reaches: tuple[CounterReach, ...]
-    """How counters are reached; a counter's value is the sum over them."""
+    """What each counter counts."""
     accesses: tuple[MemoryAccess, ...]
     """Global, constant and local memory."""
     loops: tuple[LoopFacts, ...]

@@ -1,6 +1,6 @@
 """Loop nests as the analytic CPU model sees them: loops, arrays, accesses, and the iterations."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from math import prod
@@ -157,100 +157,76 @@ class IterationSpace:
         self._taken = taken
         # Steps of the solver for one count; it takes some 3 ms for the rows of a square of 4000.
         self._context = make_context(20_000_000)
-        self._shares: dict[tuple[Condition, tuple[int, int] | None], float] = {}
-        self._own = [Symbol(SymbolKind.LOOP, loop.name) for loop in loops]
-        self._inside = [
-            conjunction(less_equal(0, own), less(own, loop.trips.substitute(values)))
-            for loop, own in zip(loops, self._own, strict=True)
-        ]
-        self._reaches = [one.symbols() for one in self._inside]
+        self._shares: dict[tuple[Condition, int, int], float] = {}
+        self._inside: dict[Symbol, Condition] = {}
+        for loop in loops:
+            own = Symbol(SymbolKind.LOOP, loop.name)
+            ahead = less(own, loop.trips.substitute(values))
+            self._inside[own] = conjunction(less_equal(0, own), ahead)
 
     def share(self, condition: Condition) -> float:
         """Give the share of iterations in which a condition holds."""
         decisions = find_decisions(condition)
         if self._taken is None or not decisions:
-            return self._share(unite(condition), lambda one: one)
+            return self._share(unite(condition))
         total = 0.0
         for sides in product((0, 1), repeat=len(decisions)):
             chance = prod(self._taken if side else 1 - self._taken for side in sides)
             case = condition.substitute(dict(zip(decisions, sides, strict=True)))
-            total += chance * self._share(case, lambda one: one)
+            total += chance * self._share(case)
         return total
 
     def share_of_rows(self, condition: Condition) -> float:
         """Give the share of the innermost loop's runs in which a condition holds at least once."""
-        return self._share(
-            unite(condition),
-            lambda points: points.project_out(
-                islpy.dim_type.set, points.dim(islpy.dim_type.set) - 1, 1
-            ),
-            key=(0, 0),
-            keeps_inner=True,
-        )
+        return self._share(unite(condition), stride=0)
 
     def share_of_lines(self, condition: Condition, stride: int, line_bytes: int) -> float:
         """Give the share of lines, of all that an access passes, that it touches."""
         if stride >= line_bytes:
             return self.share(condition)
-
-        def to_lines(points: islpy.Set) -> islpy.Set:
-            outer = "".join(f"o{place}," for place in range(points.dim(islpy.dim_type.set) - 1))
-            text = (
-                f"{{ [{outer} i] -> [{outer} line] : "
-                f"{line_bytes} line <= {stride} i < {line_bytes} line + {line_bytes} }}"
-            )
-            return points.apply(islpy.Map.read_from_str(self._context, text))
-
         possible = unite(condition)
-        lines = self._share(possible, to_lines, key=(stride, line_bytes), keeps_inner=True)
+        lines = self._share(possible, stride, line_bytes)
         if possible == condition or not lines:
             return lines
         chance = self.share(condition) / self.share(possible)
         missed: float = (1 - chance) ** (line_bytes / stride)
         return lines * (1 - missed)
 
-    def _share(
-        self,
-        condition: Condition,
-        view: Callable[[islpy.Set], islpy.Set],
-        *,
-        key: tuple[int, int] | None = None,
-        keeps_inner: bool = False,
-    ) -> float:
-        """Give the share of points that are left, as iterations, rows or lines."""
+    def _share(self, condition: Condition, stride: int = 1, line_bytes: int = 1) -> float:
+        """Give the share that is left of lines through which the innermost loop passes by strides:
+        of iterations where each has a line of its own, of rows where it never moves."""
         if condition in (TRUE, FALSE):
             return float(condition == TRUE)
-        found = self._shares.get((condition, key))
-        if found is None:
-            bound = condition.substitute(self._values)
-            found = self._shares[condition, key] = self._count(bound, view, keeps_inner)
-        return found
+        key = condition, stride, line_bytes
+        if key not in self._shares:
+            self._shares[key] = self._count(condition.substitute(self._values), stride, line_bytes)
+        return self._shares[key]
 
-    def _count(
-        self, condition: Condition, view: Callable[[islpy.Set], islpy.Set], keeps_inner: bool
-    ) -> float:
+    def _count(self, condition: Condition, stride: int, line_bytes: int) -> float:
         symbols = set(condition.symbols())
-        if keeps_inner:
-            symbols.add(self._own[-1])
+        if stride != line_bytes:
+            symbols.add([*self._inside][-1])
         # Loops whose lengths bear on some that are asked for, themselves included.
         size = -1
         while size < len(symbols):
             size = len(symbols)
-            for own, reach in zip(self._own, self._reaches, strict=True):
-                if own in symbols or (reach - {own}) & symbols:
-                    symbols |= reach
-        known = [own for own in self._own if own in symbols]
+            for own, inside in self._inside.items():
+                if not symbols.isdisjoint({own, *inside.symbols()}):
+                    symbols |= inside.symbols()
+        known = [own for own in self._inside if own in symbols]
         try:
             space = IslSpace(known, self._context)
             with answering(self._context):
-                inside = conjunction(
-                    *(one for own, one in zip(self._own, self._inside, strict=True) if own in known)
-                )
-                domain = space.to_isl_set(inside)
-                met = domain.intersect(space.to_isl_set(condition))
-                total, left = (
-                    int(view(one).coalesce().count_val().to_python()) for one in (domain, met)
-                )
+                domain = space.to_isl_set(conjunction(*(self._inside[own] for own in known)))
+                parts = [domain, domain.intersect(space.to_isl_set(condition))]
+                if stride != line_bytes:
+                    outer = "".join(f"o{place}," for place in range(len(known) - 1))
+                    lines = islpy.Map.read_from_str(
+                        self._context, f"{{ [{outer} i] -> [{outer} line] : "
+                        f"{line_bytes} line <= {stride} i < {line_bytes} line + {line_bytes} }}",
+                    )  # fmt: skip
+                    parts = [one.apply(lines) for one in parts]
+                total, left = (int(one.coalesce().count_val().to_python()) for one in parts)
         except NotKnownError as error:
             raise InputError(
                 f"the iterations in which {condition} holds cannot be counted; expected "

@@ -27,7 +27,6 @@ from kernelcast.expressions.composites import (
 from kernelcast.expressions.conditions import (
     FALSE,
     TRUE,
-    Always,
     And,
     Comparison,
     Condition,
@@ -113,10 +112,9 @@ class IslSpace:
         """Give the points for which a condition holds."""
         if isinstance(condition, And | Or):
             parts = (self.to_isl_set(one, approximates=approximates) for one in condition.parts)
-            return reduce(and_ if isinstance(condition, And) else or_, parts)
-        if isinstance(condition, Always):
-            make = islpy.Set.universe if condition.holds else islpy.Set.empty
-            return make(self._space)
+            if isinstance(condition, And):
+                return reduce(and_, parts, islpy.Set.universe(self._space))
+            return reduce(or_, parts, islpy.Set.empty(self._space))
         try:
             if not isinstance(condition, Comparison):
                 raise NotKnownError
@@ -203,7 +201,7 @@ class PointSet:
             self._space = IslSpace(symbols, context)
             points = self._space.to_isl_set(TRUE)
         for one in conditions:
-            for part in one.parts if isinstance(one, And) else (one,):
+            for part in one.conjuncts:
                 try:
                     with answering(self.context):
                         met = self._space.to_isl_set(part, approximates=approximates)
@@ -318,10 +316,9 @@ def split_into_boxes(
         return None
     # Each part of a box bounds one symbol.
     is_box = len(found) <= most and all(
-        part == TRUE
-        or (isinstance(part, Comparison) and (linear := part.expr.as_linear()) is not None
-            and len(linear[0]) == 1)
-        for one in found for part in (one.parts if isinstance(one, And) else (one,))
+        isinstance(part, Comparison) and (linear := part.expr.as_linear()) is not None
+        and len(linear[0]) == 1
+        for one in found for part in one.conjuncts
     )  # fmt: skip
     return sorted(found, key=str) if is_box else None
 
@@ -402,7 +399,7 @@ class LaunchPoints:
         for (offset, way), members in groups.items():
             conditions = reaches[way][1]
             used = offset.symbols().union(*(one.symbols() for one in conditions))
-            loops = {Symbol(SymbolKind.LOOP, one.name) for one in way[1]}
+            loops = {one.symbol for one in way[1]}
             if is_exact and not all(one.kind in _IDS or one in loops for one in used):
                 continue
             ids = {one for one in used if one.kind in _IDS}
@@ -465,7 +462,7 @@ class LaunchPoints:
                 replaced[global_id] = start + local_id + axis.offset
         conditions = [access.guard.substitute(replaced)]
         for loop in access.loops:
-            symbol = Symbol(SymbolKind.LOOP, loop.name)
+            symbol = loop.symbol
             conditions.append(less_equal(0, symbol))
             if loop.trip_count is not None:
                 conditions.append(less(symbol, loop.trip_count.substitute(replaced)))

@@ -5,12 +5,12 @@ of a product, with expressions of its own inside.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import ItemsView, Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, ItemsView, Iterable, Mapping
+from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
-from kernelcast.expressions.symbols import Bindings, EvaluationError, Symbol, Value, look_up
+from kernelcast.expressions.symbols import Bindings, EvaluationError, Symbol, Value
 
 Operand: TypeAlias = "Expr | Symbol | int"
 Replacements: TypeAlias = "Mapping[Symbol, Operand]"
@@ -23,14 +23,18 @@ class Compound(ABC, Generic[Made]):
     """What is made of expressions and conditions, all or none: a factor or a condition."""
 
     __slots__ = ()
+    __match_args__: tuple[str, ...]
 
-    def list_parts(self) -> tuple[Any, ...]:
+    make: ClassVar[Callable[..., Any]]
+    """Makes one of what `arguments` lists, and simplifies."""
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self.__match_args__)
+
+    def list_parts(self) -> list[Any]:
         """List the expressions and conditions that it is made of."""
-        return ()
-
-    @abstractmethod
-    def rebuild(self, *parts: Any) -> Made:  # noqa: ANN401 - of the kinds of its parts
-        """Make the same of other parts, and simplify."""
+        return [one for one in self.arguments if isinstance(one, _PARTS)]
 
     def symbols(self) -> frozenset[Symbol]:
         return frozenset().union(*(one.symbols() for one in self.list_parts()))
@@ -46,15 +50,18 @@ class Compound(ABC, Generic[Made]):
 
     def substitute(self, replacements: Replacements) -> Made:
         """Put expressions or numbers in the place of symbols, and simplify."""
-        return self.rebuild(*(one.substitute(replacements) for one in self.list_parts()))
+        made: Made = self.make(*(
+            one.substitute(replacements) if isinstance(one, _PARTS) else one
+            for one in self.arguments
+        ))  # fmt: skip
+        return made
 
 
 class Composite(Compound["Expr"]):
     """A factor that is no symbol: a division, a remainder, a minimum, a choice, a power."""
 
-    __slots__ = ("_sort_key",)
+    __slots__ = ("__dict__",)  # of what is remembered
 
-    _sort_key: str
     text_needs_parentheses: ClassVar[bool] = False
     """Whether its text falls apart beside an operator."""
 
@@ -66,15 +73,10 @@ class Composite(Compound["Expr"]):
     def is_parameter(self) -> bool:
         return all(symbol.is_parameter for symbol in self.symbols())
 
-    @property
+    @cached_property
     def sort_key(self) -> str:
         """Places it among the factors of a product: parameters first, symbols before others."""
-        try:
-            return self._sort_key
-        except AttributeError:
-            key = f"{0 if self.is_parameter else 1}~{self}"
-            object.__setattr__(self, "_sort_key", key)  # the classes are frozen
-            return key
+        return f"{0 if self.is_parameter else 1}~{self}"
 
 
 Atom: TypeAlias = Symbol | Composite
@@ -90,17 +92,11 @@ class Expr:
     `floor_div`, `minimum`, `select` and so on. Expressions with the same terms are equal.
     """
 
-    __slots__ = ("_extent", "_hash", "_sorted", "_symbols", "_terms", "_text")
     # NumPy's numbers would take an expression for an object array; so they raise TypeError.
     __array_ufunc__ = None
 
     def __init__(self, terms: dict[Monomial, int]) -> None:
         self._terms = terms
-        self._hash: int | None = None
-        self._extent: tuple[int, int] | None = None
-        self._sorted: tuple[tuple[Monomial, int], ...] | None = None
-        self._symbols: frozenset[Symbol] | None = None
-        self._text: str | None = None
 
     @staticmethod
     def constant(value: int) -> "Expr":
@@ -120,14 +116,16 @@ class Expr:
         """Make an expression of a number or a symbol; an expression stays itself."""
         if isinstance(operand, Expr):
             return operand
-        return Expr.symbol(operand) if isinstance(operand, Symbol) else Expr.constant(operand)
+        if isinstance(operand, Symbol):
+            return Expr.symbol(operand)
+        if isinstance(operand, int):
+            return Expr.constant(operand)
+        raise TypeError(f"{operand!r} is no expression; give a whole number or a symbol")
 
-    @property
+    @cached_property
     def terms(self) -> tuple[tuple[Monomial, int], ...]:
         """Products and their coefficients, sorted: with variables, of parameters, the constant."""
-        if self._sorted is None:
-            self._sorted = tuple(sorted(self._terms.items(), key=_rank_term))
-        return self._sorted
+        return tuple(sorted(self._terms.items(), key=_rank_term))
 
     @property
     def products(self) -> ItemsView[Monomial, int]:
@@ -153,15 +151,10 @@ class Expr:
     def is_parameter(self) -> bool:
         return all(symbol.is_parameter for symbol in self.symbols())
 
-    @property
+    @cached_property
     def extent(self) -> tuple[int, int]:
         """How many symbols and operators it is written with, and how deep they are nested."""
-        if self._extent is None:
-            self._extent = _add_extents(
-                (1, 1) if isinstance(atom, Symbol) else atom.extent
-                for monomial in self._terms for atom in monomial
-            )  # fmt: skip
-        return self._extent
+        return _add_extents(atom.extent for monomial in self._terms for atom in monomial)
 
     @property
     def sole_atom(self) -> Atom | None:
@@ -172,12 +165,8 @@ class Expr:
         return monomial[0] if coefficient == 1 and len(monomial) == 1 else None
 
     def __add__(self, other: Operand) -> "Expr":
-        if not isinstance(other, Expr):
-            if not isinstance(other, int | Symbol):
-                return NotImplemented
-            other = Expr.of(other)
         terms = self._terms.copy()
-        for monomial, coefficient in other._terms.items():
+        for monomial, coefficient in Expr.of(other)._terms.items():
             total = terms.get(monomial, 0) + coefficient
             if total:
                 terms[monomial] = total
@@ -191,11 +180,7 @@ class Expr:
         return Expr({monomial: -coefficient for monomial, coefficient in self._terms.items()})
 
     def __sub__(self, other: Operand) -> "Expr":
-        if not isinstance(other, Expr):
-            if not isinstance(other, int | Symbol):
-                return NotImplemented
-            other = Expr.of(other)
-        return self + -other
+        return self + -Expr.of(other)
 
     def __rsub__(self, other: Operand) -> "Expr":
         return -self + other
@@ -205,13 +190,9 @@ class Expr:
             if not other:
                 return Expr({})
             return Expr({monomial: other * factor for monomial, factor in self._terms.items()})
-        if not isinstance(other, Expr):
-            if not isinstance(other, Symbol):
-                return NotImplemented
-            other = Expr.symbol(other)
         terms: dict[Monomial, int] = {}
         for one, factor in self._terms.items():
-            for two, coefficient in other._terms.items():
+            for two, coefficient in Expr.of(other)._terms.items():
                 product = _multiply(one, two) if one and two else one or two
                 terms[product] = terms.get(product, 0) + factor * coefficient
         return Expr({product: total for product, total in terms.items() if total})
@@ -228,9 +209,11 @@ class Expr:
         return self._terms == other._terms if isinstance(other, Expr) else NotImplemented
 
     def __hash__(self) -> int:
-        if self._hash is None:
-            self._hash = hash(frozenset(self._terms.items()))
         return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(frozenset(self._terms.items()))
 
     def __reduce__(self) -> tuple[type["Expr"], tuple[dict[Monomial, int]]]:
         return Expr, (self._terms,)
@@ -239,11 +222,10 @@ class Expr:
         return f"<Expr {self}>"
 
     def __str__(self) -> str:
-        if self._text is None:
-            self._text = self._write()
         return self._text
 
-    def _write(self) -> str:
+    @cached_property
+    def _text(self) -> str:
         atom = self.sole_atom
         if atom is not None or not self._terms:
             return str(atom or 0)
@@ -273,13 +255,12 @@ class Expr:
 
     def symbols(self) -> frozenset[Symbol]:
         """Give the symbols in it, those inside divisions and choices too."""
-        if self._symbols is None:
-            found: set[Symbol] = set()
-            for monomial in self._terms:
-                for atom in monomial:
-                    found.update((atom,) if isinstance(atom, Symbol) else atom.symbols())
-            self._symbols = frozenset(found)
         return self._symbols
+
+    @cached_property
+    def _symbols(self) -> frozenset[Symbol]:
+        atoms = (atom for monomial in self._terms for atom in monomial)
+        return frozenset().union(*(one.symbols() for one in atoms))
 
     def evaluate(self, bindings: Bindings) -> Value:
         total: Value = 0
@@ -287,11 +268,7 @@ class Expr:
             for monomial, coefficient in self._terms.items():
                 product: Value = coefficient
                 for atom in monomial:
-                    product = product * (
-                        look_up(bindings, atom)
-                        if isinstance(atom, Symbol)
-                        else atom.evaluate(bindings)
-                    )
+                    product = product * atom.evaluate(bindings)
                 total = total + product
         except OverflowError:
             msg = f"{self}: a coefficient exceeds 64 bits; give integers, not arrays"
@@ -306,11 +283,7 @@ class Expr:
         for monomial, coefficient in self._terms.items():
             product = Expr.constant(coefficient)
             for atom in monomial:
-                product = product * (
-                    replacements.get(atom, atom)
-                    if isinstance(atom, Symbol)
-                    else atom.substitute(replacements)
-                )
+                product = product * atom.substitute(replacements)
             total = total + product
         return total
 
@@ -322,7 +295,7 @@ class Expr:
         """
         return all(
             sum(not atom.is_parameter for atom in monomial) <= 1
-            and all(isinstance(atom, Symbol) or atom.is_quasi_affine() for atom in monomial)
+            and all(atom.is_quasi_affine() for atom in monomial)
             for monomial in self._terms
         )
 
@@ -341,10 +314,10 @@ class Expr:
         """Split into what does not depend on a symbol, and the symbol's factor, if it is a sum."""
         start, slope = Expr({}), Expr({})
         for monomial, factor in self._terms.items():
-            holding = [atom for atom in monomial if holds(atom, symbol)]
+            holding = [atom for atom in monomial if symbol in atom.symbols()]
             if not holding:
                 start = start + Expr({monomial: factor})
-            elif len(holding) == 1 and holding[0] is symbol:
+            elif holding == [symbol]:
                 rest = tuple(atom for atom in monomial if atom is not symbol)
                 slope = slope + Expr({rest: factor})
             else:
@@ -352,14 +325,12 @@ class Expr:
         return start, slope
 
 
+_PARTS: Final = (Expr, Compound)
+
+
 def _add_extents(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
     sizes, depths = zip((0, 0), *parts, strict=True)
     return 1 + sum(sizes), 1 + max(depths)
-
-
-def holds(atom: Atom, symbol: Symbol) -> bool:
-    """Tell whether a factor is a symbol, or something with that symbol in it."""
-    return atom is symbol or (not isinstance(atom, Symbol) and symbol in atom.symbols())
 
 
 # Merging two sorted products costs 0.7 us, the cache 0.1 us; kernels repeat few products.

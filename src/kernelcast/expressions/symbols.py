@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, Protocol, TypeAlias, cast
+from typing import Final, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -47,6 +47,7 @@ _VARIABLES = frozenset(
         SymbolKind.CONTENT,
     }
 )  # fmt: skip
+Replacement = TypeVar("Replacement")
 _INTERNED: dict[tuple[SymbolKind, str, int], "Symbol"] = {}
 
 
@@ -64,6 +65,7 @@ class Symbol:
     """Places it among the factors of a product: parameters first."""
     text_needs_parentheses = False
     """Whether its text falls apart beside an operator."""
+    extent = (1, 1)
 
     def __new__(cls, kind: SymbolKind, name: str = "", axis: int = 0) -> "Symbol":
         """Give the one object for this symbol."""
@@ -85,6 +87,28 @@ class Symbol:
 
     def __reduce__(self) -> tuple[type["Symbol"], tuple[SymbolKind, str, int]]:
         return Symbol, (self.kind, self.name, self.axis)
+
+    def symbols(self) -> frozenset["Symbol"]:
+        return frozenset((self,))
+
+    def is_quasi_affine(self) -> bool:
+        return True
+
+    def substitute(self, replacements: Mapping["Symbol", Replacement]) -> "Replacement | Symbol":
+        return replacements.get(self, self)
+
+    def evaluate(self, bindings: "Bindings") -> "Value":
+        """Look its value up, as int or as array of int64."""
+        value = bindings.get(self)
+        if type(value) is int:
+            return value
+        if value is None:
+            given = ", ".join(sorted(str(one) for one in bindings)) or "none"
+            raise EvaluationError(f"{self} has no value; values were given for: {given}")
+        array = np.asarray(value)
+        if array.dtype.kind not in "iub":
+            raise EvaluationError(f"{self} is {value!r}; give a whole number or an array of them")
+        return array.astype(np.int64, copy=False) if array.ndim else int(array)
 
     def __repr__(self) -> str:
         return f"Symbol({self.kind!s}, name={self.name!r}, axis={self.axis})"
@@ -114,20 +138,6 @@ class Evaluable(Protocol):
         """Give the value."""
 
 
-def look_up(bindings: Bindings, symbol: Symbol) -> Value:
-    """Give a symbol's value, as int or as array of int64."""
-    value = bindings.get(symbol)
-    if type(value) is int:
-        return value
-    if value is None:
-        given = ", ".join(sorted(str(one) for one in bindings)) or "none"
-        raise EvaluationError(f"{symbol} has no value; values were given for: {given}")
-    array = np.asarray(value)
-    if array.dtype.kind not in "iub":
-        raise EvaluationError(f"{symbol} is {value!r}; give a whole number or an array of them")
-    return array.astype(np.int64, copy=False) if array.ndim else int(array)
-
-
 def divide_floor(numerator: Value, denominator: Value) -> Value:
     if np.any(denominator == 0) if isinstance(denominator, np.ndarray) else denominator == 0:
         raise EvaluationError("division by zero; give values for which no denominator is zero")
@@ -147,7 +157,7 @@ def evaluate_where(part: Evaluable, mask: BoolArray, bindings: Bindings) -> Valu
     try:
         return part.evaluate(bindings)
     except EvaluationError:
-        values = {symbol: look_up(bindings, symbol) for symbol in part.symbols()}
+        values = {symbol: symbol.evaluate(bindings) for symbol in part.symbols()}
     shape = np.broadcast_shapes(
         mask.shape, *(value.shape for value in values.values() if isinstance(value, np.ndarray))
     )

@@ -17,6 +17,7 @@ from kernelcast.features.ir.module import (
     Instruction,
     Operand,
     is_vector,
+    lane_of,
     number_space,
     read_operand,
     split_list,
@@ -24,7 +25,6 @@ from kernelcast.features.ir.module import (
 )
 from kernelcast.features.ir.operations import (
     INTRINSICS,
-    is_float,
     lanes_of,
     mangled_types,
     name_called,
@@ -57,12 +57,20 @@ static inline void kc_note(size_t kc_row, uint kc_i, __global ulong *kc_log, uin
 _UNSIGNED: Final = {"i1": "int", "i8": "uchar", "i16": "ushort", "i32": "uint", "i64": "ulong",
                     "half": "half", "float": "float", "double": "double"}  # fmt: skip
 _SIGNED: Final = {**_UNSIGNED, "i8": "char", "i16": "short", "i32": "int", "i64": "long"}
+_WORDS: Final = {"half": "ushort", "float": "uint", "double": "ulong"}
 _SPACES: Final = ("__private", "__global", "__constant", "__local", "__generic")
 _OPAQUE: Final = re.compile(r'target\("spirv\.(\w+)".*?(?:, (\d+))?\)')
 _ACCESS: Final = ("read_only", "write_only", "read_write")
-_BINARY: Final = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^",
-                  "udiv": "/", "urem": "%", "shl": "<<", "lshr": ">>", "fadd": "+", "fsub": "-",
-                  "fmul": "*", "fdiv": "/"}  # fmt: skip
+_FORMS: Final = {
+    **{opcode: f"{{0}} {sign} {{1}}" for opcode, sign in (
+        ("add", "+"), ("sub", "-"), ("mul", "*"), ("and", "&"), ("or", "|"), ("xor", "^"),
+        ("udiv", "/"), ("urem", "%"), ("shl", "<<"), ("lshr", ">>"), ("fadd", "+"), ("fsub", "-"),
+        ("fmul", "*"), ("fdiv", "/"),
+    )},
+    **dict.fromkeys(("ptrtoint", "ptrtoaddr", "inttoptr"), "({kind})(ulong){0}"),
+    "frem": "fmod({0}, {1})", "fneg": "-{0}", "freeze": "{0}", "addrspacecast": "({kind}){0}",
+}  # fmt: skip
+"""What instructions are written as, by their operands and the type of their result."""
 _SIGNED_BINARY: Final = {"sdiv": "/", "srem": "%", "ashr": ">>"}
 _COMPARED: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 # What holds for numbers that have no order is the opposite of what holds for no such numbers.
@@ -106,7 +114,7 @@ class _Writer:
         self._log = len(reader.counters)
         for place, (one, operand, _) in enumerate(reader.touches):
             self._touched.setdefault(id(one), []).append((place, operand))
-        self._places = tuple((site,) for _, _, site in reader.touches)
+        self._places = tuple(site for _, _, site in reader.touches)
         self._bases: dict[str, str] = {}
 
     def write(self) -> InstrumentedKernel:
@@ -139,7 +147,9 @@ class _Writer:
                     )
                 elif one.opcode == "insertelement":
                     self._insert(one)
-                elif one.opcode not in ("phi", "alloca"):
+                elif one.opcode == "phi":
+                    self._body.append(f"{self._names[one.name]} = {self._names[one.name]}_next;")
+                elif one.opcode != "alloca":
                     self._body.append(f"{self._names[one.name]} = {self._value(one)};")
         records = bool(self._places)
         parameters.append("__global uint *kc_counts")
@@ -225,7 +235,8 @@ class _Writer:
             kind = one.type
             if one.opcode in ("icmp", "fcmp"):
                 kind = f"<{lanes_of(kind)} x i1>" if is_vector(kind) else "i1"
-            self._declared.append(f"{self._type(kind)} {name};")
+            names = (name, f"{name}_next") if one.opcode == "phi" else (name,)
+            self._declared += [f"{self._type(kind)} {each};" for each in names]
 
     def _global(self, text: str) -> str:
         """Give the address of a variable of the program, and declare it."""
@@ -260,55 +271,52 @@ class _Writer:
     def _operand(self, operand: Operand) -> str:
         kind, text = operand
         if text.startswith("%"):
-            name = self._names.get(text)
-            if name is None:
+            if text not in self._names:
                 raise self._refuse(f"the value {text}")
-            return name
+            return self._names[text]
+        name = self._type(kind)
         if text.startswith("@"):
-            return f"(({self._type(kind)}){self._global(text)})"
+            return f"(({name}){self._global(text)})"
         if text.startswith("getelementptr"):
             source, *operands = split_list(text[text.index("(") + 1 : -1])
             return self._move([read_operand(one) for one in operands], source)
         if text.startswith(("addrspacecast (", "bitcast (", "inttoptr (")):
             inner = read_operand(text[text.index("(") + 1 : text.rindex(" to ")])
-            return f"(({self._type(kind)}){self._operand(inner)})"
-        name = self._type(kind)
+            return f"(({name}){self._operand(inner)})"
         if name == "event_t":
             return "0"
-        if text in ("undef", "poison", "zeroinitializer", "null"):
-            return f"(({name})(0))"
-        if text in ("true", "false"):
-            return str(int(text == "true"))
-        if kind == "i1":
-            return str(int(text) & 1)
-        if text.startswith("splat ("):
-            return f"(({name})({self._lane(kind, read_operand(text[7:-1]))}))"
-        if text.startswith("<"):
-            lanes = (self._lane(kind, read_operand(one)) for one in split_list(text[1:-1]))
-            return f"(({name})({', '.join(lanes)}))"
-        bits = int.from_bytes(self._encode(kind, text), "little")
-        if is_float(kind):
-            whole = {"half": "ushort", "float": "uint", "double": "ulong"}[kind]
-            return f"as_{name}(({whole}){bits:#x}{'ul' if kind == 'double' else 'u'})"
-        return f"(({name}){bits}{'ul' if kind == 'i64' else 'u'})"
+        lane, numbers = lane_of(kind), self._list_lanes(operand)
+        if lane == "i1":
+            texts = [f"{'-' if is_vector(kind) else ''}{number & 1}" for number in numbers]
+        else:
+            word, plain = _WORDS.get(lane, ""), self._type(lane)
+            form = f"as_{plain}(({word}){{:#x}}" if word else f"(({plain}){{}}"
+            ending = "ul)" if lane in ("i64", "double") else "u)"
+            texts = [form.format(number) + ending for number in numbers]
+        return f"(({name})({', '.join(texts)}))" if is_vector(kind) else texts[0]
 
-    def _lane(self, kind: str, operand: Operand) -> str:
-        is_condition = split_sequence(kind) is not None and operand[0] == "i1"
-        text = self._operand(operand)
-        return f"-{text}" if is_condition else text
+    def _list_lanes(self, constant: Operand) -> list[int]:
+        """List the bits of a constant's lanes."""
+        size, lanes = self._module.size_of(lane_of(constant[0])), lanes_of(constant[0])
+        content = self._encode(*constant).ljust(size * lanes, b"\0")
+        lane_at = range(0, size * lanes, size)
+        return [int.from_bytes(content[at : at + size], "little") for at in lane_at]
 
     def _signed(self, operand: Operand) -> str:
         name, text = self._type(operand[0], is_signed=True), self._operand(operand)
         return f"as_{name}({text})" if is_vector(operand[0]) else f"(({name}){text})"
+
+    def _unsigned(self, kind: str, text: str) -> str:
+        """Write what a vector's lanes are kept as; other numbers convert by themselves."""
+        return f"as_{self._type(kind)}({text})" if is_vector(kind) else text
 
     def _convert(self, kind: str, text: str, *, is_signed: bool = False) -> str:
         """Convert to a type; a vector of signed numbers is kept as unsigned."""
         name = self._type(kind, is_signed=is_signed)
         if not is_vector(kind):
             return f"(({name}){text})"
-        plain = self._type(kind)
-        found = f"convert_{name}({text})"
-        return found if name == plain else f"as_{plain}({found})"
+        text = f"convert_{name}({text})"
+        return self._unsigned(kind, text) if name != self._type(kind) else text
 
     def _move(self, operands: Sequence[Operand], kind: str) -> str:
         terms = [self._operand(operands[0])]
@@ -327,21 +335,17 @@ class _Writer:
         if one.opcode in ("ret", "unreachable"):
             self._body.append("goto kc_end;")
             return
-        ways = []
-        for target in one.labels:
-            phis = [each for each in self._flow.blocks[target] if each.opcode == "phi"]
-            before, after = [], []
-            for number, phi in enumerate(phis):
-                value = self._operand(phi.operands[phi.labels.index(label)])
-                before.append(f"{self._type(phi.type)} kc_w{number} = {value};")
-                after.append(f"{self._names[phi.name]} = kc_w{number};")
-            moves = f"{{ {' '.join((*before, *after))} }} " if phis else ""
-            ways.append(f"{moves}goto {self._labels[target]};")
+        # All at once where blocks meet: a phi may name another of its block, as it was before.
+        phis = [phi for target in dict.fromkeys(one.labels)
+                for phi in self._flow.blocks[target] if phi.opcode == "phi"]  # fmt: skip
+        for phi in phis:
+            value = self._operand(phi.operands[phi.labels.index(label)])
+            self._body.append(f"{self._names[phi.name]}_next = {value};")
+        ways = [f"goto {self._labels[target]};" for target in one.labels]
         if len(ways) == 1:
             self._body.append(ways[0])
         elif one.opcode == "br":
-            self._body.append(f"if ({self._operand(one.operands[0])}) {{ {ways[0]} }} "
-                              f"else {{ {ways[1]} }}")  # fmt: skip
+            self._body.append(f"if ({self._operand(one.operands[0])}) {ways[0]} else {ways[1]}")
         else:
             cases = " ".join(
                 f"case {self._operand(case)}: {way}"
@@ -361,29 +365,22 @@ class _Writer:
     def _element(self, vector: str, kind: str, index: Operand) -> str:
         if index[1].isdigit():
             return f"{vector}.s{int(index[1]):x}"
-        lane = self._type((split_sequence(kind) or (0, "i32"))[1])
-        return f"((__private {lane} *)&{vector})[{self._operand(index)}]"
+        return f"((__private {self._type(lane_of(kind))} *)&{vector})[{self._operand(index)}]"
 
     def _value(self, one: Instruction) -> str:
         opcode, operands = one.opcode, one.operands
-        texts = [self._operand(each) for each in operands] if opcode != "getelementptr" else []
         if opcode == "getelementptr":
             return self._move(operands, one.detail)
-        if opcode in _BINARY:
-            return f"{texts[0]} {_BINARY[opcode]} {texts[1]}"
+        texts = [self._operand(each) for each in operands]
+        if opcode in _FORMS:
+            return _FORMS[opcode].format(*texts, kind=self._type(one.type))
         if opcode in _SIGNED_BINARY:
             left, right = map(self._signed, operands)
-            found = f"{left} {_SIGNED_BINARY[opcode]} {right}"
-            return f"as_{self._type(one.type)}({found})" if is_vector(one.type) else found
-        if opcode == "frem":
-            return f"fmod({texts[0]}, {texts[1]})"
-        if opcode == "fneg":
-            return f"-{texts[0]}"
+            return self._unsigned(one.type, f"{left} {_SIGNED_BINARY[opcode]} {right}")
         if opcode == "load":
             if not is_vector(one.type):
                 return f"*{self._at(operands[0], one.type)}"
-            lanes, element = split_sequence(one.type) or (1, "")
-            return f"vload{lanes}(0, {self._at(operands[0], element)})"
+            return f"vload{lanes_of(one.type)}(0, {self._at(operands[0], lane_of(one.type))})"
         if opcode in ("icmp", "fcmp"):
             found = self._compare(one, texts)
             return f"convert_char{lanes_of(one.type)}({found})" if is_vector(one.type) else found
@@ -393,16 +390,9 @@ class _Writer:
             found = self._element(texts[0], operands[0][0], operands[1])
             return f"({found} & 1)" if one.type == "i1" else found
         if opcode == "shufflevector":
-            sequence = split_sequence(operands[0][0])
-            count, lanes, mask = sequence[0] if sequence else 1, lanes_of(one.type), operands[2][1]
-            if mask in ("zeroinitializer", "poison", "undef"):
-                chosen = ["0"] * lanes
-            elif mask.startswith("splat ("):
-                chosen = [read_operand(mask[7:-1])[1]] * lanes
-            else:
-                chosen = [read_operand(part)[1] for part in split_list(mask[1:-1])]
-            numbers = [int(each) if each.isdigit() else 0 for each in chosen]
-            parts = (f"{texts[each >= count]}.s{each % count:x}" for each in numbers)
+            count = lanes_of(operands[0][0])
+            chosen = self._list_lanes(operands[2])
+            parts = (f"{texts[each >= count]}.s{each % count:x}" for each in chosen)
             return f"({self._type(one.type)})({', '.join(parts)})"
         return self._cast(one, texts[0])
 
@@ -422,36 +412,29 @@ class _Writer:
         chosen, then, otherwise = texts
         if not is_vector(one.operands[0][0]):
             return f"{chosen} ? {then} : {otherwise}"
-        lanes, element = split_sequence(one.type) or (1, "")
-        whole = _SIGNED[f"i{8 * self._module.size_of(element)}"]
-        return f"select({otherwise}, {then}, convert_{whole}{lanes}({chosen}))"
+        whole = _SIGNED[f"i{8 * self._module.size_of(lane_of(one.type))}"]
+        return f"select({otherwise}, {then}, convert_{whole}{lanes_of(one.type)}({chosen}))"
 
     def _cast(self, one: Instruction, text: str) -> str:
         opcode, before, kind = one.opcode, one.operands[0][0], one.type
-        if opcode == "freeze":
-            return text
-        if opcode in ("ptrtoint", "ptrtoaddr", "inttoptr"):
-            return f"({self._type(kind)})(ulong){text}"
-        if opcode == "addrspacecast" or (opcode == "bitcast" and kind.startswith("ptr")):
-            return f"({self._type(kind)}){text}"
+        is_condition = lane_of(before) == "i1"
         if opcode == "bitcast":
-            return f"as_{self._type(kind)}({text})"
-        is_condition, is_signed = before.endswith(("i1", "x i1>")), opcode == "fptosi"
-        if opcode == "trunc":
-            if kind == "i1":
-                return f"({text} & 1)"
-            if is_vector(kind):
-                bits = 8 * self._module.size_of((split_sequence(kind) or (1, kind))[1])
-                text = f"{text} & ({self._type(before)})({(1 << bits) - 1}ul)"
-        elif opcode == "zext":
-            text = f"({text} & (char)1)" if is_condition and is_vector(before) else text
+            name = self._type(kind)
+            return f"({name}){text}" if kind.startswith("ptr") else f"as_{name}({text})"
+        if opcode == "trunc" and kind == "i1":
+            return f"({text} & 1)"
+        if opcode == "trunc" and is_vector(kind):
+            bits = 8 * self._module.size_of(lane_of(kind))
+            text = f"{text} & ({self._type(before)})({(1 << bits) - 1}ul)"
+        elif opcode == "zext" and is_condition and is_vector(before):
+            text = f"({text} & (char)1)"
         elif opcode == "sext" and is_condition and not is_vector(before):
             text = f"(-{text})"
         elif opcode in ("sext", "sitofp"):
-            text, is_signed = self._signed(one.operands[0]), opcode == "sext"
-        elif opcode not in ("fptosi", "fptoui", "uitofp", "fpext", "fptrunc"):
+            text = self._signed(one.operands[0])
+        elif opcode not in ("trunc", "zext", "fptosi", "fptoui", "uitofp", "fpext", "fptrunc"):
             raise self._refuse(f"the instruction {opcode}", one)
-        return self._convert(kind, text, is_signed=is_signed)
+        return self._convert(kind, text, is_signed=opcode in ("sext", "fptosi"))
 
     def _call(self, one: Instruction) -> None:
         name, result = name_called(one), self._names.get(one.name, "")
@@ -479,9 +462,7 @@ class _Writer:
                 text = f"as_{kind}({text})" if as_is else f"({kind})({text})"
             arguments.append(text)
         call = f"{name}({', '.join(arguments)})"
-        if result and is_vector(one.type):
-            call = f"as_{self._type(one.type)}({call})"
-        self._body.append(f"{result} = {call};" if result else f"{call};")
+        self._body.append(f"{result} = {self._unsigned(one.type, call)};" if result else f"{call};")
 
     def _call_intrinsic(self, one: Instruction, result: str) -> None:
         name = one.detail[5:].partition(".")[0]
@@ -494,9 +475,7 @@ class _Writer:
             self._body.append(f"{result} = {texts[0]} * {texts[1]} + {texts[2]};")
         elif name in ("smin", "smax"):
             sides = ", ".join(map(self._signed, one.operands))
-            found = f"{name[1:]}({sides})"
-            found = f"as_{self._type(one.type)}({found})" if is_vector(one.type) else found
-            self._body.append(f"{result} = {found};")
+            self._body.append(f"{result} = {self._unsigned(one.type, f'{name[1:]}({sides})')};")
         elif name in INTRINSICS and name not in _OF_OTHER_OPERANDS:
             self._body.append(f"{result} = {INTRINSICS[name]}({', '.join(texts)});")
         else:

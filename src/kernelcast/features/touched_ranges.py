@@ -20,7 +20,7 @@ from kernelcast.expressions import (
     less,
 )
 from kernelcast.expressions.accesses import MemoryAccess
-from kernelcast.expressions.axes import Axis, bind_names, list_axes
+from kernelcast.expressions.axes import Axis, bind_ids, bind_names, list_axes
 from kernelcast.expressions.intervals import Interval, bound_pieces, bound_values
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.point_sets import (
@@ -31,7 +31,6 @@ from kernelcast.expressions.point_sets import (
     make_context,
 )
 from kernelcast.expressions.symbols import evaluate_where
-from kernelcast.features.counting.static import bind_ids
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.operations import MemorySpace
 
@@ -127,7 +126,7 @@ def _bind_loops(
         _, most = bound_values(loop.trip_count, known)
         if most <= 0:
             return None
-        known[Symbol(SymbolKind.LOOP, loop.name)] = (0, most - 1)
+        known[loop.symbol] = (0, most - 1)
     return known
 
 
@@ -245,7 +244,7 @@ def _find_offsets(
                     raise EvaluationError
                 trips = np.asarray(evaluate_where(loop.trip_count, runs, bindings))
                 runs = np.logical_and(runs, trips > 0)
-                bindings[Symbol(SymbolKind.LOOP, loop.name)] = 0
+                bindings[loop.symbol] = 0
             runs = np.logical_and(runs, evaluate_where(access.guard, runs, bindings))
             if access.offset_bytes is None:
                 raise EvaluationError

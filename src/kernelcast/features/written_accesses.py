@@ -393,12 +393,12 @@ class WrittenKernel:
                 is_written=bool(kinds - {AccessKind.LOAD}),
             ))  # fmt: skip
         entry = BlockFacts(
-            id=0, function=self.name, line=0, count=((ONCE, 1),), parent=None,
+            id=0, function=self.name, line=0, counter=ONCE, parent=None,
             kind=BlockKind.ENTRY, operations=OperationCounts(operations=written, memory={}),
         )  # fmt: skip
         # One block per access, for each may have a guard and loops of its own.
         blocks = [
-            replace(entry, id=number, count=((one.site, 1),), parent=0, kind=BlockKind.ACCESS,
+            replace(entry, id=number, counter=one.site, parent=0, kind=BlockKind.ACCESS,
                     operations=_count(one))
             for number, one in enumerate(self.accesses, start=1)
         ]  # fmt: skip
@@ -408,11 +408,7 @@ class WrittenKernel:
                 LocalArray(name=one.name, bytes=one.count_bytes(self.scalars) or 0)
                 for one in self.arrays if one.space is MemorySpace.LOCAL
             ),
-            counter_count=len(self.accesses),
-            reaches=tuple(
-                CounterReach(counter=one.site, guard=one.guard, loops=one.loops)
-                for one in self.accesses
-            ),
+            reaches=tuple(CounterReach(guard=one.guard, loops=one.loops) for one in self.accesses),
             accesses=self.accesses, gaps=(),
             loops=tuple(dict.fromkeys(loop for one in self.accesses for loop in one.loops)),
         )  # fmt: skip

@@ -13,7 +13,6 @@ from kernelcast.features.counting.static import (
     bind_scalars,
     choose_work_groups,
     count_statically,
-    find_loops,
 )
 from kernelcast.features.counting.summary import summarise
 from kernelcast.features.counting_copy import write_counting_copy
@@ -86,7 +85,7 @@ def count_from_source(facts: KernelFacts, problem: Problem, ndrange: NDRange) ->
     scalars = bind_scalars(facts, problem.arguments)
     groups = choose_work_groups(ndrange)
     sample = count_statically(facts, ndrange, scalars, groups)
-    patterns = compute_requests(facts, ndrange, scalars, work_groups=groups)
+    patterns = compute_requests(facts.accesses, ndrange, scalars, work_groups=groups)
     return summarise(facts, sample, patterns=patterns)
 
 
@@ -99,14 +98,14 @@ def count_exactly(
         one.is_exact
         and one.bytes
         # A record has no iterations, only the order: the n-th executions are one request there.
-        and one.guard.symbols().isdisjoint(loop.symbol for loop in find_loops(facts, one.loops))
+        and one.guard.symbols().isdisjoint(loop.symbol for loop in one.loops)
         for one in facts.accesses
     )
     if not (derived.is_exact and is_known) or problem.ndrange.local_size is None:
         return None
     scalars = bind_scalars(facts, problem.arguments)
     groups = choose_recorded(choose_work_groups(problem.ndrange))
-    patterns = compute_requests(facts, problem.ndrange, scalars, work_groups=groups)
+    patterns = compute_requests(facts.accesses, problem.ndrange, scalars, work_groups=groups)
     if len(patterns) < len(places):
         return None
     return replace(derived, patterns=patterns, is_measured=True)
@@ -114,5 +113,5 @@ def count_exactly(
 
 def summarise_run(problem: Problem, counted: Counted) -> SoftwareCounters:
     facts = read_facts(problem.kernel)
-    patterns = measure_requests(facts, counted.addresses)
+    patterns = measure_requests(facts.accesses, counted.addresses)
     return replace(summarise(facts, counted.sample, patterns=patterns), is_measured=True)

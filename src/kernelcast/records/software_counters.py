@@ -19,31 +19,18 @@ class CounterSample:
     work_groups: tuple[int, ...]
     """Numbers of the work-groups, dimension 0 fastest."""
     counts: npt.NDArray[np.float64]
-    """Shape (work-groups, work-items, counters). Work-items in the order of their local linear id.
-    A remainder work-group that is smaller holds NaN for those it lacks."""
+    """Shape (work-groups, work-items, counters). Work-items in the order of their local linear id;
+    0 for those that a smaller remainder work-group lacks."""
     is_exact: tuple[bool, ...]
     """Per counter: whether it was counted or follows from the source, and is no estimate."""
-    work_items: tuple[int, ...] | None = None
-    """Work-items of each work-group; None if NaN tells, or there are no smaller ones. A kernel
-    without counters needs it for its remainder work-groups."""
+    work_items: tuple[int, ...]
+    """Of each work-group."""
 
     @property
     def is_present(self) -> npt.NDArray[np.bool_]:
         """Whether a work-group has a work-item: bools of shape (work-groups, work-items)."""
-        if self.work_items is not None:
-            sizes = np.asarray(self.work_items).reshape(-1, 1)
-            return np.asarray(np.arange(self.counts.shape[1])[None, :] < sizes, dtype=np.bool_)
-        return np.asarray(np.isfinite(self.counts).all(axis=2), dtype=np.bool_)
-
-    def repeat(self, times: Sequence[int]) -> "CounterSample":
-        if all(time == 1 for time in times):
-            return self
-        return CounterSample(
-            work_groups=tuple(np.repeat(self.work_groups, times).tolist()),
-            counts=np.repeat(self.counts, times, axis=0),
-            is_exact=self.is_exact,
-            work_items=self.work_items and tuple(np.repeat(self.work_items, times).tolist()),
-        )
+        sizes = np.asarray(self.work_items).reshape(-1, 1)
+        return np.asarray(np.arange(self.counts.shape[1])[None, :] < sizes, dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,8 +118,8 @@ class InstrumentedKernel:
     """Counters per work-item. The parameter ``__global uint *kc_counts`` takes counter `c` of the
     work-item in row `r` of `n` at ``c * n + r``; rows are global ids of the launch, less its
     offset, dimension 0 fastest."""
-    places: tuple[tuple[int, ...], ...] = ()
-    """Sites of the analysis that a recorded place stands for; empty of a kernel without accesses,
+    places: tuple[int, ...] = ()
+    """Sites of the analysis, by number of the recorded place; empty of a kernel without accesses,
     else the parameters ``__global ulong *kc_log`` and ``uint kc_capacity`` follow: per row,
     `kc_capacity` pairs of place and address, which counter `counter_count` counts."""
     bases: tuple[str, ...] = ()

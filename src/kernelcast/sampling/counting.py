@@ -29,7 +29,6 @@ class CountedBox:
     """Work-items in the order of their global ids, dimension 0 fastest."""
     log: npt.NDArray[np.uint64] | None
     """Place and address of each access, in the order of execution; zeros behind the last."""
-    duration_s: float
 
 
 class CountingLaunch(OpenCLLaunch):
@@ -71,8 +70,7 @@ class CountingLaunch(OpenCLLaunch):
                     cl.enqueue_fill_buffer(queue, buffer, np.zeros(1, np.uint8), 0, buffer.size)
                     built.set_arg(first + index, buffer)
                 with explained_errors(self._kernel, self.device):
-                    start = partial(enqueue, queue, built, self.ndrange, box)
-                    duration_s = self._session.timer.by_clock(start)
+                    self._session.timer.by_clock(partial(enqueue, queue, built, self.ndrange, box))
                     for result, buffer in zip(results, buffers, strict=True):
                         cl.enqueue_copy(queue, result, buffer)
             finally:
@@ -85,7 +83,6 @@ class CountingLaunch(OpenCLLaunch):
                     box=box,
                     counts=counts.view(np.uint32),
                     log=logs[0].view(np.uint64) if logs else None,
-                    duration_s=duration_s,
                 )
             )
         return counted
@@ -99,19 +96,22 @@ def make_sample(
 ) -> CounterSample:
     """Order counters by work-group and local linear id; boxes do not overlap."""
     numbers: list[int] = []
+    sizes: list[int] = []
     tables: list[npt.NDArray[np.float64]] = []
     for place, box in enumerate(boxes):
         groups, items = place_work_items(ndrange, box)
-        known, inverse = np.unique(groups, return_inverse=True)
-        table = np.full((known.size, ndrange.work_group_size, counter_count), np.nan)
+        known, inverse, present = np.unique(groups, return_inverse=True, return_counts=True)
+        table = np.zeros((known.size, ndrange.work_group_size, counter_count))
         if counter_count:
             table[inverse, items] = counted[place].counts[:counter_count].T
         numbers += known.tolist()
+        sizes += present.tolist()
         tables.append(table)
     return CounterSample(
         work_groups=tuple(numbers),
         counts=np.concatenate(tables),
         is_exact=(True,) * counter_count,
+        work_items=tuple(sizes),
     )
 
 
@@ -169,20 +169,11 @@ def _read_box(
     noted = np.flatnonzero((place >= len(places)) & (place < len(places) + len(bases)))[::-1]
     of_group = np.searchsorted(known, groups[rows[noted]])
     starts[place[noted] - len(places), of_group] = address[noted]
-    # A place that loads and stores has two sites: sites of all places stand behind each other.
-    counts = np.array([len(one) for one in places], dtype=np.int64)
     accesses = np.flatnonzero(place < len(places))
     which = place[accesses]
-    if not (counts == 1).all():
-        each = counts[which]
-        spread = np.repeat(np.arange(which.size), each)
-        first, before = np.cumsum(counts) - counts, np.cumsum(each) - each
-        which = (first[which] - before)[spread] + np.arange(spread.size)
-        accesses = accesses[spread]
-    listed = [site for one in places for site in one]
-    owned = [owners.get(site) or "" for site in listed]
+    owned = [owners.get(site) or "" for site in places]
     of_site = [bases.index(name) if name in bases else len(bases) for name in owned]
-    sites, base = np.array(listed, dtype=np.int64)[which], np.array(of_site, dtype=np.int64)[which]
+    sites, base = np.array(places, dtype=np.int64)[which], np.array(of_site, dtype=np.int64)[which]
     numbers = [buffer_numbers.get(name, _NO_BUFFER) for name in bases]
     rows, address = rows[accesses], address[accesses]
     begin = starts[base, np.searchsorted(known, groups[rows])]

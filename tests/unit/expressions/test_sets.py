@@ -33,6 +33,7 @@ from kernelcast.expressions import (
     trunc_mod,
 )
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.expressions.axes import bind_ids
 from kernelcast.expressions.point_sets import (
     SLAB,
     IslSpace,
@@ -45,7 +46,6 @@ from kernelcast.expressions.point_sets import (
     relate_bytes,
     split_into_boxes,
 )
-from kernelcast.features.counting.static import bind_ids
 from kernelcast.records.balance import SlabSpace
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace

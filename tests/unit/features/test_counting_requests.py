@@ -25,7 +25,7 @@ def facts_of(source: str) -> KernelFacts:
 
 def compute(source: str, ndrange: NDRange = LINE, **scalars: int) -> tuple[RequestPattern, ...]:
     """Compute the requests of a kernel named k."""
-    return compute_requests(facts_of(source), ndrange, scalars)
+    return compute_requests(facts_of(source).accesses, ndrange, scalars)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_recorded_addresses_tell_what_expressions_cannot() -> None:
     facts = facts_of("kernel void k(global int *x, global int *p) { x[p[get_global_id(0)]] = 1; }")
     [site] = [one.site for one in facts.accesses if one.offset_bytes is None]
     scattered = 100 * np.random.default_rng(1).permutation(128).reshape(2, 64)
-    [pattern] = measure_requests(facts, record(scattered, site=site))
+    [pattern] = measure_requests(facts.accesses, record(scattered, site=site))
     assert (pattern.sectors_per_request, pattern.ideal_sectors_per_request) == (32, 4)
     assert (pattern.requests, pattern.buffer, pattern.is_measured) == (2, "x", True)
     assert not pattern.is_coalesced
@@ -167,9 +167,9 @@ def test_recorded_and_computed_requests_agree() -> None:
         "kernel void k(global float *x) { int l = get_local_id(0);"
         " for (int i = 0; i < 3; i++) x[3 * l + 100 * i] = 1; }"
     )
-    [computed] = compute_requests(facts, LINE, {}, work_groups=[0])
+    [computed] = compute_requests(facts.accesses, LINE, {}, work_groups=[0])
     offsets = 3 * np.arange(64)[None, :] + 100 * np.arange(3)[:, None]
-    [measured] = measure_requests(facts, record(offsets, site=computed.site))
+    [measured] = measure_requests(facts.accesses, record(offsets, site=computed.site))
     for name in ("requests", "sectors_per_request", "ideal_sectors_per_request"):
         assert getattr(measured, name) == getattr(computed, name)
 

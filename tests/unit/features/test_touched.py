@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from kernelcast.expressions import Symbol, SymbolKind
-from kernelcast.expressions.axes import bind_names
+from kernelcast.expressions.axes import bind_ids, bind_names
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts
-from kernelcast.features.counting.static import bind_ids
 from kernelcast.features.touched_ranges import (
     compare_touched,
     count_touched_bytes,

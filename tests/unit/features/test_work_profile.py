@@ -103,7 +103,7 @@ def count_turns(source: str, contents: Contents, items: int, **scalars: int) -> 
     ndrange = NDRange(global_size=(items,), local_size=(LOCAL,))
     groups = range(ndrange.work_group_count)
     sample = count_statically(facts, ndrange, scalars, groups, contents=contents)
-    ((counter, _),) = next(block for block in facts.blocks if block.kind == "loop body").count
+    counter = next(one.counter for one in facts.blocks if one.kind == "loop body")
     assert sample.is_exact[counter]
     return [float(one) for one in sample.counts[..., counter].ravel()[:items]]
 

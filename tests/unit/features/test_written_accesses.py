@@ -153,7 +153,7 @@ def test_describes_what_a_source_would_have_told() -> None:
         "src": (True, False), "image": (False, False), "index": (True, True), "tile": (True, False),
     }  # fmt: skip
     assert facts.local_bytes == 16 * 17 * 16
-    assert facts.counter_count == len(facts.blocks) - 1 == 4
+    assert len(facts.reaches) == len(facts.blocks) - 1 == 4
     assert len(facts.blocks[0].operations.operations) == 1
     assert accesses[2].space is MemorySpace.LOCAL
 

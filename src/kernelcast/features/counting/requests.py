@@ -8,17 +8,13 @@ import numpy as np
 
 from kernelcast.expressions import EvaluationError, Symbol, Value
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
-from kernelcast.expressions.axes import bind_names
-from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.expressions.axes import bind_ids, bind_names
 from kernelcast.expressions.symbols import BoolArray, IntArray, evaluate_where
 from kernelcast.features.counting.static import (
     FloatArray,
     Points,
-    bind_ids,
     choose_work_groups,
-    estimate_share,
-    find_loops,
-    run_loops,
+    run_guarded,
     widen,
 )
 from kernelcast.records.ndrange import NDRange
@@ -104,7 +100,7 @@ _Requests = tuple[MemoryAccess, FloatArray, Touches]
 
 
 def compute_requests(
-    facts: KernelFacts,
+    accesses: Iterable[MemoryAccess],
     ndrange: NDRange,
     scalars: Mapping[str, int],
     *,
@@ -130,23 +126,17 @@ def compute_requests(
     runs: dict[object, Points] = {}
     touched: dict[object, Touches] = {}
     found: list[_Requests] = []
-    for access in facts.accesses:
+    for access in accesses:
         offset = access.offset_bytes
         if offset is None or not access.bytes:  # the size of an undeclared type is not known
             continue
-        loops = find_loops(facts, access.loops)
-        own = frozenset(loop.symbol for loop in loops)
+        own = frozenset(loop.symbol for loop in access.loops)
         if not offset.symbols() - own <= start.bindings.keys():
             continue
-        wanted = offset.symbols() | access.guard.symbols()
-        way = access.loops, access.guard, wanted
+        way = access.loops, access.guard, offset.symbols()
         if way not in runs:
-            used = wanted.union(*(loop.symbols for loop in loops))
-            points = run_loops(start.keep(used), loops, wanted, BUDGET)
-            share = estimate_share(access.guard, points.bindings, points.is_active.shape)
-            is_active = points.is_active & (share > 0)
-            some = np.flatnonzero(is_active.any(axis=1))
-            runs[way] = replace(points, is_active=is_active).take(some)
+            points, share = run_guarded(start, access.guard, access.loops, way[-1], BUDGET)
+            runs[way] = replace(points, is_active=share > 0)
         points = runs[way]
         # What is moved by whole rows of banks touches as much.
         moved = offset - offset.constant_term // ROW_BYTES * ROW_BYTES
@@ -166,7 +156,7 @@ def compute_requests(
 
 
 def measure_requests(
-    facts: KernelFacts, recorded: RecordedAddresses, *, warp_width: int = WARP_WIDTH
+    accesses: Sequence[MemoryAccess], recorded: RecordedAddresses, *, warp_width: int = WARP_WIDTH
 ) -> tuple[RequestPattern, ...]:
     """Measure patterns from recordings: n-th executions of a warp's lanes are one request."""
     # Accesses that make up one request go into one row.
@@ -184,11 +174,11 @@ def measure_requests(
     offsets[row, lane] = apart[order]
     is_active[row, lane] = True
     rows = ordered[0][is_first]
-    accesses = {access.site: access for access in reversed(facts.accesses)}
+    by_site = {access.site: access for access in reversed(accesses)}
     warps = sum(-(-size // warp_width) for size in recorded.work_items)
     found = []
     for site in np.unique(rows):
-        access = accesses.get(int(site))
+        access = by_site.get(int(site))
         if access is None or not access.bytes:
             continue
         mine = rows == site

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from kernelcast.expressions import (
     TRUE,
-    UNKNOWN,
     And,
     Comparison,
     Condition,
@@ -23,47 +22,18 @@ from kernelcast.expressions import (
     Symbol,
     SymbolKind,
     Value,
-    conjunction,
 )
 from kernelcast.expressions.accesses import LoopFacts
-from kernelcast.expressions.axes import bind_names, list_axes
-from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.expressions.axes import bind_ids, bind_names
+from kernelcast.expressions.kernel_facts import CounterReach, KernelFacts
 from kernelcast.expressions.symbols import BoolArray, IntArray
 from kernelcast.features.ir.values import sources_of
 from kernelcast.records.arguments import Argument, ScalarArgument
-from kernelcast.records.errors import NDRangeError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.software_counters import CounterSample
 
 Numbers = npt.NDArray[np.generic]
 FloatArray = npt.NDArray[np.float64]
-
-
-def bind_ids(ndrange: NDRange, groups: Sequence[int]) -> tuple[dict[Symbol, Value], BoolArray]:
-    """Give ids and sizes of work-items, each an int or an array of shape (work-groups, work-items),
-    and which of the latter there are."""
-    rest = np.asarray(groups, dtype=np.int64).reshape(-1, 1)
-    count = ndrange.work_group_count
-    wrong = rest[(rest < 0) | (rest >= count)]
-    if wrong.size:
-        msg = f"work-group {wrong[0]} is asked for; the index space has 0 to {count - 1}"
-        raise NDRangeError(msg)
-    axes = list_axes(ndrange)
-    places, sizes = [], []
-    for axis in axes:
-        place, rest = rest % axis.groups, rest // axis.groups
-        places.append(place)
-        sizes.append(np.minimum(axis.local, axis.items - place * axis.local))
-    linear = np.arange(ndrange.work_group_size, dtype=np.int64)[None, :]
-    is_present = linear < math.prod(sizes)
-    rest = np.where(is_present, linear, 0)
-    bindings: dict[Symbol, Value] = {}
-    for axis, place, size in zip(axes, places, sizes, strict=True):
-        local, rest = rest % size, rest // size
-        is_whole = bool((size == axis.local).all())
-        own_size = axis.local if is_whole else np.broadcast_to(size, local.shape)
-        bindings |= axis.bind(np.broadcast_to(place, local.shape), local, own_size)
-    return bindings, is_present
 
 
 def bind_scalars(facts: KernelFacts, arguments: Sequence[Argument]) -> dict[str, int]:
@@ -231,52 +201,19 @@ ASSUMED_TRIPS = 16
 _FIRST_STRIDE, _GROWTH = 32, 4
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """A loop around a place."""
-
-    facts: LoopFacts
-    extra: int = 0
-    """1 for what stands in the loop's test, which runs once more than its body."""
-
-    @property
-    def symbol(self) -> Symbol:
-        return Symbol(SymbolKind.LOOP, self.facts.name)
-
-    @property
-    def symbols(self) -> frozenset[Symbol]:
-        count = self.facts.trip_count
-        if count is not None:
-            return count.symbols()
-        return self.facts.condition.symbols() - {self.symbol}
-
-
-def find_loops(facts: KernelFacts, loops: tuple[LoopFacts, ...]) -> tuple[Loop, ...]:
-    """Find the loops around a place: one whose test it stands in is named without its condition."""
-    found = []
-    for loop in loops:
-        real = loop
-        if loop.trip_count is None and loop.condition == UNKNOWN:
-            real = next((one for one in facts.loops if one.name == loop.name), loop)
-        found.append(Loop(real, int(real != loop)))
-    return tuple(found)
-
-
 def count_trips(
-    loop: Loop, bindings: Mapping[Symbol, Value], shape: tuple[int, ...], budget: int
+    loop: LoopFacts, bindings: Mapping[Symbol, Value], shape: tuple[int, ...], budget: int
 ) -> tuple[IntArray, bool]:
     """Count iterations of shape (points, lanes), and tell if exactly; else they are a bound."""
-    facts = loop.facts
-    if facts.trip_count is not None:
+    if loop.trip_count is not None:
         try:
-            value = facts.trip_count.evaluate(bindings)
+            value = loop.trip_count.evaluate(bindings)
         except EvaluationError:
-            return np.full(shape, ASSUMED_TRIPS + loop.extra, dtype=np.int64), False
-        trips = np.clip(widen(value, shape), 0, LARGEST)
-        return trips + loop.extra, facts.is_exact
-    known = known_part(facts.condition)
+            return np.full(shape, ASSUMED_TRIPS, dtype=np.int64), False
+        return np.clip(widen(value, shape), 0, LARGEST), loop.is_exact
+    known = known_part(loop.condition)
     if known == TRUE or not known.symbols() - {loop.symbol} <= bindings.keys():
-        return np.full(shape, ASSUMED_TRIPS + loop.extra, dtype=np.int64), False
+        return np.full(shape, ASSUMED_TRIPS, dtype=np.int64), False
     values: dict[Symbol, Value] = {
         one: widen(value, shape).reshape(-1, 1) if isinstance(value, np.ndarray) else value
         for one, value in bindings.items()
@@ -305,7 +242,7 @@ def count_trips(
         budget -= still.size * length
         still, first, length = still[~is_over], first + length, length * growth
     trips = np.broadcast_to(trips, shape) if is_same else trips.reshape(shape)
-    return trips + loop.extra, not still.size and facts.is_exact
+    return trips, not still.size and loop.is_exact
 
 
 def has_bound(loop: LoopFacts) -> bool:
@@ -314,11 +251,11 @@ def has_bound(loop: LoopFacts) -> bool:
 
 
 def known_part(condition: Condition) -> Condition:
-    """Give what of a condition does not depend on data."""
+    """Give what of a condition does not depend on data: it holds wherever the condition may."""
     if condition.is_exact:
         return condition
-    if isinstance(condition, And):
-        return conjunction(*(part for part in condition.parts if part.is_exact))
+    if isinstance(condition, And | Or):
+        return condition.make(*map(known_part, condition.parts))
     return TRUE
 
 
@@ -367,7 +304,7 @@ class Points:
 
 
 def run_loops(
-    start: Points, loops: Sequence[Loop], wanted: frozenset[Symbol], budget: int, *,
+    start: Points, loops: Sequence[LoopFacts], wanted: frozenset[Symbol], budget: int, *,
     is_sampled: bool = False,
 ) -> Points:  # fmt: skip
     """Enumerate iterations that what is wanted depends on, some where all are too many; others
@@ -375,7 +312,7 @@ def run_loops(
     points = start
     for place, loop in enumerate(loops):
         inner = loops[place + 1 :]
-        needed = wanted.union(*(one.symbols for one in inner))
+        needed = wanted.union(*(one.count_symbols() for one in inner))
         trips, is_exact = count_trips(loop, points.bindings, points.is_active.shape, budget)
         trips = np.where(points.is_active, trips, 0)
         points = replace(points, is_exact=points.is_exact and (is_exact or not trips.size))
@@ -397,7 +334,7 @@ def run_loops(
 
 
 def _enumerate(
-    points: Points, loop: Loop, trips: IntArray, budget: int, loops_ahead: int
+    points: Points, loop: LoopFacts, trips: IntArray, budget: int, loops_ahead: int
 ) -> Points | None:
     most = trips.max(axis=1)
     count, lanes = trips.shape
@@ -427,6 +364,19 @@ def _enumerate(
     )
 
 
+def run_guarded(
+    start: Points, guard: Condition, loops: Sequence[LoopFacts], wanted: frozenset[Symbol],
+    budget: int,
+) -> tuple[Points, FloatArray]:  # fmt: skip
+    """Enumerate iterations with a share of each lane that meets a guard, and drop those of none."""
+    wanted = wanted | guard.symbols()
+    used = wanted.union(*(loop.count_symbols() for loop in loops))
+    points = run_loops(start.keep(used), loops, wanted, budget)
+    share = estimate_share(guard, points.bindings, points.is_active.shape) * points.is_active
+    some = np.flatnonzero(share.any(axis=1))
+    return points.take(some), share[some]
+
+
 BUDGET = 400_000
 """Iterations enumerated per way on which a counter is reached, at most: about 20 ms."""
 
@@ -452,31 +402,26 @@ def count_statically(
     classify = cache(partial(_classify, bindings))
 
     @cache
-    def count(guard: Condition, loops: tuple[Loop, ...]) -> Counts:
-        """Count the iterations of loops for which a guard holds, per work-item."""
-        used = guard.symbols().union(*(loop.symbols for loop in loops))
+    def count(reach: CounterReach) -> Counts:
+        """Count iterations per work-item."""
+        used = reach.guard.symbols().union(*(loop.count_symbols() for loop in reach.loops))
         own = frozenset(one for one in used if one not in fixed and one in bindings)
         chosen, place = classify(own)
         values = {one: np.asarray(bindings[one]).reshape(-1, 1)[chosen] for one in own}
         points = Points.start(fixed | values, np.ones((chosen.size, 1), dtype=np.bool_))
-        found, is_exact = _count_points(points.keep(used), guard, loops, budget)
+        found, is_exact = _count_points(points.keep(used), reach, budget)
         return found[place].reshape(shape), is_exact
 
-    counts = np.zeros((*shape, facts.counter_count))
-    # What was not followed may hold ways to counters that nobody knows of.
-    is_exact = np.full(facts.counter_count, not facts.gaps)
-    for reach in facts.reaches:
-        is_exact[reach.counter] = True
-    for reach in facts.reaches:
-        number, is_known = count(reach.guard, find_loops(facts, reach.loops))
-        counts[..., reach.counter] += number
-        is_exact[reach.counter] &= is_known
-    counts[~is_present] = np.nan
+    counts, is_exact = np.zeros((*shape, len(facts.reaches))), []
+    for counter, reach in enumerate(facts.reaches):
+        counts[..., counter], is_known = count(reach)
+        is_exact.append(is_known)
+    counts[~is_present] = 0
     return CounterSample(
         work_groups=tuple(int(group) for group in work_groups),
         counts=counts,
-        is_exact=tuple(bool(one) for one in is_exact),
-        work_items=tuple(int(count) for count in is_present.sum(axis=1)),
+        is_exact=tuple(is_exact),
+        work_items=tuple(is_present.sum(axis=1).tolist()),
     )
 
 
@@ -507,20 +452,20 @@ def _classify(
     return first[is_there], (np.cumsum(is_there) - 1)[key]
 
 
-def _count_points(points: Points, guard: Condition, loops: tuple[Loop, ...], budget: int) -> Counts:
+def _count_points(points: Points, reach: CounterReach, budget: int) -> Counts:
     """Count per owner; the innermost loop that the guard names is solved, not enumerated."""
-    total = points.owners.size
+    total, guard, loops = points.owners.size, reach.guard, reach.loops
     needed = guard.symbols()
     names = [
         place
         for place, loop in enumerate(loops)
-        if loop.symbol in needed.union(*(one.symbols for one in loops[place + 1 :]))
+        if loop.symbol in needed.union(*(one.count_symbols() for one in loops[place + 1 :]))
     ]
-    if names and not any(loops[names[-1]].symbol in one.symbols for one in loops):
+    if names and not any(loops[names[-1]].symbol in one.count_symbols() for one in loops):
         last = names[-1]
         # Loops whose iterations nothing depends on may stand in any order.
         others = loops[:last] + loops[last + 1 :]
-        ahead = run_loops(points, others, needed | loops[last].symbols, budget)
+        ahead = run_loops(points, others, needed | loops[last].count_symbols(), budget)
         shape = ahead.is_active.shape
         trips, is_exact = count_trips(loops[last], ahead.bindings, shape, budget)
         found = count_solutions(guard, loops[last].symbol, ahead.bindings, trips)

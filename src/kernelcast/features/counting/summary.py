@@ -3,13 +3,12 @@
 import math
 from collections.abc import Sequence
 from functools import cache
-from itertools import zip_longest
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.expressions.kernel_facts import ONCE, BlockKind, KernelFacts
+from kernelcast.expressions.kernel_facts import BlockKind, KernelFacts
 from kernelcast.expressions.symbols import BoolArray
 from kernelcast.features.counting.static import ASSUMED_TRIPS, FloatArray, has_bound
 from kernelcast.records.operations import (
@@ -149,23 +148,12 @@ def summarise(
 
 def count_blocks(facts: KernelFacts, sample: CounterSample) -> FloatArray:
     """Count executions of blocks, of shape (work-groups, work-items, blocks)."""
-    return count_sums(sample, [block.count for block in facts.blocks])
+    return add_once(sample)[..., [block.counter for block in facts.blocks]]
 
 
-def count_sums(sample: CounterSample, sums: Sequence[tuple[tuple[int, int], ...]]) -> FloatArray:
-    """Add up counters times factors, as `BlockFacts.count` has them; shape as of `count_blocks`."""
-    is_whole = bool(sample.is_present.all())
-    counters = sample.counts if is_whole else np.nan_to_num(sample.counts)
-    # What is last stands at -1, which is `ONCE`.
-    columns = np.concatenate([counters, np.ones((*counters.shape[:2], 1))], axis=2)
-    counts = np.zeros((*counters.shape[:2], len(sums)))
-    # Sums of one term are the rule: a product of matrices of thousands of each takes seconds.
-    for terms in zip_longest(*sums, fillvalue=(ONCE, 0)):
-        places, factors = zip(*terms, strict=True)
-        counts += columns[..., list(places)] * np.array(factors)
-    # Differences of estimated counters may come out below zero.
-    np.maximum(counts, 0, out=counts)
-    return counts if is_whole else counts * sample.is_present[..., None]
+def add_once(sample: CounterSample) -> FloatArray:
+    """Add the counter `ONCE` behind the others; shape (work-groups, work-items, counters)."""
+    return np.concatenate([sample.counts, sample.is_present[..., None]], axis=2)
 
 
 def split_lanes(values: npt.NDArray[Lane], width: int) -> npt.NDArray[Lane]:
@@ -185,19 +173,12 @@ def count_unjumped(facts: KernelFacts, counters: SoftwareCounters) -> OperationC
     Loops are gone through once at least. Stores and atomics are those executed: lanes that are
     masked out do not touch memory.
     """
-    counted = {one.count: one for one in reversed(facts.blocks) if one.kind != BlockKind.ENTRY}
 
     @cache
     def count(number: int) -> float:
         block = facts.blocks[number]
-        if block.parent is None:  # a function: as often as the blocks that call it
-            total = 0.0
-            for counter, factor in block.count:
-                if factor > 0:
-                    caller = counted.get(((counter, 1),))
-                    times = 0.0 if caller is None else count(caller.id)
-                    total += factor * (1.0 if counter == ONCE else times)
-            return total
+        if block.parent is None:
+            return 1.0
         times = count(block.parent)
         if block.kind not in _REPEATED:
             return times
@@ -241,14 +222,14 @@ def doubt_counts(facts: KernelFacts, counters: SoftwareCounters) -> tuple[float,
     half_width = 0.0
     for names, width in ((unsure.keys() - endless, -_LEFT_EARLY), (endless, _ENDLESS)):
         reached = {
-            one.counter
-            for one in facts.reaches
+            counter
+            for counter, one in enumerate(facts.reaches)
             if not {*names}.isdisjoint(each.name for each in one.loops)
         }
         within = sum(
             amount
             for block, amount in zip(facts.blocks, work, strict=True)
-            if any(counter in reached for counter, _ in block.count)
+            if block.counter in reached
         )
         share = within / every if every else 0.0
         half_width += abs(math.log(1.0 - share + share * math.exp(width)))

@@ -7,7 +7,6 @@ estimator of survey sampling.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,8 +14,8 @@ import numpy as np
 
 from kernelcast.expressions import SymbolKind
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.counting.static import FloatArray, Numbers, count_statically, find_loops
-from kernelcast.features.counting.summary import count_instructions, count_sums, split_lanes
+from kernelcast.features.counting.static import FloatArray, Numbers, count_statically
+from kernelcast.features.counting.summary import add_once, count_instructions, split_lanes
 from kernelcast.records.ndrange import GroupBox, NDRange
 
 # Work-items counted at most: about 20 ms.
@@ -85,13 +84,11 @@ def may_differ(facts: KernelFacts) -> bool:
     work-group's number or such a content; a comparison of the global id is mostly a border that
     few work-groups have.
     """
-    for reach in facts.reaches:
-        if any(one.kind in _DECIDING for one in reach.guard.symbols()):
-            return True
-        loops = find_loops(facts, reach.loops)
-        if any(one.kind in _PLACES for loop in loops for one in loop.symbols):
-            return True
-    return False
+    return any(
+        any(one.kind in _DECIDING for one in reach.guard.symbols())
+        or any(one.kind in _PLACES for loop in reach.loops for one in loop.count_symbols())
+        for reach in facts.reaches
+    )
 
 
 def profile_work(
@@ -119,14 +116,13 @@ def profile_work(
     inside = [_choose_inside(box, ndrange.group_counts, per_box) for box in boxes]
     numbers = sorted({*everywhere, *(one for chosen in inside for one in chosen)})
     sample = count_statically(facts, ndrange, scalars, numbers, budget=50_000, contents=contents)
-    by_count: dict[tuple[tuple[int, int], ...], float] = defaultdict(float)
+    sizes = np.zeros(len(facts.reaches) + 1)
     for block in facts.blocks:
-        by_count[block.count] += count_instructions(block.operations)
-    sizes, counts = np.array([*by_count.values()]), count_sums(sample, [*by_count])
+        sizes[block.counter] += count_instructions(block.operations)
     places = {number: place for place, number in enumerate(numbers)}
     in_all = [places[one] for one in everywhere]
     in_boxes = [[places[one] for one in chosen] for chosen in inside]
-    work, *in_step = _add_up(counts, sizes, (1, *_IN_STEP) if boxes else (1,))
+    work, *in_step = _add_up(add_once(sample), sizes, (1, *_IN_STEP) if boxes else (1,))
     found = work[in_all]
     mean = float(found.mean())
     if not mean > 0:

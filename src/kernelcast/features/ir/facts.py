@@ -172,13 +172,12 @@ class FactsReader:
             blocks=tuple(
                 BlockFacts(
                     id=one.id, function=one.function or self._function.name, kind=one.kind,
-                    line=one.line, parent=one.parent, count=((one.counter, 1),),
+                    line=one.line, parent=one.parent, counter=one.counter,
                     operations=add_weighted((_count(*each), 1) for each in one.lines.values()),
                 )
                 for one in self._blocks
             ),
-            counter_count=len(self.counters), reaches=tuple(self._reaches),
-            accesses=tuple(
+            reaches=tuple(self._reaches), accesses=tuple(
                 replace(one, is_narrowed=True) if one.site in narrowed else one
                 for one in self._accesses
             ),
@@ -213,7 +212,7 @@ class FactsReader:
         for loop, inside in zip(loops, insides, strict=False):
             facts = evaluator.loop_facts(loop)
             if not loop.testing.isdisjoint((label, inside)):
-                facts = describe_test(facts, evaluator.symbol(loop))
+                facts = describe_test(facts)
             found.append(facts)
         return tuple(found)
 
@@ -221,7 +220,7 @@ class FactsReader:
         counter = ONCE
         if label != self._flow.entry and (guard != TRUE or loops):
             counter = self.counters[label] = len(self.counters)
-            self._reaches.append(CounterReach(counter=counter, guard=guard, loops=loops))
+            self._reaches.append(CounterReach(guard=guard, loops=loops))
         loop = self._flow.loop_of[label]
         block = _Block(
             id=len(self._blocks), kind=self._kind(label, loop), parent=self._parent(label, loop),

@@ -28,7 +28,7 @@ from kernelcast.expressions import (
     select,
 )
 from kernelcast.expressions.accesses import LoopFacts
-from kernelcast.expressions.polynomials import Monomial, holds
+from kernelcast.expressions.polynomials import Monomial
 from kernelcast.features.ir.values import (
     Leaf,
     Opaque,
@@ -80,12 +80,14 @@ def describe_loop(
     )  # fmt: skip
 
 
-def describe_test(facts: LoopFacts, symbol: Symbol) -> LoopFacts:
+def describe_test(facts: LoopFacts) -> LoopFacts:
     """Describe how often a loop's test runs: once more than its body."""
-    if not facts.is_exact or facts.trip_count is None:
-        return replace(facts, condition=UNKNOWN, trip_count=None, is_exact=False)
-    total = facts.trip_count + 1
-    return replace(facts, condition=less(symbol, total), trip_count=total)
+    symbol, total = facts.symbol, None if facts.trip_count is None else facts.trip_count + 1
+    if facts.is_exact and total is not None:
+        return replace(facts, condition=less(symbol, total), trip_count=total)
+    earlier = facts.condition.substitute({symbol: Expr.symbol(symbol) - 1})
+    condition = disjunction(equal(symbol, 0), earlier)
+    return replace(facts, condition=condition, trip_count=total)
 
 
 def count_iterations(
@@ -133,7 +135,7 @@ def ends_for_good(condition: Condition, symbol: Symbol) -> bool:
 
 def _never_grows(monomial: Monomial, factor: int, symbol: Symbol) -> bool:
     """Tell whether a product with that factor only falls as the iterations go on."""
-    holding = [atom for atom in monomial if holds(atom, symbol)]
+    holding = [atom for atom in monomial if symbol in atom.symbols()]
     if not holding:
         return True
     if len(monomial) > 1:
@@ -171,7 +173,7 @@ def _count_narrow(condition: Comparison, symbol: Symbol, limits: Mapping[str, in
     wrapped = [
         atom for monomial, _ in condition.expr.products for atom in monomial
         if isinstance(atom, Division) and atom.is_floor and atom.is_remainder
-        and holds(atom, symbol)
+        and symbol in atom.symbols()
     ]  # fmt: skip
     if len(wrapped) != 1 or condition.relation is not Relation.NOT_NEGATIVE:
         return None

@@ -8,7 +8,6 @@ from kernelcast.analytic.cpu.opencl.core import find_execution
 from kernelcast.analytic.cpu.opencl.device import read_device
 from kernelcast.analytic.gpu.machine import compute_occupancy, read_machine
 from kernelcast.analytic.mwp_cwp import CaseRule, MwpCwpInputs, model_mwp_cwp
-from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.counting.requests import compute_requests, measure_requests
 from kernelcast.features.counting.summary import count_instructions
@@ -221,16 +220,12 @@ def add_mwp_cwp(
 def _count_memory(launch: ModelledLaunch, units: Units) -> tuple[float, float, float, float]:
     """Count a thread's coalesced and uncoalesced memory instructions, the transactions of one of
     the latter, and the bytes that a warp asks for in one, mean of both."""
-    facts = KernelFacts(
-        kernel=launch.kernel, line=0, parameters=(), local_arrays=(), blocks=(), counter_count=0,
-        reaches=(), accesses=launch.accesses, loops=(), gaps=(),
-    )  # fmt: skip
     width = units.warp_width
     # By addresses where they are known, as recorded elsewhere.
-    found = [*compute_requests(facts, launch.ndrange, launch.scalars, warp_width=width)]
+    found = [*compute_requests(launch.accesses, launch.ndrange, launch.scalars, warp_width=width)]
     if launch.recorded is not None:
         sites = {one.site for one in found}
-        measured = measure_requests(facts, launch.recorded, warp_width=width)
+        measured = measure_requests(launch.accesses, launch.recorded, warp_width=width)
         found += [one for one in measured if one.site not in sites]
     patterns = [one for one in found if one.space in _FAR]
     coal = sum(one.requests for one in patterns if one.is_coalesced)

@@ -26,18 +26,15 @@ from kernelcast.analytic.scratchpad.model import (
     GranularityStep,
     ScratchpadTerms,
 )
-from kernelcast.expressions import EvaluationError, Symbol
+from kernelcast.expressions import EvaluationError
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
-from kernelcast.expressions.axes import bind_names
+from kernelcast.expressions.axes import bind_ids, bind_names
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.expressions.symbols import evaluate_where
 from kernelcast.features.counting.static import (
-    Loop,
     Points,
-    bind_ids,
     choose_work_groups,
-    estimate_share,
-    run_loops,
+    run_guarded,
     widen,
 )
 from kernelcast.launches.machine_file import read_described
@@ -360,21 +357,15 @@ def count_group_requests(access: MemoryAccess, launch: ModelledLaunch) -> GroupR
     """Count an access's requests per work-group; conditions on data count as met half the time."""
     chosen = choose_work_groups(launch.ndrange)
     ids, is_present = bind_ids(launch.ndrange, chosen)
-    bindings: Mapping[Symbol, object] = {**ids, **bind_names(launch.scalars)}
-    start = Points.start(bindings, is_present)  # type: ignore[arg-type]  # both are values
-    loops = tuple(Loop(one) for one in access.loops)
+    start = Points.start(ids | bind_names(launch.scalars), is_present)
     offset = access.offset_bytes
-    own = frozenset(loop.symbol for loop in loops)
+    own = frozenset(loop.symbol for loop in access.loops)
     if offset is not None and not offset.symbols() - own <= start.bindings.keys():
         offset = None
-    wanted = access.guard.symbols() | (frozenset() if offset is None else offset.symbols())
-    used = wanted.union(*(loop.symbols for loop in loops))
+    wanted = frozenset() if offset is None else offset.symbols()
     # Iterations are rows, work-items columns.
     # Of more addresses of an access, some iterations stand for all.
-    points = run_loops(start.keep(used), loops, wanted, 65_536)
-    share = estimate_share(access.guard, points.bindings, points.is_active.shape) * points.is_active
-    kept = np.flatnonzero(share.any(axis=1))
-    points, share = points.take(kept), share[kept]
+    points, share = run_guarded(start, access.guard, access.loops, wanted, 65_536)
     weights, groups = points.weights, float(len(chosen))
     requests = float((weights * share.max(axis=1, initial=0.0)).sum()) / groups
     sizes, chunks = np.zeros(weights.size), np.zeros(weights.size)
