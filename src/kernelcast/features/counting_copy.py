@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from kernelcast.compiling.signatures import read_types
+from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.ir.facts import FactsReader
 from kernelcast.features.ir.module import (
     Instruction,
@@ -45,11 +46,11 @@ static inline size_t kc_row(void)
 static inline size_t kc_rows(void)
 { return get_global_size(0) * get_global_size(1) * get_global_size(2); }
 static inline void kc_note(size_t kc_row, uint kc_i, __global ulong *kc_log, uint kc_capacity,
-                           uint kc_place, ulong kc_address)
+                           uint kc_site, ulong kc_address)
 {
     if (kc_i < kc_capacity) {
         const size_t kc_at = 2 * (kc_row * kc_capacity + kc_i);
-        kc_log[kc_at] = kc_place;
+        kc_log[kc_at] = kc_site;
         kc_log[kc_at + 1] = kc_address;
     }
 }
@@ -94,11 +95,11 @@ def write_counting_copy(kernel: Kernel) -> InstrumentedKernel:
     errors = [gap.reason for gap in facts.gaps if "error in the source" in gap.reason]
     if errors:
         raise InputError(f"kernel {kernel.name}: cannot be counted; {errors[0]}")
-    return _Writer(kernel, reader).write()
+    return _Writer(kernel, reader, facts).write()
 
 
 class _Writer:
-    def __init__(self, kernel: Kernel, reader: FactsReader) -> None:
+    def __init__(self, kernel: Kernel, reader: FactsReader, facts: KernelFacts) -> None:
         self._kernel, self._reader = kernel, reader
         self._evaluator, self._flow = reader.code, reader.code.flow
         self._module, self._function = self._evaluator.module, self._evaluator.function
@@ -112,10 +113,11 @@ class _Writer:
         self._labels = {label: f"kc_l{number}" for number, label in enumerate(self._flow.order)}
         self._touched: dict[int, list[tuple[int, Operand]]] = {}
         self._log = len(reader.counters)
-        for place, (one, operand, _) in enumerate(reader.touches):
-            self._touched.setdefault(id(one), []).append((place, operand))
-        self._places = tuple(site for _, _, site in reader.touches)
+        for one, operand, site in reader.touches:
+            self._touched.setdefault(id(one), []).append((site, operand))
+        self._buffers = {access.site: access.buffer or "" for access in facts.accesses}
         self._bases: dict[str, str] = {}
+        """Where buffers and arrays begin, by name."""
 
     def write(self) -> InstrumentedKernel:
         parameters = [*self._write_parameters()]
@@ -128,12 +130,14 @@ class _Writer:
             if counter is not None:
                 self._body.append(f"kc_n{counter}++;")
             for one in self._flow.blocks[label]:
-                for place, operand in self._touched.get(id(one), ()):
+                for site, operand in self._touched.get(id(one), ()):
                     touched = f"(ulong){self._operand(operand)}"
                     access = read_vector_access(one, self._module)
                     if access is not None:
                         touched += f" + {self._operand(access.index)} * {access.stride}ul"
-                    self._body.append(self._note(place, touched))
+                    base = self._bases.get(self._buffers.get(site, ""), "0")
+                    self._body.append(f"kc_note(kc_at, kc_n{self._log}++, kc_log, kc_capacity, "
+                                      f"{site}, {touched} - {base});")  # fmt: skip
                 if one.opcode in ("br", "switch", "ret", "unreachable"):
                     self._end(label, one)
                 elif one.opcode == "call":
@@ -151,38 +155,31 @@ class _Writer:
                     self._body.append(f"{self._names[one.name]} = {self._names[one.name]}_next;")
                 elif one.opcode != "alloca":
                     self._body.append(f"{self._names[one.name]} = {self._value(one)};")
-        records = bool(self._places)
+        records = bool(self._touched)
         parameters.append("__global uint *kc_counts")
         if records:
             parameters += ["__global ulong *kc_log", "uint kc_capacity"]
         words = self._log + records
         counters = [f"uint kc_n{number} = 0;" for number in range(words)]
-        bases = [
-            self._note(len(self._places) + number, address)
-            for number, address in enumerate(self._bases.values() if records else ())
-        ]
         sizes = ", ".join(map(str, self._module.required_local_size(self._function)))
         required = f"__attribute__((reqd_work_group_size({sizes}))) "
         before = f"__kernel {required if sizes else ''}void"
         source = "\n".join((
             _EXTENSIONS, *self._program,
             f"{before} {self._kernel.name}({', '.join(parameters)})",
-            "{", *counters, "const size_t kc_at = kc_row();", *self._declared, *bases, *self._body,
+            "{", *counters, "const size_t kc_at = kc_row();", *self._declared, *self._body,
             "kc_end: ;", "const size_t kc_apart = kc_rows();",
             *(f"kc_counts[{word} * kc_apart + kc_at] = kc_n{word};" for word in range(words)), "}",
         ))  # fmt: skip
         return InstrumentedKernel(
             kernel=replace(self._kernel, source=source), header=_HEADER, counter_count=self._log,
-            places=self._places, bases=tuple(self._bases) if records else (),
+            records_addresses=records,
         )  # fmt: skip
 
     def _refuse(self, what: str, one: Instruction | None = None) -> InputError:
         place = self._reader.code.line_of(one) if one is not None else 0
         where = f"line {place}: " if place else ""
         return InputError(f"kernel {self._kernel.name}: {where}{what} cannot be counted")
-
-    def _note(self, place: int, address: str) -> str:
-        return f"kc_note(kc_at, kc_n{self._log}++, kc_log, kc_capacity, {place}, {address});"
 
     # Declarations
 

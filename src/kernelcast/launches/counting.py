@@ -45,7 +45,7 @@ def count_launch(
     report: Callable[[str], None] = lambda _: None,
 ) -> Counted:
     """Run a copy of the kernel that counts and records addresses on a few work-groups."""
-    ndrange, facts = launch.ndrange, read_facts(kernel)
+    ndrange = launch.ndrange
     boxes = []
     for group in choose_work_groups(ndrange, work_groups, seed):
         start = np.unravel_index(group, ndrange.group_counts, order="F")
@@ -64,13 +64,10 @@ def count_launch(
     # Addresses written down per work-group at most: 64 MiB.
     capacity = max(1, min(most, (1 << 22) // ndrange.work_group_size))
     counted = launch.count(copy, built, recorded, capacity=capacity)
-    owners = {access.site: access.buffer for access in facts.accesses}
-    names = [*(one.name for one in facts.parameters), *(one.name for one in facts.local_arrays)]
-    numbers = {name: number for number, name in enumerate(names)}
     return Counted(
         ndrange=ndrange,
         sample=sample,
-        addresses=read_log(ndrange, counted, copy, owners, numbers),
+        addresses=read_log(ndrange, counted),
         is_log_complete=capacity >= most,
     )
 

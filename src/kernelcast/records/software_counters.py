@@ -10,7 +10,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.operations import MemorySpace, OperationCounts, add_weighted
 
 ADDRESS_WORDS = 2
-"""Words of 64 bits per recorded address: the place and the address."""
+"""Words of 64 bits per recorded address: the site and the address."""
 IntArray = npt.NDArray[np.int64]
 
 
@@ -118,16 +118,10 @@ class InstrumentedKernel:
     """Counters per work-item. The parameter ``__global uint *kc_counts`` takes counter `c` of the
     work-item in row `r` of `n` at ``c * n + r``; rows are global ids of the launch, less its
     offset, dimension 0 fastest."""
-    places: tuple[int, ...] = ()
-    """Sites of the analysis, by number of the recorded place; empty of a kernel without accesses,
-    else the parameters ``__global ulong *kc_log`` and ``uint kc_capacity`` follow: per row,
-    `kc_capacity` pairs of place and address, which counter `counter_count` counts."""
-    bases: tuple[str, ...] = ()
-    """Buffers and arrays whose own address is recorded, as places `len(places)` and on."""
-
-    @property
-    def records_addresses(self) -> bool:
-        return bool(self.places)
+    records_addresses: bool = False
+    """Whether the parameters ``__global ulong *kc_log`` and ``uint kc_capacity`` follow: per row,
+    `kc_capacity` pairs of an access's site and address, which counter `counter_count` counts.
+    Addresses are relative to the buffer or array where the source tells which it is."""
 
     @property
     def row_words(self) -> int:
@@ -149,9 +143,6 @@ class RecordedAddresses:
     """Shape (accesses,). Local linear id of the work-item."""
     sequences: IntArray
     """Shape (accesses,). How often the work-item had executed the site before."""
-    buffers: IntArray
-    """Shape (accesses,). Index of the kernel's parameter that the address belongs to; local arrays
-    are numbered behind the parameters; -1 if it is not known."""
     offsets_bytes: IntArray
     """Shape (accesses,). Offset in the buffer, or any address if the buffer is not known."""
 

@@ -1,6 +1,6 @@
 """Runs counting copies of kernels, and orders what they counted and recorded."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -18,7 +18,6 @@ from kernelcast.records.software_counters import (
 from kernelcast.sampling.launch import OpenCLLaunch, enqueue, explained_errors
 from kernelcast.sampling.opencl import cl
 
-_NO_BUFFER = -1
 _Integers = npt.NDArray[np.int64]
 
 
@@ -26,9 +25,10 @@ _Integers = npt.NDArray[np.int64]
 class CountedBox:
     box: GroupBox
     counts: npt.NDArray[np.uint32]
-    """Work-items in the order of their global ids, dimension 0 fastest."""
+    """Work-items in the order of their global ids, dimension 0 fastest; where there is a log, the
+    last counter is that of its entries."""
     log: npt.NDArray[np.uint64] | None
-    """Place and address of each access, in the order of execution; zeros behind the last."""
+    """Site and address of each access, in the order of execution; zeros behind the last."""
 
 
 class CountingLaunch(OpenCLLaunch):
@@ -125,67 +125,32 @@ def place_work_items(ndrange: NDRange, box: GroupBox) -> tuple[_Integers, _Integ
     return numbers, np.ravel_multi_index(tuple(ids % local), ndrange.known_local_size[::-1])
 
 
-def read_log(
-    ndrange: NDRange,
-    counted: Sequence[CountedBox],
-    instrumented: InstrumentedKernel,
-    owners: Mapping[int, str | None],
-    buffer_numbers: Mapping[str, int],
-) -> RecordedAddresses:
-    """Read the addresses that boxes have written down, relative to their buffers; `owners` are the
-    buffers of sites that the source tells. Of a full log these are the first accesses."""
-    parts = [_read_box(ndrange, one, instrumented, owners, buffer_numbers) for one in counted]
-    columns = [np.concatenate([part[index] for part in parts]) for index in range(6)]
-    placed = [place_work_items(ndrange, one.box)[0] for one in counted]
-    sizes = [np.unique(groups, return_counts=True) for groups in placed]
+def read_log(ndrange: NDRange, counted: Sequence[CountedBox]) -> RecordedAddresses:
+    """Read the addresses that boxes have written down; of a full log these are the first."""
+    columns = [[np.empty(0, dtype=np.int64)] for _ in range(5)]
+    work_groups: list[int] = []
+    work_items: list[int] = []
+    for box in counted:
+        groups, items = place_work_items(ndrange, box.box)
+        for total, numbers in zip(
+            (work_groups, work_items), np.unique(groups, return_counts=True), strict=True
+        ):
+            total += numbers.tolist()
+        if box.log is None:
+            continue
+        used = np.minimum(box.counts[-1], box.log.shape[1])
+        rows = np.repeat(np.arange(used.size), used)
+        # Rows of the log are long and few: to copy their beginnings beats any index.
+        log = np.concatenate([own[:count] for own, count in zip(box.log, used, strict=True)])
+        sites, addresses = log.astype(np.int64).T
+        found = sites, groups[rows], items[rows], _count_repetitions(rows, sites), addresses
+        for column, part in zip(columns, found, strict=True):
+            column.append(part)
+    sites, groups, local_ids, sequences, offsets = map(np.concatenate, columns)
     return RecordedAddresses(
-        work_groups=tuple(number for numbers, _ in sizes for number in numbers.tolist()),
-        work_items=tuple(size for _, each in sizes for size in each.tolist()),
-        sites=columns[0], groups=columns[1], local_ids=columns[2], sequences=columns[3],
-        buffers=columns[4], offsets_bytes=columns[5],
+        work_groups=tuple(work_groups), work_items=tuple(work_items), sites=sites, groups=groups,
+        local_ids=local_ids, sequences=sequences, offsets_bytes=offsets,
     )  # fmt: skip
-
-
-def _read_box(
-    ndrange: NDRange,
-    counted: CountedBox,
-    instrumented: InstrumentedKernel,
-    owners: Mapping[int, str | None],
-    buffer_numbers: Mapping[str, int],
-) -> tuple[_Integers, ...]:
-    if counted.log is None:
-        return (np.empty(0, dtype=np.int64),) * 6
-    groups, items = place_work_items(ndrange, counted.box)
-    used = np.minimum(counted.counts[instrumented.counter_count], counted.log.shape[1])
-    rows = np.repeat(np.arange(used.size), used)
-    # Rows of the log are long and few: to copy their beginnings beats any index.
-    log = np.concatenate([own[:count] for own, count in zip(counted.log, used, strict=True)])
-    place, address = log[:, 0].astype(np.int64), log[:, 1].astype(np.int64)
-    # Where buffers and arrays begin in each work-group, as it has written down first: local memory
-    # lies elsewhere in each. The last row is of buffers that are not known.
-    places, bases = instrumented.places, instrumented.bases
-    known = np.unique(groups)
-    starts = np.full((len(bases) + 1, known.size), -1, dtype=np.int64)
-    noted = np.flatnonzero((place >= len(places)) & (place < len(places) + len(bases)))[::-1]
-    of_group = np.searchsorted(known, groups[rows[noted]])
-    starts[place[noted] - len(places), of_group] = address[noted]
-    accesses = np.flatnonzero(place < len(places))
-    which = place[accesses]
-    owned = [owners.get(site) or "" for site in places]
-    of_site = [bases.index(name) if name in bases else len(bases) for name in owned]
-    sites, base = np.array(places, dtype=np.int64)[which], np.array(of_site, dtype=np.int64)[which]
-    numbers = [buffer_numbers.get(name, _NO_BUFFER) for name in bases]
-    rows, address = rows[accesses], address[accesses]
-    begin = starts[base, np.searchsorted(known, groups[rows])]
-    buffer = np.array([*numbers, _NO_BUFFER], dtype=np.int64)[base]
-    return (
-        sites,
-        groups[rows],
-        items[rows],
-        _count_repetitions(rows, sites),
-        np.where(begin >= 0, buffer, _NO_BUFFER),
-        np.where(begin >= 0, address - begin, address),
-    )
 
 
 def _count_repetitions(rows: _Integers, sites: _Integers) -> _Integers:

@@ -146,7 +146,7 @@ def record(
     full = np.full(offsets.size, 0)
     return RecordedAddresses(
         work_groups=(group,), work_items=(lanes,), sites=full + site, groups=full + group,
-        local_ids=flat[0], sequences=flat[1], buffers=full, offsets_bytes=flat[2],
+        local_ids=flat[0], sequences=flat[1], offsets_bytes=flat[2],
     )  # fmt: skip
 
 

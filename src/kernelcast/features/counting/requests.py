@@ -169,9 +169,7 @@ def measure_requests(
     row, lane = np.cumsum(is_first) - 1, (recorded.local_ids % warp_width)[order]
     offsets = np.zeros((int(is_first.sum()), warp_width), dtype=np.int64)
     is_active = np.zeros(offsets.shape, dtype=np.bool_)
-    # The stride keeps recorded buffers apart, as far as sectors and banks go.
-    apart = recorded.offsets_bytes + np.maximum(recorded.buffers, 0) * (1 << 44)
-    offsets[row, lane] = apart[order]
+    offsets[row, lane] = recorded.offsets_bytes[order]
     is_active[row, lane] = True
     rows = ordered[0][is_first]
     by_site = {access.site: access for access in reversed(accesses)}

@@ -69,7 +69,7 @@ def make_random(buffer_bytes: int) -> ModelledLaunch:
         work_groups=(0,), work_items=(items,), sites=np.zeros(items * steps, dtype=np.int64),
         groups=np.zeros(items * steps, dtype=np.int64),
         local_ids=np.repeat(np.arange(items), steps), sequences=np.tile(np.arange(steps), items),
-        buffers=np.zeros(items * steps, dtype=np.int64), offsets_bytes=offsets,
+        offsets_bytes=offsets,
     )  # fmt: skip
     return replace(
         TRIAD, accesses=(access,), buffers={"a": buffer_bytes}, recorded=recorded,

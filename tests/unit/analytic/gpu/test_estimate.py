@@ -103,7 +103,6 @@ def make_gather(spread: int) -> ModelledLaunch:
         groups=group_of,
         local_ids=lanes,
         sequences=np.zeros(lanes.size, dtype=np.int64),
-        buffers=np.ones(lanes.size, dtype=np.int64),
         offsets_bytes=rng.integers(0, spread // 4, lanes.size) * 4,
     )
     return ModelledLaunch(

@@ -56,7 +56,6 @@ def record(offsets: np.ndarray, groups: tuple[int, ...]) -> RecordedAddresses:
         groups=np.repeat(groups, LOCAL),
         local_ids=np.tile(np.arange(LOCAL), len(groups)),
         sequences=np.zeros(size, dtype=np.int64),
-        buffers=np.zeros(size, dtype=np.int64),
         offsets_bytes=offsets,
     )
 
@@ -149,7 +148,6 @@ def test_random_walk_misses_as_much_as_the_cache_cannot_hold(
         groups=np.repeat(groups, LOCAL * steps),
         local_ids=np.tile(np.repeat(np.arange(LOCAL), steps), 2),
         sequences=np.tile(np.arange(steps), 2 * LOCAL),
-        buffers=np.zeros(count, dtype=np.int64),
         offsets_bytes=rng.integers(0, size // 4, count) * 4,
     )
     walk = access(AccessKind.LOAD, "a", None, sources=("a",))
