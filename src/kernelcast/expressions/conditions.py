@@ -7,6 +7,7 @@ what is unknown is unknown.
 from abc import abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from math import gcd
 from typing import ClassVar, Final, cast
 
@@ -111,6 +112,7 @@ class Comparison(Condition):
             return value >= 0
         return cast("Truth", value == 0 if self.relation is Relation.ZERO else value != 0)
 
+    @lru_cache(maxsize=1 << 14)  # noqa: B019 - joining conditions asks again and again
     def negated(self) -> Condition:
         if self.relation is Relation.NOT_NEGATIVE:
             return compare(-self.expr - 1, Relation.NOT_NEGATIVE)
