@@ -262,15 +262,19 @@ def test_facts_that_were_kept_are_the_same(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_arrays_of_a_work_item_hold_what_others_were_filled_from() -> None:
-    """Arrays that are filled from each other depend on all buffers that one of them does."""
+    """Arrays that are filled from each other depend on all buffers that one of them does, and
+    copies of structures on the buffer that they are copied from."""
     source = """
-    kernel void k(global const int *in, global int *out, int n) {
+    struct Pair { int first[2]; };
+    kernel void k(global const int *in, global const struct Pair *pairs, global int *out, int n) {
         int x[4], y[4];
+        struct Pair pair = pairs[n];
         for (int i = 0; i < 4; i++) x[i] = in[i];
         for (int i = 0; i < n; i++) { y[i & 3] = x[(i + n) & 3]; x[i & 3] = y[(i * n) & 3]; }
         out[x[n & 3]] = 1;
         out[y[n & 3]] = 2;
+        out[pair.first[n & 1]] = 3;
     }"""
     stores = [one for one in read_facts(Kernel(name="k", source=source)).accesses
               if one.kind is AccessKind.STORE]  # fmt: skip
-    assert [one.sources for one in stores] == [("in",), ("in",)]
+    assert [one.sources for one in stores] == [("in",), ("in",), ("pairs",)]

@@ -15,7 +15,6 @@ from kernelcast.features.ir.module import Instruction, Operand
 from kernelcast.features.ir.operations import bits_of, name_called
 from kernelcast.features.ir.scalars import Evaluator
 
-
 Form: TypeAlias = int
 """What an address is made of, as flags: none if only of constants."""
 _LOCAL_ID, _GLOBAL_ID = 1, 2
@@ -127,7 +126,9 @@ class Forms:
         return self.combine(one.operands)
 
     def _calculate(self, one: Instruction) -> Form:
-        left, right = sorted(map(self._of, one.operands), key=lambda form: -(form // _WHOLE).bit_length())
+        forms = map(self._of, one.operands)
+        left, right = sorted(forms, key=lambda form: form.bit_length() * (form >= _WHOLE),
+                             reverse=True)  # fmt: skip
         is_sum = one.opcode in _SUMS
         if is_sum and not right:
             return left
