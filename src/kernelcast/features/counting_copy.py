@@ -184,10 +184,9 @@ class _Writer:
     # Declarations
 
     def _write_parameters(self) -> Iterator[str]:
-        notes = self._reader.code.notes
         for number, (kind, name) in enumerate(self._function.parameters):
             own = self._names[name] = f"kc_p{number}"
-            note = notes.type_of(self._evaluator.parameter_notes.get(number + 1, -1))
+            note = self._evaluator.type_of(name)
             if self._function.by_value[number]:
                 size = note.bits // 8
                 align = next(one for one in (8, 4, 2, 1) if size % one == 0)

@@ -500,7 +500,7 @@ class FactsReader:
     # Parameters and the rest
 
     def _describe_parameter(self, number: int, kind: str, name: str) -> ParameterFacts:
-        note = self._notes.type_of(self._evaluator.parameter_notes.get(number + 1, -1))
+        note = self._evaluator.type_of(f"%{name}")
         is_pointer = kind.startswith("ptr") and not self._function.by_value[number]
         target = self._notes.type_of(note.target) if note.target is not None else note
         space = space_of(kind) if is_pointer else MemorySpace.PRIVATE

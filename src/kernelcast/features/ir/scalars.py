@@ -137,13 +137,10 @@ class Evaluator(Code):
         self.fields: dict[str, ContentRead] = {}
         self.arithmetic = Arithmetic(self.largest_unsigned)
         self._places = {name: at for at, name in enumerate(self.instructions)}
-        signature = notes.reference(function.notes.get("dbg", -1), "type")
-        types = notes.numbers(notes.reference(signature, "types"))
-        self.parameter_notes = dict(enumerate(types, start=1))  # a kernel returns nothing
-        self._parameters = {name: at for at, (_, name) in enumerate(function.parameters, start=1)}
         # While a loop is being solved, what was found since is preliminary.
         self._known: dict[object, Any] = {
-            name: self._name_argument(name, kind) for kind, name in function.parameters
+            name: self._name_argument(name, kind, is_copy=is_copy)
+            for (kind, name), is_copy in zip(function.parameters, function.by_value, strict=True)
         }
         headers = (label for label in flow.order if label in flow.loop_at)
         self._loop_names = {
@@ -171,16 +168,11 @@ class Evaluator(Code):
         """Give the number of a loop's iteration."""
         return Symbol(SymbolKind.LOOP, self._loop_names[loop.header])
 
-    def _note_of(self, parameter: str) -> TypeNote:
-        """Give the type of a parameter as the source has it."""
-        return self.notes.type_of(self.parameter_notes.get(self._parameters.get(parameter, 0), -1))
-
-    def _name_argument(self, name: str, kind: str) -> Value:
+    def _name_argument(self, name: str, kind: str, *, is_copy: bool) -> Value:
         if not kind.startswith("ptr"):
-            return self._name_number(name[1:], kind, self._note_of(name))
-        if self.function.by_value[self._parameters[name] - 1]:
-            return Pointer(Memory(name[1:], MemorySpace.PRIVATE, is_given=True), ZERO)
-        return Pointer(Memory(name[1:], space_of(kind)), ZERO)
+            return self._name_number(name[1:], kind, self.type_of(name))
+        space = MemorySpace.PRIVATE if is_copy else space_of(kind)
+        return Pointer(Memory(name[1:], space, is_given=is_copy), ZERO)
 
     def _name_number(self, name: str, kind: str, note: TypeNote) -> Value:
         """Give the symbol of a number that the host passes, or those of a vector."""
@@ -216,7 +208,8 @@ class Evaluator(Code):
                 waiting.extend(self.list_inputs(one))
         for top in sorted(missing, key=self._places.__getitem__):
             # What is made of itself, in what is no natural loop, is not followed.
-            self._remember(top, partial(self._evaluate, missing[top]), Opaque(reason=REASON))
+            found = self._remember(top, partial(self._apply, missing[top]), Opaque(reason=REASON))
+            self._known[top] = refill(found, bound_size)
         value: Value = self._known[name]
         return value
 
@@ -229,13 +222,8 @@ class Evaluator(Code):
         kind, text = operand
         if not text.startswith("%"):
             return self._remember(operand, lambda: self._constant(kind, text))
-        value = self.value(text)
-        instruction = self.instructions.get(text)
-        if instruction is None or instruction.block not in self.flow.loop_of:
-            return value
-        return self._leave(
-            value, self.flow.loop_of[instruction.block], self.flow.loop_of.get(block)
-        )
+        value, one, loop_of = self.value(text), self.instructions.get(text), self.flow.loop_of
+        return value if one is None else self._leave(value, loop_of[one.block], loop_of.get(block))
 
     def _leave(self, value: Value, inner: Loop | None, outer: Loop | None) -> Value:
         while inner is not None and not (outer is not None and outer.header in inner.blocks):
@@ -249,10 +237,7 @@ class Evaluator(Code):
                 else:
                     sources = sources_of(facts.condition) | self._sources_of_exits(inner.header)
                     # Which buffers pointers point into is known all the same.
-                    inside = value.offset if isinstance(value, Pointer) else value
-                    blurred = blur(inside, Opaque(sources), reason=_LATER)
-                    value = Pointer(value.memory, blurred) if isinstance(value, Pointer) else (
-                        blurred)  # fmt: skip
+                    value = refill(value, partial(blur, Opaque(sources), reason=_LATER))
             inner = inner.parent
         return value
 
@@ -283,9 +268,9 @@ class Evaluator(Code):
             return Lanes(tuple(
                 self._constant(*read_operand(one)) for one in split_list(text[1:-1])
             ))  # fmt: skip
-        is_whole = _WHOLE.match(text)
-        return Expr.constant(int(text)) if is_whole else Opaque(
-            reason="a constant that is not followed")  # fmt: skip
+        if not _WHOLE.match(text):
+            return Opaque(reason="a constant that is not followed")
+        return Expr.constant(int(text))
 
     def _global(self, text: str) -> Value:
         variable = self.module.globals.get(text)
@@ -299,9 +284,6 @@ class Evaluator(Code):
             space = _SPACES.get(variable.space, MemorySpace.GENERIC)
             memory = Memory(self.name_global(text), space, text)
         return Pointer(memory, ZERO)
-
-    def _evaluate(self, one: Instruction) -> Value:
-        return refill(self._apply(one), bound_size)
 
     def _apply(self, one: Instruction) -> Value:
         """Apply an instruction to what its operands are."""
@@ -320,7 +302,7 @@ class Evaluator(Code):
         if opcode in _LANE_WISE:
             return by_lanes(partial(self._calculate, one), *values)
         if opcode == "fcmp":
-            return Unknown(tuple(sorted(sources_of(*values))))
+            return as_condition(blur(*values))
         if not is_followed(one.type):
             return blur(*values, reason=_IN_FLOAT if is_float(one.type) else "")
         if opcode in _CASTS:
@@ -331,9 +313,9 @@ class Evaluator(Code):
             return values[0] if is_same else blur(values[0], reason="reinterpreted")
         if opcode == "select":
             chosen, then, otherwise = values
-            if isinstance(chosen, Lanes):
-                return blur(*values)
-            return merge(as_condition(chosen), then, otherwise)
+            return by_lanes(
+                lambda *each: merge(as_condition(each[0]), *each[1:]), chosen, then, otherwise
+            )
         if opcode in _MOVING_LANES:
             return _move_lanes(one, *values)
         is_rounded = opcode in ("fptosi", "fptoui")
@@ -378,7 +360,7 @@ class Evaluator(Code):
                 return left if (one.detail == "eq") == (right == TRUE) else left.negated()
         first, second = as_number(left), as_number(right)
         if isinstance(first, Opaque) or isinstance(second, Opaque):
-            return Unknown(tuple(sorted(sources_of(left, right))))
+            return as_condition(blur(left, right))
         return self.arithmetic.compare(one.detail, first, second, bits_of(one.type))
 
     def _resize(self, value: Value, one: Instruction) -> Value:
@@ -406,23 +388,24 @@ class Evaluator(Code):
         flow = self.flow
         outer = flow.loop_of.get(phi.block)
         sides: list[Value] = []
-        ways: list[list[Term]] = []
+        ways: list[list[Term] | None] = []
         for operand, label in zip(phi.operands, phi.labels, strict=True):
             if label in flow.place:
                 value = self.operand(operand, label)
                 sides.append(self._leave(value, flow.loop_of[label], outer))
-                terms = flow.terms_into(label, flow.successors[label].index(phi.block), phi.block)
-                ways.append([{LEFT: frozenset((0,))}] if terms is None else terms)
+                edge = flow.successors[label].index(phi.block)
+                ways.append(flow.terms_into(label, edge, phi.block))
         if all(value == sides[0] for value in sides):
             return sides[0]
         if not is_followed(phi.type):
             return blur(*sides, reason=_IN_FLOAT)
-        first, *others = (term for terms in ways for term in terms)
-        common = {key for key, edge in first.items()
-                  if all(term.get(key) == edge for term in others)}  # fmt: skip
+        every: list[Term] = [term for terms in ways for term in terms or ({},)]
+        common = {key for key, edge in every[0].items()
+                  if all(term.get(key) == edge for term in every)}  # fmt: skip
         conditions = [
-            self._meet([{key: edges for key, edges in term.items() if key not in common}
-                        for term in terms])
+            self._meet(terms and [
+                {key: edges for key, edges in term.items() if key not in common} for term in terms
+            ])
             for terms in ways
         ]  # fmt: skip
         if phi.type == "i1":
@@ -451,8 +434,6 @@ class Evaluator(Code):
 
     def choice(self, key: str, edges: frozenset[int]) -> Condition:
         """Give the condition that a block is left by some of its edges."""
-        if key == LEFT:
-            return UNKNOWN
         if key.startswith(LEFT):
             return Unknown(tuple(sorted(self._sources_of_exits(key[len(LEFT) :]))))
         end = self.flow.terminator(key)
@@ -594,9 +575,9 @@ class Evaluator(Code):
         if memory.is_given and not memory.variable:
             if constant is None:
                 return Opaque(reason=_OWN_ARRAY)
-            number = self._parameters[f"%{memory.name}"]
             size = 8 * self.module.size_of(one.type)
-            part = self.notes.name_part(self.parameter_notes.get(number, -1), constant, size)
+            note = self.parameter_notes.get(f"%{memory.name}", -1)
+            part = self.notes.name_part(note, constant, size)
             if part is None:
                 return Opaque(reason="a part of a structure")
             named = self._name_number(f"{memory.name}{part[0]}", one.type, part[1])
@@ -632,7 +613,7 @@ class Evaluator(Code):
             each.kind is SymbolKind.LOOP or is_stand_in(each) for each in offset.symbols()
         ):
             return None
-        pointer = self._note_of(f"%{place.memory.name}")
+        pointer = self.type_of(f"%{place.memory.name}")
         note = TypeNote() if pointer.target is None else self.notes.type_of(pointer.target)
         bits = bits_of(one.type)
         if note.bits != bits or not (note.is_signed or note.is_unsigned):
@@ -754,7 +735,7 @@ def _combine_truths(opcode: str, one: Condition, two: Condition) -> Condition:
         return disjunction(one, two)
     if opcode == "xor":
         return disjunction(conjunction(one, two.negated()), conjunction(one.negated(), two))
-    return Unknown(tuple(sorted(sources_of(one, two))))
+    return as_condition(blur(one, two))
 
 
 def _move_lanes(one: Instruction, *values: Value) -> Value:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from kernelcast.features.ir.control import ControlFlow, Loop
-from kernelcast.features.ir.debug import DebugNotes
+from kernelcast.features.ir.debug import DebugNotes, TypeNote
 from kernelcast.features.ir.module import Function, Instruction, Module
 from kernelcast.features.ir.operations import name_called
 
@@ -24,12 +24,20 @@ class Code:
         self, module: Module, function: Function, notes: DebugNotes, flow: ControlFlow
     ) -> None:
         self.module, self.function, self.notes, self.flow = module, function, notes, flow
+        signature = notes.reference(function.notes.get("dbg", -1), "type")
+        types = notes.numbers(notes.reference(signature, "types"))  # a kernel returns nothing
+        names = (name for _, name in function.parameters)
+        self.parameter_notes = dict(zip(names, types, strict=False))
         self.instructions = {one.name: one for one in flow.list_instructions() if one.name}
 
     def line_of(self, one: Instruction) -> int:
         """Give the line of an instruction; 0 in an included file."""
         place = self.notes.place(one.note)
         return 0 if place is None else place.line
+
+    def type_of(self, parameter: str) -> TypeNote:
+        """Give the type of a parameter as the source has it."""
+        return self.notes.type_of(self.parameter_notes.get(parameter, -1))
 
     def name_global(self, text: str) -> str:
         """Give the name of a variable of the program as the source has it."""
