@@ -3,15 +3,13 @@
 import importlib
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from kernelcast.expressions import Expr, Symbol, SymbolKind
-from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
-from kernelcast.features.written_accesses import WrittenArray, WrittenKernel
-from kernelcast.records.arguments import ElementType
+from kernelcast.expressions.accesses import AccessKind
+from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
-from kernelcast.records.operations import MemorySpace
 
 
 def read_assignments(
@@ -73,41 +71,37 @@ def read_assignments(
     kinds += [(AccessKind.STORE, one) for one in sorted(writes, key=str)]
     fields = {one.field.name: one.field for _, one in kinds}
     layouts = {key: _lay_out(one, sizes) for key, one in fields.items()}
-    elements = {
-        key: ElementType.parse(str(one.dtype).removesuffix(" const")) for key, one in fields.items()
+    arrays = {
+        key: read_array(
+            f"{key}:{str(one.dtype).removesuffix(' const')}:{math.prod(layouts[key][0])}"
+        )
+        for key, one in fields.items()
     }
     written = min(writes, key=str).field
     # The spatial coordinates in the order of OpenCL's dimensions.
     shape, written_strides = layouts[written.name]
     axes = sorted(range(written.spatial_dimensions), key=lambda one: written_strides[one])
-    ids = [Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in range(len(axes))]
     accesses = []
     for site, (kind, access) in enumerate(kinds):
-        key = access.field.name
+        key, first = access.field.name, access.field.spatial_dimensions
         _, strides = layouts[key]
-        cell = Expr.constant(0)
-        for place, coordinate in zip(ids, axes, strict=True):
-            cell += (place + int(access.offsets[coordinate])) * strides[coordinate]
-        for number, index in enumerate(access.index, start=access.field.spatial_dimensions):
-            cell += int(index) * strides[number]
-        width = elements[key].bytes
-        accesses.append(MemoryAccess(
-            site=site, block=site, line=0, text=str(access), kind=kind, space=MemorySpace.GLOBAL,
-            buffer=key, bytes=width, offset_bytes=cell * width,
-            pattern=AddressPattern.QUASI_AFFINE,
-        ))  # fmt: skip
+        cell = [
+            f"({letter} + {int(access.offsets[coordinate])}) * {strides[coordinate]}"
+            for letter, coordinate in zip("xyz", axes, strict=False)
+        ]
+        cell += [
+            f"{int(index) * stride}"
+            for index, stride in zip(access.index, strides[first:], strict=False)
+        ]
+        found = read_access(f"{key}[{' + '.join(cell)}]", arrays, kind=kind, site=site)
+        accesses.append(replace(found, text=str(access)))
     # Additions and products count at the field's precision, the rest as special functions.
     counts = dict(collection.operation_count)
     plain = counts.pop("adds") + counts.pop("muls")
-    bits = elements[written.name].dtype.itemsize * 8
+    bits = 8 * arrays[written.name].element.bytes
     kernel = WrittenKernel(
         name=name,
-        arrays=tuple(
-            WrittenArray(
-                name=key, element=one, extents=(Expr.constant(math.prod(layouts[key][0])),)
-            )
-            for key, one in elements.items()
-        ),
+        arrays=tuple(arrays.values()),
         accesses=tuple(accesses),
         operations={f"fp{bits}": float(plain), "special": float(sum(counts.values()))},
     )

@@ -255,30 +255,10 @@ def _find_offsets(
             yield access, np.broadcast_to(offsets, runs.shape)[runs]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Overrun:
-    """An access outside of its buffer."""
-
-    access: MemoryAccess
-    work_item: tuple[int, ...]
-    """Global id of one that does it."""
-    offset_bytes: int
-    """Where, from the start of the buffer."""
-    size_bytes: int
-
-    def __str__(self) -> str:
-        one = self.access
-        item = ", ".join(f"{number:,}" for number in self.work_item)
-        return (
-            f"line {one.line}: {one.text} leaves the buffer {one.buffer}: work-item ({item}) is "
-            f"at byte {self.offset_bytes:,}, and the buffer has {self.size_bytes:,}"
-        )
-
-
 def find_overruns(
     facts: KernelFacts, ndrange: NDRange, sizes: Mapping[str, int], scalars: Mapping[str, int]
-) -> list[Overrun]:
-    """Find accesses with exactly known addresses that leave their buffers, one per place."""
+) -> list[str]:
+    """Describe accesses with exactly known addresses that leave their buffers, one per place."""
     ranges = _bind_launch(ndrange, scalars)
     judged = [
         one
@@ -292,7 +272,7 @@ def find_overruns(
         return []
     # These are looked at closely, for the first work-item of each that leaves its buffer.
     launch = LaunchPoints(ndrange=ndrange, scalars=scalars)
-    found: dict[int, Overrun] = {}
+    found: dict[int, str] = {}
     for placed in launch.place(judged, make_context(), is_exact=True):
         rooms = [
             (shift, sizes[one.buffer or ""] - shift - one.bytes) for shift, one in placed.members
@@ -301,17 +281,16 @@ def find_overruns(
             # The least room before and behind answers for all, mostly with "none".
             if _find_outside(placed, *map(min, zip(*rooms, strict=True))) is None:
                 continue
-            for (shift, access), room in zip(placed.members, rooms, strict=True):
+            for (shift, one), room in zip(placed.members, rooms, strict=True):
                 point = _find_outside(placed, *room)
                 if point is None:
                     continue
-                offset = (placed.offset_bytes + placed.curved_bytes).evaluate(point)
-                assert isinstance(offset, int)
-                found.setdefault(access.site, Overrun(
-                    access=access,
-                    work_item=launch.find_global_id(point),
-                    offset_bytes=offset + shift,
-                    size_bytes=sizes[access.buffer or ""],
+                item = ", ".join(f"{number:,}" for number in launch.find_global_id(point))
+                offset = (placed.offset_bytes + placed.curved_bytes + shift).evaluate(point)
+                found.setdefault(one.site, (
+                    f"line {one.line}: {one.text} leaves the buffer {one.buffer}: work-item "
+                    f"({item}) is at byte {offset:,}, and the buffer has "
+                    f"{sizes[one.buffer or '']:,}"
                 ))  # fmt: skip
         except TooHardError:
             break

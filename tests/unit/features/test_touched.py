@@ -1,5 +1,6 @@
 """What launches and boxes of work-groups touch, and which work-groups touch nothing."""
 
+import re
 from collections.abc import Mapping
 
 import numpy as np
@@ -258,7 +259,13 @@ def find_outside(
     source: str, ndrange: NDRange, size: int, n: int
 ) -> list[tuple[int, tuple[int, ...]]]:
     found = find_overruns(read(source, "f"), ndrange, {"a": size}, {"n": n})
-    return [(one.offset_bytes, one.work_item) for one in found]
+    places = (re.search(r"work-item \((.+)\) is at byte (.+), and", one) for one in found)
+    numbers = (
+        [int(one.replace(",", "")) for one in (place[2], *place[1].split(", "))]
+        for place in places
+        if place
+    )
+    return [(first, tuple(rest)) for first, *rest in numbers]
 
 
 SHIFTED = NDRange(global_size=(64,), local_size=(16,), global_offset=(100,))
