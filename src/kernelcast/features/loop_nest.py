@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, NoReturn, TypeAlias
 
@@ -193,6 +193,10 @@ class _Nest:
         self._notes: list[str] = []
         self._own: dict[Symbol, Symbol] = {}
         """Numbers of iterations by the names of the loops."""
+        self._guards: dict[str, Condition] = {}
+        """By block of the innermost loop, the iterations that execute it, if any do."""
+        self._loaded: dict[str, _Element] = {}
+        """By load that is executed, what it loads."""
         self._held_value: dict[str, str] = {}
         """By load whose element a register holds, what is held."""
         self._extrema: dict[str, str] = {}
@@ -232,23 +236,22 @@ class _Nest:
         if any(label != inner.test for label, _ in inner.exits):
             self._refuse(f"the loop over {self._loops[-1].name} is left early, as by break or "
                          f"return; {_EXPECTED}", self._places_of(inner))  # fmt: skip
-        self._labels = [one for one in self._flow.order if one in inner.blocks]
-        self._find_held()
-        # Processors choose the greater or the lesser of two at once.
-        for label in self._labels:
+        labels = [one for one in self._flow.order if one in inner.blocks]
+        self._decide(labels)
+        for label in labels:
+            guard = self._evaluator.guard(label).substitute(self._own)
+            if not guard.is_exact:
+                self._refuse("the iterations that reach this are not known",
+                             self._place(self._flow.terminator(label)))  # fmt: skip
+            if guard != FALSE:
+                self._guards[label] = guard
+        self._note_accesses()
+        self._find_extrema()
+        for label, guard in self._guards.items():
             for one in self._flow.blocks[label]:
-                asked = self._find_choice(one)
-                test = self._instructions.get(asked) if asked else None
-                if test is None or test.opcode not in ("fcmp", "icmp"):
-                    continue
-                chosen = one.operands[1:] if one.opcode == "select" else one.operands
-                sides = [sorted(self._root(value) for _, value in each)
-                         for each in (chosen, test.operands)]  # fmt: skip
-                if test.detail in _ORDERS and sides[0] == sides[1]:
-                    self._extrema[test.name] = one.name
-        self._decide()
-        for label in self._labels:
-            self._read_block(label, inner)
+                counts = self._count(one, inner)
+                self._operations[guard] += counts
+                self._executed[one.name] = [str(each) for each in counts.elements()]
         chain = self._find_chain(inner)
         if not self._loads and not self._stores:
             msg = f"{self._listing.name}: no array is read or written; give a loop over arrays"
@@ -397,31 +400,46 @@ class _Nest:
                     return text
         return ""
 
-    def _touches(self, label: str) -> Iterator[Instruction]:
-        for one in self._flow.blocks[label]:
-            if one.opcode in ("load", "store") and not one.type.startswith("ptr"):
-                yield one
-
-    def _find_held(self) -> None:
-        """Find the loads of elements that a register holds, and what it holds."""
+    def _note_accesses(self) -> None:
+        """Note loads, unless a register holds the element, and stores: once, at the end."""
         held: dict[str, dict[_Element, str]] = {}
-        for label in self._labels:
+        for label, guard in self._guards.items():
             before = [held[one] for one, _ in self._flow.predecessors[label] if one in held]
-            here = dict(before[0]) if before else {}
+            here = held[label] = dict(before[0]) if before else {}
             for other in before[1:]:
-                here = {
+                here = held[label] = {
                     key: value if other[key] == value else "" for key, value in here.items()
                     if key in other
                 }  # fmt: skip
-            for one in self._touches(label):
-                element, _ = self._find_element(one)
-                if one.opcode == "store":
+            for one in self._flow.blocks[label]:
+                if one.opcode not in ("load", "store") or one.type.startswith("ptr"):
+                    continue
+                element, address = self._find_element(one)
+                is_store = one.opcode == "store"
+                if is_store:
                     here[element] = one.operands[0][1]
+                    self._stored.append((element, here[element]))
                 elif element in here:
                     self._held_value[one.name] = here[element]
+                    self._repeated += 1
+                    continue
                 else:
                     here[element] = one.name
-            held[label] = here
+                    self._loaded[one.name] = element
+                accesses = self._stores if is_store else self._loads
+                earlier = accesses.get(element)
+                if earlier is None:
+                    place = self._place(one)
+                    accesses[element] = NestAccess(
+                        array=element[0], offset_bytes=element[1], is_store=is_store,
+                        bytes=self._module.size_of(one.type), text=self._text(one, address),
+                        line=place.line if place is not None else 0, condition=guard,
+                    )  # fmt: skip
+                    continue
+                if is_store and conjunction(earlier.condition, guard) != FALSE:
+                    self._repeated += 1
+                either = disjunction(earlier.condition, guard)
+                accesses[element] = replace(earlier, condition=either)
 
     def _root(self, value: str) -> str:
         """Give the value that a register holds in the place of a load."""
@@ -429,11 +447,25 @@ class _Nest:
             value = self._held_value[value]
         return value
 
+    def _find_extrema(self) -> None:
+        """Find comparisons that to choose the greater or the lesser at once does without."""
+        for label in self._guards:
+            for one in self._flow.blocks[label]:
+                asked = self._find_choice(one)
+                test = self._instructions.get(asked) if asked else None
+                if test is None or test.opcode not in ("fcmp", "icmp"):
+                    continue
+                chosen = one.operands[1:] if one.opcode == "select" else one.operands
+                sides = [sorted(self._root(value) for _, value in each)
+                         for each in (chosen, test.operands)]  # fmt: skip
+                if test.detail in _ORDERS and sides[0] == sides[1]:
+                    self._extrema[test.name] = one.name
+
     def _find_choice(self, one: Instruction) -> str:
         """Give the condition that alone chooses between two values, if nothing else is done."""
         if one.opcode == "select":
             return one.operands[0][1]
-        if one.opcode != "phi" or len(one.operands) != 2 or one.block == self._labels[0]:
+        if one.opcode != "phi" or len(one.operands) != 2 or one.block in self._flow.loop_at:
             return ""
         keys = list(self._flow.find_branches(one))
         if len(keys) != 1 or self._flow.terminator(keys[0]).opcode != "br":
@@ -448,10 +480,10 @@ class _Nest:
                 return ""
         return self._flow.terminator(keys[0]).operands[0][1]
 
-    def _decide(self) -> None:
+    def _decide(self, labels: Iterable[str]) -> None:
         """Give names to the conditions on data."""
         names: set[str] = set()
-        for label in self._labels:
+        for label in labels:
             end = self._flow.terminator(label)
             if not end.operands or not end.operands[0][1].startswith("%"):
                 continue
@@ -482,43 +514,6 @@ class _Nest:
         else:
             text = read_expression(self._listing.lines, place.line - 1, start) or "a condition"
         return f"{' '.join(text.split())} in line {place.line}"
-
-    def _read_block(self, label: str, inner: Loop) -> None:
-        guard = self._evaluator.guard(label).substitute(self._own)
-        if guard == FALSE:
-            return
-        if not guard.is_exact:
-            self._refuse("the iterations that reach this are not known",
-                         self._place(self._flow.terminator(label)))  # fmt: skip
-        for one in self._touches(label):
-            self._touch(one, guard)
-        for one in self._flow.blocks[label]:
-            counts = self._count(one, inner)
-            self._operations[guard] += counts
-            self._executed[one.name] = [str(each) for each in counts.elements()]
-
-    def _touch(self, one: Instruction, guard: Condition) -> None:
-        """Note a load, unless a register holds the element, or a store: once, at the end."""
-        element, address = self._find_element(one)
-        is_store = one.opcode == "store"
-        accesses = self._stores if is_store else self._loads
-        before = accesses.get(element)
-        if is_store:
-            self._stored.append((element, one.operands[0][1]))
-        if one.name in self._held_value:
-            self._repeated += 1
-            return
-        if before is not None:
-            if is_store and conjunction(before.condition, guard) != FALSE:
-                self._repeated += 1
-            accesses[element] = replace(before, condition=disjunction(before.condition, guard))
-            return
-        place = self._place(one)
-        accesses[element] = NestAccess(
-            array=element[0], offset_bytes=element[1], is_store=is_store,
-            bytes=self._module.size_of(one.type), text=self._text(one, address),
-            line=place.line if place is not None else 0, condition=guard,
-        )  # fmt: skip
 
     def _count(self, one: Instruction, inner: Loop) -> Counter[Operation]:
         counts: Counter[Operation] = Counter()
@@ -578,14 +573,13 @@ class _Nest:
             return max(known, key=len, default=None)
 
         stored = {element for element, _ in self._stored}
-        for label in self._labels:
+        for label in self._guards:
             for one in self._flow.blocks[label]:
                 chain: tuple[str, ...] | None = None
-                if one.opcode == "load":
-                    if one.name not in self._held_value and not one.type.startswith("ptr"):
-                        (array, offset), _ = self._find_element(one)
-                        chain = () if (array, offset.substitute(behind)) in stored else None
-                elif one.name and one.name not in chains:
+                if one.name in self._loaded:
+                    array, offset = self._loaded[one.name]
+                    chain = () if (array, offset.substitute(behind)) in stored else None
+                elif one.name and one.opcode != "load" and one.name not in chains:
                     chain = find(value for _, value in one.operands)
                     own = self._executed.get(one.name, [])
                     if one.opcode == "phi" and own and one.name not in self._extrema.values():

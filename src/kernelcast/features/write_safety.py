@@ -6,9 +6,8 @@ work-groups' places are provably apart, else by comparing with the content befor
 """
 
 import contextlib
-import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -91,23 +90,28 @@ class WrittenRanges:
         return [(int(a), int(b)) for a, b in zip(self.starts[first], self.stops[last], strict=True)]
 
 
-def find_footprint(
-    placed: Iterable[PlacedAccesses], launch: LaunchPoints, size_bytes: int, *, detail: int = 0
+def _find_footprint(
+    placed: Iterable[PlacedAccesses], launch: LaunchPoints, size_bytes: int, detail: int
 ) -> WrittenRanges:
     """Find what slabs touch of a buffer, or more; `detail` widest strides are followed by steps."""
     parts: list[WrittenRanges] = []
-    for part in itertools.chain.from_iterable(_follow(one, launch, detail) for one in placed):
-        parts.append(part)
-        if sum(one.starts.size for one in parts) > _MOST_TOGETHER:
+    total = 0
+    for one in placed:
+        slabs, low, high = _follow(one, launch, detail)
+        total += low.size * len(one.members)
+        if total > _MOST_TOGETHER:
             raise NotKnownError
-    for part in parts:
-        np.clip(part.starts, 0, size_bytes, out=part.starts)
-        np.clip(part.stops, 0, size_bytes, out=part.stops)
+        for shift, access in one.members:
+            starts = np.clip(low + shift, 0, size_bytes)
+            stops = np.clip(high + shift + access.bytes, 0, size_bytes)
+            parts.append(WrittenRanges(starts, stops, slabs))
     return WrittenRanges.join(parts)
 
 
-def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterator[WrittenRanges]:
-    """Find what accesses touch in each slab, stretch by stretch along the widest strides."""
+def _follow(
+    placed: PlacedAccesses, launch: LaunchPoints, detail: int
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Find stretches of offsets along the widest strides: slab, least and greatest of each."""
     space = launch.slabs
     assert space is not None
     cuts = {Symbol(kind, axis=space.axis) for kind in _CUT}
@@ -139,9 +143,7 @@ def _follow(placed: PlacedAccesses, launch: LaunchPoints, detail: int) -> Iterat
     some, low, high = placed.bound_each(followed)
     if low.size > MOST_STRETCHES:
         raise NotKnownError
-    slabs = some[SLAB] if cut is None else launch.find_slab(cut, some[cut])
-    for shift, access in placed.members:
-        yield WrittenRanges(low + shift, high + shift + access.bytes, slabs)
+    return (some[SLAB] if cut is None else launch.find_slab(cut, some[cut])), low, high
 
 
 _SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)
@@ -180,28 +182,27 @@ def assess_split(
         for one in shared
         if one.kind is AccessKind.ATOMIC
     ]
+    unknown = [f"line {gap.line}: {gap.reason}" if gap.line else gap.reason for gap in facts.gaps]
+    unknown += [
+        f"line {one.line}: it is not known into which buffer {one.text} points"
+        for one in shared
+        if one.buffer is None
+    ]
     if not assumes_independence:
-        found = [f"line {gap.line}: {gap.reason}" if gap.line else gap.reason for gap in facts.gaps]
-        found += [
-            f"line {one.line}: it is not known into which buffer {one.text} points"
-            for one in shared
-            if one.buffer is None
-        ]
-        refusals += [f"{one}; so what work-groups write cannot be told" for one in found]
+        refusals += [f"{one}; so what work-groups write cannot be told" for one in unknown]
     rules: dict[str, MergeRule] = {}
     footprints: dict[str, WrittenRanges] = {}
     unread: set[str] = set()
     launch = LaunchPoints(ndrange=space.ndrange, scalars=scalars, slabs=space)
-    is_followed = not facts.gaps and all(one.buffer is not None for one in shared)
     for name, size_bytes in sizes_bytes.items():
         own = [one for one in shared if one.buffer == name]
         loads = [one for one in own if one.kind is AccessKind.LOAD]
         stores = [one for one in own if one.kind is not AccessKind.LOAD]
-        if is_followed and not stores:
+        if not unknown and not stores:
             rules[name] = MergeRule.READ
             continue
         placed: tuple[list[PlacedAccesses], list[PlacedAccesses]] | None = None
-        if is_followed:
+        if not unknown:
             context = make_context()
             with contextlib.suppress(NotKnownError):
                 placed = (
@@ -234,10 +235,10 @@ def _find_disjoint(
     """Find what each slab writes, if that is provably nobody else's."""
     for detail in range(3):
         try:
-            written = find_footprint(stores, launch, size_bytes, detail=detail)
+            written = _find_footprint(stores, launch, size_bytes, detail)
             if not written.is_disjoint:
                 continue
-            read = find_footprint(loads, launch, size_bytes, detail=detail)
+            read = _find_footprint(loads, launch, size_bytes, detail)
         except (NotKnownError, EvaluationError):
             return None
         if read.meets_only_own(written):
