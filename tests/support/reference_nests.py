@@ -6,7 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kernelcast.expressions import Expr, Symbol, SymbolKind, floor_div
-from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
+from kernelcast.expressions.loop_nest import (
+    LoopNest,
+    NestAccess,
+    NestArray,
+    NestLoop,
+    split_address,
+)
 from kernelcast.records.operations import (
     MemoryOperation,
     MemorySpace,
@@ -85,10 +91,13 @@ def make_nest(
     accesses = [
         NestAccess(
             array=array, is_store=is_store, bytes=width, text=f"{array}[{indices}]",
-            offset_bytes=_flatten(indices, made[array], names).substitute(values),
+            strides=strides, offset=offset,
         )
         for group, is_store in ((loads, False), (stores, True))
         for array, indices in group
+        for strides, offset in [
+            split_address(_flatten(indices, made[array], names).substitute(values), counted)
+        ]
     ]  # fmt: skip
     return LoopNest(
         name=name,

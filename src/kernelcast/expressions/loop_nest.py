@@ -61,9 +61,11 @@ class NestAccess:
     """A load or store of one iteration of the innermost loop."""
 
     array: str
-    offset_bytes: Expr
-    """From the start of the array, in bytes, over loop variables (``SymbolKind.LOOP``) and
-    constants (``SymbolKind.SCALAR``)."""
+    strides: tuple[Expr, ...]
+    """Bytes by which its address moves per iteration of each loop, outermost first, over constants;
+    an inner loop that starts where an outer one is (a tile, a triangle) moves along with it."""
+    offset: Expr
+    """Address of the very first iteration, in bytes from the start of the array, over constants."""
     is_store: bool
     """Whether it writes. ``a[i] += x`` is a load and a store."""
     bytes: int
@@ -116,7 +118,11 @@ class LoopNest:
         """Name the constants on which sizes, bounds, addresses and conditions depend."""
         expressions = [
             *(one for loop in self.loops for one in (loop.trips, loop.step)),
-            *(one for access in self.accesses for one in (access.offset_bytes, access.condition)),
+            *(
+                one
+                for each in self.accesses
+                for one in (*each.strides, each.offset, each.condition)
+            ),
             *(size for array in self.arrays for size in array.dimensions),
             *(condition for condition, _ in self.branches),
         ]
@@ -233,6 +239,17 @@ class IterationSpace:
                 "comparisons of sums of loop variables times constants"
             ) from error
         return left / total if total else 0.0
+
+
+def split_address(address: Expr, loops: Sequence[NestLoop]) -> tuple[tuple[Expr, ...], Expr]:
+    """Give strides and start of an address that is a sum of loop variables times constants."""
+    strides = []
+    for loop in loops:
+        parts = address.split(Symbol(SymbolKind.LOOP, loop.name))
+        assert parts is not None
+        address, stride = parts
+        strides.append(stride)
+    return tuple(strides), address
 
 
 def find_decisions(condition: Condition) -> tuple[Symbol, ...]:

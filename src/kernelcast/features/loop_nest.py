@@ -19,7 +19,13 @@ from kernelcast.expressions import (
     disjunction,
     equal,
 )
-from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, NestLoop
+from kernelcast.expressions.loop_nest import (
+    LoopNest,
+    NestAccess,
+    NestArray,
+    NestLoop,
+    split_address,
+)
 from kernelcast.features.ir.control import ControlFlow, Loop
 from kernelcast.features.ir.debug import DebugNotes, Place, read_expression, read_operand_before
 from kernelcast.features.ir.module import Instruction, Operand, read_module
@@ -430,8 +436,9 @@ class _Nest:
                 earlier = accesses.get(element)
                 if earlier is None:
                     place = self._place(one)
+                    strides, offset = split_address(element[1], self._loops)
                     accesses[element] = NestAccess(
-                        array=element[0], offset_bytes=element[1], is_store=is_store,
+                        array=element[0], strides=strides, offset=offset, is_store=is_store,
                         bytes=self._module.size_of(one.type), text=self._text(one, address),
                         line=place.line if place is not None else 0, condition=guard,
                     )  # fmt: skip

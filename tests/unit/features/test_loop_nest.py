@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.expressions import TRUE, Expr, Symbol, SymbolKind
-from kernelcast.expressions.loop_nest import LoopNest
+from kernelcast.expressions.loop_nest import LoopNest, split_address
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace, NumberClass
@@ -63,8 +63,9 @@ def test_listings_give_the_described_nests(name: str) -> None:
                 parts = [one for one in text.strip("()").split(",") if one.strip()]
                 for extent, part in zip(dimensions[array], parts, strict=True):
                     offset = offset * extent + read_expression(part, loops)
-                expected.add((array, 8 * offset.substitute(values), is_store))
-    assert {(one.array, one.offset_bytes, one.is_store) for one in nest.accesses} == expected
+                address = 8 * offset.substitute(values)
+                expected.add((array, *split_address(address, counted), is_store))
+    assert {(one.array, one.strides, one.offset, one.is_store) for one in nest.accesses} == expected
     assert len(nest.accesses) == len(expected)
     flops = described["flops"]
     added = nest.executed.count(Kind.ADD, number=NumberClass.FLOAT)
@@ -80,12 +81,14 @@ def test_heads_of_loops_in_all_forms() -> None:
         "for (j = 0; N > j; j = j + 3)\n"
         "    for (i = N - 1; i >= j; i -= 2) a[j][i] = 1;"
     )
-    j, i, n = (*(Symbol(SymbolKind.LOOP, name) for name in "ji"), Symbol(SymbolKind.SCALAR, "N"))
+    j, n = Symbol(SymbolKind.LOOP, "j"), Symbol(SymbolKind.SCALAR, "N")
     outer, inner = nest.loops
     assert [(one.name, one.step) for one in nest.loops] == [("j", Expr.of(3)), ("i", Expr.of(-2))]
     # Of ten the third is 6, from where 9 and 7 are reached.
     assert [one.trips.evaluate({n: 10, j: 2}) for one in nest.loops] == [4, 2]
-    assert nest.accesses[0].offset_bytes.evaluate({n: 10, j: 2, i: 1}) == 8 * (6 * 10 + 7)
+    [access] = nest.accesses
+    by_j, by_i, start = (one.evaluate({n: 10}) for one in (*access.strides, access.offset))
+    assert start + 2 * by_j + by_i == 8 * (6 * 10 + 7)
     assert (outer.line, inner.line) == (3, 4)
 
 
@@ -125,8 +128,7 @@ def test_several_statements_of_mixed_types() -> None:
         ("a[i]", 4, False, 4), ("b[i]", 8, False, 5), ("a[next]", 4, False, 6),
         ("b[next]", 8, False, 6), ("b[i]", 8, True, 5), ("b[next]", 8, True, 6),
     ]  # fmt: skip
-    i = Symbol(SymbolKind.LOOP, "i")
-    assert nest.accesses[3].offset_bytes == 16 * Expr.of(i) + 8
+    assert (nest.accesses[3].strides, nest.accesses[3].offset) == ((Expr.of(16),), Expr.of(8))
     assert nest.executed.count(Kind.SPECIAL) == nest.executed.count(Kind.DIVIDE) == 1
     assert nest.executed.memory_bytes(MemorySpace.GLOBAL, is_store=False) == 24
 

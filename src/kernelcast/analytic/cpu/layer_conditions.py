@@ -13,14 +13,12 @@ from math import ceil, gcd, inf, lcm
 
 from kernelcast.analytic.cpu.machine import CpuMachine
 from kernelcast.analytic.cpu.streams import (
-    AffineAccess,
     BoundNest,
     bind,
     profile_nest,
-    read_accesses,
 )
 from kernelcast.expressions import Expr, Symbol, SymbolKind
-from kernelcast.expressions.loop_nest import LoopNest
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
 from kernelcast.records.errors import InputError
 
@@ -33,7 +31,6 @@ class LayerConditions:
     def __init__(self, nest: LoopNest, machine: CpuMachine) -> None:
         self._nest = nest
         self._machine = machine
-        self._accesses = read_accesses(nest)
         self._notes = tuple(self._note())
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> CacheVolumes:
@@ -74,7 +71,7 @@ class LayerConditions:
 
     def bind(self, constants: Mapping[str, int]) -> BoundNest:
         """Put numbers in the place of constants."""
-        return bind(self._nest, self._accesses, constants)
+        return bind(self._nest, constants)
 
     def conflicts(self, constants: Mapping[str, int]) -> tuple[str, ...]:
         """Name arrays of which one iteration needs more lines in one set than a cache has ways."""
@@ -95,7 +92,7 @@ class LayerConditions:
         """Say what is assumed, whatever the sizes are."""
         yield from self._nest.notes
         yield from note_decisions(self._nest)
-        still = (one.access.array for one in self._accesses if one.strides[-1].is_zero)
+        still = (one.array for one in self._nest.accesses if one.strides[-1].is_zero)
         for array in dict.fromkeys(still):
             yield f"{array}: the innermost loop does not move it; its few lines are not counted"
         for loop in self._nest.loops:
@@ -245,8 +242,7 @@ class _Solver:
     def __init__(self, nest: LoopNest, line_bytes: int) -> None:
         # A size at which reuse distances stand in the order that they have for all large sizes.
         sample = {name: 100_003 + at for at, name in enumerate(sorted(nest.name_constants()))}
-        accesses = read_accesses(nest)
-        self._profile = profile_nest(bind(nest, accesses, sample), line_bytes)
+        self._profile = profile_nest(bind(nest, sample), line_bytes)
         # Add up the bytes of all arrays that are touched.
         touched = {one.array for one in nest.accesses}
         total = Expr.constant(0)
@@ -257,9 +253,9 @@ class _Solver:
             total = total + size
         self._total_bytes = _check(nest, total)
         chains = defaultdict(list)
-        for one in accesses:
+        for one in nest.accesses:
             if not one.strides[-1].is_zero:
-                chains[one.access.array, one.strides].append(one)
+                chains[one.array, one.strides].append(one)
         read = [_read_chain(nest, chain, line_bytes) for chain in chains.values()]
         # Distances are whole numbers in units of 1/scale iterations, and bytes per iteration of
         # streams with that distance; None is no distance at all.
@@ -328,7 +324,7 @@ _UNIT = (Expr.constant(1), Expr.constant(-1))
 
 
 def _read_chain(
-    nest: LoopNest, chain: Sequence[AffineAccess], line_bytes: int
+    nest: LoopNest, chain: Sequence[NestAccess], line_bytes: int
 ) -> tuple[int, Expr | None, list[Expr]]:
     """Read stride, the first access's return in iterations, and the others' distances in bytes."""
     strides = chain[0].strides
@@ -367,7 +363,7 @@ def _refuse(nest: LoopNest) -> InputError:
     return InputError(msg)
 
 
-def _compare(one: AffineAccess, other: AffineAccess) -> int:
+def _compare(one: NestAccess, other: NestAccess) -> int:
     """Compare addresses for large sizes: the product of most constants decides."""
     terms = (one.offset - other.offset).terms
     return max(terms, key=lambda term: (len(term[0]), str(term[0])))[1] if terms else 0

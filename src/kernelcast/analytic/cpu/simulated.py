@@ -11,8 +11,8 @@ import numpy.typing as npt
 from kernelcast.analytic.cpu.layer_conditions import note_decisions
 from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine
 from kernelcast.analytic.cpu.streams import find_work_bytes
-from kernelcast.expressions import Symbol, SymbolKind, Value
-from kernelcast.expressions.loop_nest import LoopNest, NestLoop, unite
+from kernelcast.expressions import Symbol, SymbolKind
+from kernelcast.expressions.loop_nest import LoopNest, unite
 from kernelcast.records.cache_volumes import MEMORY, CacheVolumes, LevelVolume
 from kernelcast.records.errors import InputError
 
@@ -151,14 +151,13 @@ class NestAddresses:
         for array in sorted(nest.arrays, key=attrgetter("name")):
             starts[array.name] = -(-end // alignment_bytes) * alignment_bytes
             end = starts[array.name] + array.count_bytes(self._scalars)
-        offsets = [one.offset_bytes.substitute(self._scalars) for one in accesses]
+        self._starts = np.array([
+            starts[one.array] + int(one.offset.evaluate(self._scalars)) for one in accesses
+        ])  # fmt: skip
+        strides = [[int(each.evaluate(self._scalars)) for each in one.strides] for one in accesses]
         # Accesses that move alike are evaluated once.
-        self._moving = list(dict.fromkeys(one - one.constant_term for one in offsets))
-        self._groups = [self._moving.index(one - one.constant_term) for one in offsets]
-        self._shifts = [
-            one.constant_term + starts[access.array]
-            for one, access in zip(offsets, accesses, strict=True)
-        ]
+        self._strides, groups = np.unique(np.array(strides), axis=0, return_inverse=True)
+        self._groups = groups.reshape(-1)
         self._conditions = [
             (unite(one.condition) if self._taken is None else one.condition).substitute(
                 self._scalars
@@ -172,107 +171,80 @@ class NestAddresses:
         """Go back to the first iteration."""
         # Where a condition on data holds is drawn anew for each nest, alike each time.
         self._chance = np.random.default_rng(1)
-        self._points = self._walk(len(self._loops), {}, 1)
-        self._held: dict[Symbol, Integers] = {}
-        self._left = 0
-        self._refill()
+        self._pieces = self._walk(len(self._loops), _AT_FIRST)
+        self._held = next(self._pieces)
 
     @property
     def has_more(self) -> bool:
         """Whether the end of the nest is not reached yet."""
-        return self._left > 0
+        return len(self._held) > 0
 
     def find_work_bytes(self, line_bytes: int) -> int:
         """Find the bytes of results per iteration."""
-        inner = self._symbols[-1]
-        moves = []
-        for group, (is_store, size) in zip(self._groups, self.kinds.tolist(), strict=True):
-            parts = self._moving[group].split(inner)
-            stride = None if parts is None else parts[1].constant_value
-            moves.append((bool(is_store), size if stride is None else abs(stride)))
+        steps = np.abs(self._strides[self._groups, -1]).tolist()
+        moves = [(bool(one), step) for one, step in zip(self.kinds[:, 0], steps, strict=True)]
         return find_work_bytes(moves, line_bytes) or int(self.kinds[:, 1].max())
 
     def count_before_line(self, line_bytes: int) -> int:
         """Count the iterations before one whose lowest store, else load, begins a cache line."""
-        columns = {name: values[:line_bytes] for name, values in self._held.items()}
-        addresses = self._evaluate(columns, min(line_bytes, self._left))
+        addresses = self._find_addresses(self._held[:line_bytes])
         chosen = self.kinds[:, 0] == self.kinds[:, 0].max()
         lowest = addresses[:, chosen].argmin(axis=1)
         sizes = self.kinds[chosen, 1][lowest]
         begins = addresses[:, chosen].min(axis=1) % line_bytes < sizes
         return int(begins.argmax()) if begins.any() else len(begins)
 
-    def take(self, iterations: int) -> tuple[Integers, Integers, int]:
-        """List addresses and kinds of what the next iterations execute, and count these."""
-        parts, done = [], 0
-        while done < iterations and self._left:
-            part = min(iterations - done, self._left)
-            parts.append({name: values[:part] for name, values in self._held.items()})
-            self._held = {name: values[part:] for name, values in self._held.items()}
-            self._left -= part
-            done += part
-            self._refill()
-        names = self._symbols if parts else ()
-        columns = {name: np.concatenate([one[name] for one in parts]) for name in names}
-        addresses = self._evaluate(columns, done).ravel()
+    def take(self, most: int) -> tuple[Integers, Integers, int]:
+        """List addresses and kinds of what some of the next iterations execute, and count these."""
+        piece, self._held = self._held[:most], self._held[most:]
+        if not self.has_more:
+            self._held = next(self._pieces, self._held)
+        addresses = self._find_addresses(piece).ravel()
         if not self._conditions:
-            return addresses, self.kinds, done
+            return addresses, self.kinds, len(piece)
+        columns = dict(zip(self._symbols, piece.T, strict=True))
         for one in sorted(frozenset().union(*(one.symbols() for one in self._conditions)), key=str):
             if one not in columns:
-                columns[one] = (self._chance.random(done) < (self._taken or 0.0)).astype(np.int64)
-        executed = np.empty((done, len(self._conditions)), dtype=np.bool_)
+                drawn = self._chance.random(len(piece)) < (self._taken or 0.0)
+                columns[one] = drawn.astype(np.int64)
+        executed = np.empty((len(piece), len(self._conditions)), dtype=np.bool_)
         for at, condition in enumerate(self._conditions):
             executed[:, at] = condition.evaluate(columns)
         kept = executed.ravel()
-        return addresses[kept], np.tile(self.kinds, (done, 1))[kept], done
+        return addresses[kept], np.tile(self.kinds, (len(piece), 1))[kept], len(piece)
 
-    def _evaluate(self, columns: Mapping[Symbol, Integers], count: int) -> Integers:
-        bases = [
-            np.broadcast_to(np.asarray(one.evaluate(columns), dtype=np.int64), count)
-            for one in self._moving
-        ]
-        addresses = np.empty((count, len(self._groups)), dtype=np.int64)
-        for at, (group, shift) in enumerate(zip(self._groups, self._shifts, strict=True)):
-            np.add(bases[group], shift, out=addresses[:, at])
-        return addresses
+    def _find_addresses(self, piece: Integers) -> Integers:
+        moved: Integers = (piece @ self._strides.T)[:, self._groups]
+        return moved + self._starts
 
-    def _refill(self) -> None:
-        if not self._left:
-            self._held = next(self._points, {})
-            self._left = len(self._held[self._symbols[-1]]) if self._held else 0
-
-    def _walk(
-        self, depth: int, outer: dict[Symbol, Integers], count: int
-    ) -> Iterator[dict[Symbol, Integers]]:
-        """List the iterations of the outermost loops, `depth` of them, in pieces."""
-        at = len(outer)
-        if at == depth:
+    def _walk(self, depth: int, outer: Integers) -> Iterator[Integers]:
+        """List the iterations of the outermost loops, `depth` of them, in pieces of rows."""
+        if outer.shape[1] == depth:
             yield outer
             return
-        trips = self._count_trips(self._loops[at], outer, count)
+        trips = self._count_trips(outer)
         ends = np.cumsum(trips)
-        piece = 1 << 14
-        for begin in range(0, int(ends[-1]), piece):
-            chosen = np.arange(begin, min(begin + piece, int(ends[-1])))
+        step = 1 << 14
+        for begin in range(0, int(ends[-1]), step):
+            chosen = np.arange(begin, min(begin + step, int(ends[-1])))
             whose = np.searchsorted(ends, chosen, side="right")
-            inside = {name: values[whose] for name, values in outer.items()}
-            inside[self._symbols[at]] = chosen - (ends - trips)[whose]
-            yield from self._walk(depth, inside, len(chosen))
+            inside = np.column_stack((outer[whose], chosen - (ends - trips)[whose]))
+            yield from self._walk(depth, inside)
 
-    def _count_trips(
-        self, loop: NestLoop, outer: Mapping[Symbol, Integers], count: int
-    ) -> Integers:
-        """Count how often a loop runs in each of `count` iterations."""
-        known: dict[Symbol, Value] = {**self._scalars, **outer}
-        trips = np.asarray(loop.trips.evaluate(known), dtype=np.int64)
-        return np.maximum(np.broadcast_to(trips, count), 0)
+    def _count_trips(self, outer: Integers) -> Integers:
+        """Count how often the next loop runs in each iteration of those around it."""
+        known = {**self._scalars, **dict(zip(self._symbols, outer.T, strict=False))}
+        trips = np.asarray(self._loops[outer.shape[1]].trips.evaluate(known), dtype=np.int64)
+        return np.maximum(np.broadcast_to(trips, len(outer)), 0)
 
     def _count(self) -> int:
         """Count all iterations: of a box at once, else row by row."""
+        depth = len(self._loops)
         if all(one.trips.is_parameter for one in self._loops):
-            return prod(int(self._count_trips(one, {}, 1)[0]) for one in self._loops)
-        last = self._loops[-1]
-        rows = self._walk(len(self._loops) - 1, {}, 1)
-        return sum(
-            int(self._count_trips(last, one, len(next(iter(one.values())))).sum()) for one in rows
-        )
+            insides = (np.zeros((1, at), dtype=np.int64) for at in range(depth))
+            return prod(int(self._count_trips(one)[0]) for one in insides)
+        return sum(int(self._count_trips(one).sum()) for one in self._walk(depth - 1, _AT_FIRST))
+
+
+_AT_FIRST = np.zeros((1, 0), dtype=np.int64)
+"""The one iteration of no loops."""

@@ -10,22 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import inf, prod
-from typing import NamedTuple
 
 from kernelcast.expressions import FALSE, TRUE, Condition, Expr, Symbol, SymbolKind, disjunction
-from kernelcast.expressions.loop_nest import IterationSpace, LoopNest, NestAccess
+from kernelcast.expressions.loop_nest import IterationSpace, LoopNest
 from kernelcast.records.errors import InputError
-
-
-class AffineAccess(NamedTuple):
-    """An access whose address is a sum of loop variables times strides."""
-
-    access: NestAccess
-    strides: tuple[Expr, ...]
-    """Bytes by which the address moves per iteration of each loop, outermost first; an inner loop
-    that starts where an outer one is (a tile, a triangle) moves along with it."""
-    offset: Expr
-    """Address of the very first iteration, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,23 +63,7 @@ class BoundNest:
         return prod(self.trips[place + 1 :])
 
 
-def read_accesses(nest: LoopNest) -> tuple[AffineAccess, ...]:
-    """Read strides and offsets of all accesses."""
-    found = []
-    for access in nest.accesses:
-        strides, address = [], access.offset_bytes
-        for loop in reversed(nest.loops):
-            parts = address.split(Symbol(SymbolKind.LOOP, loop.name))
-            assert parts is not None  # nests with other addresses are not read
-            address, stride = parts
-            strides.append(stride)
-        found.append(AffineAccess(access, tuple(reversed(strides)), address))
-    return tuple(found)
-
-
-def bind(
-    nest: LoopNest, accesses: Sequence[AffineAccess], constants: Mapping[str, int]
-) -> BoundNest:
+def bind(nest: LoopNest, constants: Mapping[str, int]) -> BoundNest:
     """Put numbers in the place of constants; `constants` win over the nest's own."""
     values = nest.bind_constants(constants)
     known = dict(values)
@@ -110,14 +82,14 @@ def bind(
     trips = tuple(counts)
     bound = tuple(
         BoundAccess(
-            array=one.access.array,
+            array=one.array,
             strides=tuple(_evaluate(stride, values) for stride in one.strides),
             offset=_evaluate(one.offset, values),
-            bytes=one.access.bytes,
-            is_store=one.access.is_store,
-            condition=one.access.condition,
+            bytes=one.bytes,
+            is_store=one.is_store,
+            condition=one.condition,
         )
-        for one in accesses
+        for one in nest.accesses
     )
     touched = {one.array for one in bound}
     return BoundNest(

@@ -13,7 +13,7 @@ from kernelcast.analytic.cpu.cache_engine import Simulator
 from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine
 from kernelcast.analytic.cpu.simulated import NestAddresses, SimulatedVolumes, simulate_nest
 from kernelcast.expressions import Expr, Symbol, SymbolKind
-from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, split_address
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import OperationCounts
 from support.machines import IVY_BRIDGE
@@ -263,11 +263,13 @@ def make_nest(
         accesses=tuple(
             NestAccess(
                 array=array,
-                offset_bytes=Expr.of(offset).substitute(values),
+                strides=strides,
+                offset=offset,
                 is_store=is_store,
                 bytes=8,
             )
-            for array, offset, is_store in accesses
+            for array, address, is_store in accesses
+            for strides, offset in [split_address(Expr.of(address).substitute(values), counted)]
         ),
         executed=OperationCounts(operations={}, memory={}),
         constants=constants,
