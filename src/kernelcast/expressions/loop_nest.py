@@ -116,13 +116,10 @@ class LoopNest:
 
     def name_constants(self) -> frozenset[str]:
         """Name the constants on which sizes, bounds, addresses and conditions depend."""
-        expressions = [
+        expressions: list[Expr | Condition] = [
             *(one for loop in self.loops for one in (loop.trips, loop.step)),
-            *(
-                one
-                for each in self.accesses
-                for one in (*each.strides, each.offset, each.condition)
-            ),
+            *(one for each in self.accesses for one in (*each.strides, each.offset)),
+            *(one.condition for one in self.accesses),
             *(size for array in self.arrays for size in array.dimensions),
             *(condition for condition, _ in self.branches),
         ]

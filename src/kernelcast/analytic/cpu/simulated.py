@@ -214,8 +214,8 @@ class NestAddresses:
         return addresses[kept], np.tile(self.kinds, (len(piece), 1))[kept], len(piece)
 
     def _find_addresses(self, piece: Integers) -> Integers:
-        moved: Integers = (piece @ self._strides.T)[:, self._groups]
-        return moved + self._starts
+        addresses: Integers = (piece @ self._strides.T)[:, self._groups] + self._starts
+        return addresses
 
     def _walk(self, depth: int, outer: Integers) -> Iterator[Integers]:
         """List the iterations of the outermost loops, `depth` of them, in pieces of rows."""
@@ -234,8 +234,8 @@ class NestAddresses:
     def _count_trips(self, outer: Integers) -> Integers:
         """Count how often the next loop runs in each iteration of those around it."""
         known = {**self._scalars, **dict(zip(self._symbols, outer.T, strict=False))}
-        trips = np.asarray(self._loops[outer.shape[1]].trips.evaluate(known), dtype=np.int64)
-        return np.maximum(np.broadcast_to(trips, len(outer)), 0)
+        trips = self._loops[outer.shape[1]].trips.evaluate(known)
+        return np.maximum(np.broadcast_to(np.asarray(trips, dtype=np.int64), len(outer)), 0)
 
     def _count(self) -> int:
         """Count all iterations: of a box at once, else row by row."""
