@@ -200,22 +200,16 @@ class _Kept:
         return sum(self.durations_s.get(name, usual_s) for name in waiting)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkTask:
-    """A microbenchmark to be run in a child process."""
-
-    name: str
-    device_id: str
-    effort: Effort
-
-
-def run_benchmark(task: BenchmarkTask, report: Callable[[str], None]) -> BenchmarkResult:
-    """Run one microbenchmark on one device."""
+def run_benchmark(
+    task: tuple[str, str, Effort], report: Callable[[str], None]
+) -> BenchmarkResult:
+    """Run a microbenchmark by its name on a device by its id."""
+    name, device_id, effort = task
     report("opening the device")
-    session = open_session(*choose_device(task.device_id, find_devices()))
+    session = open_session(*choose_device(device_id, find_devices()))
     report("measuring")
     with session.lock:
-        return measure_benchmark(Bench(session, task.effort), task.name)
+        return measure_benchmark(Bench(session, effort), name)
 
 
 def measure_benchmark(bench: Bench, name: str) -> BenchmarkResult:
@@ -349,7 +343,7 @@ def _measure(
     try:
         result = run_isolated(
             _BENCHMARK,
-            BenchmarkTask(name=name, device_id=device.id, effort=effort),
+            (name, device.id, effort),
             timeout_s=_TIMEOUTS_S[effort],
             subject=device.id,
             report=lambda stage: report(replace(progress, stage=stage)),

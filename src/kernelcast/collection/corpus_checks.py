@@ -84,20 +84,13 @@ class CheckOutcome:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckTask:
-    """Checks to be made in a child process."""
-
-    kernels: tuple[CorpusKernel, ...]
-    device_id: str
-
-
-def check_corpus(task: CheckTask, report: Reporter) -> None:
+def check_corpus(task: tuple[tuple[CorpusKernel, ...], str], report: Reporter) -> None:
     """Check some kernels on one device, each with every local size that it is meant for."""
     report("opening the device")
-    session = open_session(*choose_device(task.device_id, find_devices()))
+    kernels, device_id = task
+    session = open_session(*choose_device(device_id, find_devices()))
     with session.lock, tempfile.TemporaryDirectory(prefix="kernelcast-") as folder:
-        for kernel in task.kernels:
+        for kernel in kernels:
             report(kernel.name)
             report.give(check_in_session(session, kernel, cache_folder=Path(folder)))
 
@@ -156,7 +149,7 @@ def check_on_devices(
         for _, group in groupby(kernels, key=lambda one: one.application):
             left = list(group)
             while left:
-                task = CheckTask(kernels=tuple(left), device_id=device.id)
+                task = tuple(left), device.id
                 try:
                     for message in stream_isolated(
                         _CHECK, task, timeout_s=timeout_s, subject=device.id

@@ -9,7 +9,6 @@ import pytest
 
 from kernelcast.calibration import calibration
 from kernelcast.calibration.calibration import (
-    BenchmarkTask,
     CalibrationSettings,
     Effort,
     Progress,
@@ -87,16 +86,16 @@ class FakeSuite:
     def run_isolated(
         self,
         task: Task[Any],
-        arguments: BenchmarkTask,
+        arguments: tuple[str, str, Effort],
         *,
         report: Callable[[str], None],
         **_: object,
     ) -> BenchmarkResult:
         """Stand in for the child process."""
         assert task.name == "run_benchmark"
-        self.asked.append(arguments.name)
+        self.asked.append(arguments[0])
         report("measuring")
-        outcome = self.outcomes[arguments.name]
+        outcome = self.outcomes[arguments[0]]
         if isinstance(outcome, BaseException):
             raise outcome
         return outcome

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from kernelcast.cli.app import app
 from kernelcast.collection.corpus_checks import (
     CheckOutcome,
     CheckStatus,
-    CheckTask,
     check_on_devices,
     complain_about_difference,
     find_difference,
@@ -150,13 +150,13 @@ def test_crash_costs_only_the_kernel_that_crashed(monkeypatch: pytest.MonkeyPatc
     kernels = find_kernels("mat_vec_mul")
     asked = []
 
-    def stream(_: object, task: CheckTask, **__: object) -> Iterator[Message]:
-        asked.append([one.name for one in task.kernels])
-        for one in task.kernels:
+    def stream(_: object, task: tuple[Any, str], **__: object) -> Iterator[Message]:
+        asked.append([one.name for one in task[0]])
+        for one in task[0]:
             if one.name == "mat_vec_mul/coal1":
                 raise KernelRunError("the process died")
             outcome = CheckOutcome(
-                kernel=one.name, device_id=task.device_id, status=CheckStatus.PASSED
+                kernel=one.name, device_id=task[1], status=CheckStatus.PASSED
             )
             yield Message(MessageKind.ITEM, outcome)
 

@@ -16,7 +16,7 @@ from kernelcast.training.table import read_observations
 from kernelcast.training_data.importers.tables import find_data_set, read_rows
 from kernelcast.training_data.importers.tuning import TuningFiles, read_tuning
 from kernelcast.training_data.parquet import export_parquet, is_observation_file, read_parquet
-from kernelcast.training_data.sources import SourceKind, recognise_source
+from kernelcast.training_data.sources import list_files
 from kernelcast.training_data.store import open_store
 from kernelcast.training_data.store.connecting import is_database
 from support.observations import make_observation
@@ -59,7 +59,7 @@ def _export(place: Path) -> None:
     "read",
     [
         lambda place: list(read_observations([place])),
-        recognise_source,
+        list_files,
         is_database,
         is_observation_file,
         lambda place: list(read_parquet(place)),
@@ -130,18 +130,12 @@ def test_sources_are_what_they_are_whatever_their_name(place: Path) -> None:
     (folder / "empty.parquet").touch()
     (folder / "cut.parquet").write_bytes(b"PAR1")
     (folder / "notes.txt").write_text("no rows", encoding="utf-8")
-    kinds = {
-        place: SourceKind.STORE,
-        misnamed: SourceKind.STORE,
-        folder / "none.parquet": SourceKind.STORE,
-        "postgresql://me@host/rows": SourceKind.STORE,
-        bare: SourceKind.OBSERVATIONS,
-        folder / "empty.parquet": SourceKind.PARQUET,
-        folder / "cut.parquet": SourceKind.PARQUET,
-        folder / "notes.txt": SourceKind.OTHER,
-        folder: SourceKind.FOLDER,
-    }
-    assert {source: recognise_source(source) for source in kinds} == kinds
+    for store in (place, misnamed, folder / "none.parquet", "postgresql://me@host/rows"):
+        assert list_files(store) == []
+    assert list_files(folder / "notes.txt") == []  # opened as a store, which says what is wrong
+    for path in (bare, folder / "empty.parquet", folder / "cut.parquet"):
+        assert list_files(path) == [path]
+    assert {*list_files(folder)} == {misnamed, folder / "empty.parquet", folder / "cut.parquet"}
     assert len(list(read_observations([misnamed]))) == len(list(read_observations([bare]))) == 5
 
 
