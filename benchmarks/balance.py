@@ -34,9 +34,8 @@ import pandas as pd
 from harness import make_table, read_json, write_result, write_text
 from matplotlib.figure import Figure
 
-from kernelcast.balancing.balancer import Balancer
+from kernelcast.balancing.balancer import Balancer, choose_places
 from kernelcast.balancing.host_arguments import HostArguments, make_host_arguments
-from kernelcast.balancing.places import choose_places
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.records.arguments import BufferArgument

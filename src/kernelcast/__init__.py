@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from kernelcast.sampling.runtimes import ensure_caches, ensure_vendors
 
 if TYPE_CHECKING:
-    from kernelcast.balancing.api import balance
-    from kernelcast.balancing.balancer import Balancer
+    from kernelcast.balancing.balancer import Balancer, balance
     from kernelcast.balancing.settings import BalanceSettings, DevicePlace
     from kernelcast.launches.devices import examine_devices
     from kernelcast.launches.live import Launch
@@ -102,7 +101,7 @@ _HOMES = {
     "PredictorOptions": "kernelcast.predictor.predictor",
     "TuneReport": "kernelcast.tuning.report",
     "TuneSettings": "kernelcast.tuning.settings",
-    "balance": "kernelcast.balancing.api",
+    "balance": "kernelcast.balancing.balancer",
     "compare_methods": "kernelcast.training.comparing",
     "device_id": "kernelcast.predictor.api",
     "estimate": "kernelcast.predictor.api",

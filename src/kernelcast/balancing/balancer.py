@@ -1,19 +1,26 @@
-"""Devices kept open, over which launches are balanced one after the other."""
+"""Runs kernels over several devices, which are kept open for one launch after the other."""
 
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from kernelcast.balancing.device_processes import DeviceProcesses, Devices
-from kernelcast.balancing.host_arguments import HostArguments, copy_launch, read_host_arguments
+from kernelcast.balancing.host_arguments import (
+    HostArguments,
+    copy_launch,
+    make_host_arguments,
+    read_host_arguments,
+)
 from kernelcast.balancing.launch_buffers import LaunchBuffers, as_bytes
 from kernelcast.balancing.messages import Failed, Finish, Opened, Prepare
-from kernelcast.balancing.places import choose_places
 from kernelcast.balancing.reports import make_report
 from kernelcast.balancing.scheduler import Scheduler, SplitLaunch, join_errors
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
@@ -21,16 +28,20 @@ from kernelcast.balancing.work import FloatArray
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import bind_scalars
 from kernelcast.features.write_safety import SplitSafety, assess_split
+from kernelcast.launches.devices import list_descriptions
 from kernelcast.launches.modelling.launches import choose_local_size
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.source_check import refuse_overruns
 from kernelcast.launches.weighing import plan_by_source, weigh_boxes
 from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.balance import BalanceReport, MergeRule, SlabSpace
+from kernelcast.records.device import DeviceDescription, DeviceKind, match_device_id
 from kernelcast.records.errors import InputError, KernelcastError, SignatureError
 from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.cores import read_cores
 from kernelcast.sampling.plan import SamplingPlan
 
 if TYPE_CHECKING:
@@ -302,3 +313,133 @@ def cut_axis(ndrange: NDRange, axis: int, most_slabs: int, unit: int = 1) -> Sla
     if layers // rounded >= min(_ENOUGH_LAYERS, layers):
         thickness = rounded
     return SlabSpace(ndrange=ndrange, axis=axis, thickness=thickness)
+
+
+def balance(
+    kernel: "Kernel | Launch",
+    ndrange: NDRange | Sequence[int] = (),
+    args: Sequence[Any] = (),
+    devices: Sequence[str | DevicePlace] = (),
+    *,
+    estimates: Mapping[str, Estimate | Interval] | None = None,
+    settings: BalanceSettings | None = None,
+    report: Callable[[str], None] = lambda _: None,
+) -> BalanceReport:
+    """Run one kernel over several devices, so that all finish at about the same time.
+
+    All devices are opened and build the kernel first. Most of the work is divided by estimates,
+    the rest by the speeds that are measured meanwhile. A device without an estimate runs small
+    parts first, which tell its speed and count as done.
+
+    Parameters
+    ----------
+    kernel : Kernel or Launch
+        Name, source, build options; or a launch of pyopencl objects, for which `ndrange` and `args`
+        are left out.
+    ndrange : NDRange or sequence of int
+        The index space, or its global size alone.
+    args : sequence
+        The kernel's arguments in order: NumPy arrays, pyopencl's buffers or arrays, which take the
+        results; NumPy scalars; `LocalArgument` or `pyopencl.LocalMemory` for local memory. Finish
+        what your queues do to buffers before.
+    devices : sequence of str or DevicePlace
+        Ids or beginnings of ids; all devices when left out. CPU devices share the machine's cores
+        evenly unless a `DevicePlace` says which each shall have.
+    estimates : mapping of str to Estimate or Interval, optional
+        What the whole launch takes on each device alone, by the device's id, such as
+        `Predictor.estimate` tells.
+    settings : BalanceSettings, optional
+        How to balance.
+    report : callable, optional
+        Is told of each stage.
+
+    Returns
+    -------
+    BalanceReport
+        Shares, times as estimated and as they were, the timeline.
+
+    Raises
+    ------
+    InputError
+        If the kernel may not be split (atomic operations on global memory, work-groups that read
+        what others write), or no device takes it.
+    DeviceError
+        If no device is left to finish. Then, and after every other error, arrays and buffers hold
+        what they held before.
+    """
+    report("looking for devices")
+    with Balancer(devices, settings) as balancer:
+        return balancer.balance(kernel, ndrange, args, estimates=estimates, report=report)
+
+
+def balance_problem(
+    path: str | Path,
+    devices: Sequence[str | DevicePlace] = (),
+    *,
+    parameters: Mapping[str, int | float] | None = None,
+    settings: BalanceSettings | None = None,
+    report: Callable[[str], None] = lambda _: None,
+) -> tuple[BalanceReport, HostArguments]:
+    """Run a problem file over several devices; return the arguments with their results too."""
+    problem = read_problem(path, parameters=parameters)
+    chosen = settings or BalanceSettings()
+    report("filling the buffers")
+    arguments = make_host_arguments(problem, seed=chosen.seed)
+    report("looking for devices")
+    with Balancer(devices, chosen) as balancer:
+        found = balancer.balance(problem.kernel, problem.ndrange, arguments, report=report)
+    return found, arguments
+
+
+def choose_places(devices: Sequence[str | DevicePlace]) -> list[DevicePlace]:
+    known = {one.id: one for one in list_descriptions()}
+    wanted = [
+        one if isinstance(one, DevicePlace) else DevicePlace(device_id=one)
+        for one in devices or list(known)
+    ]
+    found = [replace(one, device_id=match_device_id(one.device_id, known)) for one in wanted]
+    return [
+        replace(
+            one,
+            concurrency=max(
+                1, len(one.cores) or one.compute_units or known[one.device_id].compute_units
+            ),
+        )
+        for one in share_cores(found, known)
+    ]
+
+
+def share_cores(
+    places: Sequence[DevicePlace],
+    descriptions: Mapping[str, DeviceDescription],
+    available: Sequence[int] | None = None,
+) -> list[DevicePlace]:
+    """Divide the cores that nobody has been given among CPU devices without any."""
+    if available is None:  # none where processes cannot be bound to cores
+        available = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
+    taken = {core for one in places for core in one.cores}
+    free = [core for core in available if core not in taken]
+    is_cpu = [descriptions[one.device_id].kind is DeviceKind.CPU for one in places]
+    bare = [n for n, one in enumerate(places) if is_cpu[n] and not one.cores]
+    if sum(is_cpu) < 2 or not bare or len(free) < len(bare):
+        return list(places)
+    given = list(places)
+    for place, number in enumerate(bare):
+        first, stop = (len(free) * end // len(bare) for end in (place, place + 1))
+        given[number] = replace(given[number], cores=tuple(free[first:stop]))
+    return given
+
+
+def place_by_text(device_ids: Sequence[str], cores: str | None) -> list[DevicePlace]:
+    """Read devices and their cores as a command line gives them."""
+    places = [DevicePlace(device_id=one) for one in device_ids]
+    for part in filter(None, (cores or "").split(",")):
+        name, equals, text = part.partition("=")
+        number = next(
+            (n for n, one in enumerate(places) if one.device_id == name and not one.cores), None
+        )
+        if not equals or number is None:
+            names = ", ".join(device_ids) or "none"
+            raise InputError(f"cores {part!r}: give DEVICE=CORES with a device as named: {names}")
+        places[number] = replace(places[number], cores=read_cores(text))
+    return places

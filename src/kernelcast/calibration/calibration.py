@@ -200,9 +200,7 @@ class _Kept:
         return sum(self.durations_s.get(name, usual_s) for name in waiting)
 
 
-def run_benchmark(
-    task: tuple[str, str, Effort], report: Callable[[str], None]
-) -> BenchmarkResult:
+def run_benchmark(task: tuple[str, str, Effort], report: Callable[[str], None]) -> BenchmarkResult:
     """Run a microbenchmark by its name on a device by its id."""
     name, device_id, effort = task
     report("opening the device")

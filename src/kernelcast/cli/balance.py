@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from kernelcast.balancing.api import balance_problem
-from kernelcast.balancing.places import place_by_text
+from kernelcast.balancing.balancer import balance_problem, place_by_text
 from kernelcast.balancing.reports import balance_to_json
 from kernelcast.balancing.settings import BalanceSettings
 from kernelcast.cli import options as option

@@ -11,16 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from kernelcast.features.analysis import read_facts
-from kernelcast.features.vector import (
-    SAMPLED,
-    CounterSource,
-    SampledSource,
-    StaticSource,
-    combine,
-    compute_features,
-)
-from kernelcast.launches.counting import count_from_source
+from kernelcast.features.vector import SAMPLED, SampledSource, compute_features
 from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.machine_file import read_machine
@@ -28,7 +19,7 @@ from kernelcast.launches.machines import list_machines
 from kernelcast.launches.problem_file import read_parameters, read_problem
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.errors import InputError
-from kernelcast.records.feature_vector import FeatureSchema, make_vector
+from kernelcast.records.feature_vector import FeatureGroup, FeatureSchema, make_vector
 from kernelcast.records.launch_identity import LaunchIdentity, digest_text
 from kernelcast.records.machine import DevicePeaks, MachineDescription, read_peaks
 from kernelcast.records.observation import Observation
@@ -98,12 +89,11 @@ def _read_problem(one: Observation, folder: Path) -> Observation:
         for key, value in one.launch.parameters.items()
         if key in known and not isinstance(value, str)
     }
+    from kernelcast.launches.features import FeatureSettings, read_source_features  # loads runtimes
+
     problem = read_problem(folder / name, parameters=given)
-    facts = read_facts(problem.kernel)
-    counters = count_from_source(facts, problem, problem.ndrange)
-    vector = combine(
-        StaticSource(facts=facts, problem=problem), CounterSource(counters=counters, facts=facts)
-    )
+    settings = FeatureSettings(groups=frozenset(FeatureGroup))
+    vector = read_source_features(problem, settings).vector
     names = dict.fromkeys((*vector.schema.names, *one.features.schema.names))
     kernel = replace(one.launch.kernel, digest=problem.kernel.digest)
     return replace(

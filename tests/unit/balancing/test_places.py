@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelcast.balancing.balancer import choose_split, cut_axis
+from kernelcast.balancing.balancer import choose_split, cut_axis, place_by_text, share_cores
 from kernelcast.balancing.host_arguments import read_host_arguments
-from kernelcast.balancing.places import place_by_text, share_cores
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.records.arguments import LocalArgument, ScalarArgument
 from kernelcast.records.device import DeviceKind

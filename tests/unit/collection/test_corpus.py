@@ -155,9 +155,7 @@ def test_crash_costs_only_the_kernel_that_crashed(monkeypatch: pytest.MonkeyPatc
         for one in task[0]:
             if one.name == "mat_vec_mul/coal1":
                 raise KernelRunError("the process died")
-            outcome = CheckOutcome(
-                kernel=one.name, device_id=task[1], status=CheckStatus.PASSED
-            )
+            outcome = CheckOutcome(kernel=one.name, device_id=task[1], status=CheckStatus.PASSED)
             yield Message(MessageKind.ITEM, outcome)
 
     monkeypatch.setattr("kernelcast.collection.corpus_checks.stream_isolated", stream)

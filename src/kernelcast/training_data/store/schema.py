@@ -13,12 +13,12 @@ into one array: no number is parsed, and no column is added when a feature is.
 
 import json
 import math
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import cache, lru_cache
-from operator import attrgetter
 from types import NoneType
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
@@ -225,7 +225,7 @@ def _column(record: Any, name: str, path: str = "", hint: Any = None, **more: An
     kind = strip_none(hint)
     return Column(
         name=name, path=path, hint=kind, is_nullable=NoneType in get_args(hint),
-        take=attrgetter(path), is_derived=is_derived, **more,
+        take=operator.attrgetter(path), is_derived=is_derived, **more,
     )  # fmt: skip
 
 
@@ -439,16 +439,14 @@ def list_conditions(wanted: Selection, table: sa.FromClause) -> list[sa.ColumnEl
         if wanted.with_flags:
             has = (columns.flags.contains(f",{one},") for one in sorted(wanted.with_flags))
             found.append(sa.or_(*has))
-    if wanted.least_work_groups > 0:
-        found.append(columns.work_groups >= wanted.least_work_groups)
-    if "seconds" in columns:
-        if wanted.least_seconds > 0:
-            found.append(columns.seconds >= wanted.least_seconds)
-        if wanted.most_seconds < math.inf:
-            found.append(columns.seconds <= wanted.most_seconds)
-    if "measured_at_us" in columns:
-        if wanted.measured_from is not None:
-            found.append(columns.measured_at_us >= dump_time(wanted.measured_from))
-        if wanted.measured_before is not None:
-            found.append(columns.measured_at_us < dump_time(wanted.measured_before))
+    limits: tuple[tuple[str, Callable[[Any, Any], Any], float | None], ...] = (
+        ("work_groups", operator.ge, wanted.least_work_groups or None),
+        ("seconds", operator.ge, wanted.least_seconds or None),
+        ("seconds", operator.le, wanted.most_seconds if wanted.most_seconds < math.inf else None),
+        ("measured_at_us", operator.ge, dump_time(wanted.measured_from)),
+        ("measured_at_us", operator.lt, dump_time(wanted.measured_before)),
+    )
+    for name, compare, limit in limits:
+        if limit is not None and name in columns:
+            found.append(compare(columns[name], limit))
     return found
