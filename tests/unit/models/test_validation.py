@@ -24,8 +24,8 @@ TABLE = make_rows(kernels=6, sizes=3, devices=2)
 EMPTY = FeatureSchema(names=(), version=1)
 
 
-@dataclass(frozen=True)
-class Spy:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spy(TimeModel):
     """The linear model, noting what it has learned from."""
 
     name: str = "spy"

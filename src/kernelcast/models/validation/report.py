@@ -6,12 +6,12 @@ held out has no part in them. What is found are records that survive JSON.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.models.time_models import FittedModel, check_coverage
+from kernelcast.models.time_models import FittedModel, TimeModel, check_coverage
 from kernelcast.models.versioned_files import list_versions, read_document, write_document
 from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.errors import InputError
@@ -212,17 +212,6 @@ Progress = Callable[[int, int], None]
 R = TypeVar("R")
 
 
-class Candidate(Protocol):
-    """What can be validated: a `TimeModel`, or anything that is fitted alike."""
-
-    @property
-    def name(self) -> str: ...
-
-    def fit(self, table: TrainingTable, groups: Texts | None = None) -> FittedModel:
-        """Learn from measured launches, whose groups are held out as a whole within."""
-        ...
-
-
 _Rows = npt.NDArray[np.intp]
 
 
@@ -237,7 +226,7 @@ class _SharedRows:
 
 def validate(  # noqa: PLR0913 - what is validated, how it is divided, and who does it
     table: TrainingTable,
-    models: Sequence[Candidate],
+    models: Sequence[TimeModel],
     labels: Texts,
     *,
     split: str = "kernel",
@@ -324,7 +313,7 @@ def validate(  # noqa: PLR0913 - what is validated, how it is divided, and who d
 
 
 def _run(
-    rows: _SharedRows, model: Candidate, train: _Rows, test: _Rows, coverage: float
+    rows: _SharedRows, model: TimeModel, train: _Rows, test: _Rows, coverage: float
 ) -> tuple[str, _Rows, Numbers, str]:
     """Return the model's name, the rows that it was to predict, its answers, why it has none."""
     seen, groups = rows.table.take(train), rows.groups[train]
