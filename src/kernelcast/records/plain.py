@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import cache
+from operator import attrgetter
 from typing import Any, Final
 
 import cattrs
@@ -32,6 +33,12 @@ def to_plain(record: Any, *, omit: Collection[str] = ()) -> dict[str, Any]:  # n
         for name, key in _list_keys(kind).items()
         if name not in omit
     }
+
+
+def pick(record: object, *names: str, **paths: str) -> dict[str, Any]:
+    """Take values of a record: by their names, and by their paths under names of their own."""
+    wanted = {**dict(zip(names, names, strict=True)), **paths}
+    return {name: attrgetter(path)(record) for name, path in wanted.items()}
 
 
 @cache

@@ -40,6 +40,7 @@ from kernelcast.records.operations import (
     OperationKind,
     add_weighted,
 )
+from kernelcast.records.plain import pick, to_plain
 from kernelcast.records.yaml_files import read_text
 from kernelcast.sampling.loop_benchmark import (
     FLAGS,
@@ -209,35 +210,22 @@ def count_flops(executed: OperationCounts) -> float:
 
 def prediction_to_json(found: LoopPrediction, unit: Unit) -> dict[str, object]:
     """Give one size; cycles are core cycles per cache line of work."""
-    terms, roofline = found.in_core, found.roofline
+    terms, roofline, ecm = found.in_core, found.roofline, found.ecm
     return {
-        "constants": found.constants,
-        "cores": found.cores,
-        "cache_predictor": found.volumes.predictor,
+        **pick(found, "constants", "cores", cache_predictor="volumes.predictor"),
         "unit": unit.value,
         "value": found.value(unit),
-        "least_cycles": found.least_cycles,
-        "most_cycles": found.most_cycles,
-        "iterations_per_line": found.volumes.iterations,
-        "levels": [
-            {"name": one.name, "hits": one.hits, "misses": one.misses, "evicts": one.evicts}
-            for one in found.volumes.levels
-        ],
-        "in_core": None if terms is None else {
-            "overlapping": terms.overlapping, "non_overlapping": terms.non_overlapping,
-            "latency": terms.latency, "provider": terms.provider, "coverage": terms.coverage,
-        },
+        **pick(found, "least_cycles", "most_cycles", iterations_per_line="volumes.iterations"),
+        "levels": [pick(one, "name", "hits", "misses", "evicts") for one in found.volumes.levels],
+        "in_core": terms and to_plain(terms, omit=("notes",)),
         "ecm": {
-            "notation": found.ecm.notation(),
-            "transfers": [asdict(one) for one in found.ecm.transfers],
-            "cumulative": list(found.ecm.cumulative()),
-            "cycles": found.ecm.cycles,
-            "saturation_cores": found.ecm.saturation_cores,
-            "ideal_saturation_cores": found.ecm.ideal_saturation_cores,
+            "notation": ecm.notation(),
+            "transfers": [asdict(one) for one in ecm.transfers],
+            "cumulative": list(ecm.cumulative()),
+            **pick(ecm, "cycles", "saturation_cores", "ideal_saturation_cores"),
         },
-        "roofline": None if roofline is None else {
-            "cycles": roofline.cycles,
-            "bottleneck": roofline.bottleneck.level,
+        "roofline": roofline and {
+            **pick(roofline, "cycles", bottleneck="bottleneck.level"),
             "ceilings": [asdict(one) for one in roofline.ceilings],
         },
         "notes": list(found.notes),

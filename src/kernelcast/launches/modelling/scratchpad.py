@@ -46,6 +46,7 @@ from kernelcast.records.errors import (
     UnknownMachineError,
 )
 from kernelcast.records.operations import MemorySpace, NumberClass, Operation, OperationKind
+from kernelcast.records.plain import pick
 from kernelcast.records.problem import Problem
 from kernelcast.records.yaml_files import (
     Located,
@@ -149,55 +150,40 @@ def find_scratchpad(wanted: str | Path) -> ScratchpadMachine:
 def terms_to_json(terms: ScratchpadTerms, machine: ScratchpadMachine) -> dict[str, object]:
     kernel = terms.kernel
     return {
-        "kernel": kernel.name,
+        **pick(kernel, "active_cpes", "compute", "average_ilp", "notes", kernel="name"),
         "machine": machine.id,
-        **_pick(kernel, "active_cpes", "compute", "average_ilp", "notes"),
         **_times(terms),
-        **_pick(terms, "copy_in_s", "is_fully_overlapped"),
+        **pick(terms, "copy_in_s", "is_fully_overlapped"),
         "dma": asdict(terms.dma),
         "gload": asdict(terms.gload),
     }
 
 
 def granularity_to_json(steps: Sequence[GranularityStep]) -> list[dict[str, object]]:
-    return [
-        {
-            **_pick(one, "parts", "smallest_bytes", "saving_s", "equation_13_s"),
-            "dma_requests": one.terms.dma.requests,
-            **_times(one.terms),
-        }
-        for one in steps
-    ]
+    names = ("parts", "smallest_bytes", "saving_s", "equation_13_s")
+    return [pick(one, *names, dma_requests="terms.dma.requests") | _times(one.terms)
+            for one in steps]  # fmt: skip
 
 
 def double_buffering_to_json(found: DoubleBuffering) -> dict[str, object]:
     names = ("saving_s", "equation_14_s", "t_total_s", "needed_bytes", "fits")
-    return {"groups": found.terms.dma.groups, **_pick(found, *names)}
+    return pick(found, *names, groups="terms.dma.groups")
 
 
 def cpes_to_json(sweep: CpeSweep) -> dict[str, object]:
     own = sweep.best_of_one_group
+    names = ("active_cpes", "saving_s", "equation_15_s")
     return {
         "best_active_cpes": sweep.best.active_cpes,
-        "best_of_one_group": None if own is None else own.active_cpes,
-        "cpes": [
-            _pick(one, "active_cpes", "saving_s", "equation_15_s") | _times(one.terms)
-            for one in sweep.points
-        ],
+        "best_of_one_group": own and own.active_cpes,
+        "cpes": [pick(one, *names) | _times(one.terms) for one in sweep.points],
         "refused": [{"active_cpes": count, "reason": reason} for count, reason in sweep.refused],
     }
 
 
-def _pick(record: object, *names: str) -> dict[str, object]:
-    return {name: getattr(record, name) for name in names}
-
-
 def _times(terms: ScratchpadTerms) -> dict[str, object]:
-    return {
-        **_pick(terms, "t_total_s", "t_mem_s", "t_comp_s", "t_overlap_s"),
-        "t_dma_s": terms.dma.time_s,
-        "t_g_s": terms.gload.time_s,
-    }
+    names = ("t_total_s", "t_mem_s", "t_comp_s", "t_overlap_s")
+    return pick(terms, *names, t_dma_s="dma.time_s", t_g_s="gload.time_s")
 
 
 _FAR = frozenset({MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC})
