@@ -16,6 +16,8 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import BrokenDeviceError, InputError
 from kernelcast.records.estimates import DeviceAnswer
 from kernelcast.records.launch_identity import digest_arguments
+from kernelcast.records.observation import ObservationFlag
+from kernelcast.records.observed_times import summarise_runs
 from kernelcast.records.problem import Problem
 from kernelcast.scheduling.starpu import times as starpu_times
 from kernelcast.scheduling.starpu.codelets import footprint_of_size_base, read_codelets
@@ -173,6 +175,10 @@ def test_observations_come_before_estimates(folder: Path) -> None:
     )
     with open_store(folder / "rows.sqlite") as store:
         store.add(replace(made, launch=launch))
+        # A first launch, and one that contradicted what was known when it came, decide nothing.
+        for number, flag in enumerate((ObservationFlag.FIRST_LAUNCH, ObservationFlag.DOUBTED)):
+            wrong = replace(made, launch=launch, measurement=f"{number}", flags=frozenset({flag}))
+            store.add(replace(wrong, runs=summarise_runs([100.0 + number])))
     estimates = write(folder / "e.json", [make_row(1024, 9.0), make_row(4096, 9.0)])
     times = write(folder / "t.json", [make_times(1024), make_times(4096)])
     result = run(folder, "--observed", "--store", folder / "rows.sqlite", "--estimates", estimates,

@@ -250,6 +250,17 @@ class Seen:
     """Whether it contradicted what was known when it came."""
 
 
+def see(one: Observation) -> Seen:
+    return Seen(
+        key=one.key,
+        seconds=one.seconds,
+        noise=one.runs.noise,
+        when=one.measured_at,
+        is_first=ObservationFlag.FIRST_LAUNCH in one.flags,
+        is_doubted=ObservationFlag.DOUBTED in one.flags,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """What an observation was found to be."""
@@ -478,9 +489,7 @@ class Judge:
             history = self._known[one.launch.key] = self._recall(one.launch)
         if history.agrees_with(one.seconds):  # nearly all: need not be learned from here
             return one, ""
-        verdict = history.add(
-            Seen(key=one.key, seconds=one.seconds, noise=one.runs.noise, when=one.measured_at)
-        )
+        verdict = history.add(see(one))
         if not verdict.doubt:
             return one, ""
         return replace(one, flags=one.flags | DOUBTED), verdict.doubt

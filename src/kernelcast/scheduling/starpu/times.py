@@ -11,6 +11,7 @@ from typing import Any
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.linear import fit_linear, make_interval
+from kernelcast.predictor.answering.launch_history import LaunchHistory, see
 from kernelcast.predictor.estimates import estimate_on_devices
 from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.device import DeviceDescription
@@ -18,6 +19,7 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Interval
 from kernelcast.records.launch_identity import digest_arguments
 from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.samples import SampleRun, TimedLaunch
 from kernelcast.scheduling.starpu.codelets import Wanted
 from kernelcast.scheduling.starpu.models import (
@@ -87,7 +89,7 @@ def read_estimates(paths: Sequence[Path]) -> TimeSource:
 
 
 def recall_observed(store: Store) -> TimeSource:
-    """Have the median of what was observed of the very launch, whatever the driver's version."""
+    """Have what is believed of observations of the very launch, whatever the driver's version."""
 
     def find(wanted: Wanted) -> ExpectedTime | None:
         problem = wanted.problem
@@ -96,6 +98,7 @@ def recall_observed(store: Store) -> TimeSource:
         selection = Selection(
             kernel_digests=(problem.kernel.digest,),
             devices=(wanted.device_id,) if wanted.device_id else (),
+            without_flags=frozenset({ObservationFlag.CONTAMINATED}),
         )
         arguments = digest_arguments(problem.arguments, seed=0)  # contents of the usual seed
         asked = problem.ndrange
@@ -110,14 +113,11 @@ def recall_observed(store: Store) -> TimeSource:
             return None
         devices = {one.launch.device.id for one in found}
         _refuse_several(wanted, "observations", devices)
-        times = sorted(one.seconds for one in found)
-        middle = times[len(times) // 2]
-        noise = max((one.runs.noise or 0.0 for one in found), default=0.0)
-        # Half the 10-90 % spread is 1.28 standard deviations of a normal.
-        deviation = noise * middle / NormalDist().inv_cdf(0.9)
-        return ExpectedTime(
-            seconds=middle, deviation_s=deviation, origin="store", device_id=devices.pop()
-        )
+        history = LaunchHistory()
+        for one in sorted(found, key=lambda one: (one.measured_at is not None, one.measured_at)):
+            history.add(see(one))
+        interval = history.answer(DEFAULT_COVERAGE)
+        return None if interval is None else expect(interval, "store", devices.pop())
 
     return find
 
