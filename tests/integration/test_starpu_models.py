@@ -10,18 +10,16 @@ import pytest
 from kernelcast.scheduling.starpu.codelets import (
     DataKind,
     TaskData,
-    footprint_of_data,
-    footprint_of_size_base,
-    read_codelets,
-)
-from kernelcast.scheduling.starpu.models import (
-    CodeletModel,
-    Entry,
+    TaskSize,
+    Wanted,
     Worker,
     WorkerKind,
+    footprint_of_data,
+    footprint_of_size_base,
     parse_worker,
-    save_model,
+    read_codelets,
 )
+from kernelcast.scheduling.starpu.models import Entry, ExpectedTime, save_model
 
 ROOT = Path(__file__).resolve().parents[2]
 HOST = "node1"
@@ -55,36 +53,44 @@ def display(folder: Path, *words: str) -> str:
     return done.stdout
 
 
-def make_entries(count: int) -> tuple[Entry, ...]:
+def make_entry(
+    symbol: str, worker: Worker, footprint: int, size_bytes: int, seconds: float
+) -> Entry:
+    """Make a time of a codelet's size on a worker."""
+    size = TaskSize(parameters={}, footprint=footprint, size_bytes=size_bytes, flops=1e6)
+    wanted = Wanted(symbol=symbol, worker=worker, size=size, device_id="", problem=None)
+    return wanted, ExpectedTime(seconds=seconds, deviation_s=1e-5, origin="given")
+
+
+def make_entries(symbol: str, count: int, *workers: str) -> list[Entry]:
     """Make times that grow with the size."""
-    return tuple(
-        Entry(footprint=0xABC00 + n, size_bytes=4096 * 2**n, seconds=1.5e-3 * 2**n + 1e-4,
-              deviation_s=1e-5, flops=1e6)
+    return [
+        make_entry(symbol, parse_worker(one), 0xABC00 + n, 4096 * 2**n, 1.5e-3 * 2**n + 1e-4)
+        for one in workers
         for n in range(count)
-    )  # fmt: skip
+    ]
 
 
 @needs_tools
 def test_every_file_is_read(tmp_path: Path) -> None:
     """Histories and both regressions, on every kind of worker and implementation."""
     texts = ("cpu", "cpu_impl2", "opencl0", "opencl3_impl1", "cuda1")
-    workers = {parse_worker(one): make_entries(4) for one in texts}
     models = [
-        CodeletModel(symbol="many_workers", entries=workers),
-        CodeletModel(symbol="single_size", entries={parse_worker("opencl0"): make_entries(1)}),
-        CodeletModel(symbol="two_sizes", entries={parse_worker("cpu"): make_entries(2)}),
+        make_entries("many_workers", 4, *texts),
+        make_entries("single_size", 1, "opencl0"),
+        make_entries("two_sizes", 2, "cpu"),
     ]
     for one in models:
         save_model(one, tmp_path, host=HOST)
     listed = display(tmp_path, "-l")
     for one in models:
-        assert f"<{one.symbol}.{HOST}>" in listed
-        shown = display(tmp_path, "-s", one.symbol)
-        for worker, entries in one.entries.items():
-            assert f"performance model for {worker}" in shown
-            for entry in entries:
-                assert f"{entry.footprint:08x}" in shown
-                assert f"{entry.seconds * 1e6:e}" in shown
+        symbol = one[0][0].symbol
+        assert f"<{symbol}.{HOST}>" in listed
+        shown = display(tmp_path, "-s", symbol)
+        for wanted, time in one:
+            assert f"performance model for {wanted.worker}" in shown
+            assert f"{wanted.size.footprint:08x}" in shown
+            assert f"{time.seconds * 1e6:e}" in shown
     # time = a * size + c: a in microseconds per byte, c of 100 us
     for parameter, value in (("a", 1500 / 4096), ("b", 1.0), ("c", 100.0)):
         lines = display(tmp_path, "-s", "many_workers", "-p", parameter).splitlines()
@@ -160,18 +166,15 @@ def test_starpu_finds_the_entries(tmp_path: Path) -> None:
     ]
     footprint, size = footprint_of_data(data), sum(one.bytes for one in data)
     cpu = Worker(kind=WorkerKind.CPU)
-    entries = tuple(
-        Entry(footprint=footprint + n, size_bytes=size * 2**n, seconds=2e-3 * 2**n)
-        for n in range(4)
-    )
-    based = Entry(footprint=footprint_of_size_base(4096), size_bytes=4096, seconds=5e-3)
-    save_model(CodeletModel(symbol="probe", entries={cpu: entries}), tmp_path, host=HOST)
-    save_model(CodeletModel(symbol="based", entries={cpu: (based,)}), tmp_path, host=HOST)
+    entries = [make_entry("probe", cpu, footprint + n, size * 2**n, 2e-3 * 2**n) for n in range(4)]
+    based = footprint_of_size_base(4096)
+    save_model(entries, tmp_path, host=HOST)
+    save_model([make_entry("based", cpu, based, 4096, 5e-3)], tmp_path, host=HOST)
     done = run_probe(PROBE, tmp_path, STARPU_NCPU="1", STARPU_NOPENCL="0")
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()]
     assert {row[0] for row in rows} == {f"{footprint:08x}"}
-    assert [row[1] for row in rows] == [f"{footprint:08x}"] * 3 + [f"{based.footprint:08x}"]
+    assert [row[1] for row in rows] == [f"{footprint:08x}"] * 3 + [f"{based:08x}"]
     assert [float(row[2]) for row in rows] == pytest.approx([2000, 2000, 2000, 5000], rel=1e-4)
 
 

@@ -17,17 +17,12 @@ from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.records.errors import InputError
 from kernelcast.reports.presenter import Table
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.scheduling.starpu.codelets import Wanted, read_codelets
-from kernelcast.scheduling.starpu.models import (
-    default_folder,
-    default_host,
-    parse_worker,
-    save_model,
-)
+from kernelcast.scheduling.starpu.codelets import Wanted, parse_worker, read_codelets
+from kernelcast.scheduling.starpu.models import default_folder, default_host, save_model
 from kernelcast.scheduling.starpu.times import (
     TimeSource,
     estimate_now,
-    make_model,
+    find_times,
     read_estimates,
     read_times,
     recall_observed,
@@ -152,14 +147,11 @@ def export(options: ExportOptions) -> None:
             tell(next(done), total, wanted.label)
 
         sources = options.open_sources(stack)
-        models = [
-            make_model(codelet, sources, samples=options.samples, report=report)
-            for codelet in codelets
-        ]
+        models = [find_times(codelet, sources, report=report) for codelet in codelets]
     # Files are written when all times are known: a failure leaves StarPU's folder as it was.
     folder = options.folder or default_folder()
     host = options.host or default_host()
-    paths = [save_model(one, folder, host=host) for one, _ in models]
+    paths = [save_model(one, folder, host=host, samples=options.samples) for one in models]
     content: list[dict[str, Any]] = [
         {
             "codelet": wanted.symbol,
@@ -174,8 +166,8 @@ def export(options: ExportOptions) -> None:
             "device_id": time.device_id or None,
             "file": str(path),
         }
-        for asked, (_, times), path in zip(codelets, models, paths, strict=True)
-        for wanted, time in zip(asked, times, strict=True)
+        for model, path in zip(models, paths, strict=True)
+        for wanted, time in model
     ]
     table = Table.of(content, {
         "codelet": "text", "worker": "text",

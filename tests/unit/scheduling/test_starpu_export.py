@@ -206,6 +206,8 @@ def test_a_size_base_or_footprint_of_the_programs_own(folder: Path) -> None:
     [
         ("kc_triad:", "kc.triad:", "letters, digits"),
         ("cpu:", "cpu5:", "one model for all CPU cores"),
+        ("{N: 4096}", "{N: 1024}", "have one footprint"),
+        ("2 * {N}", "0 - {N}", "at least 0"),
         ("vector:", "vektor:", "unknown key"),
         ("element_bytes: 8}", "}", "element_bytes"),
         ("triad.yaml", "other.yaml", "there is no file"),

@@ -1,6 +1,7 @@
 """Footprints, regressions and the text of StarPU's performance models."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,19 +11,21 @@ from kernelcast.records.errors import InputError
 from kernelcast.scheduling.starpu.codelets import (
     DataKind,
     TaskData,
+    TaskSize,
+    Wanted,
+    Worker,
+    WorkerKind,
     footprint_of_data,
     footprint_of_size_base,
     hash_bytes,
     hash_word,
+    parse_worker,
 )
 from kernelcast.scheduling.starpu.models import (
-    CodeletModel,
     Entry,
-    Worker,
-    WorkerKind,
+    ExpectedTime,
     fit_offset_power_law,
     fit_power_law,
-    parse_worker,
     write_model,
 )
 
@@ -30,22 +33,30 @@ CPU = Worker(kind=WorkerKind.CPU)
 OPENCL = Worker(kind=WorkerKind.OPENCL, device=1)
 
 
-def make_entries(*seconds: float) -> tuple[Entry, ...]:
+def make_entry(
+    footprint: int, size_bytes: int, seconds: float, deviation_s: float, *,
+    flops: float = 0.0, worker: Worker = CPU,
+) -> Entry:  # fmt: skip
+    """Make a time of a size on a worker."""
+    size = TaskSize(parameters={}, footprint=footprint, size_bytes=size_bytes, flops=flops)
+    wanted = Wanted(symbol="triad", worker=worker, size=size, device_id="", problem=None)
+    return wanted, ExpectedTime(seconds=seconds, deviation_s=deviation_s, origin="given")
+
+
+def make_entries(*seconds: float, worker: Worker = CPU) -> list[Entry]:
     """Make entries whose sizes double."""
-    return tuple(
-        Entry(footprint=n, size_bytes=1000 * 2**n, seconds=one, deviation_s=one / 10)
-        for n, one in enumerate(seconds)
-    )
+    return [
+        make_entry(n, 1000 * 2**n, one, one / 10, worker=worker) for n, one in enumerate(seconds)
+    ]
 
 
 entries = st.builds(
-    Entry,
+    make_entry,
     footprint=st.integers(0, 2**32 - 1),
     size_bytes=st.integers(1, 2**48),
     seconds=st.floats(1e-7, 1e5),
     deviation_s=st.floats(0, 1e3),
     flops=st.floats(0, 1e15),
-    samples=st.integers(1, 1000),
 )
 workers = st.builds(
     Worker,
@@ -94,31 +105,33 @@ def test_sizes_that_fit_no_interface_are_refused(kind: DataKind, counts: tuple[i
         TaskData(kind=kind, counts=counts, element_bytes=4)
 
 
-times = st.lists(entries, min_size=1, max_size=5, unique_by=lambda one: one.footprint)
+times = st.lists(entries, min_size=1, max_size=5, unique_by=lambda one: one[0].size.footprint)
 
 
-@given(st.dictionaries(workers, times, min_size=1))
-def test_every_entry_is_written(found: dict[Worker, list[Entry]]) -> None:
+@given(st.dictionaries(workers, times, min_size=1), st.integers(1, 1000))
+def test_every_entry_is_written(found: dict[Worker, list[Entry]], samples: int) -> None:
     """Every entry of every worker stands in the file once, behind its worker's name."""
     text = write_model(
-        CodeletModel(symbol="triad", entries={w: tuple(e) for w, e in found.items()})
-    )
+        [(replace(wanted, worker=worker), time) for worker, one in found.items()
+         for wanted, time in one],
+        samples,
+    )  # fmt: skip
     for worker, written in found.items():
         part = text.split(f"# Model for {worker} ")[1].split("# Model for")[0].splitlines()
         begins = next(n for n, line in enumerate(part) if line.startswith("# hash")) + 1
         rows = [line.split() for line in part[begins : begins + len(written)]]
         assert len(rows) == len(written)
-        for one, row in zip(written, rows, strict=True):
-            assert (one.footprint, one.size_bytes, one.samples) == (
+        for (wanted, time), row in zip(written, rows, strict=True):
+            assert (wanted.size.footprint, wanted.size.size_bytes, samples) == (
                 int(row[0], 16), int(row[1]), int(row[7]),
             )  # fmt: skip
-            assert float(row[3]) == pytest.approx(one.seconds * 1e6, rel=1e-6)
-            assert float(row[4]) == pytest.approx(one.deviation_s * 1e6, rel=1e-6, abs=1e-300)
+            assert float(row[3]) == pytest.approx(time.seconds * 1e6, rel=1e-6)
+            assert float(row[4]) == pytest.approx(time.deviation_s * 1e6, rel=1e-6, abs=1e-300)
 
 
 def test_sums_give_mean_and_deviation() -> None:
     """StarPU computes both anew from the sums when it adds a measurement."""
-    text = write_model(CodeletModel(symbol="triad", entries={CPU: make_entries(2e-3)}))
+    text = write_model(make_entries(2e-3))
     line = next(one for one in text.splitlines() if one.startswith("00000000"))
     _, _, _, mean, deviation, total, squares, samples = map(float, line.split())
     assert total / samples == pytest.approx(mean) == pytest.approx(2000)
@@ -128,8 +141,8 @@ def test_sums_give_mean_and_deviation() -> None:
 def test_an_implementation_without_times_is_written_empty() -> None:
     """StarPU numbers implementations by their order in the file."""
     second = Worker(kind=WorkerKind.CPU, implementation=1)
-    model = CodeletModel(symbol="triad", entries={second: make_entries(1.0)})
-    first, second_part = write_model(model).split("# Model for cpu0_impl")[1:]
+    text = write_model(make_entries(1.0, worker=second))
+    first, second_part = text.split("# Model for cpu0_impl")[1:]
     assert "# number of entries\n0\n" in first
     assert "# number of entries\n1\n" in second_part
 
@@ -156,7 +169,7 @@ def test_an_offset_is_found(b: float, c: float) -> None:
 
 def test_a_single_size_has_no_curve() -> None:
     """No regression is made up; the file says nan, which StarPU takes for none."""
-    text = write_model(CodeletModel(symbol="triad", entries={OPENCL: make_entries(1.0)}))
+    text = write_model(make_entries(1.0, worker=OPENCL))
     assert text.count("nan") == 5
     assert fit_power_law(make_entries(1.0)) is None
 
@@ -174,9 +187,8 @@ def test_workers_survive_their_names(worker: Worker) -> None:
     assert parse_worker(str(worker)) == worker
 
 
-def test_models_that_starpu_could_not_use_are_refused() -> None:
-    """A symbol with a dot, no times, two sizes under one footprint."""
-    twice = (*make_entries(1.0), *make_entries(2.0))
-    for symbol, found in (("a.b", {CPU: make_entries(1.0)}), ("a", {}), ("a", {CPU: twice})):
-        with pytest.raises(InputError, match="codelet"):
-            CodeletModel(symbol=symbol, entries=found)
+@pytest.mark.parametrize("seconds", [0.0, -1.0, math.inf, math.nan])
+def test_times_that_starpu_could_not_use_are_refused(seconds: float) -> None:
+    """Says what was expected."""
+    with pytest.raises(InputError, match="above 0"):
+        ExpectedTime(seconds=seconds, origin="given")

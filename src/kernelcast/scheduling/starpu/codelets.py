@@ -7,19 +7,63 @@ StarPU's own files.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from pathlib import Path
 
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError
 from kernelcast.records.problem import Problem
 from kernelcast.records.yaml_files import Located, Number, load
-from kernelcast.scheduling.starpu.models import Worker, check_symbol, parse_worker
 
 _LARGEST_COUNT = 2**32 - 1
+_MOST_IMPLEMENTATIONS = 4
+"""``STARPU_MAXIMPLEMENTATIONS`` of Debian's build."""
+_SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_WORKER = re.compile(r"(?P<kind>cpu|cuda|opencl)(?P<device>\d*)(?:_impl(?P<implementation>\d))?")
 _KEYS = ("data", "size_base", "footprint", "flops", "sizes", "workers")
+
+
+class WorkerKind(IntEnum):
+    """``enum starpu_worker_archtype``."""
+
+    CPU = 0
+    CUDA = 1
+    OPENCL = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Worker:
+    """A kind of worker, as performance models tell them apart."""
+
+    kind: WorkerKind
+    device: int = 0
+    """StarPU's number of the device; 0 for every CPU core, which count as equal."""
+    implementation: int = 0
+    """Which of the codelet's functions for this kind."""
+
+    def __str__(self) -> str:
+        return f"{self.kind.name.lower()}{self.device}_impl{self.implementation}"
+
+
+def parse_worker(text: str) -> Worker:
+    match = _WORKER.fullmatch(text.strip().lower())
+    if match is None:
+        msg = f"worker {text!r}: expected cpu, openclN or cudaN, for example opencl0 or cpu0_impl1"
+        raise InputError(msg)
+    worker = Worker(
+        kind=WorkerKind[match["kind"].upper()],
+        device=int(match["device"] or 0),
+        implementation=int(match["implementation"] or 0),
+    )
+    if worker.kind is WorkerKind.CPU and worker.device:
+        raise InputError(f"worker {text!r}: StarPU has one model for all CPU cores; write cpu")
+    if worker.implementation >= _MOST_IMPLEMENTATIONS:
+        msg = f"worker {text!r}: StarPU numbers implementations 0 to {_MOST_IMPLEMENTATIONS - 1}"
+        raise InputError(msg)
+    return worker
 
 
 class DataKind(StrEnum):
@@ -147,8 +191,8 @@ def read_codelets(path: Path) -> dict[str, tuple[Wanted, ...]]:
 
 
 def _read_codelet(symbol: str, entry: Located) -> tuple[Wanted, ...]:
-    with entry.pointing_here():
-        check_symbol(symbol)
+    if not _SYMBOL.fullmatch(symbol):
+        entry.fail(f"codelet {symbol!r}: expected letters, digits and underscores")
     fields = entry.mapping(_KEYS, required=("sizes", "workers"))
     parameters = [
         {name: value.number() for name, value in one.pairs().items()}
@@ -174,6 +218,11 @@ def _read_codelet(symbol: str, entry: Located) -> tuple[Wanted, ...]:
         ]
     if not found:
         fields["workers"].fail("expected at least one worker, such as `opencl0:`")
+    if len({(one.worker, one.size.footprint) for one in found}) < len(found):
+        entry.fail(
+            "two sizes on a worker have one footprint; StarPU cannot tell them apart either, give "
+            "the codelet a `size_base` or `footprint`"
+        )
     return tuple(found)
 
 
@@ -193,11 +242,14 @@ def _read_size(
         footprint = footprint_of_size_base(base)
     else:
         footprint = footprint_of_data(data)
+    flops = float(known["flops"].number()) if "flops" in known else 0.0
+    if not 0 <= flops < math.inf:
+        known["flops"].fail(f"expected a number of at least 0, found {flops}")
     return TaskSize(
         parameters=parameters,
         footprint=footprint,
         size_bytes=base if base is not None else sum(one.bytes for one in data),
-        flops=float(known["flops"].number()) if "flops" in known else 0.0,
+        flops=flops,
     )
 
 

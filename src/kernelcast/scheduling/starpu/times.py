@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from statistics import NormalDist
@@ -21,29 +20,9 @@ from kernelcast.records.launch_identity import digest_arguments
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.observation import ObservationFlag
 from kernelcast.records.samples import SampleRun, TimedLaunch
-from kernelcast.scheduling.starpu.codelets import Wanted
-from kernelcast.scheduling.starpu.models import (
-    LEAST_SAMPLES,
-    CodeletModel,
-    Entry,
-    Worker,
-    parse_worker,
-)
+from kernelcast.scheduling.starpu.codelets import Wanted, Worker, parse_worker
+from kernelcast.scheduling.starpu.models import Entry, ExpectedTime
 from kernelcast.training_data.store import Selection, Store
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedTime:
-    """How long a task is expected to take."""
-
-    seconds: float
-    deviation_s: float
-    """Standard deviation, in seconds; 0 where it is not known."""
-    origin: str
-    """Where it comes from: an estimate's tier, ``store``, ``sampled``, ``given``."""
-    device_id: str = ""
-    """OpenCL device it is of; empty for others."""
-
 
 TimeSource = Callable[[Wanted], ExpectedTime | None]
 """Tells a time; None where it knows none."""
@@ -192,16 +171,14 @@ def estimate_now(settings: EstimateSettings, *, timeout_s: float) -> TimeSource:
     return find
 
 
-def make_model(
+def find_times(
     asked: Sequence[Wanted],
     sources: Sequence[TimeSource],
     *,
-    samples: int = LEAST_SAMPLES,
     report: Callable[[Wanted], None] = lambda _: None,
-) -> tuple[CodeletModel, list[ExpectedTime]]:
-    """Make a codelet's performance model, and say what each of its times comes from."""
-    found: list[ExpectedTime] = []
-    entries: dict[Worker, tuple[Entry, ...]] = {}
+) -> list[Entry]:
+    """Find the times of a codelet, each by the first source that has one."""
+    found: list[Entry] = []
     for wanted in asked:
         report(wanted)
         time = next((one for source in sources if (one := source(wanted))), None)
@@ -212,17 +189,8 @@ def make_model(
                 else "give --estimates with this size, --store with observations of it, or neither"
             )
             raise InputError(f"{wanted.label}: no time is known; {hint}")
-        found.append(time)
-        entry = Entry(
-            footprint=wanted.size.footprint,
-            size_bytes=wanted.size.size_bytes,
-            seconds=time.seconds,
-            deviation_s=time.deviation_s,
-            flops=wanted.size.flops,
-            samples=samples,
-        )
-        entries[wanted.worker] = (*entries.get(wanted.worker, ()), entry)
-    return CodeletModel(symbol=asked[0].symbol, entries=entries), found
+        found.append((wanted, time))
+    return found
 
 
 def extrapolate(samples: Sequence[tuple[int, int, float]], *, units: int) -> Interval:
