@@ -16,29 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.compiling.compilation import Compiled
+from kernelcast.records.ndrange import NDRange
 
 Value: TypeAlias = npt.NDArray[Any] | None
 """Of a register, 64 bits or a truth value: one that all work-items have, or one for each; None if
 it is not known."""
-Mask: TypeAlias = npt.NDArray[np.bool_] | None
-"""The work-items that go a way; None for all."""
+Mask: TypeAlias = npt.NDArray[np.bool_]
+"""The work-items that go a way."""
 _MOST_TURNS: Final = 1 << 40
 _LINE: Final = re.compile(r"(\$[\w$]+):|\s+(?:@(!?)(%\w+)\s+)?([a-z][\w.:]*)\s*(.*?);")
 _REGISTER: Final = re.compile(r"%[a-zA-Z]\w*(?:\.[xyz])?")
 _ENDS: Final = frozenset({"bra", "ret", "exit", "trap"})
 _BARRIERS: Final = frozenset({"bar", "barrier"})
 _SIDE_EFFECTS: Final = _ENDS | _BARRIERS | {"st", "red", "membar", "fence", "call", "prefetch"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    local: tuple[int, int, int]
-    groups: tuple[int, int, int]
-    """Work-items of a work-group, and work-groups."""
-    offset: tuple[int, int, int]
-    items: tuple[int, int, int]
-    """Global offset and size."""
-    dimensions: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,66 +96,63 @@ class _Block:
     instructions: list[Instruction] = field(default_factory=list)
     condition: tuple[str, bool] | None = None
     """Of the branch at its end."""
-    target: str = ""
-    otherwise: str = ""
-    """Labels; no label is the block behind, ``end`` the end of the kernel."""
+    labels: list[str] = field(default_factory=list)
+    """Where it leads to by its branches; ``end`` is the end of the kernel."""
+    ways: tuple[int, ...] = ()
+    """The block that follows, or where its condition leads to and where its contrary does."""
     slice: list[Instruction] = field(default_factory=list)
     """What branches depend on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Executed:
-    """What warps of a launch execute, mean of some work-groups."""
-
-    visits: tuple[float, ...]
-    """How often a warp comes through each block."""
-    blocks: tuple[tuple[Instruction, ...], ...]
+Executed: TypeAlias = Sequence[tuple[float, Sequence[Instruction]]]
+"""How often a warp comes through blocks, mean of some work-groups, and what these execute."""
 
 
 def count_executed(
-    compiled: Compiled, kernel: str, shape: Shape, arguments: Sequence[int | None], warp_width: int
-) -> Executed | None:
+    compiled: Compiled, kernel: str, ndrange: NDRange, arguments: Sequence[int | None],
+    warp_width: int,
+) -> Executed | None:  # fmt: skip
     """Count how often warps come through blocks of PTX; None where data end a loop."""
-    blocks, labels = _parse(compiled.text, kernel)
+    blocks = _split(compiled.text, kernel)
     total = np.zeros(len(blocks))
-    count = shape.groups[0] * shape.groups[1] * shape.groups[2]
+    count = ndrange.work_group_count
     chosen = sorted({count // 6, count // 2, 5 * count // 6})
     for group in chosen:
         with np.errstate(all="ignore"):  # numbers wrap around
-            visits = _WorkGroup(blocks, labels, shape, arguments, warp_width).run(group)
+            visits = _WorkGroup(blocks, ndrange, arguments, warp_width).run(group)
         if visits is None:
             return None
         total += visits
-    return Executed(
-        visits=tuple((total / len(chosen)).tolist()),
-        blocks=tuple(tuple(one.instructions) for one in blocks),
-    )
+    instructions = (one.instructions for one in blocks)
+    return [*zip((total / len(chosen)).tolist(), instructions, strict=True)]
 
 
 @lru_cache(maxsize=64)
-def _parse(text: str, kernel: str) -> tuple[list[_Block], dict[str, int]]:
+def _split(text: str, kernel: str) -> list[_Block]:
     """Split a kernel into blocks that end with branches; nobody may change them."""
-    blocks, labels = [_Block()], dict[str, int]()
+    blocks, places = [_Block()], dict[str, int]()
     is_open = True
     for one in read_code(find_ptx_body(text, kernel)):
         block = blocks[-1]
         if isinstance(one, str):
             if block.instructions or not is_open:
                 blocks.append(_Block())
-            labels[one], is_open = len(blocks) - 1, True
+            places[one], is_open = len(blocks) - 1, True
         elif one.name in _ENDS:
-            leads = one.operands[0] if one.name == "bra" else "end"
-            if is_open:
-                block.target, block.condition, is_open = leads, one.condition, False
-                if one.condition:
-                    block.instructions.append(one)
-            elif not block.otherwise:  # the branch behind a conditional one
-                block.otherwise = leads
+            block.labels.append(one.operands[0] if one.name == "bra" else "end")
+            if is_open and one.condition:
+                block.condition = one.condition
+                block.instructions.append(one)
+            is_open = False
         else:
             if not is_open or (one.name in _BARRIERS and block.instructions):
                 blocks.append(_Block())
                 is_open = True
             blocks[-1].instructions.append(one)
+    places["end"] = len(blocks)
+    for place, block in enumerate(blocks):
+        ways = [*(places[label] for label in block.labels), place + 1]
+        block.ways = tuple(ways[: 2 if block.condition else 1])
     # What conditions depend on is executed, and nothing else.
     needed = {one.condition[0] for one in blocks if one.condition}
     before = -1
@@ -177,7 +164,7 @@ def _parse(text: str, kernel: str) -> tuple[list[_Block], dict[str, int]]:
                     needed.update(one.read)
     for block in blocks:
         block.slice = [one for one in block.instructions if needed.intersection(one.written)]
-    return blocks, labels
+    return blocks
 
 
 _Turn: TypeAlias = tuple[int, dict[str, Value], npt.NDArray[np.float64], list[tuple[int, int]]]
@@ -186,22 +173,21 @@ _Turn: TypeAlias = tuple[int, dict[str, Value], npt.NDArray[np.float64], list[tu
 
 class _WorkGroup:
     def __init__(
-        self,
-        blocks: Sequence[_Block],
-        labels: Mapping[str, int],
-        shape: Shape,
-        arguments: Sequence[int | None],
+        self, blocks: Sequence[_Block], ndrange: NDRange, arguments: Sequence[int | None],
         warp_width: int,
-    ) -> None:
-        self._blocks, self._labels, self._shape = blocks, labels, shape
-        self._arguments, self._width = arguments, warp_width
+    ) -> None:  # fmt: skip
+        self._blocks, self._arguments, self._width = blocks, arguments, warp_width
+        self._local, self._groups, items = (
+            (*sizes, 1, 1)[:3]
+            for sizes in (ndrange.known_local_size, ndrange.group_counts, ndrange.global_size)
+        )
+        offset = (*ndrange.global_offset, 0, 0)[:3]
+        # The variable that tells of the launch; the first work-group is its first.
+        self._words = (0, 0, 0, *self._groups, *offset, *items, ndrange.dimensions)
         self._registers: dict[str, Value] = {}
-        self._size = shape.local[0] * shape.local[1] * shape.local[2]
-        self._warps = -(-self._size // warp_width)
+        self._size = ndrange.work_group_size
         self._starts = {
-            target for place, one in enumerate(blocks) if one.target or one.otherwise
-            for target in (self._find(one.target, place), self._find(one.otherwise, place))
-            if target <= place
+            way for place, one in enumerate(blocks) for way in one.ways if way <= place
         }  # fmt: skip
         self._turn: _Turn | None = None
         self._compared: list[tuple[int, int]] = []
@@ -209,85 +195,59 @@ class _WorkGroup:
     def run(self, group: int) -> npt.NDArray[np.float64] | None:
         """Follow all work-items; give the visits of each block, per warp."""
         items = np.arange(self._size, dtype=np.int64)
-        for axis, name in enumerate("xyz"):
-            size, count = self._shape.local[axis], self._shape.groups[axis]
+        for name, size, count in zip("xyz", self._local, self._groups, strict=True):
             self._registers[f"%tid.{name}"] = items % size if size > 1 else _fill(0)
             self._registers[f"%ntid.{name}"] = _fill(size)
             self._registers[f"%ctaid.{name}"] = _fill(group % count)
             self._registers[f"%nctaid.{name}"] = _fill(count)
             items, group = items // size, group // count
         visits = np.zeros(len(self._blocks))
-        waiting: dict[int, Mask] = {0: None}
+        firsts = np.arange(0, self._size, self._width)
+        # Who waits before which block.
+        waiting = {0: np.ones(self._size, dtype=np.bool_)}
         barriers = {
             place for place, one in enumerate(self._blocks)
             if one.instructions and one.instructions[0].name in _BARRIERS
         }  # fmt: skip
         for _ in range(30_000):
             if not waiting:
-                return visits / self._warps
+                return visits / len(firsts)
             place = min(waiting, key=lambda one: (one in barriers, one))
-            mask = waiting.pop(place)
-            block = self._blocks[place]
-            if place in self._starts and mask is None and not waiting:
+            mask, block = waiting.pop(place), self._blocks[place]
+            is_whole = mask.all()
+            if place in self._starts and is_whole and not waiting:
                 self._skip(place, visits)
             for one in block.slice:
                 value = self._evaluate(one)
                 name = one.written[0]
-                if mask is not None and name in self._registers:
+                if not is_whole and name in self._registers:
                     old = self._registers[name]
                     value = None if value is None or old is None else np.where(mask, value, old)
                 self._registers[name] = value
-            if mask is None:
-                warps = self._warps
-            else:
-                whole = np.zeros(self._warps * self._width, dtype=np.bool_)
-                whole[: self._size] = mask
-                warps = int(whole.reshape(self._warps, self._width).any(axis=1).sum())
-            visits[place] += warps
+            visits[place] += np.logical_or.reduceat(mask, firsts).sum()
             ways = self._branch(place, block, mask)
             if ways is None:
                 return None
-            for target, part in ways:
-                if target < len(self._blocks):
-                    known = waiting.get(target, part)
-                    # Work-items that meet go on together.
-                    both = known if known is None or part is None else known | part
-                    waiting[target] = None if part is None else both
+            for way, part in ways:
+                if way < len(self._blocks):
+                    waiting[way] = waiting.get(way, part) | part
         return None
 
     def _branch(self, place: int, block: _Block, mask: Mask) -> list[tuple[int, Mask]] | None:
         """Give the blocks that follow, and who goes there; None if data decide of a loop."""
-        taken, other = self._find(block.target, place), self._find(block.otherwise, place)
         if block.condition is None:
-            return [(taken if block.target else other, mask)]
+            return [(block.ways[0], mask)]
         name, wanted = block.condition
         value = self._registers.get(name)
-        if value is None:
-            nearer, farther = sorted((taken, other))
-            if nearer > place:
-                return [(nearer, mask)]
-            # Data that decide within a loop's body let it go on; data that end it are refused.
-            goes_on = farther > nearer and any(
-                nearer in (self._find(one.target, number), self._find(one.otherwise, number))
-                for number, one in enumerate(self._blocks) if number >= farther and one.target
-            )  # fmt: skip
-            return [(farther, mask)] if goes_on else None
-        own = value == wanted
-        if own.size == 1:
-            return [(taken if own.item() else other, mask)]
-        ways = []
-        for target, part in ((taken, own), (other, ~own)):
-            inside = part if mask is None else part & mask
-            if inside.all():
-                return [(target, None)]
-            if inside.any():
-                ways.append((target, inside))
-        return ways
-
-    def _find(self, label: str, place: int) -> int:
-        if label == "end":
-            return len(self._blocks)
-        return self._labels[label] if label else place + 1
+        if value is not None:
+            parts = mask & (value == wanted), mask & (value != wanted)
+            return [(way, part) for way, part in zip(block.ways, parts, strict=True) if part.any()]
+        nearer, farther = sorted(block.ways)
+        if nearer > place:
+            return [(nearer, mask)]
+        # Data that decide within a loop's body let it go on; data that end it are refused.
+        goes_on = any(nearer in one.ways for one in self._blocks[farther:])
+        return [(farther, mask)] if farther > nearer and goes_on else None
 
     def _skip(self, place: int, visits: npt.NDArray[np.float64]) -> None:
         """Go on to the last turns of an innermost loop, whose counters grow alike."""
@@ -323,17 +283,12 @@ class _WorkGroup:
 
     def _evaluate(self, one: Instruction) -> Value:
         if one.name == "ld":
-            text = one.operands[1]
-            shape = self._shape
-            if match := re.fullmatch(r"\[\w+_param_(\d+)\]", text):
+            if match := re.fullmatch(r"\[\w+_param_(\d+)\]", one.operands[1]):
                 place = int(match[1])
                 number = self._arguments[place] if place < len(self._arguments) else None
                 return None if number is None else _fill(number)
-            if match := re.fullmatch(r"\[kernelcast_launch(?:\+(\d+))?\]", text):
-                field_, axis = divmod(int(match[1] or 0) // 4, 3)
-                rows = ((0, 0, 0), shape.groups, shape.offset, shape.items)
-                return _fill(rows[field_][axis] if field_ < len(rows) else shape.dimensions)
-            return None
+            match = re.fullmatch(r"\[kernelcast_launch(?:\+(\d+))?\]", one.operands[1])
+            return _fill(self._words[int(match[1] or 0) // 4]) if match else None
         types = [_TYPES[part] for part in one.parts if part in _TYPES]
         values = [value for value in map(self._operand, one.operands[1:]) if value is not None]
         if one.is_float or not types or len(values) < len(one.operands) - 1:

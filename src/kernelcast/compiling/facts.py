@@ -265,15 +265,25 @@ def estimate_registers(code: Sequence[Instruction | str]) -> int:
 
 
 _AMD_INSTRUCTION: Final = re.compile(r"^\t([a-z]\w+)")
-_AMD_MEMORY: Final = re.compile(r"(global|flat|buffer|scratch|ds|s)_(\w+)")
 _AMD_SIZE: Final = re.compile(r"(?:dword|[bu])(?:x(\d+)|(\d+))?")
 _AMD_SPACES: Final = {
     "global": "global", "buffer": "global", "flat": "generic", "scratch": "private",
     "ds": "local", "s": "constant",
 }  # fmt: skip
-_AMD_SPECIAL: Final = re.compile(r"v_(?:rcp|rsq|sqrt|sin|cos|exp|log|div_|frexp|ldexp)")
 _AMD_SMALL: Final = (("byte", 1), ("i8", 1), ("u8", 1), ("b8", 1), ("short", 2), ("16", 2))
-_AMD_LDS_OTHER: Final = ("bpermute", "permute", "swizzle", "nop", "append", "consume")
+# The first that a name begins with tells its kind.
+_AMD_KINDS: Final = tuple((re.compile(pattern), kind) for pattern, kind in (
+    (r"(?:global|buffer)_(?:wb|inv|gl)|s_waitcnt", "fence"),
+    (r"(?:global|flat|buffer|scratch|ds)_\w*(?:permute|swizzle|nop|append|consume)", "shuffle"),
+    (r"(?:global|flat|buffer|scratch|ds)_|s_\w*load", "memory"),
+    (r"s_barrier", "barrier"), (r"s_(?:c?branch|endpgm)", "branch"),
+    (r"s_(?:swappc|setpc)", "call"), (r"s_(?:nop|delay|code_end)", "other"), (r"s_", "scalar"),
+    (r"v_(?:mfma|wmma)", "matrix"),
+    (r"image_", "image"), (r"v_cvt", "convert"), (r"v_(?:mov|accvgpr)", "move"),
+    (r"v_(?:read(?:first)?|write)lane", "shuffle"),
+    (r"v_(?:rcp|rsq|sqrt|sin|cos|exp|log|div_|frexp|ldexp)", "special"),
+    (r"v_\w*?_f(16|32|64)", r"fp\1"), (r"v_", "int"), (r"", "other"),
+))  # fmt: skip
 
 
 def _classify_amd(line: str) -> tuple[str, Access | None] | None:
@@ -281,41 +291,22 @@ def _classify_amd(line: str) -> tuple[str, Access | None] | None:
     if match is None:
         return None
     name = match[1]
-    family = _AMD_MEMORY.match(name)
-    if family and family[1] == "s" and "load" not in name:
-        family = None
-    if family and not name.startswith(("global_wb", "global_inv", "buffer_wb", "buffer_inv",
-                                       "buffer_gl")):  # fmt: skip
-        if any(word in name for word in _AMD_LDS_OTHER):
-            return "shuffle", None
-        rest = family[2]
-        operation = (
-            "load" if rest.startswith(("load", "read", "buffer_load"))
-            else "store" if rest.startswith(("store", "write")) else "atomic"
-        )  # fmt: skip
-        small = next((size for word, size in _AMD_SMALL if word in rest), None)
-        width = _AMD_SIZE.search(rest.rpartition("_")[2])
-        size = small or 4
-        if small is None and width:
-            size = 4 * int(width[1]) if width[1] else int(width[2]) // 8 if width[2] else 4
-        if re.match(r"(?:read|write|load|store)(?:_?2|_2addr)", rest):
-            size *= 2
-        access = Access(operation=operation, address_space=_AMD_SPACES[family[1]], size_bytes=size)
-        return ("atomic" if operation == "atomic" else "memory"), access
-    for beginning, kind in (
-        ("s_barrier", "barrier"), ("s_waitcnt", "fence"), ("buffer_", "fence"),
-        ("global_", "fence"), ("s_branch", "branch"), ("s_cbranch", "branch"),
-        ("s_endpgm", "branch"), ("s_swappc", "call"), ("s_setpc", "call"), ("s_nop", "other"),
-        ("s_delay", "other"), ("s_code_end", "other"), ("s_", "scalar"), ("v_mfma", "matrix"),
-        ("v_wmma", "matrix"), ("image_", "image"), ("v_cvt", "convert"), ("v_mov", "move"),
-        ("v_accvgpr", "move"),
-        ("v_readlane", "shuffle"), ("v_readfirstlane", "shuffle"), ("v_writelane", "shuffle"),
-    ):  # fmt: skip
-        if name.startswith(beginning):
-            return kind, None
-    if not name.startswith("v_"):
-        return "other", None
-    if _AMD_SPECIAL.match(name):
-        return "special", None
-    bits = re.search(r"_f(16|32|64)", name)
-    return (f"fp{bits[1]}" if bits else "int"), None
+    kind = next(
+        found.expand(kind) for pattern, kind in _AMD_KINDS if (found := pattern.match(name))
+    )
+    if kind != "memory":
+        return kind, None
+    family, _, rest = name.partition("_")
+    operation = (
+        "load" if rest.startswith(("load", "read", "buffer_load"))
+        else "store" if rest.startswith(("store", "write")) else "atomic"
+    )  # fmt: skip
+    small = next((size for word, size in _AMD_SMALL if word in rest), None)
+    width = _AMD_SIZE.search(rest.rpartition("_")[2])
+    size = small or 4
+    if small is None and width:
+        size = 4 * int(width[1]) if width[1] else int(width[2]) // 8 if width[2] else 4
+    if re.match(r"(?:read|write|load|store)(?:_?2|_2addr)", rest):
+        size *= 2
+    access = Access(operation=operation, address_space=_AMD_SPACES[family], size_bytes=size)
+    return ("atomic" if operation == "atomic" else "memory"), access

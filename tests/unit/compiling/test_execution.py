@@ -4,7 +4,8 @@ import pytest
 
 from kernelcast.analytic.gpu.code import read_work
 from kernelcast.compiling import Compiled, Target, compile_kernel
-from kernelcast.compiling.execution import Executed, Shape, count_executed
+from kernelcast.compiling.execution import Executed, count_executed
+from kernelcast.records.ndrange import NDRange
 
 SOURCE = """
 kernel void product(global const float *a, global const float *b, global float *c, int n)
@@ -66,17 +67,17 @@ def compiled() -> Compiled:
     return compile_kernel(SOURCE, (), Target.parse("sm_80"))
 
 
-def make_shape(local: tuple[int, int, int], groups: tuple[int, int, int]) -> Shape:
+def make_shape(local: tuple[int, int, int], groups: tuple[int, int, int]) -> NDRange:
     """Make the index space of so many work-groups."""
     items = tuple(n * by for n, by in zip(local, groups, strict=True))
-    return Shape(local=local, groups=groups, offset=(0, 0, 0), items=items, dimensions=3)
+    return NDRange(global_size=items, local_size=local)
 
 
 def count(executed: Executed, name: str, part: str = "") -> float:
     """Count instructions of a name over all visits."""
     return sum(
         visits * sum(one.name == name and (not part or part in one.parts) for one in block)
-        for visits, block in zip(executed.visits, executed.blocks, strict=True)
+        for visits, block in executed
     )
 
 

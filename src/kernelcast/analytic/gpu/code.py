@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kernelcast.compiling import Compiled
-from kernelcast.compiling.execution import Executed, Instruction, Shape, count_executed
+from kernelcast.compiling.execution import Executed, Instruction, count_executed, find_ptx_body
 from kernelcast.expressions.modelled_launch import WarpWork
+from kernelcast.records.ndrange import NDRange
 
 Slots = Mapping[str, float]
 _WARP_WIDTH: Final = 32
@@ -37,14 +38,13 @@ _LATENCY: Final = {"fp32": 4, "int": 5, "fp64": 8, "special": 18, "local": 25, "
 
 
 def read_work(
-    compiled: Compiled, kernel: str, shape: Shape, arguments: Sequence[int | None]
+    compiled: Compiled, kernel: str, ndrange: NDRange, arguments: Sequence[int | None]
 ) -> WarpWork | None:
     """Count what warps of a launch execute in PTX; None where data decide how often loops run."""
-    executed = count_executed(compiled, kernel, shape, arguments, _WARP_WIDTH)
+    executed = count_executed(compiled, kernel, ndrange, arguments, _WARP_WIDTH)
     if executed is None:
         return None
-    sizes = re.findall(rf"\.entry {re.escape(kernel)}\(.*?^\}}", compiled.text, re.M | re.S)
-    depot = sum(map(int, _DEPOT.findall(sizes[0]))) if sizes else 0
+    depot = sum(map(int, _DEPOT.findall(find_ptx_body(compiled.text, kernel))))
     return weigh(executed, depot)
 
 
@@ -52,10 +52,10 @@ def weigh(executed: Executed, private_bytes: int) -> WarpWork:
     total: dict[str, float] = {}
     # Registers that hold addresses in private memory that do not vary.
     fixed = {"%SP", "%SPL"}
-    for one in itertools.chain.from_iterable(executed.blocks):
+    for one in itertools.chain.from_iterable(block for _, block in executed):
         if one.name in {"mov", "add", "cvta"} and one.read and fixed.issuperset(one.read):
             fixed.update(one.written)
-    for visits, block in zip(executed.visits, executed.blocks, strict=True):
+    for visits, block in executed:
         if not visits:
             continue
         folded = _find_folded(block)

@@ -297,15 +297,10 @@ class ControlFlow:
 
     def _join(self, one: Term, other: Term) -> Term | None:
         """Let a term be met on the edges of another as well, where that is met in all else."""
-        differing = None
-        for key, edges in one.items():
-            if key in other and other[key] <= edges:
-                continue
-            if differing is not None or key not in other:
-                return None
-            differing = key
-        if differing is None:
+        keys = [key for key, edges in one.items() if not (key in other and other[key] <= edges)]
+        if len(keys) != 1 or keys[0] not in other:
             return None
+        differing = keys[0]
         edges = other[differing] | one[differing]
         if differing.startswith(LEFT):
             targets, has_others = self._targets(self.loop_at[differing[len(LEFT) :]])

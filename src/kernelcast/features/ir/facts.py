@@ -231,17 +231,17 @@ class FactsReader:
 
     def _find_steps(self, label: str) -> frozenset[str]:
         """Find what only counts a loop's iterations."""
-        loop, own = self._flow.loop_of[label], self._flow.blocks[label]
+        loop = self._flow.loop_of[label]
         if loop is None or not loop.test or label not in loop.latches:
             return frozenset()
         again = {
-            phi.operands[phi.labels.index(label)][1]: phi.name
+            (phi.operands[phi.labels.index(label)][1], phi.name)
             for phi in self._flow.blocks[loop.header]
             if phi.opcode == "phi" and label in phi.labels
         }
         return frozenset(
-            one.name for one in own
-            if one.opcode in _STEPS and again.get(one.name) in {each for _, each in one.operands}
+            one.name for one in self._flow.blocks[label]
+            if one.opcode in _STEPS and any((one.name, each) in again for _, each in one.operands)
         )  # fmt: skip
 
     def _start_step(self, label: str, block: _Block) -> _Block:
@@ -440,18 +440,16 @@ class FactsReader:
         self, one: Instruction, block: _Block, kind: AccessKind, operands: Sequence[Operand],
         place: Value, size: int, lanes: int,
     ) -> None:  # fmt: skip
-        places = list(places_of(place))
-        spaces = [
-            each.memory.space if isinstance(each, Pointer) else space_of(operands[0][0])
-            for _, each in places
-        ]
-        if any(isinstance(each, Pointer) and each.memory.is_given for _, each in places):
+        places = [
+            (conditions, each.memory, each.offset) if isinstance(each, Pointer)
+            else (conditions, None, each) for conditions, each in places_of(place)
+        ]  # fmt: skip
+        if any(memory is not None and memory.is_given for _, memory, _ in places):
             return  # an argument, or what a variable is set to at first
+        spaces = [space_of(operands[0][0]) if one is None else one.space for _, one, _ in places]
         if kind is not AccessKind.ATOMIC:
-            operation = MemoryOperation(
-                space=spaces[0], is_store=kind is AccessKind.STORE, bytes=size
-            )
-            block.memory[operation] += 1
+            is_store = kind is AccessKind.STORE
+            block.memory[MemoryOperation(space=spaces[0], is_store=is_store, bytes=size)] += 1
         where, text = self._find_object(one, operands[0])
         key: object = id(one)
         if where is not None and where.line:
@@ -467,15 +465,21 @@ class FactsReader:
             self._form_of[site] = self._forms.combine(operands)
         if any(space is not MemorySpace.PRIVATE for space in spaces):
             self.touches.append((one, operands[0], site))
-        for (conditions, each), space in zip(places, spaces, strict=True):
+        for (conditions, memory, offset), space in zip(places, spaces, strict=True):
             whole = conjunction(self._guard, *conditions)
             if space is MemorySpace.PRIVATE or whole == FALSE:
                 continue
-            memory = each.memory if isinstance(each, Pointer) else None
-            offset = each.offset if isinstance(each, Pointer) else each
             known = offset if isinstance(offset, Expr) and memory is not None else None
             blurred = offset if isinstance(offset, Opaque) else blur(offset)
-            pattern, reason = _judge(known, blurred)
+            reason = ""
+            if known is not None:
+                is_affine = known.is_quasi_affine()
+                pattern = AddressPattern.QUASI_AFFINE if is_affine else AddressPattern.POLYNOMIAL
+            elif blurred.sources:
+                pattern = AddressPattern.INDIRECT
+            else:
+                pattern = AddressPattern.UNKNOWN
+                reason = blurred.reason or "a pointer that is not followed"
             self._accesses.append(MemoryAccess(
                 site=site, block=block.id, line=self.code.line_of(one), text=text, kind=kind,
                 space=space, buffer=None if memory is None else memory.name, bytes=size,
@@ -531,13 +535,3 @@ class FactsReader:
 
 def _count(operations: Counter[Operation], memory: Counter[MemoryOperation]) -> OperationCounts:
     return OperationCounts(operations=dict(operations), memory=dict(memory))
-
-
-def _judge(known: Expr | None, blurred: Opaque) -> tuple[AddressPattern, str]:
-    """Say what is known of an address, and why not more if it is unknown."""
-    if known is not None:
-        is_affine = known.is_quasi_affine()
-        return AddressPattern.QUASI_AFFINE if is_affine else AddressPattern.POLYNOMIAL, ""
-    if blurred.sources:
-        return AddressPattern.INDIRECT, ""
-    return AddressPattern.UNKNOWN, blurred.reason or "a pointer that is not followed"

@@ -164,8 +164,13 @@ class Module:
             content = b""
         elif value == "true":
             content = b"\1"
+        elif value.startswith("0xH"):
+            content = int(value[3:], 16).to_bytes(2, "little")
         elif kind in ("half", "float", "double"):
-            content = struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], _read_float(value))
+            is_hexadecimal = value.startswith("0x")  # the bits of a double
+            bits = struct.pack("<Q", int(value, 16)) if is_hexadecimal else b""
+            decimal = struct.unpack("<d", bits)[0] if is_hexadecimal else float(value)
+            content = struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], decimal)
         elif value.lstrip("-").isdigit():
             content = (int(value) % (1 << (8 * size))).to_bytes(size, "little")
         elif value.startswith('c"'):
@@ -183,15 +188,6 @@ class Module:
         else:
             raise ValueError(f"the constant {value[:40]}")
         return content.ljust(size, b"\0")
-
-
-def _read_float(text: str) -> float:
-    """Read a number as LLVM IR writes it: in decimal, or the bits of a double."""
-    form, bits = ("<e", "<H") if text[:3] == "0xH" else ("<d", "<Q")
-    if not text.startswith("0x"):
-        return float(text)
-    [number] = struct.unpack(form, struct.pack(bits, int(text.removeprefix("0xH"), 16)))
-    return float(number)
 
 
 _SIZES: Final = {"half": 2, "bfloat": 2, "float": 4, "fp128": 16}

@@ -9,9 +9,7 @@ from kernelcast.analytic.cpu.estimate import estimate_cpu
 from kernelcast.analytic.gpu.code import read_work
 from kernelcast.analytic.gpu.estimate import estimate_gpu
 from kernelcast.analytic.gpu.machine import find_architecture
-from kernelcast.analytic.gpu.volumes.affine import pad_sizes
 from kernelcast.compiling import Compiled, Target, compile_kernel, read_facts
-from kernelcast.compiling.execution import Shape
 from kernelcast.compiling.targets import read_options
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.arguments import ScalarArgument
@@ -56,19 +54,13 @@ def add_code(launch: ModelledLaunch, machine: MachineDescription) -> ModelledLau
     try:
         target = find_target(machine)
         compiled = _compile(problem.kernel, target if str(target).startswith("sm_") else _PTX)
-        ndrange = launch.ndrange
-        shape = Shape(
-            local=pad_sizes(ndrange.known_local_size), groups=pad_sizes(ndrange.group_counts),
-            offset=pad_sizes(ndrange.global_offset, 0), items=pad_sizes(ndrange.global_size),
-            dimensions=ndrange.dimensions,
-        )  # fmt: skip
         arguments = [
             int(one.values[0])
             if isinstance(one, ScalarArgument) and isinstance(one.values[0], int)
             else None
             for one in problem.arguments
         ]
-        work = read_work(compiled, problem.kernel.name, shape, arguments)
+        work = read_work(compiled, problem.kernel.name, launch.ndrange, arguments)
         registers = launch.registers
         if registers is None:
             own = compiled if str(target).startswith("sm_") else _compile(problem.kernel, target)
