@@ -1,6 +1,6 @@
 """``kernelcast estimate``."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,11 +11,11 @@ from kernelcast.launches.child_processes import start_ahead
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.device import SaturationPoint
 from kernelcast.records.errors import NoDeviceError
-from kernelcast.records.estimates import DeviceAnswer
+from kernelcast.records.estimates import DeviceAnswer, Estimate, Measurement
 from kernelcast.records.private_files import check_target
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
 from kernelcast.reports.numbers import format_duration, format_range, format_seconds, format_share
-from kernelcast.reports.presenter import Table, Value, write_lines
+from kernelcast.reports.presenter import Field, Table, Value, write_lines
 
 
 @option.command(
@@ -134,58 +134,55 @@ def list_answers(answers: Sequence[DeviceAnswer], *, coverage: float, is_measure
     """List answers; a device that failed says so, its error goes elsewhere."""
     interval = f"{coverage * 100:g} % interval"
     measured = ("measured", "noise", "error", "one run off")
-    table = Table(
-        columns={
-            "problem": "text", "device": "text", "predicted": "s", interval: "number", "now": "s",
-            "now, interval": "number", "tier": "text", "P_sat": "text",
-            "work-groups\nsampled": "number", "sampling": "number", "build": "number",
-            "rest": "number", "measured": "number", "noise": "share", "error": "signed share",
-            "one run off": "share",
-        },
-        rows=[_list_values(answer) for answer in answers],
-        stacks=(
-            ("problem", "device", "tier", "P_sat"), ("predicted", interval, "now", "now, interval"),
-            ("work-groups\nsampled", "sampling", "build", "rest"), measured,
-        ),
-    )  # fmt: skip
+
+    def of(write: Callable[[Estimate], Value]) -> Field:
+        """Write something of an estimate; nothing where there is none."""
+        return lambda one: "" if one.estimate is None else write(one.estimate)
+
+    def describe(part_s: float, seconds: float) -> str:
+        """Write a time, its share of the kernel's time, or how many times as long it took."""
+        ratio = part_s / seconds
+        times = f"{ratio:.2g} x" if ratio < 10 else f"{ratio:,.0f} x"
+        share = format_share(ratio) if ratio < 1 else times
+        return f"{format_seconds(part_s)}, {share}" if part_s else "-"
+
+    table = Table.of(answers, {
+        "problem": "text", "device": ("text", "device_id"),
+        "predicted": ("s", lambda one: one.estimate.seconds if one.estimate else "failed"),
+        interval: ("number", of(lambda one: format_range(one.low, one.high))),
+        "now": ("s", of(lambda one: one.now.seconds if one.now else "")),
+        "now, interval": ("number", of(lambda one: (
+            format_range(one.now.low, one.now.high) if one.now else ""
+        ))),
+        "tier": ("text", of(lambda one: str(one.tier))),
+        "P_sat": ("text", of(lambda one: _describe_saturation(one.saturation))),
+        "work-groups\nsampled": ("number", of(lambda one: (
+            f"{one.sampled_work_groups:,} of {one.ndrange.work_group_count:,}"
+        ))),
+        "sampling": ("number", of(lambda one: describe(one.cost.sampling_s, one.seconds))),
+        "build": ("number", of(lambda one: describe(one.cost.build_s, one.seconds))),
+        "rest": ("number", of(lambda one: describe(one.cost.rest_s, one.seconds))),
+        "measured": ("number", of(lambda one: _describe_runs(one.measurement))),
+        "noise": ("share", "estimate.measurement.noise"),
+        "error": ("signed share", of(lambda one: (
+            one.measurement and one.measurement.error_of(one.seconds)
+        ))),
+        "one run off": ("share", "estimate.measurement.one_run_error"),
+    }, stacks=(
+        ("problem", "device", "tier", "P_sat"), ("predicted", interval, "now", "now, interval"),
+        ("work-groups\nsampled", "sampling", "build", "rest"), measured,
+    ))  # fmt: skip
     is_busy = any(one.estimate is not None and one.estimate.now is not None for one in answers)
     return table.without(
         *(() if is_busy else ("now", "now, interval")), *(() if is_measured else measured)
     )
 
 
-def _list_values(answer: DeviceAnswer) -> list[Value]:
-    prediction = answer.estimate
-    if prediction is None:
-        return [answer.problem, answer.device_id, "failed", *[""] * 13]
-    cost, measurement, now = prediction.cost, prediction.measurement, prediction.now
-
-    def describe(part_s: float) -> str:
-        """Write a time, its share of the kernel's time, or how many times as long it took."""
-        ratio = part_s / prediction.seconds
-        times = f"{ratio:.2g} x" if ratio < 10 else f"{ratio:,.0f} x"
-        return f"{format_seconds(part_s)}, {format_share(ratio) if ratio < 1 else times}"
-
-    values: list[Value] = [
-        answer.problem, answer.device_id, prediction.seconds,
-        format_range(prediction.low, prediction.high),
-        "" if now is None else now.seconds,
-        "" if now is None else format_range(now.low, now.high),
-        str(prediction.tier), _describe_saturation(prediction.saturation),
-        f"{prediction.sampled_work_groups:,} of {prediction.ndrange.work_group_count:,}",
-        *(
-            describe(part_s) if part_s else "-"
-            for part_s in (cost.sampling_s, cost.build_s, cost.rest_s)
-        ),
-    ]  # fmt: skip
-    if measurement is None:
-        return [*values, *[""] * 4]
-    # How many times as long as alone runs took; nothing of those that were alone.
-    slowdown = f", {measurement.slowdown:.2g} x" if measurement.slowdown > 1 else ""
-    return [
-        *values, format_seconds(measurement.seconds) + slowdown, measurement.noise,
-        measurement.error_of(prediction.seconds), measurement.one_run_error,
-    ]  # fmt: skip
+def _describe_runs(runs: Measurement | None) -> str:
+    """Write what runs took, and how many times as long as alone where they were not."""
+    if runs is None:
+        return ""
+    return format_seconds(runs.seconds) + (f", {runs.slowdown:.2g} x" if runs.slowdown > 1 else "")
 
 
 def _describe_saturation(saturation: SaturationPoint | None) -> str:
