@@ -93,7 +93,7 @@ def test_old_and_many_answers_are_forgotten(state: ServiceState) -> None:
 
 def test_indexes_find_what_pages_show(state: ServiceState) -> None:
     """No part of a list is found by a look at every row or a sort of them."""
-    database = state._database
+    database = state
     asked: list[str] = []
 
     def note(_c: object, _k: object, statement: str, parameters: Any, *_: object) -> None:  # noqa: ANN401
