@@ -2,8 +2,8 @@
 
 import asyncio
 import math
-import threading
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from statistics import NormalDist
@@ -49,7 +49,10 @@ class Drift:
 
 
 class Answers:
-    """Stores answers once a second; what waits for that is lost where the process is killed."""
+    """Stores answers once a second; what waits for that is lost where the process is killed.
+
+    Of one event loop: no other thread calls it.
+    """
 
     def __init__(self, state: ServiceState, metrics: Metrics, limits: Limits) -> None:
         self._table = state.answers
@@ -60,8 +63,7 @@ class Answers:
         self._observed: list[tuple[str, float, datetime]] = []
         self._drifts: FIFOCache[str, Drift] = FIFOCache(_MOST_KNOWN)
         self._pruned_at = datetime.min.replace(tzinfo=UTC)
-        self._guard = threading.Lock()
-        self._writing = threading.Lock()
+        self._writing = asyncio.Lock()
         self.recent: deque[Estimate] = deque(maxlen=200)
         """The last answers of this process with all that they rest on, oldest first."""
         self.shifts: FIFOCache[str, Comparison] = FIFOCache(_MOST_KNOWN)
@@ -100,16 +102,14 @@ class Answers:
             again = replace(record, id=make_id(datetime.now(UTC)), cost_s=0.0)
             self._add(again)
             return again
-        with self._guard:
-            if len(self._repeats) < _MOST_WAITING or record.id in self._repeats:
-                self._repeats[record.id] = self._repeats.get(record.id, 0) + 1
+        if len(self._repeats) < _MOST_WAITING or record.id in self._repeats:
+            self._repeats[record.id] = self._repeats.get(record.id, 0) + 1
         return record
 
     def observe(self, launch: LaunchIdentity, measured_s: float) -> None:
         """Note what a launch took, to be compared with its last answer."""
-        with self._guard:
-            if len(self._observed) < _MOST_WAITING:
-                self._observed.append((launch.key, measured_s, datetime.now(UTC)))
+        if len(self._observed) < _MOST_WAITING:
+            self._observed.append((launch.key, measured_s, datetime.now(UTC)))
 
     async def run(self) -> None:
         """Store once a second until cancelled."""
@@ -118,41 +118,37 @@ class Answers:
             await self.flush()
 
     async def flush(self) -> None:
-        """Store what waits; readers call this, so that they see all that was answered here."""
-        if self._new or self._repeats or self._observed:
-            await asyncio.to_thread(self.write)
-
-    def write(self) -> None:
-        """Store what waits; blocks. What the database does not take waits on."""
-        with self._writing:
-            with self._guard:
-                new, repeats, observed = self._new, self._repeats, self._observed
-                self._new, self._repeats, self._observed = [], {}, []
+        """Store what waits; readers call this, so that they see all that was answered here. What
+        the database does not take waits on."""
+        async with self._writing:
+            waiting = new, repeats, observed = self._new, self._repeats, self._observed
+            if not any(waiting):
+                return
+            self._new, self._repeats, self._observed = [], {}, []
             try:
-                compared = self._table.write(new, repeats, observed)
-                now = datetime.now(UTC)
-                if now - self._pruned_at > _PRUNE_EVERY:
-                    self._pruned_at = now
-                    days = timedelta(days=self._limits.answer_days)
-                    self._table.prune(most=self._limits.answers, before=now - days)
+                compared = await asyncio.to_thread(self._table.write, new, repeats, observed)
             except StoreError as error:
                 self._metrics.database_failures.labels("answers").inc()
                 log("answers wait for the database", level=30, error=repr(error))
-                with self._guard:
-                    kept = [*new, *self._new][:_MOST_WAITING]
-                    self._metrics.answers_lost.inc(len(new) + len(self._new) - len(kept))
-                    self._new = kept
-                    self._observed = [*observed, *self._observed][:_MOST_WAITING]
+                kept = [*new, *self._new][:_MOST_WAITING]
+                self._metrics.answers_lost.inc(len(new) + len(self._new) - len(kept))
+                self._new = kept
+                self._observed = [*observed, *self._observed][:_MOST_WAITING]
                 return
         for one in compared:
             self._judge(one)
+        now = datetime.now(UTC)
+        if now - self._pruned_at > _PRUNE_EVERY:
+            self._pruned_at, before = now, now - timedelta(days=self._limits.answer_days)
+            with suppress(StoreError):  # what is stored is stored; they go in an hour
+                most = self._limits.answers
+                await asyncio.to_thread(self._table.prune, most=most, before=before)
 
     def _add(self, record: AnswerRecord) -> None:
-        with self._guard:
-            if len(self._new) < _MOST_WAITING:
-                self._new.append(record)
-                return
-        self._metrics.answers_lost.inc()
+        if len(self._new) < _MOST_WAITING:
+            self._new.append(record)
+        else:
+            self._metrics.answers_lost.inc()
 
     def _judge(self, one: Comparison) -> None:
         """Count an observed answer, and see whether the launch takes another time for good."""

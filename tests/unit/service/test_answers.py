@@ -1,6 +1,5 @@
 """What was answered is kept, compared with what is observed, summed up and, later, forgotten."""
 
-import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -177,12 +176,16 @@ def test_answers_wait_for_the_database(
         monkeypatch.setattr(service.state.answers, "write", fail)
         assert client.post("/v1/estimates", json={"problem": problem}).status_code == 200
         monkeypatch.setattr(service.state.changes, "count", fail)
-        asyncio.run(service.answers.flush())
+        assert client.portal is not None
+        client.portal.call(service.answers.flush)
         assert client.get("/ready").status_code == 503
         monkeypatch.setattr(service.state.answers, "write", write)
         monkeypatch.setattr(service.state.changes, "count", count)
+        # What was stored is not stored again where old ones cannot be forgotten.
+        monkeypatch.setattr(service.state.answers, "prune", lambda **_: fail())
         assert client.get("/ready").status_code == 200
         assert len(client.get("/v1/answers").json()["answers"]) == 2
+        assert not service.answers._new
         text = client.get("/metrics").text
         assert 'kernelcast_database_failures_total{where="answers"}' in text
         assert 'kernelcast_database_failures_total{where="requests"}' in text
