@@ -165,7 +165,7 @@ def list_answers(answers: Sequence[DeviceAnswer], *, coverage: float, is_measure
         "measured": ("number", of(lambda one: _describe_runs(one.measurement))),
         "noise": ("share", "estimate.measurement.noise"),
         "error": ("signed share", of(lambda one: (
-            one.measurement and one.measurement.error_of(one.seconds)
+            one.measurement.error_of(one.seconds) if one.measurement else None
         ))),
         "one run off": ("share", "estimate.measurement.one_run_error"),
     }, stacks=(
