@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -306,14 +307,9 @@ class _Tuning:
 
     def _choose(self, count: int) -> dict[int, Problem]:
         """Give the best configurations as far as is known, best first."""
-        problems = {one.number: one.problem for one in self.space.configurations}
-        chosen: dict[int, Problem] = {}
-        for one in sort_configurations(self.found):
-            problem = problems[one.number]
-            if one.obstacle or problem is None or len(chosen) == count:
-                break
-            chosen[one.number] = problem
-        return chosen
+        possible = (one for one in sort_configurations(self.found) if not one.obstacle)
+        best = islice(possible, count)
+        return {one.number: one.problem for one in best if one.problem is not None}
 
     def _take(self, event: TuningEvent) -> None:
         one = self.found[event.number]

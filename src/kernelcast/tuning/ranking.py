@@ -11,6 +11,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from kernelcast.analytic.cpu.opencl.device import read_device
 from kernelcast.launches.modelling.estimating import estimate_analytically
@@ -22,7 +23,7 @@ from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
 from kernelcast.tuning.cpu_cost import cost_launch
 from kernelcast.tuning.report import TunedConfiguration
-from kernelcast.tuning.space import Configuration, SearchSpace
+from kernelcast.tuning.space import SearchSpace
 
 _MODERN_LANGUAGE = re.compile(r"-cl-std=CL[23]\.\d")
 
@@ -58,17 +59,9 @@ _WORTH_PROCESSES = 32
 
 
 def predict(
-    device: DeviceDescription, machine: MachineDescription, configuration: Configuration
-) -> TunedConfiguration:
-    """Predict one configuration by models; what cannot be launched or modelled says why."""
-    tuned = TunedConfiguration(
-        number=configuration.number,
-        parameters=configuration.parameters,
-        obstacle=configuration.obstacle,
-    )
-    problem = configuration.problem
-    if problem is None:
-        return tuned
+    device: DeviceDescription, machine: MachineDescription, problem: Problem
+) -> dict[str, Any]:
+    """Predict a launch by models; what cannot be launched or modelled says why."""
     ndrange = problem.ndrange
     seconds, limiter, note = None, "", ""
     obstacle = find_obstacle(problem, device)
@@ -88,16 +81,11 @@ def predict(
         except KernelcastError as error:
             # Not known to be impossible: it is ranked behind all that have a prediction.
             limiter = f"not modelled: {error}"
-    return replace(
-        tuned,
-        global_size=ndrange.global_size,
-        local_size=ndrange.local_size or (),
-        build_options=problem.kernel.build_options,
-        predicted_s=seconds,
-        obstacle=obstacle,
-        limiter=limiter,
-        note=note,
-    )
+    return {
+        "global_size": ndrange.global_size, "local_size": ndrange.local_size or (),
+        "build_options": problem.kernel.build_options, "predicted_s": seconds,
+        "obstacle": obstacle, "limiter": limiter, "note": note,
+    }  # fmt: skip
 
 
 @contextmanager
@@ -130,14 +118,16 @@ def rank(
 ) -> dict[int, TunedConfiguration]:
     if machine.kind is DeviceKind.CPU:
         read_device(machine)  # complains once, not for each configuration
+    found = {one.number: one for one in space.configurations}
+    numbers = [number for number, one in found.items() if one.problem is not None]
+    problems = [one.problem for one in space.configurations if one.problem is not None]
     predict_one = partial(predict, device, machine)
     answers = (
-        map(predict_one, space.configurations)
+        map(predict_one, problems)
         if executor is None
-        else executor.map(predict_one, space.configurations, chunksize=4)
+        else executor.map(predict_one, problems, chunksize=4)
     )
-    found: dict[int, TunedConfiguration] = {}
-    for one in answers:
-        found[one.number] = one
-        report(len(found), len(space.configurations))
+    for done, (number, prediction) in enumerate(zip(numbers, answers, strict=True), start=1):
+        found[number] = replace(found[number], **prediction)
+        report(done, len(numbers))
     return found

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
+from kernelcast.records.problem import Problem
 from kernelcast.tuning.settings import TuneModels
 
 UNKNOWN = 3
@@ -17,8 +18,11 @@ class TunedConfiguration:
     """What is known of a configuration."""
 
     number: int
-    """Place in the search space."""
+    """Place in the search space, from 0."""
     parameters: Mapping[str, int | float]
+    """Values of what is searched over."""
+    problem: Problem | None = None
+    """Its launch; None where the values allow none."""
     global_size: tuple[int, ...] = ()
     local_size: tuple[int, ...] = ()
     """Of its launch; empty where there is none."""

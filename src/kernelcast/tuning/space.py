@@ -13,25 +13,12 @@ from kernelcast.records.arithmetic import Number
 from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from kernelcast.tuning.report import TunedConfiguration
 
 MOST_CONFIGURATIONS = 100_000
 _LOCAL_NAMES = ("local_x", "local_y", "local_z")
 _OF_GROUPS = re.compile(r"\breqd_work_group_size\b|\bwork_group_(?:all|any|broadcast|reduce|scan)")
 _LARGEST_GROUP = 1024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration:
-    """One way to launch."""
-
-    number: int
-    """Place in the space, from 0."""
-    parameters: Mapping[str, Number]
-    """Values of what is searched over."""
-    problem: Problem | None
-    """The launch; None where the values allow none."""
-    obstacle: str = ""
-    """Why there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +29,7 @@ class SearchSpace:
     kernel: str
     names: tuple[str, ...]
     """What is searched over."""
-    configurations: tuple[Configuration, ...]
+    configurations: tuple[TunedConfiguration, ...]
     """In the order of the lists, the last fastest."""
 
 
@@ -89,7 +76,7 @@ def collect_space(
     make: Callable[[Mapping[str, Number]], Problem],
 ) -> SearchSpace:
     """Make the problem of each combination of parameters; the first reason counts if none has."""
-    searched, found = tuple(names), list[Configuration]()
+    searched, found = tuple(names), list[TunedConfiguration]()
     first_error: InputError | None = None
     for number, values in enumerate(combined):
         if number >= MOST_CONFIGURATIONS:
@@ -102,7 +89,9 @@ def collect_space(
             first_error, obstacle = first_error or error, str(error)
         parameters = {one: values[one] for one in searched}
         found.append(
-            Configuration(number=number, parameters=parameters, problem=problem, obstacle=obstacle)
+            TunedConfiguration(
+                number=number, parameters=parameters, problem=problem, obstacle=obstacle
+            )
         )
     if not found:
         raise InputError(f"{name}: the restrictions leave no configuration; loosen them")
