@@ -30,6 +30,7 @@ from kernelcast.records.machine import (
     MemoryFacts,
 )
 from kernelcast.records.private_files import write_private
+from kernelcast.records.progress import Progress
 from kernelcast.sampling.discovery import choose_device, find_devices
 from kernelcast.sampling.microbenchmarks import caches, loops, streams
 from kernelcast.sampling.microbenchmarks.bench import Bench, BenchmarkResult
@@ -243,18 +244,6 @@ class CalibrationSettings:
     def names(self) -> tuple[str, ...]:
         """Microbenchmarks to run, in the suite's order."""
         return tuple(name for name in list_benchmarks() if not self.only or name in self.only)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """Where a calibration stands."""
-
-    device_id: str
-    done: int
-    total: int
-    title: str
-    stage: str = ""
-    remaining_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,6 @@ from kernelcast.calibration.calibration import (
     Calibration,
     CalibrationSettings,
     Effort,
-    Progress,
     calibrate_device,
     list_benchmarks,
 )
@@ -24,6 +23,7 @@ from kernelcast.records.errors import InputError, KernelcastError, NoDeviceError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.plain import CONVERTER
 from kernelcast.records.private_files import check_target
+from kernelcast.records.progress import Progress
 from kernelcast.reports.drawing import require_matplotlib
 from kernelcast.reports.machine import (
     compare_machines,
@@ -165,8 +165,7 @@ def _calibrate(
         warned: set[str] = set()
 
         def report(one: Progress) -> None:
-            words = ": ".join(filter(None, [one.title, one.stage]))
-            tell(one.done, one.total, f"{words} ({one.device_id})", one.remaining_s)
+            tell(one.done, one.total, f"{one.words} ({one.device_id})", one.remaining_s)
             now_s = time.monotonic()
             whole_s = now_s - began_s.setdefault(one.device_id, now_s) + (one.remaining_s or 0.0)
             # Longer than what ``--quick`` takes on an idle machine; said once for a device.

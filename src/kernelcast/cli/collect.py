@@ -15,7 +15,8 @@ from kernelcast.cli.training_options import STORE
 from kernelcast.collection.settings import CollectionSettings
 
 if TYPE_CHECKING:  # databases and models take longer to import than all other commands do
-    from kernelcast.collection.collection import CollectionOutcome, CollectionProgress
+    from kernelcast.collection.collection import CollectionOutcome
+    from kernelcast.records.progress import Progress
     from kernelcast.reports.presenter import Part
     from kernelcast.training_data.applications import CorpusKernel
 
@@ -235,8 +236,8 @@ def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "C
         )
         tell = stack.enter_context(progress_bar())
 
-        def report(at: "CollectionProgress") -> None:
-            where = f"{at.kernel}: {at.stage} ({at.device_id}, {at.rows} rows)"
+        def report(at: "Progress") -> None:
+            where = f"{at.words} ({at.device_id}, {at.rows} rows)"
             tell(at.done, at.total, where, at.remaining_s)
 
         if client is not None:

@@ -10,8 +10,9 @@ from kernelcast.cli.terminal import ExitStatus, present, progress_bar, show
 from kernelcast.launches.devices import choose_devices
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.private_files import check_target, writing
+from kernelcast.records.progress import Progress
 from kernelcast.reports.presenter import Table, write_lines
-from kernelcast.tuning.api import TuneProgress, tune_on_device
+from kernelcast.tuning.api import tune_on_device
 from kernelcast.tuning.ranking import several_processes
 from kernelcast.tuning.report import TuneReport, report_to_json, report_to_t4
 from kernelcast.tuning.settings import TuneSettings
@@ -96,7 +97,7 @@ def tune(
         for device in devices:
             with progress_bar() as tell:
 
-                def report(progress: TuneProgress) -> None:
+                def report(progress: Progress) -> None:
                     tell(progress.done, progress.total, f"{progress.device_id}: {progress.stage}")
 
                 try:

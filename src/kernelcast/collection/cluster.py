@@ -12,13 +12,13 @@ from typing import Any
 from kernelcast.collection.collection import (
     CollectionOrder,
     CollectionOutcome,
-    CollectionProgress,
     DeviceOutcome,
     run_job,
 )
 from kernelcast.launches.devices import list_descriptions
 from kernelcast.records.device import DeviceDescription, match_device_id
 from kernelcast.records.errors import KernelcastError, NoDeviceError
+from kernelcast.records.progress import Progress
 from kernelcast.training_data.applications import CorpusKernel
 from kernelcast.training_data.store import Store
 
@@ -59,7 +59,7 @@ def collect_on_cluster(
     store: Store,
     client: Any,  # noqa: ANN401 - the library ships no types
     *,
-    report: Callable[[CollectionProgress], None] = lambda _: None,
+    report: Callable[[Progress], None] = lambda _: None,
 ) -> CollectionOutcome:
     by_device = {one.id: DeviceOutcome(device_id=one.id) for one in order.devices}
     outcome = CollectionOutcome(devices=list(by_device.values()))
@@ -89,8 +89,8 @@ def collect_on_cluster(
                 else:
                     on_device.absorb(found)
                     outcome.is_out_of_time |= is_out_of_time
-                report(CollectionProgress(
-                    device_id=on_device.device_id, kernel=name, stage="done",
+                report(Progress(
+                    device_id=on_device.device_id, title=name, stage="done",
                     done=len(order.jobs) - len(waiting), total=len(order.jobs),
                     rows=sum(one.measured for one in outcome.devices),
                 ))  # fmt: skip

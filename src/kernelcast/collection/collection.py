@@ -18,23 +18,12 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import FailureRecord, Observation, ObservationFlag, read_sampler
+from kernelcast.records.progress import Progress
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training_data.applications import CorpusKernel
 from kernelcast.training_data.store import Selection, Store, StoreError
 from kernelcast.training_data.store.schema import load_mapping
 from kernelcast.workers import MessageKind, Task, stream_isolated
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectionProgress:
-    device_id: str
-    kernel: str
-    stage: str
-    done: int
-    total: int
-    rows: int
-    remaining_s: float | None = None
-    """About what the rest will take, in seconds; None as long as nobody knows."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -253,7 +242,7 @@ def collect(
     order: CollectionOrder,
     store: Store,
     *,
-    report: Callable[[CollectionProgress], None] = lambda _: None,
+    report: Callable[[Progress], None] = lambda _: None,
 ) -> CollectionOutcome:
     """Measure what is missing in a store."""
     outcome = CollectionOutcome()
@@ -263,8 +252,8 @@ def collect(
 
     def tell(kernel: CorpusKernel, on_device: DeviceOutcome, done: int, stage: str) -> None:
         usual_s = fmean(durations_s) if durations_s else foretold_s
-        report(CollectionProgress(
-            device_id=on_device.device_id, kernel=kernel.name, stage=stage, done=done,
+        report(Progress(
+            device_id=on_device.device_id, title=kernel.name, stage=stage, done=done,
             total=len(order.jobs), rows=on_device.measured,
             remaining_s=(len(order.jobs) - done) * usual_s,
         ))  # fmt: skip
@@ -276,7 +265,7 @@ def collect(
                 outcome.devices.append(on_device)
             rows_before, begin_s = on_device.measured, time.monotonic()
             say = partial(tell, kernel, on_device, done)
-            say("starting")
+            say("")
             outcome.is_out_of_time = run_job(kernel, device, order, store, on_device, say)
             if on_device.measured > rows_before:
                 durations_s.append(time.monotonic() - begin_s)

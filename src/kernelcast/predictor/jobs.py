@@ -10,12 +10,10 @@ from typing import Any
 from kernelcast.calibration.calibration import (
     CalibrationSettings,
     Effort,
-    Progress,
     calibrate_device,
 )
 from kernelcast.collection.collection import (
     CollectionOrder,
-    CollectionProgress,
     DeviceOutcome,
     collect,
 )
@@ -29,6 +27,7 @@ from kernelcast.models.validation.report import report_to_json
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation
 from kernelcast.records.plain import to_plain
+from kernelcast.records.progress import Progress
 from kernelcast.records.service_state import JobKind
 from kernelcast.training.comparing import check_methods, compare_table
 from kernelcast.training.evidence import calibrate_evidence
@@ -124,7 +123,7 @@ def _tell(
     report: Report,
     device: tuple[int, int],
     let_others_in: Callable[[], None],
-    progress: CollectionProgress | Progress,
+    progress: Progress,
 ) -> None:
     """Turn where the work on one device of several stands into where the job does."""
     number, devices = device
@@ -132,15 +131,12 @@ def _tell(
         "done": number * progress.total + progress.done,
         "total": devices * progress.total,
         "device_id": progress.device_id,
+        "stage": progress.words,
         "remaining_seconds": progress.remaining_s,
     }
-    if isinstance(progress, CollectionProgress):
-        is_between = progress.stage == "starting"
-        told |= {"stage": f"{progress.kernel}: {progress.stage}", "rows": progress.rows}
-    else:
-        is_between = not progress.stage
-        told["stage"] = ": ".join(filter(None, [progress.title, progress.stage]))
-    if is_between:
+    if progress.rows is not None:
+        told["rows"] = progress.rows
+    if not progress.stage:
         let_others_in()  # nothing is measured between two kernels, or two microbenchmarks
     report(told)
 

@@ -21,6 +21,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.private_files import make_private_folder
 from kernelcast.records.problem import Problem
+from kernelcast.records.progress import Progress
 from kernelcast.tuning.device_runs import EventKind, TuningEvent, TuningTask, run_on_device
 from kernelcast.tuning.ranking import rank, several_processes
 from kernelcast.tuning.report import UNKNOWN, TunedConfiguration, TuneReport, sort_configurations
@@ -96,19 +97,7 @@ def _parse(line: str) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TuneProgress:
-    """Where tuning stands."""
-
-    device_id: str
-    stage: str
-    """``ranking``, ``sampling`` or ``measuring``."""
-    done: int
-    total: int
-    """Configurations, or runs while measuring."""
-
-
-Report = Callable[[TuneProgress], None]
+Report = Callable[[Progress], None]
 
 
 def tune(
@@ -324,4 +313,4 @@ class _Tuning:
         self.found[event.number] = one
 
     def _tell(self, stage: str, done: int, total: int) -> None:
-        self.report(TuneProgress(device_id=self.device.id, stage=stage, done=done, total=total))
+        self.report(Progress(device_id=self.device.id, stage=stage, done=done, total=total))

@@ -11,7 +11,6 @@ from kernelcast.calibration import calibration
 from kernelcast.calibration.calibration import (
     CalibrationSettings,
     Effort,
-    Progress,
     calibrate_device,
     merge_machines,
 )
@@ -32,6 +31,7 @@ from kernelcast.records.machine import (
     MachineDescription,
     MemoryFacts,
 )
+from kernelcast.records.progress import Progress
 from kernelcast.sampling.microbenchmarks.bench import BenchmarkResult
 from kernelcast.workers import Task
 from support.builders import make_description

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from kernelcast.calibration.calibration import Calibration, CalibrationSettings, Progress
+from kernelcast.calibration.calibration import Calibration, CalibrationSettings
 from kernelcast.cli import app
 from kernelcast.launches.machines import find_machine, machine_path
 from kernelcast.records.device import DeviceDescription, DeviceKind, Trait, TraitSource
@@ -19,6 +19,7 @@ from kernelcast.records.machine import (
     MachineDescription,
     MemoryFacts,
 )
+from kernelcast.records.progress import Progress
 from kernelcast.reports.machine import plan_figures, save_machine_page
 from support.builders import make_description
 

@@ -9,11 +9,11 @@ import pytest
 from kernelcast.collection import cluster
 from kernelcast.collection.collection import (
     CollectionOrder,
-    CollectionProgress,
     DeviceOutcome,
 )
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.records.errors import KernelRunError, UnknownDeviceError
+from kernelcast.records.progress import Progress
 from kernelcast.training_data.applications import CorpusKernel, find_kernels
 from kernelcast.training_data.store import open_store
 from support.builders import make_description
@@ -71,7 +71,7 @@ def test_what_workers_measure_is_added_up(client: Client, tmp_path: Path) -> Non
     devices = cluster.find_cluster_devices(client, (DEVICE.id[:4],))
     assert devices == (DEVICE,)
     assert client.declared == {DEVICE.id: 1, cluster.MEASUREMENT: 1}
-    told: list[CollectionProgress] = []
+    told: list[Progress] = []
     with open_store(tmp_path / "rows.sqlite") as store:
         order = CollectionOrder(kernels=KERNELS, devices=devices, settings=CollectionSettings())
         outcome = cluster.collect_on_cluster(order, store, client, report=told.append)

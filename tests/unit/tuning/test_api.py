@@ -8,8 +8,9 @@ import pytest
 
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
+from kernelcast.records.progress import Progress
 from kernelcast.tuning import api
-from kernelcast.tuning.api import MeasurementFile, TuneProgress, tune_on_device
+from kernelcast.tuning.api import MeasurementFile, tune_on_device
 from kernelcast.tuning.device_runs import EventKind, TuningEvent, TuningTask
 from kernelcast.tuning.settings import TuneModels, TuneSettings
 from kernelcast.tuning.space import SearchSpace, read_space
@@ -164,7 +165,7 @@ def test_errors_in_the_source_are_told(problem_file: Path, machine: MachineDescr
 
 def test_progress_is_told(space: SearchSpace, machine: MachineDescription) -> None:
     """Each ranked configuration is a step."""
-    told: list[TuneProgress] = []
+    told: list[Progress] = []
     tune_on_device(space, make_description(), machine=machine, report=told.append)
     assert [one.done for one in told] == [1, 2, 3, 4, 5]
     assert {(one.stage, one.total) for one in told} == {("ranking", 5)}
