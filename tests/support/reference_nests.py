@@ -64,6 +64,13 @@ def count_loops(
     return tuple(found), values
 
 
+def split(address: Expr, loops: Sequence[NestLoop]) -> tuple[tuple[Expr, ...], Expr]:
+    """Give strides and start of an address."""
+    found = split_address(address, loops)
+    assert found is not None
+    return found
+
+
 def make_nest(
     loops: Sequence[tuple[str, str, str, int]],
     arrays: Mapping[str, Sequence[str]],
@@ -96,7 +103,7 @@ def make_nest(
         for group, is_store in ((loads, False), (stores, True))
         for array, indices in group
         for strides, offset in [
-            split_address(_flatten(indices, made[array], names).substitute(values), counted)
+            split(_flatten(indices, made[array], names).substitute(values), counted)
         ]
     ]  # fmt: skip
     return LoopNest(

@@ -238,15 +238,17 @@ class IterationSpace:
         return left / total if total else 0.0
 
 
-def split_address(address: Expr, loops: Sequence[NestLoop]) -> tuple[tuple[Expr, ...], Expr]:
-    """Give strides and start of an address that is a sum of loop variables times constants."""
+def split_address(address: Expr, loops: Sequence[NestLoop]) -> tuple[tuple[Expr, ...], Expr] | None:
+    """Give strides and start; None of what is no sum of loop variables times constants."""
     strides = []
     for loop in loops:
         parts = address.split(Symbol(SymbolKind.LOOP, loop.name))
-        assert parts is not None
+        if parts is None:
+            return None
         address, stride = parts
         strides.append(stride)
-    return tuple(strides), address
+    is_sum = all(one.is_parameter for one in (*strides, address))
+    return (tuple(strides), address) if is_sum else None
 
 
 def find_decisions(condition: Condition) -> tuple[Symbol, ...]:

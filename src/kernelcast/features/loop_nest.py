@@ -78,8 +78,8 @@ _ORDERS: Final = frozenset(f"{sign}{order}" for sign in "ous" for order in
                            ("lt", "le", "gt", "ge"))  # fmt: skip
 _SIGNS: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 
-_Element: TypeAlias = tuple[str, Expr]
-"""Array and offset in bytes."""
+_Element: TypeAlias = tuple[str, tuple[Expr, ...], Expr]
+"""Array, strides and offset, as of an access."""
 
 
 def read_loop_nest(source: str, constants: Mapping[str, int], *, name: str = "") -> LoopNest:
@@ -382,20 +382,14 @@ class _Nest:
         if array is None or len(indices) != len(array.dimensions):
             self._refuse(f"{written}: no element of an array that the listing declares",
                          self._place(one))  # fmt: skip
-        offset, own = Expr.constant(0), {*self._own.values()}
+        offset = Expr.constant(0)
         for size, index in zip(array.dimensions, indices, strict=True):
-            is_sum = index is not None and all(
-                isinstance(atom, Symbol) and (atom.kind is SymbolKind.SCALAR or atom in own)
-                for monomial, _ in index.products for atom in monomial
-            )  # fmt: skip
-            if index is None or not is_sum:
-                self._refuse(f"an index of {written} is not affine; expected a sum of loop "
-                             "variables times constants", self._place(one))  # fmt: skip
-            if any(sum(atom in own for atom in product) > 1 for product, _ in index.products):
-                self._refuse(f"an index of {written} multiplies loop variables; expected a sum of "
-                             "loop variables times constants", self._place(one))  # fmt: skip
-            offset = offset * size + index
-        return (array.name, offset * array.element_bytes), outermost
+            offset = offset * size + (index or 0)
+        parts = split_address(offset * array.element_bytes, self._loops)
+        if None in indices or parts is None:
+            self._refuse(f"an index of {written} is not affine; expected a sum of loop variables "
+                         "times constants", self._place(one))  # fmt: skip
+        return (array.name, *parts), outermost
 
     def _text(self, one: Instruction, address: Instruction | None) -> str:
         for each in (address, one):
@@ -436,9 +430,8 @@ class _Nest:
                 earlier = accesses.get(element)
                 if earlier is None:
                     place = self._place(one)
-                    strides, offset = split_address(element[1], self._loops)
                     accesses[element] = NestAccess(
-                        array=element[0], strides=strides, offset=offset, is_store=is_store,
+                        array=element[0], strides=element[1], offset=element[2], is_store=is_store,
                         bytes=self._module.size_of(one.type), text=self._text(one, address),
                         line=place.line if place is not None else 0, condition=guard,
                     )  # fmt: skip
@@ -568,8 +561,6 @@ class _Nest:
 
     def _find_chain(self, inner: Loop) -> tuple[str, ...]:
         """Find the longest chain from what one iteration leaves to what the next one needs."""
-        number = Symbol(SymbolKind.LOOP, self._loops[-1].name)
-        before, behind = ({number: Expr.symbol(number) + by} for by in (-1, 1))
         phis = [one for one in self._flow.blocks[inner.header] if one.opcode == "phi"]
         # Operations since a value of the iteration before, by the results that wait for one.
         chains: dict[str, tuple[str, ...]]
@@ -584,8 +575,8 @@ class _Nest:
             for one in self._flow.blocks[label]:
                 chain: tuple[str, ...] | None = None
                 if one.name in self._loaded:
-                    array, offset = self._loaded[one.name]
-                    chain = () if (array, offset.substitute(behind)) in stored else None
+                    array, strides, offset = self._loaded[one.name]
+                    chain = () if (array, strides, offset + strides[-1]) in stored else None
                 elif one.name and one.opcode != "load" and one.name not in chains:
                     chain = find(value for _, value in one.operands)
                     own = self._executed.get(one.name, [])
@@ -600,8 +591,8 @@ class _Nest:
                 if chain is not None:
                     chains[one.name] = chain
         touched = {*self._loads, *self._stores}
-        ends = [value for (array, offset), value in self._stored
-                if (array, offset.substitute(before)) in touched]  # fmt: skip
+        ends = [value for (array, strides, offset), value in self._stored
+                if (array, strides, offset - strides[-1]) in touched]  # fmt: skip
         ends += [
             value for phi in phis
             for (_, value), label in zip(phi.operands, phi.labels, strict=True)

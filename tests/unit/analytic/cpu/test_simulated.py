@@ -13,11 +13,11 @@ from kernelcast.analytic.cpu.cache_engine import Simulator
 from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine
 from kernelcast.analytic.cpu.simulated import NestAddresses, SimulatedVolumes, simulate_nest
 from kernelcast.expressions import Expr, Symbol, SymbolKind
-from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray, split_address
+from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import OperationCounts
 from support.machines import IVY_BRIDGE
-from support.reference_nests import count_loops
+from support.reference_nests import count_loops, split
 
 KINDS = ("loads", "hits", "misses", "stores", "evicts")
 
@@ -269,7 +269,7 @@ def make_nest(
                 bytes=8,
             )
             for array, address, is_store in accesses
-            for strides, offset in [split_address(Expr.of(address).substitute(values), counted)]
+            for strides, offset in [split(Expr.of(address).substitute(values), counted)]
         ),
         executed=OperationCounts(operations={}, memory={}),
         constants=constants,
