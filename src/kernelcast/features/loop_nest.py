@@ -196,7 +196,6 @@ class _Nest:
         self._arrays: dict[str, NestArray] = {}
         self._loops: list[NestLoop] = []
         self._counter = ""
-        self._notes: list[str] = []
         self._own: dict[Symbol, Symbol] = {}
         """Numbers of iterations by the names of the loops."""
         self._guards: dict[str, Condition] = {}
@@ -264,15 +263,14 @@ class _Nest:
             raise InputError(msg)
         branches = self._list_branches()
         accesses = (*self._loads.values(), *self._stores.values())
-        if self._repeated:
-            self._notes.append(
-                f"{self._repeated} repeated accesses to an element within an iteration are taken "
-                "to be held in registers"
-            )
+        note = (
+            f"{self._repeated} repeated accesses to an element within an iteration are taken to be "
+            "held in registers"
+        )
         return LoopNest(
             name=self._listing.name, loops=tuple(self._loops), arrays=tuple(self._arrays.values()),
             accesses=accesses, executed=add_weighted([(one, 1) for one in branches.values()]),
-            constants=dict(self._constants), chain=chain, notes=tuple(self._notes),
+            constants=dict(self._constants), chain=chain, notes=(note,) if self._repeated else (),
             branches=tuple(one for one in branches.items() if one[0] != TRUE),
         )  # fmt: skip
 

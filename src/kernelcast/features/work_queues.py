@@ -137,31 +137,26 @@ def find_wait_loop(kernel: Kernel) -> str:
 
 
 def _waits(code: Evaluator, loop: Loop) -> bool:
-    touching = [one for one in code.flow.list_instructions(loop) if _touches(one)]
-    if not touching or not all(map(_changes_nothing, touching)):
+    changes = [_changes_memory(one) for one in code.flow.list_instructions(loop)]
+    if True in changes or False not in changes:
         return False
     branches = [label for label in loop.blocks if len(set(code.flow.successors[label])) > 1]
     return not code.changes_itself(loop, branches)
 
 
-def _touches(one: Instruction) -> bool:
-    if one.opcode in ("load", "store", "atomicrmw", "cmpxchg"):
-        return True
-    name = name_called(one) if one.opcode == "call" else ""
-    return is_atomic(name) or find_vector_access(name) is not None
-
-
-def _changes_nothing(one: Instruction) -> bool:
-    """Tell a load, and an atomic operation that does the same each time, as a lock's."""
+def _changes_memory(one: Instruction) -> bool | None:
+    """Tell what changes memory from what reads it, or does the same each time, as a lock's atomic
+    operation; None for what does not touch it."""
     if one.opcode != "call":
-        return one.opcode == "load"
+        return {"load": False, "store": True, "atomicrmw": True, "cmpxchg": True}.get(one.opcode)
     name = name_called(one)
     access = find_vector_access(name)
     if access is not None:
-        return not access[0]
-    if name.startswith(("atomic_store", "atomic_init")):
-        return False
+        return access[0]
+    if not is_atomic(name):
+        return None
     operands = [value for kind, value in one.operands if not kind.startswith("ptr")]
     if _COUNTING.fullmatch(name):
-        return operands[:1] == ["0"]
-    return not any(value.startswith("%") for value in operands)
+        return operands[:1] != ["0"]
+    is_set = name.startswith(("atomic_store", "atomic_init"))
+    return is_set or any(value.startswith("%") for value in operands)
