@@ -34,7 +34,7 @@ from kernelcast.expressions.symbols import evaluate_where
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.operations import MemorySpace
 
-_LOCAL = frozenset({MemorySpace.LOCAL, MemorySpace.PRIVATE})
+_OUTSIDE: Final = frozenset({MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,7 +73,7 @@ def find_touched(
     """Find buffers whose touched bytes addresses tell; None if parts are not followed."""
     if facts.gaps:
         return None
-    accesses = [one for one in facts.accesses if one.space not in _LOCAL]
+    accesses = [one for one in facts.accesses if one.space in _OUTSIDE]
     numbers = {one.name: place for place, one in enumerate(facts.parameters) if one.is_pointer}
     if any(one.buffer is None for one in accesses):
         return None
@@ -150,7 +150,6 @@ def _bind_box(axes: tuple[Axis, ...], box: GroupBox) -> dict[Symbol, Interval]:
 
 
 _PLACES = (SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID)
-_OUTSIDE = (MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC)
 
 
 def find_active_box(
@@ -183,9 +182,6 @@ def find_active_box(
     return GroupBox(start=start, shape=tuple(b - a for a, b in zip(start, stops, strict=True)))
 
 
-_SPACES: Final = frozenset({MemorySpace.GLOBAL, MemorySpace.CONSTANT})
-
-
 def count_touched_bytes(
     facts: KernelFacts, ndrange: NDRange, scalars: Mapping[str, int], sizes: Mapping[str, int]
 ) -> float:
@@ -196,7 +192,7 @@ def count_touched_bytes(
     most: dict[str, float] = {}
     for access, offsets in _find_offsets(facts, ndrange, scalars, groups):
         size = sizes.get(access.buffer or "")
-        if size is not None and access.is_exact and offsets is not None:
+        if size is not None and offsets is not None:
             touched = np.unique(offsets).size * access.bytes * total / count
             most[str(access.buffer)] = max(most.get(str(access.buffer), 0.0), min(touched, size))
     return sum(most.values(), 0.0)
@@ -217,7 +213,7 @@ def compare_touched(
     for groups in (own.tolist(), range(first, min(first + most, total))):
         touched: dict[str, npt.NDArray[np.float64]] = {}
         for access, offsets in _find_offsets(facts, ndrange, scalars, groups):
-            if offsets is None or not access.is_exact or not access.buffer:
+            if offsets is None or not access.buffer:
                 return None
             counted = [np.unique(offsets // unit).size / len(groups) for unit in (64, 4096)]
             touched[access.buffer] = np.maximum(touched.get(access.buffer, np.zeros(2)), counted)
@@ -231,10 +227,10 @@ def compare_touched(
 def _find_offsets(
     facts: KernelFacts, ndrange: NDRange, scalars: Mapping[str, int], groups: Sequence[int]
 ) -> Iterator[tuple[MemoryAccess, npt.NDArray[np.int64] | None]]:
-    """Find the offsets of accesses in the first iterations of their loops; None if not known."""
+    """Find offsets of accesses in the first iterations of their loops; None if not all known."""
     ids, is_present = bind_ids(ndrange, groups)
     for access in facts.accesses:
-        if access.space not in _SPACES:
+        if access.space not in _OUTSIDE:
             continue
         bindings = ids | bind_names(scalars)
         runs = is_present
@@ -246,7 +242,7 @@ def _find_offsets(
                 runs = np.logical_and(runs, trips > 0)
                 bindings[loop.symbol] = 0
             runs = np.logical_and(runs, evaluate_where(access.guard, runs, bindings))
-            if access.offset_bytes is None:
+            if access.offset_bytes is None or not access.is_exact:
                 raise EvaluationError
             offsets = np.asarray(evaluate_where(access.offset_bytes, runs, bindings))
         except EvaluationError:
