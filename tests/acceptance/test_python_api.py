@@ -151,6 +151,21 @@ def test_a_launch_is_sampled_once_and_then_known(own: Program) -> None:
     assert later.seconds == pytest.approx(known.seconds, rel=0.03)
 
 
+def test_an_observation_costs_other_launches_no_samples(own: Program) -> None:
+    """They are answered by the samples that were taken before."""
+
+    def ask(items: int) -> kernelcast.Estimate:
+        kernel, args = cl.Kernel(own.program, "scale"), own.list_arguments()
+        return kernelcast.estimate(kernel, (items,), (LOCAL,), args, queue=own.queue)
+
+    def list_moments(estimate: kernelcast.Estimate) -> list[object]:
+        return [one.measured_at for one in estimate.list_pieces() if one.kind == "samples"]
+
+    observed, other = ask(ITEMS), ask(ITEMS // 2)
+    kernelcast.observe(observed, observed.seconds, is_first=False, slowdown=1)
+    assert list_moments(ask(ITEMS // 2)) == list_moments(other) != []
+
+
 def test_arguments_of_every_kind_are_taken(own: Program) -> None:
     """Arrays, parts of buffers, vectors, structures, local memory, offsets, options, a binary."""
     queue, rest = own.queue, own.list_arguments()[2:]

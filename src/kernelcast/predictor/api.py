@@ -1,10 +1,12 @@
 """What Python programs call: predictions for their own pyopencl objects and for problem files."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from numbers import Real
 from pathlib import Path
 from typing import Any
+
+from cachetools import LRUCache
 
 from kernelcast.launches.live import Launch
 from kernelcast.launches.problem_file import read_problem
@@ -125,7 +127,9 @@ def observe(
     predictor = _find_predictor(*_USUAL)
     flags = predictor.observe(launch, measured_s, is_first=is_first, slowdown=slowdown)
     predictor.flush()
-    _find_predictor.cache_clear()  # whose memories know nothing of it
+    with _lock:
+        _predictors.clear()  # memories of the others know nothing of it
+        _predictors[_USUAL] = predictor
     return flags
 
 
@@ -147,13 +151,19 @@ def device_id(device: UserDevice) -> str:
     return describe_device(device).id
 
 
-@lru_cache(maxsize=16)
+_predictors: LRUCache[tuple[float, float, int, bool], Predictor] = LRUCache(16)
+_lock = threading.Lock()
+
+
 def _find_predictor(budget: float, coverage: float, seed: int, measure: bool) -> Predictor:
     """Give the predictor of these settings; launches that were answered are remembered there."""
-    settings = EstimateSettings(
-        plan=SamplingPlan(budget=budget, seed=seed), coverage=coverage, seed=seed, measure=measure
-    )
-    return Predictor(options=PredictorOptions(settings=settings))
+    key = (budget, coverage, seed, measure)
+    plan = SamplingPlan(budget=budget, seed=seed)
+    settings = EstimateSettings(plan=plan, coverage=coverage, seed=seed, measure=measure)
+    with _lock:
+        if key not in _predictors:
+            _predictors[key] = Predictor(options=PredictorOptions(settings=settings))
+        return _predictors[key]
 
 
 def estimate_problem(
