@@ -1,9 +1,8 @@
 """Long work as plain values in and out: what the service's jobs do in processes of their own."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,7 +19,7 @@ from kernelcast.collection.collection import (
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.devices import choose_devices
-from kernelcast.models.persistence import StoredModel
+from kernelcast.models.persistence import ModelRegistry, StoredModel
 from kernelcast.models.time_models import make_model
 from kernelcast.models.validation.comparison import Bootstrap, comparison_to_json
 from kernelcast.models.validation.report import report_to_json
@@ -29,6 +28,7 @@ from kernelcast.records.observation import Observation
 from kernelcast.records.plain import to_plain
 from kernelcast.records.progress import Progress
 from kernelcast.records.service_state import JobKind
+from kernelcast.records.training_table import TrainingTable
 from kernelcast.training.comparing import check_methods, compare_table
 from kernelcast.training.evidence import calibrate_evidence
 from kernelcast.training.registry import open_registry
@@ -52,18 +52,30 @@ Hold = Callable[[str], AbstractContextManager[Callable[[], None]]]
 steps."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobPlace:
-    """What jobs work on."""
-
-    database: str
-    registry: str | None
-    hold: Hold
-    """Gives a device to one job."""
-
-
-def run_job(kind: JobKind, options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
-    return _WORK[kind](options, place, report)
+def run_job(
+    kind: JobKind,
+    options: Mapping[str, Any],
+    report: Report,
+    *,
+    database: str,
+    registry: str | None,
+    hold: Hold,
+) -> object:
+    """Do a job on a database, a registry of models, and devices that are held."""
+    load = partial(load_training_table, [database], devices=options.get("devices", ()))
+    match kind:
+        case JobKind.COLLECT:
+            return _collect(options, database, hold, report)
+        case JobKind.CALIBRATE:
+            return _calibrate(options, hold, report)
+        case JobKind.TRAIN:
+            seen: list[Observation] = []
+            return _train(options, load(keep=seen.append), seen, open_registry(registry), report)
+        case JobKind.VALIDATE:
+            found = validate_models(load(), _validation_settings(options), _tell_fits(report))
+            return json.loads(report_to_json(found))
+        case JobKind.COMPARE:
+            return _compare(options, load(), report)
 
 
 def check_job(kind: JobKind, options: Mapping[str, Any]) -> None:
@@ -83,13 +95,13 @@ def check_job(kind: JobKind, options: Mapping[str, Any]) -> None:
         check_methods((options["first"], options["second"]), _validation_settings(options).split)
 
 
-def _collect(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
+def _collect(options: Mapping[str, Any], database: str, hold: Hold, report: Report) -> object:
     devices = choose_devices(options.get("devices", ()))
     settings = _collection_settings(options)
     kernels = find_kernels(*options.get("kernels", ()))
     found: list[DeviceOutcome] = []
     is_out_of_time = False
-    with open_data_store(place.database) as store:
+    with open_data_store(database) as store:
         for number, device in enumerate(devices):
             order = CollectionOrder(
                 kernels=kernels,
@@ -98,7 +110,7 @@ def _collect(options: Mapping[str, Any], place: JobPlace, report: Report) -> obj
                 retries_failures=bool(options.get("retry_failures", False)),
                 budget_s=options.get("time_budget_seconds"),
             )
-            with place.hold(device.id) as let_others_in:
+            with hold(device.id) as let_others_in:
                 tell = partial(_tell, report, (number, len(devices)), let_others_in)
                 outcome = collect(order, store, report=tell)
             found += outcome.devices
@@ -141,12 +153,12 @@ def _tell(
     report(told)
 
 
-def _calibrate(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
+def _calibrate(options: Mapping[str, Any], hold: Hold, report: Report) -> object:
     settings = _calibration_settings(options)
     results: list[Plain] = []
     devices = choose_devices(options.get("devices", ()))
     for number, device in enumerate(devices):
-        with place.hold(device.id) as let_others_in:
+        with hold(device.id) as let_others_in:
             tell = partial(_tell, report, (number, len(devices)), let_others_in)
             try:
                 done = calibrate_device(device, settings, report=tell)
@@ -164,12 +176,13 @@ def _calibrate(options: Mapping[str, Any], place: JobPlace, report: Report) -> o
     return {"devices": results}
 
 
-def _train(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
-    seen: list[Observation] = []
-    table = load_training_table(
-        [place.database], devices=options.get("devices", ()), keep=seen.append
-    )
-    registry = open_registry(place.registry)
+def _train(
+    options: Mapping[str, Any],
+    table: TrainingTable,
+    seen: Sequence[Observation],
+    registry: ModelRegistry,
+    report: Report,
+) -> object:
     models: list[Plain] = []
 
     def keep(one: StoredModel) -> None:
@@ -198,14 +211,7 @@ def _train(options: Mapping[str, Any], place: JobPlace, report: Report) -> objec
     return {"models": models, "evidence": calibrated, "refused": dict(outcome.refused)}
 
 
-def _validate(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
-    table = load_training_table([place.database], devices=options.get("devices", ()))
-    found = validate_models(table, _validation_settings(options), _tell_fits(report))
-    return json.loads(report_to_json(found))
-
-
-def _compare(options: Mapping[str, Any], place: JobPlace, report: Report) -> object:
-    table = load_training_table([place.database], devices=options.get("devices", ()))
+def _compare(options: Mapping[str, Any], table: TrainingTable, report: Report) -> object:
     found = compare_table(
         table,
         (options["first"], options["second"]),
@@ -250,12 +256,3 @@ def _validation_settings(options: Mapping[str, Any]) -> ValidationSettings:
         ),
         jobs=1,
     )
-
-
-_WORK: dict[JobKind, Callable[[Mapping[str, Any], JobPlace, Report], object]] = {
-    JobKind.COLLECT: _collect,
-    JobKind.CALIBRATE: _calibrate,
-    JobKind.TRAIN: _train,
-    JobKind.VALIDATE: _validate,
-    JobKind.COMPARE: _compare,
-}

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from signal import SIGKILL
 from threading import Event
 from typing import Any, Final
@@ -35,7 +36,7 @@ JobOrder = tuple[JobKind, Mapping[str, Any], str, str | None]
 
 def do_job(order: JobOrder, report: Reporter) -> str:
     """Do a job in a process of its own; tell progress, and the result or the error, as JSON."""
-    from kernelcast.predictor.jobs import JobPlace, run_job
+    from kernelcast.predictor.jobs import run_job
 
     kind, options, database, registry = order
     next_s, done = 0.0, -1
@@ -48,9 +49,9 @@ def do_job(order: JobOrder, report: Reporter) -> str:
             next_s, done = now_s + POLL_S, now_done
             report.give(json.dumps(progress))
 
-    place = JobPlace(database=database, registry=registry, hold=hold_device)
+    run = partial(run_job, database=database, registry=registry, hold=hold_device)
     try:
-        return json.dumps({"result": run_job(kind, options, place, tell)})
+        return json.dumps({"result": run(kind, options, tell)})
     except KernelcastError as error:
         return json.dumps({"error": {**as_api_error(error).describe(), "message": str(error)}})
 

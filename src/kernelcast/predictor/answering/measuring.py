@@ -34,7 +34,6 @@ from kernelcast.records.errors import (
     KernelcastError,
     NoAnswerYetError,
 )
-from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
@@ -271,31 +270,22 @@ def model_alone(task: ModelTask, report: ReportProgress) -> ModelOutcome:
     except KernelcastError:
         if not (task.wants_bytes or task.wants_values):
             raise
+    values: Mapping[str, float] = {}
+    if task.wants_values:  # features of a launch that nothing was run of, as a collection has them
+        from kernelcast.launches import features
+
+        wanted = features.FeatureSettings(groups=frozenset(FeatureGroup))
+        known = features.DeviceFindings(ndrange=ndrange, compute_units=0, analytic=found)
+        source = features.read_source_features(task.problem, wanted)
+        values = features.compose_vector(source, known).as_dict()
     return ModelOutcome(
         analytic=found,
         ndrange=ndrange,
         notes=notes,
-        values=_read_values(task.problem, ndrange, found) if task.wants_values else {},
+        values=values,
         touched_bytes=touched_bytes,
         depends_on_contents=_depends_on_contents(task.problem.kernel),
     )
-
-
-def _read_values(
-    problem: Problem, ndrange: NDRange, analytic: AnalyticEstimate | None
-) -> Mapping[str, float]:
-    """Read the features of a launch that nothing was run of, as a collection has them."""
-    from kernelcast.launches.features import (
-        DeviceFindings,
-        FeatureSettings,
-        compose_vector,
-        read_source_features,
-    )
-
-    wanted = FeatureSettings(groups=frozenset(FeatureGroup))
-    features = read_source_features(problem, wanted)
-    found = DeviceFindings(ndrange=ndrange, compute_units=0, analytic=analytic)
-    return compose_vector(features, found).as_dict()
 
 
 def _depends_on_contents(kernel: Kernel) -> bool | None:
