@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Final
 
 from kernelcast.launches.estimation import MOMENTS_APART_S
-from kernelcast.launches.recordings import LaunchFacts
 from kernelcast.models.evidence.fusion import fuse
 from kernelcast.models.evidence.model import CORRECTED
 from kernelcast.predictor.answering.composing import (
@@ -168,7 +167,7 @@ class Answers:
     def sample_once(self, request: LaunchRequest, outcome: EstimateOutcome) -> EstimateOutcome:
         """Add a moment, at other places, for one moment's share of the budget; keep the samples."""
         quiet = replace(request, progress=lambda _: None, limit=None)
-        found = self._sample(quiet, 1, outcome, outcome.facts, wants_row=False)
+        found = self._sample(quiet, 1, outcome, wants_row=False)
         before, more = outcome.estimate, found.estimate
         outcome = replace(
             outcome,
@@ -290,13 +289,12 @@ class Answers:
                 if not moments:
                     free = kept.as_kept(policy.settings.coverage)
                     return self._take_outcome(known, request, free)
-        limit, facts = request.limit, None if kept is None else kept.facts
-        wants_row = self._wants_row(request)
-        if facts is None and limit is not None and not limit.goes_on:
+        limit, wants_row = request.limit, self._wants_row(request)
+        if not (kept and kept.facts) and limit is not None and not limit.goes_on:
             # Callers who wait no longer have samples without the features that learned models need.
             wants_row = wants_row and limit.left_s > 1.0
         with hold(self.lock_of(request.device.id), limit, BUSY):
-            outcome = self._sample(request, moments, kept, facts, wants_row=wants_row)
+            outcome = self._sample(request, moments, kept, wants_row=wants_row)
         # Keep what it took beside its samples, less what another size need not pay.
         one, device = outcome.estimate, outcome.recording.device
         kernel = self.memory.find_kernel(outcome.recording.kernel_digest, device)
@@ -319,7 +317,6 @@ class Answers:
         request: LaunchRequest,
         moments: int,
         kept: EstimateOutcome | None,
-        facts: LaunchFacts | None,
         *,
         wants_row: bool,
     ) -> EstimateOutcome:
@@ -331,7 +328,7 @@ class Answers:
             settings=request.choose_settings(moments, len(kept.moments) if kept else 0),
             wants_row=wants_row,
             wants_counts=wants_row and self.trained_models.takes_counters(request.device),
-            facts=facts,
+            facts=kept.facts if kept else None,
             ends_s=None if limit is None or limit.goes_on else limit.ends_s,
             waits_for_device=limit is not None,
             runs_end_s=time.monotonic() + policy.timeout_s,

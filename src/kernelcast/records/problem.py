@@ -40,6 +40,7 @@ def identify_launch(
     *,
     seed: int,
     parameters: Mapping[str, int | float | str] | None = None,
+    arguments_digest: str = "",
 ) -> LaunchIdentity:
     """Say what a launch is: source, options, index space, arguments, device and driver."""
     return LaunchIdentity(
@@ -48,6 +49,6 @@ def identify_launch(
             id=device.id, name=device.name, platform=device.platform, driver=device.driver
         ),
         ndrange=problem.ndrange,
-        arguments_digest=digest_arguments(problem.arguments, seed=seed),
+        arguments_digest=arguments_digest or digest_arguments(problem.arguments, seed=seed),
         parameters=dict(parameters or {}),
     )

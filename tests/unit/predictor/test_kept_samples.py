@@ -1,5 +1,6 @@
 """Samples that another process has taken are evidence for this one."""
 
+import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -150,16 +151,25 @@ def test_another_driver_is_sampled(
 
 
 def test_another_file_of_data_is_sampled(
-    ask: Callable[..., Estimate], executor: FakeExecutor, tmp_path: Path
+    ask: Callable[..., Estimate],
+    executor: FakeExecutor,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Contents belong to the launch: the same file answers, a changed one does not."""
+    """Contents belong to the launch: the same file answers, a changed one does not; each answer
+    reads it once."""
+    read: list[str] = []
+    digest = hashlib.file_digest
+    monkeypatch.setattr(
+        "hashlib.file_digest", lambda file, name: read.append(name) or digest(file, name)
+    )
     path = tmp_path / "data.npy"
     argument = BufferArgument(element=ElementType("float32"), count=64, init=Init.FILE, path=path)
     problem = replace(PROBLEM, arguments=(argument,))
     np.save(path, np.zeros(64, dtype=np.float32))
     ask(problem)
     ask(problem)
-    assert len(executor.tasks) == 1
+    assert (len(executor.tasks), len(read)) == (1, 2)
     np.save(path, np.ones(64, dtype=np.float32))
     ask(problem)
     assert len(executor.tasks) == 2

@@ -16,7 +16,7 @@ from kernelcast.predictor.answering.tasks import EstimateOutcome, ModelTask
 from kernelcast.records.device import DeviceDescription, match_device_id
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import Tier
-from kernelcast.records.launch_identity import LaunchIdentity
+from kernelcast.records.launch_identity import LaunchIdentity, digest_arguments
 from kernelcast.records.problem import Problem, identify_launch
 
 if TYPE_CHECKING:
@@ -41,22 +41,27 @@ class LaunchRequest:
     limit: TimeLimit | None = None
     remembers: bool = True
     """Whether what is found out is remembered; else the launch is answered anew."""
+    arguments_digest: str = ""
+    """Made once: whole files are read for it."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "problem", self.problem.on(self.device))
+        if not self.arguments_digest:
+            found = digest_arguments(self.problem.arguments, seed=self.policy.settings.seed)
+            object.__setattr__(self, "arguments_digest", found)
 
     def identify(self) -> LaunchIdentity:
-        """Say what the launch is remembered under; `InputError` where a file cannot be read."""
+        """Say what the launch is remembered under."""
         problem, policy = self.problem, self.policy
         parameters: dict[str, float] = {}
         if problem.ndrange.local_size is not None:
             device_id = self.device.id if policy.settings.samples else ""
-            asks = policy.uses(Tier.SIZES)
-            instructions = self.executor.count_work(problem, device_id, asks=asks)
-            parameters = {} if instructions is None else {INSTRUCTIONS: instructions}
+            counted = self.executor.count_work(problem, device_id, asks=policy.uses(Tier.SIZES))
+            parameters = {} if counted is None else {INSTRUCTIONS: counted}
         return identify_launch(
-            problem, self.device, seed=policy.settings.seed, parameters=parameters
-        )
+            problem, self.device, seed=policy.settings.seed, parameters=parameters,
+            arguments_digest=self.arguments_digest,
+        )  # fmt: skip
 
     def ask_model(self) -> ModelTask:
         stand_in = find_stand_in(self.device)

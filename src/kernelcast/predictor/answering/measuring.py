@@ -109,21 +109,18 @@ class HangWatch:
             return
 
 
-Hold = Callable[..., AbstractContextManager[OpenCLLaunch]]
-"""Prepares a launch of a type, with what its arguments are used for, for the length of a block."""
-
-
 def run_estimate(
     session: DeviceSession,
     task: EstimateTask,
     *,
-    hold: Hold | None = None,
+    hold: Callable[..., AbstractContextManager[OpenCLLaunch]] | None = None,
     keep: Callable[[EstimateOutcome], None] | None = None,
     report: ReportProgress = lambda _: None,
     check: Callable[[], None] = lambda: None,
     give_up: GiveUp | None = None,
 ) -> EstimateOutcome:
-    """Sample one launch on a device that is open, and find what learned models need."""
+    """Sample one launch on a device that is open, and find what learned models need; `hold`
+    prepares a launch of a type, with what its arguments are used for, for the length of a block."""
     is_sampled = False
 
     def look_at_the_clock() -> None:
