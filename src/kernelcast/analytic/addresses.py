@@ -12,7 +12,7 @@ from kernelcast.expressions import EvaluationError, Expr, Symbol, Value
 from kernelcast.expressions.accesses import LoopFacts, MemoryAccess
 from kernelcast.expressions.axes import Axis, add_iterations, bind_ids, bind_names, list_axes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.expressions.symbols import BoolArray, IntArray, evaluate_where
+from kernelcast.expressions.symbols import BoolArray, IntArray
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
 
@@ -139,7 +139,7 @@ class GroupEvaluator:
             if (place, shift) not in self._tables:
                 runs = self._run(access)
                 if place not in self._offsets:
-                    value = evaluate_where(place[-1], runs.met, runs.bound)
+                    value = place[-1].evaluate_where(runs.met, runs.bound)
                     self._offsets[place] = cast("Value", value)
                 offsets = self._offsets[place] + shift
                 addresses: IntArray
@@ -171,7 +171,7 @@ class GroupEvaluator:
                 self._runs[access.loops] = self._run_loops(access.loops)
             bound, active, repeats = self._runs[access.loops]
             # An address need not have a value where the access is not executed.
-            met = np.logical_and(active, evaluate_where(access.guard, active, bound))
+            met = np.logical_and(active, access.guard.evaluate_where(active, bound))
             self._runs[key] = _Runs(bound, met, repeats)
         return self._runs[key]
 
@@ -192,7 +192,7 @@ class GroupEvaluator:
                     wide, runs = add_iterations(loop, bound, active, listed)
                 bound, active = wide, runs
                 continue
-            trips = np.where(active, evaluate_where(loop.trip_count, active, bound), 0)
+            trips = np.where(active, loop.trip_count.evaluate_where(active, bound), 0)
             listed = min(max(1, int(np.max(trips))), most)
             bound, active = add_iterations(loop, bound, active, listed)
             shown, every = (

@@ -15,7 +15,6 @@ from kernelcast.expressions.symbols import (
     Value,
     divide_floor,
     divide_trunc,
-    evaluate_where,
 )
 from kernelcast.records.errors import InputError
 
@@ -210,8 +209,8 @@ class Select(Composite):
             return (self.then if chosen else self.otherwise).evaluate(bindings)
         return np.where(
             chosen,
-            evaluate_where(self.then, chosen, bindings),
-            evaluate_where(self.otherwise, ~chosen, bindings),
+            self.then.evaluate_where(chosen, bindings),
+            self.otherwise.evaluate_where(~chosen, bindings),
         )
 
     def __str__(self) -> str:

@@ -4,7 +4,6 @@ Conditions are kept without negations: a comparison's negation is a comparison, 
 what is unknown is unknown.
 """
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -14,7 +13,7 @@ from typing import ClassVar, Final, cast
 import numpy as np
 
 from kernelcast.expressions.polynomials import Compound, Expr, Operand
-from kernelcast.expressions.symbols import Bindings, Truth, evaluate_where
+from kernelcast.expressions.symbols import Bindings, Truth
 
 
 class Condition(Compound["Condition"]):
@@ -35,17 +34,17 @@ class Condition(Compound["Condition"]):
         """Conditions of which it is the conjunction: itself, or an `And`'s parts."""
         return (self,)
 
-    @abstractmethod
     def evaluate(self, bindings: Bindings) -> Truth:
         """Tell whether it holds for these values of its symbols; what is unknown counts as met.
 
         The work-items for which the result is True include all for which the condition holds. As
         in C, what follows the deciding part of a conjunction need have no value.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def negated(self) -> "Condition":
         """Give the condition that holds where this one does not."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +198,7 @@ class _Joined(Condition):
             value: Truth
             if isinstance(result, np.ndarray):
                 is_open = ~result if decides else result
-                value = np.asarray(evaluate_where(part, is_open, bindings), dtype=np.bool_)
+                value = np.asarray(part.evaluate_where(is_open, bindings), dtype=np.bool_)
             else:
                 value = part.evaluate(bindings)
             result = (result | value) if decides else (result & value)

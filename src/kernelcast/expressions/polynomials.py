@@ -4,13 +4,21 @@ What is more than a sum of products (a division, a minimum, a choice) is a `Comp
 of a product, with expressions of its own inside.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, ItemsView, Iterable, Mapping
+from collections.abc import Callable, ItemsView, Mapping
 from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
-from kernelcast.expressions.symbols import Bindings, EvaluationError, Symbol, Value
+import numpy as np
+
+from kernelcast.expressions.symbols import (
+    Bindings,
+    BoolArray,
+    EvaluationError,
+    Symbol,
+    Truth,
+    Value,
+)
 
 Operand: TypeAlias = "Expr | Symbol | int"
 Replacements: TypeAlias = "Mapping[Symbol, Operand]"
@@ -19,10 +27,10 @@ Replacements: TypeAlias = "Mapping[Symbol, Operand]"
 Made = TypeVar("Made")
 
 
-class Compound(ABC, Generic[Made]):
-    """What is made of expressions and conditions, all or none: a factor or a condition."""
+class Compound(Generic[Made]):
+    """What is made of others: an expression, a factor, a condition."""
 
-    __slots__ = ()
+    __slots__ = ("__dict__",)  # of what is remembered
     __match_args__: tuple[str, ...]
 
     make: ClassVar[Callable[..., Any]]
@@ -33,45 +41,69 @@ class Compound(ABC, Generic[Made]):
         return tuple(getattr(self, name) for name in self.__match_args__)
 
     def list_parts(self) -> list[Any]:
-        """List the expressions and conditions that it is made of."""
-        return [one for one in self.arguments if isinstance(one, _PARTS)]
+        """List the symbols, expressions and conditions that it is made of."""
+        return [one for one in self.arguments if isinstance(one, Compound)]
 
     def symbols(self) -> frozenset[Symbol]:
+        """Give the symbols in it, those inside divisions and choices too."""
+        return self._symbols
+
+    @cached_property
+    def _symbols(self) -> frozenset[Symbol]:
         return frozenset().union(*(one.symbols() for one in self.list_parts()))
+
+    @property
+    def is_parameter(self) -> bool:
+        return all(symbol.is_parameter for symbol in self._symbols)
 
     def is_quasi_affine(self) -> bool:
         """Tell whether it is made of quasi-affine expressions and divides by parameters only."""
         return all(one.is_quasi_affine() for one in self.list_parts())
 
-    @property
+    @cached_property
     def extent(self) -> tuple[int, int]:
         """How many symbols and operators it is written with, and how deep they are nested."""
-        return _add_extents(one.extent for one in self.list_parts())
+        sizes, depths = zip((0, 0), *(one.extent for one in self.list_parts()), strict=True)
+        return 1 + sum(sizes), 1 + max(depths)
 
     def substitute(self, replacements: Replacements) -> Made:
-        """Put expressions or numbers in the place of symbols, and simplify."""
+        """Put expressions or numbers in the place of symbols, all at once, and simplify."""
         made: Made = self.make(*(
-            one.substitute(replacements) if isinstance(one, _PARTS) else one
+            one.substitute(replacements) if isinstance(one, Compound) else one
             for one in self.arguments
         ))  # fmt: skip
         return made
+
+    def evaluate(self, bindings: Bindings) -> Value | Truth:
+        """Give its value for these values of its symbols."""
+        raise NotImplementedError
+
+    def evaluate_where(self, mask: BoolArray, bindings: Bindings) -> Value | Truth:
+        """Evaluate where a mask is True; elsewhere, as an arm not taken, it need have no value."""
+        try:
+            return self.evaluate(bindings)
+        except EvaluationError:
+            values = {symbol: symbol.evaluate(bindings) for symbol in self.symbols()}
+        arrays = {one: value for one, value in values.items() if isinstance(value, np.ndarray)}
+        shape = np.broadcast_shapes(mask.shape, *(value.shape for value in arrays.values()))
+        where = np.broadcast_to(mask, shape)
+        filled = np.zeros(shape, dtype=np.int64)
+        if where.any():
+            some = {one: np.broadcast_to(value, shape)[where] for one, value in arrays.items()}
+            filled[where] = self.evaluate({**values, **some})
+        return filled
 
 
 class Composite(Compound["Expr"]):
     """A factor that is no symbol: a division, a remainder, a minimum, a choice, a power."""
 
-    __slots__ = ("__dict__",)  # of what is remembered
+    __slots__ = ()
 
     text_needs_parentheses: ClassVar[bool] = False
     """Whether its text falls apart beside an operator."""
 
-    @abstractmethod
     def evaluate(self, bindings: Bindings) -> Value:
-        """Give its value for these values of its symbols."""
-
-    @property
-    def is_parameter(self) -> bool:
-        return all(symbol.is_parameter for symbol in self.symbols())
+        raise NotImplementedError
 
     @cached_property
     def sort_key(self) -> str:
@@ -85,7 +117,7 @@ Monomial: TypeAlias = tuple[Atom, ...]
 _key_of = attrgetter("sort_key")
 
 
-class Expr:
+class Expr(Compound["Expr"]):
     """A whole number that depends on symbols: a sum of products.
 
     Make one from `Expr.constant` and `Expr.symbol` with ``+``, ``-``, ``*`` and the functions
@@ -147,14 +179,8 @@ class Expr:
     def is_zero(self) -> bool:
         return not self._terms
 
-    @property
-    def is_parameter(self) -> bool:
-        return all(symbol.is_parameter for symbol in self.symbols())
-
-    @cached_property
-    def extent(self) -> tuple[int, int]:
-        """How many symbols and operators it is written with, and how deep they are nested."""
-        return _add_extents(atom.extent for monomial in self._terms for atom in monomial)
+    def list_parts(self) -> list[Atom]:
+        return [atom for monomial in self._terms for atom in monomial]
 
     @property
     def sole_atom(self) -> Atom | None:
@@ -253,15 +279,6 @@ class Expr:
         is_loose = len(self._terms) > 1 or (as_factor and "*" in text)
         return f"({text})" if is_loose or text.startswith("-") else text
 
-    def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols in it, those inside divisions and choices too."""
-        return self._symbols
-
-    @cached_property
-    def _symbols(self) -> frozenset[Symbol]:
-        atoms = (atom for monomial in self._terms for atom in monomial)
-        return frozenset().union(*(one.symbols() for one in atoms))
-
     def evaluate(self, bindings: Bindings) -> Value:
         total: Value = 0
         try:
@@ -276,7 +293,6 @@ class Expr:
         return total
 
     def substitute(self, replacements: Replacements) -> "Expr":
-        """Put expressions or numbers in the place of symbols, all at once, and simplify."""
         if self.symbols().isdisjoint(replacements):
             return self
         total = Expr({})
@@ -323,14 +339,6 @@ class Expr:
             else:
                 return None
         return start, slope
-
-
-_PARTS: Final = (Expr, Compound)
-
-
-def _add_extents(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:
-    sizes, depths = zip((0, 0), *parts, strict=True)
-    return 1 + sum(sizes), 1 + max(depths)
 
 
 # Merging two sorted products costs 0.7 us, the cache 0.1 us; kernels repeat few products.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, Protocol, TypeAlias, TypeVar, cast
+from typing import Final, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -130,14 +130,6 @@ class EvaluationError(InputError, ValueError):
     """Is raised when an expression has no value for the values given to its symbols."""
 
 
-class Evaluable(Protocol):
-    def symbols(self) -> frozenset[Symbol]:
-        """Give the symbols on which the value depends."""
-
-    def evaluate(self, bindings: Bindings, /) -> Value | Truth:
-        """Give the value."""
-
-
 def divide_floor(numerator: Value, denominator: Value) -> Value:
     if np.any(denominator == 0) if isinstance(denominator, np.ndarray) else denominator == 0:
         raise EvaluationError("division by zero; give values for which no denominator is zero")
@@ -150,26 +142,3 @@ def divide_trunc(numerator: Value, denominator: Value) -> Value:
     inexact = quotient * denominator != numerator
     # The floor lies one too low where the exact quotient is negative and no whole number.
     return cast("Value", quotient + (inexact & ((numerator < 0) != (denominator < 0))))
-
-
-def evaluate_where(part: Evaluable, mask: BoolArray, bindings: Bindings) -> Value | Truth:
-    """Evaluate an arm of a choice where a mask is True; elsewhere it need have no value."""
-    try:
-        return part.evaluate(bindings)
-    except EvaluationError:
-        values = {symbol: symbol.evaluate(bindings) for symbol in part.symbols()}
-    shape = np.broadcast_shapes(
-        mask.shape, *(value.shape for value in values.values() if isinstance(value, np.ndarray))
-    )
-    where = np.broadcast_to(mask, shape)
-    filled = np.zeros(shape, dtype=np.int64)
-    if where.any():
-        filled[where] = part.evaluate(
-            {
-                symbol: np.broadcast_to(value, shape)[where]
-                if isinstance(value, np.ndarray)
-                else value
-                for symbol, value in values.items()
-            }
-        )
-    return filled

@@ -30,7 +30,6 @@ from kernelcast.expressions.point_sets import (
     TooHardError,
     make_context,
 )
-from kernelcast.expressions.symbols import evaluate_where
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.operations import MemorySpace
 
@@ -238,13 +237,13 @@ def _find_offsets(
             for loop in access.loops:
                 if loop.trip_count is None:
                     raise EvaluationError
-                trips = np.asarray(evaluate_where(loop.trip_count, runs, bindings))
+                trips = np.asarray(loop.trip_count.evaluate_where(runs, bindings))
                 runs = np.logical_and(runs, trips > 0)
                 bindings[loop.symbol] = 0
-            runs = np.logical_and(runs, evaluate_where(access.guard, runs, bindings))
+            runs = np.logical_and(runs, access.guard.evaluate_where(runs, bindings))
             if access.offset_bytes is None or not access.is_exact:
                 raise EvaluationError
-            offsets = np.asarray(evaluate_where(access.offset_bytes, runs, bindings))
+            offsets = np.asarray(access.offset_bytes.evaluate_where(runs, bindings))
         except EvaluationError:
             yield access, None
         else:

@@ -9,7 +9,7 @@ import numpy as np
 from kernelcast.expressions import EvaluationError, Symbol, Value
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.axes import bind_ids, bind_names
-from kernelcast.expressions.symbols import BoolArray, IntArray, evaluate_where
+from kernelcast.expressions.symbols import BoolArray, IntArray
 from kernelcast.features.counting.static import (
     FloatArray,
     Points,
@@ -144,7 +144,7 @@ def compute_requests(
         key = access.loops, access.guard, moved, access.bytes, is_local
         try:
             if key not in touched:
-                offsets = evaluate_where(moved, points.is_active, points.bindings)
+                offsets = moved.evaluate_where(points.is_active, points.bindings)
                 touched[key] = find_touches(
                     widen(offsets, points.is_active.shape), points.is_active, access.bytes,
                     is_local=is_local,

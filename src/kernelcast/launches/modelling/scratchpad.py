@@ -30,7 +30,6 @@ from kernelcast.expressions import EvaluationError
 from kernelcast.expressions.accesses import AccessKind, MemoryAccess
 from kernelcast.expressions.axes import bind_ids, bind_names
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.expressions.symbols import evaluate_where
 from kernelcast.features.counting.static import (
     Points,
     choose_work_groups,
@@ -357,7 +356,7 @@ def count_group_requests(access: MemoryAccess, launch: ModelledLaunch) -> GroupR
     sizes, chunks = np.zeros(weights.size), np.zeros(weights.size)
     if offset is not None and requests:
         with suppress(EvaluationError):
-            addresses = widen(evaluate_where(offset, share > 0, points.bindings), share.shape)
+            addresses = widen(offset.evaluate_where(share > 0, points.bindings), share.shape)
             for row, (offsets, active) in enumerate(zip(addresses, share, strict=True)):
                 steps = np.diff(np.unique(offsets[active > 0]))
                 sizes[row] = access.bytes + np.minimum(steps, access.bytes).sum()
