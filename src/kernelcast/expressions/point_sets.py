@@ -7,7 +7,7 @@ is the first, between which bounds a value lies, whether bytes are shared.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from operator import and_, or_
 from typing import Final, TypeAlias
 
@@ -327,8 +327,8 @@ SLAB: Final = Symbol(SymbolKind.LOOP, "slab of the index space")
 """Stands for the number of a slab."""
 _PARTS: Final = {SymbolKind.GROUP_ID, SymbolKind.LOCAL_ID, SymbolKind.LOCAL_SIZE}
 _IDS: Final = (SymbolKind.GROUP_ID, SymbolKind.LOCAL_ID, SymbolKind.GLOBAL_ID)
-_Way: TypeAlias = tuple[Condition, tuple[LoopFacts, ...], frozenset[int]]
-"""On which an access is reached: its guard, its loops, and the dimensions whose ids are split."""
+_Reach: TypeAlias = tuple[tuple[Condition, ...], tuple[LoopFacts, ...]]
+"""By which points and within which loops an access is reached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,9 +377,9 @@ class LaunchPoints:
         self, accesses: Iterable[MemoryAccess], context: islpy.Context, *, is_exact: bool
     ) -> Iterator[PlacedAccesses]:
         """Place accesses: only those of known points if exact, else unknown guards count as met."""
-        reaches: dict[_Way, tuple[dict[Symbol, Operand], list[Condition]]] = {}
+        find_reach = cache(self._find_reach)
         # Accesses that differ by a number only are one, with these numbers.
-        groups: dict[tuple[Expr, _Way], list[tuple[int, MemoryAccess]]] = {}
+        groups: dict[tuple[Expr, _Reach], list[tuple[int, MemoryAccess]]] = {}
         for access in accesses:
             trips = [one.trip_count for one in access.loops]
             if access.offset_bytes is None or (is_exact and None in trips):
@@ -390,16 +390,13 @@ class LaunchPoints:
                 access.guard.symbols(), *(one.symbols() for one in trips if one is not None)
             )
             split = frozenset(one.axis for one in symbols if one.kind in _PARTS)
-            way = access.guard, access.loops, split
-            if way not in reaches:
-                reaches[way] = self._find_reach(access, split)
-            offset = access.offset_bytes.substitute(reaches[way][0])
-            shift = offset.constant_term
-            groups.setdefault((offset - shift, way), []).append((shift, access))
-        for (offset, way), members in groups.items():
-            conditions = reaches[way][1]
+            replaced, conditions = find_reach(access.guard, access.loops, split)
+            offset = access.offset_bytes.substitute(replaced)
+            shift, reach = offset.constant_term, (conditions, access.loops)
+            groups.setdefault((offset - shift, reach), []).append((shift, access))
+        for (offset, (conditions, around)), members in groups.items():
             used = offset.symbols().union(*(one.symbols() for one in conditions))
-            loops = {one.symbol for one in way[1]}
+            loops = {one.symbol for one in around}
             if is_exact and not all(one.kind in _IDS or one in loops for one in used):
                 continue
             ids = {one for one in used if one.kind in _IDS}
@@ -446,9 +443,10 @@ class LaunchPoints:
         return (value - axis.offset) // (self.slabs.thickness * axis.local)
 
     def _find_reach(
-        self, access: MemoryAccess, split: frozenset[int]
-    ) -> tuple[dict[Symbol, Operand], list[Condition]]:
-        """Say what stands for symbols, and which points reach an access."""
+        self, guard: Condition, loops: tuple[LoopFacts, ...], split: frozenset[int]
+    ) -> tuple[dict[Symbol, Operand], tuple[Condition, ...]]:
+        """Say what stands for symbols where ids of some dimensions are split, and which points have
+        a guard and loops."""
         small = {name: value for name, value in self.scalars.items() if abs(value) < 2**62}
         replaced: dict[Symbol, Operand] = {**bind_names(small)}
         for axis in list_axes(self.ndrange):
@@ -460,13 +458,12 @@ class LaunchPoints:
             )
             if axis.number in split:
                 replaced[global_id] = start + local_id + axis.offset
-        conditions = [access.guard.substitute(replaced)]
-        for loop in access.loops:
-            symbol = loop.symbol
-            conditions.append(less_equal(0, symbol))
+        conditions = [guard.substitute(replaced)]
+        for loop in loops:
+            conditions.append(less_equal(0, loop.symbol))
             if loop.trip_count is not None:
-                conditions.append(less(symbol, loop.trip_count.substitute(replaced)))
-        return replaced, [one for one in conditions if one != TRUE]
+                conditions.append(less(loop.symbol, loop.trip_count.substitute(replaced)))
+        return replaced, tuple(one for one in conditions if one != TRUE)
 
     def _limit(self, symbols: Sequence[Symbol]) -> Iterator[Condition]:
         axes = list_axes(self.ndrange)

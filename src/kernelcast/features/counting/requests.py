@@ -160,18 +160,16 @@ def measure_requests(
 ) -> tuple[RequestPattern, ...]:
     """Measure patterns from recordings: n-th executions of a warp's lanes are one request."""
     # Accesses that make up one request go into one row.
-    warp = recorded.local_ids // warp_width
-    keys = np.stack([recorded.sites, recorded.groups, warp, recorded.sequences])
-    order = np.lexsort(keys[::-1])
-    ordered = keys[:, order]
-    is_first = np.ones(order.size, dtype=np.bool_)
-    is_first[1:] = np.any(ordered[:, 1:] != ordered[:, :-1], axis=0)
-    row, lane = np.cumsum(is_first) - 1, (recorded.local_ids % warp_width)[order]
-    offsets = np.zeros((int(is_first.sum()), warp_width), dtype=np.int64)
+    warp, lane = np.divmod(recorded.local_ids, warp_width)
+    _, group = np.unique(recorded.groups, return_inverse=True)
+    keys = recorded.sites, group, warp, recorded.sequences
+    key = np.ravel_multi_index(keys, [int(one.max(initial=0)) + 1 for one in keys])
+    _, first, row = np.unique(key, return_index=True, return_inverse=True)
+    rows = recorded.sites[first]
+    offsets = np.zeros((rows.size, warp_width), dtype=np.int64)
     is_active = np.zeros(offsets.shape, dtype=np.bool_)
-    offsets[row, lane] = recorded.offsets_bytes[order]
+    offsets[row, lane] = recorded.offsets_bytes
     is_active[row, lane] = True
-    rows = ordered[0][is_first]
     by_site = {access.site: access for access in reversed(accesses)}
     warps = sum(-(-size // warp_width) for size in recorded.work_items)
     found = []
