@@ -315,53 +315,37 @@ def run_loops(
         needed = wanted.union(*(one.count_symbols() for one in inner))
         trips, is_exact = count_trips(loop, points.bindings, points.is_active.shape, budget)
         trips = np.where(points.is_active, trips, 0)
-        points = replace(points, is_exact=points.is_exact and (is_exact or not trips.size))
-        points = points.keep(needed)
+        most, is_exact = trips.max(axis=1), is_exact or not trips.size
         # Lanes of a point that make equally many iterations stay in step.
-        is_uniform = ((trips == trips.max(axis=1, keepdims=True)) | ~points.is_active).all()
-        if loop.symbol in needed or not is_uniform:
+        is_alike = ((trips == most[:, None]) | ~points.is_active).all()
+        chosen: IntArray = most
+        if loop.symbol not in needed and is_alike:
+            chosen = np.minimum(most, 1)
+        elif is_sampled:
             ahead = sum(one.symbol in needed for one in inner) + 1
-            found = _enumerate(points, loop, trips, budget, ahead if is_sampled else 0)
-            if found is None:
-                return run_loops(start, loops, wanted, budget, is_sampled=True)
-            points = found
-        else:
-            times = trips.max(axis=1)
-            some = np.flatnonzero(times)
-            kept = points if some.size == times.size else points.take(some)
-            points = replace(kept, weights=kept.weights * times[some])
+            room = max(1.0, budget / max(1, trips.size)) ** (1 / ahead)
+            chosen = np.minimum(most, max(1, int(room)))
+            is_exact = is_exact and bool((chosen == most).all())
+        elif float(most.astype(np.float64).sum()) * trips.shape[1] > budget:
+            return run_loops(start, loops, wanted, budget, is_sampled=True)
+        index = np.repeat(np.arange(most.size), chosen)
+        iteration = np.arange(index.size) - np.repeat(np.cumsum(chosen) - chosen, chosen)
+        times = most[index] / chosen[index]
+        if is_sampled:
+            # They are placed one to a stratum, without a period that loops could have too.
+            shift = (iteration * _GOLDEN + index * _PLASTIC) % 1.0
+            placed = np.minimum(((iteration + shift) * times).astype(np.int64), most[index] - 1)
+            iteration = np.where(times == 1, iteration, placed)
+        points = points.keep(needed).take(index)
+        if loop.symbol in needed:
+            points = replace(points, bindings={**points.bindings, loop.symbol: iteration[:, None]})
+        points = replace(
+            points,
+            weights=points.weights * times,
+            is_active=points.is_active & (iteration[:, None] < trips[index]),
+            is_exact=points.is_exact and is_exact,
+        )
     return points
-
-
-def _enumerate(
-    points: Points, loop: LoopFacts, trips: IntArray, budget: int, loops_ahead: int
-) -> Points | None:
-    most = trips.max(axis=1)
-    count, lanes = trips.shape
-    if loops_ahead:
-        room = max(1.0, budget / max(1, count * lanes)) ** (1 / loops_ahead)
-        chosen: IntArray = np.minimum(most, max(1, int(room)))
-    elif float(most.astype(np.float64).sum()) * lanes > budget:
-        return None
-    else:
-        chosen = most
-    index = np.repeat(np.arange(most.size), chosen)
-    within = np.arange(index.size) - np.repeat(np.cumsum(chosen) - chosen, chosen)
-    iteration = within
-    if not np.array_equal(most, chosen):
-        # Sampled ones are placed one to a stratum, without a period that loops could have too.
-        shift = (within * _GOLDEN + index * _PLASTIC) % 1.0
-        placed = ((within + shift) * (most[index] / chosen[index])).astype(np.int64)
-        is_whole = (chosen == most)[index]
-        iteration = np.where(is_whole, within, np.minimum(placed, most[index] - 1))
-    inner = points.take(index)
-    return replace(
-        inner,
-        bindings={**inner.bindings, loop.symbol: iteration[:, None]},
-        weights=inner.weights * (most[index] / chosen[index]),
-        is_active=inner.is_active & (iteration[:, None] < trips[index]),
-        is_exact=points.is_exact and bool(np.all(chosen == most)),
-    )
 
 
 def run_guarded(
