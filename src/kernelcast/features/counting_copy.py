@@ -70,9 +70,12 @@ _FORMS: Final = {
     )},
     **dict.fromkeys(("ptrtoint", "ptrtoaddr", "inttoptr"), "({kind})(ulong){0}"),
     "frem": "fmod({0}, {1})", "fneg": "-{0}", "freeze": "{0}", "addrspacecast": "({kind}){0}",
+    "fmuladd": "{0} * {1} + {2}",
 }  # fmt: skip
-"""What instructions are written as, by their operands and the type of their result."""
-_SIGNED_BINARY: Final = {"sdiv": "/", "srem": "%", "ashr": ">>"}
+"""What instructions and intrinsics are written as, by operands and the type of the result."""
+_SIGNED_FORMS: Final = {"sdiv": "{} / {}", "srem": "{} % {}", "ashr": "{} >> {}",
+                        "smin": "min({}, {})", "smax": "max({}, {})"}  # fmt: skip
+"""The same of operands that have a sign."""
 _COMPARED: Final = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 # What holds for numbers that have no order is the opposite of what holds for no such numbers.
 _ORDERED: Final = {"oeq": "isequal", "ogt": "isgreater", "oge": "isgreaterequal", "olt": "isless",
@@ -365,14 +368,20 @@ class _Writer:
 
     def _value(self, one: Instruction) -> str:
         opcode, operands = one.opcode, one.operands
+        if opcode == "call":
+            opcode = one.detail.removeprefix("llvm.").partition(".")[0]
         if opcode == "getelementptr":
             return self._move(operands, one.detail)
-        texts = [self._operand(each) for each in operands]
+        if opcode in _SIGNED_FORMS:
+            text = _SIGNED_FORMS[opcode].format(*map(self._signed, operands))
+            return self._unsigned(one.type, text)
+        texts = [self._operand(each) for each in operands if each[0] != "metadata"]
         if opcode in _FORMS:
             return _FORMS[opcode].format(*texts, kind=self._type(one.type))
-        if opcode in _SIGNED_BINARY:
-            left, right = map(self._signed, operands)
-            return self._unsigned(one.type, f"{left} {_SIGNED_BINARY[opcode]} {right}")
+        if one.opcode == "call":
+            if opcode not in INTRINSICS or opcode in _OF_OTHER_OPERANDS:
+                raise self._refuse(f"the function {one.detail}", one)
+            return f"{INTRINSICS[opcode]}({', '.join(texts)})"
         if opcode == "load":
             if not is_vector(one.type):
                 return f"*{self._at(operands[0], one.type)}"
@@ -441,8 +450,15 @@ class _Writer:
         if name.startswith("__translate_sampler"):
             self._program.append(f"__constant sampler_t {result} = {one.operands[0][1]};")
             return
+        if one.detail.startswith(("llvm.memcpy", "llvm.memmove", "llvm.memset")):
+            target, value, count = (self._operand(each) for each in one.operands[:3])
+            value = value if one.detail.startswith("llvm.memset") else f"({value})[kc_j]"
+            self._body.append(
+                f"for (ulong kc_j = 0; kc_j < {count}; kc_j++) ({target})[kc_j] = {value};"
+            )
+            return
         if one.detail.startswith("llvm."):
-            self._call_intrinsic(one, result)
+            self._body.append(f"{result} = {self._value(one)};")
             return
         if one.detail in self._module.functions or name.startswith("__"):
             raise self._refuse(f"the call of {name}", one)
@@ -459,20 +475,3 @@ class _Writer:
             arguments.append(text)
         call = f"{name}({', '.join(arguments)})"
         self._body.append(f"{result} = {self._unsigned(one.type, call)};" if result else f"{call};")
-
-    def _call_intrinsic(self, one: Instruction, result: str) -> None:
-        name = one.detail[5:].partition(".")[0]
-        texts = [self._operand(each) for each in one.operands if each[0] != "metadata"]
-        if name in ("memcpy", "memmove", "memset"):
-            value = texts[1] if name == "memset" else f"({texts[1]})[kc_j]"
-            self._body.append(f"for (ulong kc_j = 0; kc_j < {texts[2]}; kc_j++) "
-                              f"({texts[0]})[kc_j] = {value};")  # fmt: skip
-        elif name == "fmuladd":
-            self._body.append(f"{result} = {texts[0]} * {texts[1]} + {texts[2]};")
-        elif name in ("smin", "smax"):
-            sides = ", ".join(map(self._signed, one.operands))
-            self._body.append(f"{result} = {self._unsigned(one.type, f'{name[1:]}({sides})')};")
-        elif name in INTRINSICS and name not in _OF_OTHER_OPERANDS:
-            self._body.append(f"{result} = {INTRINSICS[name]}({', '.join(texts)});")
-        else:
-            raise self._refuse(f"the function {one.detail}", one)
