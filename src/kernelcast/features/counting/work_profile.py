@@ -109,24 +109,25 @@ def profile_work(
     most = max(len(boxes) + _FEWEST_IN_ALL, most_items // ndrange.work_group_size)
     per_box = min(max(1, most // 2 // max(len(boxes), 1)), most_per_box)
     count = min(max(most - per_box * len(boxes), _FEWEST_IN_ALL), most_in_all)
-    everywhere = list(range(total))
+    everywhere = np.arange(total)
     if total > count:
-        spread = (np.arange(count) + 0.5) * _GOLDEN % 1.0 * total
-        everywhere = sorted({int(place) for place in spread})
+        everywhere = np.unique(((np.arange(count) + 0.5) * _GOLDEN % 1.0 * total).astype(np.int64))
     inside = [_choose_inside(box, ndrange.group_counts, per_box) for box in boxes]
-    numbers = sorted({*everywhere, *(one for chosen in inside for one in chosen)})
+    numbers = np.unique(np.concatenate([everywhere, *inside])).tolist()
     sample = count_statically(facts, ndrange, scalars, numbers, budget=50_000, contents=contents)
     sizes = np.zeros(len(facts.reaches) + 1)
     for block in facts.blocks:
         sizes[block.counter] += count_instructions(block.operations)
-    places = {number: place for place, number in enumerate(numbers)}
-    in_all = [places[one] for one in everywhere]
-    in_boxes = [[places[one] for one in chosen] for chosen in inside]
+    in_all, *in_boxes = (np.searchsorted(numbers, chosen) for chosen in (everywhere, *inside))
     work, *in_step = _add_up(add_once(sample), sizes, (1, *_IN_STEP) if boxes else (1,))
     found = work[in_all]
     mean = float(found.mean())
     if not mean > 0:
         return None
+    weights_of_boxes, *in_step_of_boxes = (
+        tuple(float(one[chosen].mean()) / float(one[in_all].mean()) for chosen in in_boxes)
+        for one in (work, *in_step)
+    )
     weights = found / mean
     # Typical work-groups do most nearly the mean work. Those that do next to nothing are never
     # near: what a launch pays beside them hides it.
@@ -140,17 +141,15 @@ def profile_work(
     reached = np.cumsum(np.minimum(weights, max(0.02 * total, 1.0)))
     by_work = np.searchsorted(reached, (np.arange(64) + 0.5) / 64 * reached[-1])
     return WorkProfile(
-        weights=_weigh(work, in_boxes, in_all),
-        weights_in_step=tuple(_weigh(one, in_boxes, in_all) for one in in_step),
+        weights=weights_of_boxes,
+        weights_in_step=tuple(in_step_of_boxes),
         spread=float(found.std()) / mean,
         is_exact=all(sample.is_exact),
-        typical=tuple(everywhere[index] for index in typical),
+        typical=tuple(everywhere[typical].tolist()),
         typical_weight=float(found[typical].mean()) / mean,
-        by_work=tuple(everywhere[index] for index in sorted({*by_work.tolist()})),
+        by_work=tuple(everywhere[np.unique(by_work)].tolist()),
         by_work_weight=float(np.median(found[by_work])) / mean,
-        everywhere=tuple(
-            (place / total, float(one)) for place, one in zip(everywhere, weights, strict=True)
-        ),
+        everywhere=tuple(zip((everywhere / total).tolist(), weights.tolist(), strict=True)),
     )
 
 
@@ -164,22 +163,11 @@ def _add_up(counts: FloatArray, sizes: FloatArray, widths: Sequence[int]) -> Ite
         yield (counts @ sizes).sum(axis=1)
 
 
-def _weigh(work: FloatArray, in_boxes: Sequence[list[int]], in_all: list[int]) -> tuple[float, ...]:
-    mean = float(work[in_all].mean())
-    return tuple(float(work[chosen].mean()) / mean for chosen in in_boxes)
-
-
 def _choose_inside(box: GroupBox, group_counts: Sequence[int], count: int) -> list[int]:
     """Choose work-groups in the middles of a box's parts, in the order they start."""
-    inside = box.work_group_count
-    count = min(count, inside)
-    chosen = []
-    for part in range(count):
-        left = (2 * part + 1) * inside // (2 * count)
-        number, stride = 0, 1
-        for start, extent, all_groups in zip(box.start, box.shape, group_counts, strict=True):
-            number += (start + left % extent) * stride
-            left //= extent
-            stride *= all_groups
-        chosen.append(number)
-    return chosen
+    count = min(count, box.work_group_count)
+    middles = (2 * np.arange(count) + 1) * box.work_group_count // (2 * count)
+    inside = np.unravel_index(middles, box.shape, order="F")
+    places = [start + one for start, one in zip(box.start, inside, strict=True)]
+    found: list[int] = np.ravel_multi_index(places, group_counts, order="F").tolist()
+    return found
