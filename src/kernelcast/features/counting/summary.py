@@ -90,8 +90,7 @@ def summarise(
     is_present = sample.is_present
     counts = count_blocks(facts, sample)
     present = counts[is_present]
-    means = present.mean(axis=0) if is_present.any() else np.zeros(len(facts.blocks))
-    block_counts = tuple(float(mean) for mean in means)
+    block_counts = tuple(present.mean(axis=0).tolist())
     executed = add_weighted(
         (block.operations, count)
         for block, count in zip(facts.blocks, block_counts, strict=True)
@@ -104,9 +103,8 @@ def summarise(
             continue
         entries = present[:, block.parent]
         inside = entries > 0
-        trips = np.zeros(1)  # per entry
-        if inside.any():
-            trips = present[inside, block.id] / entries[inside]
+        per_entry = present[inside, block.id] / entries[inside]
+        trips = per_entry if per_entry.size else np.zeros(1)
         loops.append(LoopTrips(
             line=block.line, function=block.function, mean=float(trips.mean()),
             least=float(trips.min()), median=float(np.median(trips)), most=float(trips.max()),
@@ -115,24 +113,21 @@ def summarise(
         [block.operations.count(OperationKind.BRANCH) for block in facts.blocks], dtype=np.float64
     )
 
-    def mean(values: FloatArray) -> float:
-        return float(values.mean()) if values.size else 0.0
-
     warps = []
     for width in warp_widths:
         lanes = split_lanes(counts, width).reshape(-1, width, counts.shape[2])
         takes_part = split_lanes(is_present[..., None], width).reshape(-1, width)
         kept = takes_part.any(axis=1)
         lanes, takes_part = lanes[kept], takes_part[kept]
-        if len(lanes) and (lanes == lanes[0]).all() and takes_part.all():
+        if (lanes == lanes[0]).all() and takes_part.all():
             lanes, takes_part = lanes[:1], takes_part[:1]
         passes = lanes.max(axis=1)
         warps.append(WarpCounters(
             width=width,
-            issued=mean(passes @ sizes),
-            executed=mean(lanes.sum(axis=1) @ sizes),
-            branches=mean(passes @ branches),
-            divergent_branches=mean(count_divergent_branches(facts, lanes, takes_part)),
+            issued=float((passes @ sizes).mean()),
+            executed=float((lanes.sum(axis=1) @ sizes).mean()),
+            branches=float((passes @ branches).mean()),
+            divergent_branches=float(count_divergent_branches(facts, lanes, takes_part).mean()),
         ))  # fmt: skip
     return SoftwareCounters(
         work_groups=len(sample.work_groups),

@@ -14,6 +14,7 @@ import numpy as np
 
 from kernelcast.expressions import SymbolKind
 from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.expressions.symbols import IntArray
 from kernelcast.features.counting.static import FloatArray, Numbers, count_statically
 from kernelcast.features.counting.summary import add_once, count_instructions, split_lanes
 from kernelcast.records.ndrange import GroupBox, NDRange
@@ -109,7 +110,7 @@ def profile_work(
     most = max(len(boxes) + _FEWEST_IN_ALL, most_items // ndrange.work_group_size)
     per_box = min(max(1, most // 2 // max(len(boxes), 1)), most_per_box)
     count = min(max(most - per_box * len(boxes), _FEWEST_IN_ALL), most_in_all)
-    everywhere = np.arange(total)
+    everywhere: IntArray = np.arange(total)
     if total > count:
         everywhere = np.unique(((np.arange(count) + 0.5) * _GOLDEN % 1.0 * total).astype(np.int64))
     inside = [_choose_inside(box, ndrange.group_counts, per_box) for box in boxes]
@@ -163,11 +164,10 @@ def _add_up(counts: FloatArray, sizes: FloatArray, widths: Sequence[int]) -> Ite
         yield (counts @ sizes).sum(axis=1)
 
 
-def _choose_inside(box: GroupBox, group_counts: Sequence[int], count: int) -> list[int]:
+def _choose_inside(box: GroupBox, group_counts: Sequence[int], count: int) -> IntArray:
     """Choose work-groups in the middles of a box's parts, in the order they start."""
     count = min(count, box.work_group_count)
     middles = (2 * np.arange(count) + 1) * box.work_group_count // (2 * count)
     inside = np.unravel_index(middles, box.shape, order="F")
     places = [start + one for start, one in zip(box.start, inside, strict=True)]
-    found: list[int] = np.ravel_multi_index(places, group_counts, order="F").tolist()
-    return found
+    return np.asarray(np.ravel_multi_index(places, group_counts, order="F"))
