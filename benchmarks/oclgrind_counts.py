@@ -244,7 +244,7 @@ def count_own(session: DeviceSession, problem: Problem) -> OperationCounts:
         groups = launch.ndrange.group_counts
         whole = GroupBox(start=(0,) * len(groups), shape=groups)
         counted = launch.count(copy, launch.build_copy(copy.kernel, copy.header), [whole])
-        counts = make_sample(launch.ndrange, [whole], counted, copy.counter_count)
+        counts = make_sample(launch.ndrange, counted)
     totals = [*map(round, counts.counts.sum(axis=(0, 1)).tolist()), problem.ndrange.work_item_count]
     # What is last stands at -1, which is `ONCE`.
     return add_weighted((block.operations, totals[block.counter]) for block in facts.blocks)

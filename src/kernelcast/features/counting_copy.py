@@ -158,11 +158,8 @@ class _Writer:
                     self._body.append(f"{self._names[one.name]} = {self._names[one.name]}_next;")
                 elif one.opcode != "alloca":
                     self._body.append(f"{self._names[one.name]} = {self._value(one)};")
-        records = bool(self._touched)
-        parameters.append("__global uint *kc_counts")
-        if records:
-            parameters += ["__global ulong *kc_log", "uint kc_capacity"]
-        words = self._log + records
+        parameters += ["__global uint *kc_counts", "__global ulong *kc_log", "uint kc_capacity"]
+        words = self._log + 1
         counters = [f"uint kc_n{number} = 0;" for number in range(words)]
         sizes = ", ".join(map(str, self._module.required_local_size(self._function)))
         required = f"__attribute__((reqd_work_group_size({sizes}))) "
@@ -176,7 +173,6 @@ class _Writer:
         ))  # fmt: skip
         return InstrumentedKernel(
             kernel=replace(self._kernel, source=source), header=_HEADER, counter_count=self._log,
-            records_addresses=records,
         )  # fmt: skip
 
     def _refuse(self, what: str, one: Instruction | None = None) -> InputError:

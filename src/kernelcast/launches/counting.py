@@ -52,15 +52,13 @@ def count_launch(
         boxes.append(GroupBox(start=tuple(map(int, start)), shape=(1,) * len(start)))
     report(COUNTING)
     copy = write_counting_copy(kernel)
-    built, counters = launch.build_copy(copy.kernel, copy.header), copy.counter_count
-    counted = launch.count(copy, built, boxes, capacity=1) if counters else []
-    sample = make_sample(ndrange, boxes, counted, counters)
+    built = launch.build_copy(copy.kernel, copy.header)
+    sample = make_sample(ndrange, launch.count(copy, built, boxes, capacity=1))
     report("recording addresses")
     recorded = choose_recorded(boxes)
     # Once to see how much there is to write down, then for good.
     trial = launch.count(copy, built, recorded, capacity=1)
-    records = copy.records_addresses  # not of a kernel without accesses
-    most = max(int(one.counts[counters].max()) for one in trial) if records else 0
+    most = max(int(one.counts[-1].max()) for one in trial)
     # Addresses written down per work-group at most: 64 MiB.
     capacity = max(1, min(most, (1 << 22) // ndrange.work_group_size))
     counted = launch.count(copy, built, recorded, capacity=capacity)

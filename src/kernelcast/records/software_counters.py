@@ -109,24 +109,20 @@ class SoftwareCounters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstrumentedKernel:
-    """A kernel with one or two more parameters at its end."""
+    """A kernel with three more parameters at its end: ``__global uint *kc_counts``,
+    ``__global ulong *kc_log`` and ``uint kc_capacity``.
+
+    Rows are global ids of the launch, less its offset, dimension 0 fastest. The first one takes
+    counter `c` of the work-item in row `r` of `n` at ``c * n + r``. The second one takes, per row,
+    `kc_capacity` pairs of an access's site and address, which one more counter behind the others
+    counts. Addresses are relative to the buffer or array where the source tells which it is.
+    """
 
     kernel: Kernel
     header: str
     """Functions that must see OpenCL's own builtins, so it goes before everything else."""
     counter_count: int
-    """Counters per work-item. The parameter ``__global uint *kc_counts`` takes counter `c` of the
-    work-item in row `r` of `n` at ``c * n + r``; rows are global ids of the launch, less its
-    offset, dimension 0 fastest."""
-    records_addresses: bool = False
-    """Whether the parameters ``__global ulong *kc_log`` and ``uint kc_capacity`` follow: per row,
-    `kc_capacity` pairs of an access's site and address, which counter `counter_count` counts.
-    Addresses are relative to the buffer or array where the source tells which it is."""
-
-    @property
-    def row_words(self) -> int:
-        """Words of 32 bits that a work-item writes into the buffer of counters."""
-        return self.counter_count + self.records_addresses
+    """Counters per work-item, that of addresses aside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -25,9 +25,9 @@ _Integers = npt.NDArray[np.int64]
 class CountedBox:
     box: GroupBox
     counts: npt.NDArray[np.uint32]
-    """Work-items in the order of their global ids, dimension 0 fastest; where there is a log, the
-    last counter is that of its entries."""
-    log: npt.NDArray[np.uint64] | None
+    """Work-items in the order of their global ids, dimension 0 fastest; the last counter is that
+    of the log's entries."""
+    log: npt.NDArray[np.uint64]
     """Site and address of each access, in the order of execution; zeros behind the last."""
 
 
@@ -50,21 +50,17 @@ class CountingLaunch(OpenCLLaunch):
         counted = []
         for box in boxes:
             rows = int(np.prod(self.ndrange.work_items_of(box)[1]))
-            results: list[npt.NDArray[np.uint32] | npt.NDArray[np.uint64]] = [
-                np.empty((max(1, instrumented.row_words), rows), dtype=np.uint32)
-            ]
-            if instrumented.records_addresses:
-                shape = (rows, max(1, capacity), ADDRESS_WORDS)
-                size_bytes = int(np.prod(shape)) * 8
-                most = min(1 << 30, self.device.max_allocation_bytes)
-                if size_bytes > most:
-                    raise DeviceLimitError(
-                        f"{self.device.id}: {rows:,} work-items with {capacity:,} addresses each "
-                        f"need {size_bytes:,} bytes, more than {most:,}; record fewer work-groups"
-                    )
-                results.append(np.empty(shape, dtype=np.uint64))
-                built.set_arg(first + 2, np.uint32(capacity))
+            counts = np.empty((instrumented.counter_count + 1, rows), dtype=np.uint32)
+            log = np.empty((rows, max(1, capacity), ADDRESS_WORDS), dtype=np.uint64)
+            most = min(1 << 30, self.device.max_allocation_bytes)
+            if log.nbytes > most:
+                raise DeviceLimitError(
+                    f"{self.device.id}: {rows:,} work-items with {capacity:,} addresses each "
+                    f"need {log.nbytes:,} bytes, more than {most:,}; record fewer work-groups"
+                )
+            results: tuple[npt.NDArray[np.generic], ...] = (counts, log)
             buffers = [cl.Buffer(self._session.context, flags, size=one.nbytes) for one in results]
+            built.set_arg(first + len(buffers), np.uint32(capacity))
             try:
                 for index, buffer in enumerate(buffers):
                     cl.enqueue_fill_buffer(queue, buffer, np.zeros(1, np.uint8), 0, buffer.size)
@@ -77,40 +73,28 @@ class CountingLaunch(OpenCLLaunch):
                 queue.finish()
                 for buffer in buffers:
                     buffer.release()
-            counts, *logs = results
-            counted.append(
-                CountedBox(
-                    box=box,
-                    counts=counts.view(np.uint32),
-                    log=logs[0].view(np.uint64) if logs else None,
-                )
-            )
+            counted.append(CountedBox(box=box, counts=counts, log=log))
         return counted
 
 
-def make_sample(
-    ndrange: NDRange,
-    boxes: Sequence[GroupBox],
-    counted: Sequence[CountedBox] = (),
-    counter_count: int = 0,
-) -> CounterSample:
+def make_sample(ndrange: NDRange, counted: Sequence[CountedBox]) -> CounterSample:
     """Order counters by work-group and local linear id; boxes do not overlap."""
     numbers: list[int] = []
     sizes: list[int] = []
     tables: list[npt.NDArray[np.float64]] = []
-    for place, box in enumerate(boxes):
-        groups, items = place_work_items(ndrange, box)
+    for one in counted:
+        groups, items = place_work_items(ndrange, one.box)
         known, inverse, present = np.unique(groups, return_inverse=True, return_counts=True)
-        table = np.zeros((known.size, ndrange.work_group_size, counter_count))
-        if counter_count:
-            table[inverse, items] = counted[place].counts[:counter_count].T
+        table = np.zeros((known.size, ndrange.work_group_size, len(one.counts) - 1))
+        table[inverse, items] = one.counts[:-1].T
         numbers += known.tolist()
         sizes += present.tolist()
         tables.append(table)
+    counts = np.concatenate(tables)
     return CounterSample(
         work_groups=tuple(numbers),
-        counts=np.concatenate(tables),
-        is_exact=(True,) * counter_count,
+        counts=counts,
+        is_exact=(True,) * counts.shape[2],
         work_items=tuple(sizes),
     )
 
@@ -136,8 +120,6 @@ def read_log(ndrange: NDRange, counted: Sequence[CountedBox]) -> RecordedAddress
             (work_groups, work_items), np.unique(groups, return_counts=True), strict=True
         ):
             total += numbers.tolist()
-        if box.log is None:
-            continue
         used = np.minimum(box.counts[-1], box.log.shape[1])
         rows = np.repeat(np.arange(used.size), used)
         # Rows of the log are long and few: to copy their beginnings beats any index.

@@ -18,8 +18,7 @@ def copy_of(source: str, *options: str) -> InstrumentedKernel:
     copy = write_counting_copy(kernel)
     assert copy.counter_count == len(read_facts(kernel).reaches)
     [compiled] = compile_kernel(copy.header + copy.kernel.source, options).kernels
-    more = 3 if copy.records_addresses else 1
-    assert len(compiled.arguments) == len(read_facts(kernel).parameters) + more
+    assert len(compiled.arguments) == len(read_facts(kernel).parameters) + 3
     return copy
 
 
@@ -84,7 +83,6 @@ def test_each_access_writes_its_address_down() -> None:
         "    s[a[0]] += b[1]; atomic_add(&b[2], 3); int4 v = vload4(1, a); b[v.x] = 0;\n}\n"
     )
     copy = copy_of(source)
-    assert copy.records_addresses
     accesses = read_facts(Kernel(name="k", source=source)).accesses
     places = [(str(one.site), str("abs".index(one.buffer or ""))) for one in accesses]
     noted = re.findall(r"kc_capacity, (\d+), .* - \(ulong\)kc_p([012])\);", copy.kernel.source)
