@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from statistics import median
 from typing import Any
 
+from kernelcast.records.plain import to_plain
 from kernelcast.records.problem import Problem
 from kernelcast.tuning.settings import TuneModels
 
@@ -123,32 +124,19 @@ def report_to_json(report: TuneReport, *, top: int | None = None) -> dict[str, A
     """Give a report as plain values; times are in seconds."""
     pick = report.pick
     return {
-        "problem": report.problem,
-        "device": report.device,
-        "device_id": report.device_id,
-        "kernel": report.kernel,
-        "models": report.models.value,
+        **to_plain(report, omit=("names", "configurations")),
         "searched": list(report.names),
         "configurations_total": len(report.configurations),
         "configurations_valid": report.valid_count,
         "pick": None if pick is None else _describe(pick),
         "configurations": [_describe(one) for one in report.configurations[:top]],
-        "models_seconds": report.models_s,
-        "sampling_seconds": report.sampling_s,
-        "measuring_seconds": report.measuring_s,
-        "warnings": list(report.warnings),
     }
 
 
 def _describe(one: TunedConfiguration) -> dict[str, Any]:
     return {
-        "parameters": dict(one.parameters),
-        "global_size": list(one.global_size),
-        "local_size": list(one.local_size),
-        "build_options": list(one.build_options),
+        **to_plain(one, omit=("number", "problem", "runs_s", "build_s", "note")),
         "seconds": one.expected_s,
-        "predicted_seconds": one.predicted_s,
-        "sampled_seconds": one.sampled_s,
         "measured_seconds": one.measured_s,
         "measured_runs": list(one.runs_s),
         "limiter": one.limiter or None,
