@@ -13,7 +13,7 @@ import pytest
 from kernelcast.collection.data_rows import import_file
 from kernelcast.records.errors import InputError
 from kernelcast.training.table import read_observations
-from kernelcast.training_data.importers.tables import find_data_set, read_rows
+from kernelcast.training_data.importers.tables import find_data_set, read_table
 from kernelcast.training_data.importers.tuning import TuningFiles, read_tuning
 from kernelcast.training_data.parquet import export_parquet, is_observation_file, read_parquet
 from kernelcast.training_data.sources import list_files
@@ -63,7 +63,7 @@ def _export(place: Path) -> None:
         is_database,
         is_observation_file,
         lambda place: list(read_parquet(place)),
-        lambda place: list(read_rows(place)),
+        lambda place: read_table(place),
         find_data_set,
         lambda place: read_tuning(TuningFiles(results=place)),
         _import,

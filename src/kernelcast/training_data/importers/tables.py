@@ -17,13 +17,12 @@ else is there:
 import csv
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -36,6 +35,10 @@ from kernelcast.records.observed_times import summarise_runs
 from kernelcast.training_data.store.connecting import refuse_database
 from kernelcast.training_data.store.schema import OBSERVATION_COLUMNS, make_observation
 
+if TYPE_CHECKING:  # slow to load, and one of them an extra
+    import pandas as pd
+    import pyarrow as pa
+
 CSV_ENDING = ".csv"
 REQUIRED = ("kernel", "device", "seconds")
 GRID_FEATURES = (
@@ -43,13 +46,11 @@ GRID_FEATURES = (
     "static.dimensions_count",
 )  # fmt: skip
 _GRID = tuple(f"{kind}_{axis}" for kind in ("grid", "block") for axis in "xyz")
-_OF_RUNS = ("driver", "durations_s", "noise", "run_count")
 # What nvprof gives as a share, a mean or a percentage; everything else counts events.
 _RATIOS = ("efficiency", "utilization", "hit_rate", "overhead", "ipc", "per_request", "per_warp",
            "occupancy", "activity", "per_active_cycle")  # fmt: skip
 _SIZES = ("global_size", "local_size")
 _COLUMNS = {one.name: one for one in OBSERVATION_COLUMNS}
-_EMPTY = (None, "")
 # How pandas writes the numbers of rows, which tell nothing of a launch.
 _UNNAMED = re.compile(r"|__index_level_\d+__|Unnamed: \d+")
 Row = dict[str, Any]
@@ -72,72 +73,74 @@ class DataSet:
     columns: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, str] = field(default_factory=dict)
     features: Mapping[str, str] = field(default_factory=dict)
-    factors: Mapping[str, float] = field(default_factory=dict)
+    where: str = ""
+    """What rows must meet, as `pandas.DataFrame.query` reads it."""
+    derived: Mapping[str, str] = field(default_factory=dict)
+    """Columns that follow from others, as `pandas.DataFrame.eval` computes them."""
     has_grid: bool = False
     counter_prefix: str = ""
-    sums: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    only: Mapping[str, int] = field(default_factory=dict)
     machines: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
 
     def read(self, path: Path) -> Iterator[Observation]:
         """Read one observation per launch; repeated measurements of a launch are numbered."""
-        counters = {}
-        for column in sorted(read_column_names(path)) if self.counter_prefix else ():
-            if column.startswith(self.counter_prefix):
+        frame = read_table(path).to_pandas()
+        features = dict(self.features)
+        for column in sorted(map(str, frame)):
+            if self.counter_prefix and column.startswith(self.counter_prefix):
                 counter = column.removeprefix(self.counter_prefix)
                 unit = "ratio" if any(word in counter for word in _RATIOS) else "count"
-                counters[column] = f"counters.nvprof_{counter}_{unit}"
-        known = replace(self, features={**self.features, **counters})
-        wanted = dict.fromkeys((
-            *self.columns.values(), *self.parameters.values(), *known.features, *self.only,
-            *self.repeated, *(part for parts in self.sums.values() for part in parts),
-            *(_GRID if self.has_grid else ()),
-        ))  # fmt: skip
-        made = {*self.sums, *self.machines, *(_OF_RUNS if self.repeated else ())}
-        rows = self._prepare(read_rows(path, [one for one in wanted if one not in made]), path)
+                features[column] = f"counters.nvprof_{counter}_{unit}"
+        grid = GRID_FEATURES if self.has_grid else ()
+        texts = (one for one in self.columns.values() if "{" not in one)
+        wanted = {
+            *texts, *self.parameters.values(), *features, *self.repeated, *(_GRID if grid else ())
+        }  # fmt: skip
+        try:
+            if self.where:
+                frame = frame.query(self.where)
+            if self.machines:
+                machines = _read_machines(path.with_name("devices.csv"), self.machines)
+                frame = frame.merge(machines, how="left", left_on="device", right_index=True)
+            frame = frame.assign(**{name: frame.eval(one) for name, one in self.derived.items()})
+            if self.repeated:
+                frame = self._join_repeated(frame)
+            frame = frame[sorted(wanted)]
+        except (KeyError, NameError) as error:
+            msg = f"{path}: lacks a column: {error}; is it the right data set?"
+            raise ImportFileError(msg) from error
         suite = self.suite or self.name
         names = {"suite": suite, "source": f"{suite} ({self.licence})"}
-        grid = GRID_FEATURES if self.has_grid else ()
-        schema = FeatureSchema(names=(*grid, *known.features.values()), version=1)
+        schema = FeatureSchema(names=(*grid, *features.values()), version=1)
+        known = replace(self, features=features)
+        rows = (dict(zip(frame, row, strict=True)) for row in frame.itertuples(False, None))
         return number_repeats(known._make(row, names, schema) for row in rows)
 
-    def _prepare(self, rows: Iterator[Row], path: Path) -> Iterator[Row]:
-        """Leave rows out, and make what follows from columns or from the table of devices."""
-        machines = _read_machines(path.with_name("devices.csv"), self.machines)
-        groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
-        for row in rows:
-            if any(row[name] != value for name, value in self.only.items()):
-                continue
-            row |= machines.get(row["device"], {})
-            row |= {name: sum(row[one] for one in parts) for name, parts in self.sums.items()}
-            if self.repeated:
-                groups[tuple(row[one] for one in self.repeated)].append(row)
-            else:
-                yield row
-        for some in groups.values():
-            times = summarise_runs([row["time_s"] for row in some])
-            known = {one: [row[one] for row in some if row[one] is not None]
-                     for one in self.features}  # fmt: skip
-            yield some[0] | {
-                **{one: fmean(told) if told else None for one, told in known.items()},
-                "driver": f"{some[0]['compiler']} {some[0]['opt_level']}",
-                "time_s": times.median_s, "durations_s": times.durations_s, "noise": times.noise,
-                "run_count": times.run_count,
-            }  # fmt: skip
+    def _join_repeated(self, frame: "pd.DataFrame") -> "pd.DataFrame":
+        """Make one row of all runs of a launch: their times, and the means of their features."""
+        runs = frame.groupby([*self.repeated], sort=False, dropna=False)
+        times = [summarise_runs(one.tolist()) for _, one in runs["time_s"]]
+        made: dict[str, Any] = {
+            "time_s": [one.median_s for one in times], "noise": [one.noise for one in times],
+            "run_count": [one.run_count for one in times],
+            "durations_s": [one.durations_s for one in times],
+        }  # fmt: skip
+        first = frame.assign(**runs[[*self.features]].transform("mean"))
+        return first.drop_duplicates([*self.repeated]).assign(**made)
 
     def _make(self, row: Row, names: Row, schema: FeatureSchema) -> Observation:
         values = dict(names)
         for name, column in self.columns.items():
-            if row[column] not in _EMPTY:
+            value = column.format_map(row) if "{" in column else row[column]
+            if not _is_empty(value):
                 try:
-                    values[name] = _COLUMNS[name].read(row[column])
+                    values[name] = _COLUMNS[name].read(value)
                 except (ValueError, TypeError) as error:
                     raise InputError(f"column {column}: {error}") from error
         told = {
-            name: float(row[column]) * self.factors.get(column, 1.0)
+            name: float(row[column])
             for column, name in self.features.items()
-            if row.get(column) not in _EMPTY
+            if not _is_empty(row[column])
         }
         if self.has_grid:
             sizes = [row[one] for one in _GRID]
@@ -149,10 +152,9 @@ class DataSet:
             told = describe_grid(values["ndrange"]) | told
         parameters = {}
         for name, column in sorted(self.parameters.items()):
-            if row[column] not in _EMPTY:
-                number = float(row[column]) if _is_number(row[column]) else math.nan
-                whole = int(number) if number.is_integer() else number
-                parameters[name] = str(row[column]) if math.isnan(number) else whole
+            if not _is_empty(row[column]):
+                number = _read_number(row[column])
+                parameters[name] = str(row[column]) if number is None else number
         values["parameters"] = parameters
         return make_foreign(values, told, schema, is_own=not self.licence)
 
@@ -180,7 +182,7 @@ class _OwnTable(DataSet):
             except InputError:
                 parameters[name] = name
         for name in parameters:
-            if all(_is_number(row[name]) for row in rows):
+            if all(_is_empty(one[name]) or _read_number(one[name]) is not None for one in rows):
                 features[name] = f"static.size_{make_slug(name).replace('-', '_')}_count"
         known = replace(
             self, features=features, parameters=parameters,
@@ -194,7 +196,7 @@ class _OwnTable(DataSet):
                 try:
                     if None in row:
                         raise InputError("has more cells than the header has columns")
-                    if empty := [one for one in REQUIRED if row[one] in _EMPTY]:
+                    if empty := [one for one in REQUIRED if _is_empty(row[one])]:
                         msg = f"{', '.join(empty)}: no value; fill the cell, or remove the row"
                         raise InputError(msg)
                     yield known._make(row, {"source": str(path)}, schema)
@@ -262,20 +264,13 @@ def number_repeats(observations: Iterable[Observation]) -> Iterator[Observation]
         yield replace(one, measurement=f"repeat {repeat}") if repeat else one
 
 
-def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[Row]:
-    """Read a Parquet file's rows, None where a value is null; all columns unless some are named."""
+def read_table(path: Path) -> "pa.Table":
     import pyarrow as pa  # an extra
     import pyarrow.parquet as pq
 
     refuse_database(path, ImportFileError)
     try:
-        with pq.ParquetFile(path) as file:
-            missing = sorted({*(columns or ())} - {*file.schema_arrow.names})
-            if missing:
-                msg = f"{path}: has no column {', '.join(missing)}; is it the right data set?"
-                raise ImportFileError(msg)
-            for batch in file.iter_batches(batch_size=5000, columns=columns):
-                yield from batch.to_pylist()
+        return pq.read_table(path)
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
         said = " ".join(str(error).split())
         msg = f"{path}: cannot be read as Parquet ({said}); is it complete?"
@@ -320,12 +315,8 @@ def make_slug(text: str) -> str:
 def _read_own_rows(path: Path) -> tuple[list[Row], list[str]]:
     """Read all rows of a table of one's own, and the names of its columns."""
     if path.suffix != CSV_ENDING:
-        # NaN is how pandas writes an empty cell.
-        rows = [
-            {name: None if cell != cell else cell for name, cell in row.items()}
-            for row in read_rows(path)
-        ]
-        return rows, [*rows[0]] if rows else sorted(read_column_names(path))
+        table = read_table(path)
+        return table.to_pylist(), table.column_names
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:  # Excel marks UTF-8
             reader = csv.DictReader(file)
@@ -339,23 +330,25 @@ def _read_own_rows(path: Path) -> tuple[list[Row], list[str]]:
     return rows, columns
 
 
-def _read_machines(table: Path, columns: Sequence[str]) -> dict[str, Row]:
+def _read_machines(table: Path, columns: Sequence[str]) -> "pd.DataFrame":
     """Read figures of devices from the table beside a data set, by their names."""
-    if not columns or not table.is_file():
-        return {}
+    import pandas as pd  # slow to import
+
+    if not table.is_file():
+        return pd.DataFrame(columns=[*columns], dtype=float)
     try:
-        with table.open(encoding="utf-8", newline="") as file:
-            return {
-                row["Device"]: {name: float(row[name]) for name in columns if row[name]}
-                for row in csv.DictReader(file)
-            }
-    except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
+        return pd.read_csv(table, index_col="Device")[[*columns]].astype(float)
+    except (OSError, ValueError, KeyError, TypeError) as error:
         msg = f"{table}: is no table of devices ({error!r}); put the original back, or remove it"
         raise ImportFileError(msg) from error
 
 
+def _is_empty(cell: Any) -> bool:  # noqa: ANN401 - a cell
+    return cell in (None, "") or cell != cell  # NaN, as pandas has it
+
+
 def _read_size(value: object) -> tuple[int, ...]:
-    if value in _EMPTY:
+    if _is_empty(value):
         return ()
     parts = value if isinstance(value, list | tuple) else re.split("[x,]", str(value).lower())
     # As pandas writes whole numbers where another cell of the column is empty: 1024.0.
@@ -365,8 +358,12 @@ def _read_size(value: object) -> tuple[int, ...]:
     return tuple(map(int, sizes))
 
 
-def _is_number(value: Any) -> bool:  # noqa: ANN401 - a cell
+def _read_number(cell: Any) -> int | float | None:  # noqa: ANN401 - a cell
+    """Read a finite number, whole ones as such; None where a cell holds none."""
     try:
-        return value in _EMPTY or math.isfinite(float(value))
+        number = float(cell)
     except (TypeError, ValueError):
-        return False
+        return None
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() else number
