@@ -9,16 +9,14 @@ from kernelcast.models.time_models import FittedModel, TimeModel, make_model
 from kernelcast.models.validation.report import ValidationReport, report_to_json
 from kernelcast.models.versioned_files import (
     CONVERTER,
+    Document,
     ModelFileError,
     VersionedFiles,
     list_versions,
-    read_document,
-    write_document,
 )
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 
-_HEADER: Final = {"format": "kernelcast model 3"}
 # A model of the catalogue is its name.
 CONVERTER.register_unstructure_hook(TimeModel, lambda model: model.name)
 CONVERTER.register_structure_hook(TimeModel, lambda name, _: make_model(name))
@@ -47,13 +45,19 @@ class StoredModel:
         }
 
 
+_DOCUMENT: Final = Document(
+    kind=StoredModel, what="model", header={"format": "kernelcast model 3"},
+    advice="train the model anew",
+)  # fmt: skip
+
+
 def write_model(stored: StoredModel) -> bytes:
     """Turn a model into bytes; `read_model` is the inverse."""
     model = stored.model
     if make_model(model.name) != model.model:
         msg = f"model {model.name}: differs from the catalogue's of that name; it cannot be stored"
         raise InputError(msg)
-    return write_document(stored, _HEADER).encode()
+    return _DOCUMENT.write(stored).encode()
 
 
 def read_model(
@@ -63,10 +67,7 @@ def read_model(
     *,
     sampler: int | None = None,
 ) -> StoredModel:
-    stored = read_document(
-        StoredModel, content, _HEADER, what=source, advice="train the model anew",
-        error=ModelFileError,
-    )  # fmt: skip
+    stored = _DOCUMENT.read(content, source, ModelFileError)
     found = stored.model.schema
     if schema is not None and not (
         schema.version == found.version and {*found.names} <= {*schema.names}

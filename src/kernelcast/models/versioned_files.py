@@ -4,10 +4,10 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version as read_version
 from pathlib import Path
-from typing import Any, TypeVar, get_origin
+from typing import Any, Generic, TypeVar, get_origin
 
 import cattrs
 import numpy as np
@@ -16,7 +16,7 @@ from cattrs.errors import ForbiddenExtraKeysError
 from kernelcast.records.errors import InputError
 from kernelcast.records.private_files import make_private_folder
 
-_Record = TypeVar("_Record")
+R = TypeVar("R")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 _VERSION = re.compile(r"\d{4,}-[0-9a-f]{12}")
 _POINTERS = "versions.json"
@@ -213,42 +213,45 @@ CONVERTER.register_structure_hook_func(
 )
 
 
-def write_document(
-    record: Any,  # noqa: ANN401 - any record
-    header: Mapping[str, object],
-    *,
-    digits: int | None = None,
-    **options: Any,  # noqa: ANN401 - of `json.dumps`
-) -> str:
-    """Write a record as JSON, beside its fields what tells kind and format.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document(Generic[R]):
+    """How records of a kind are written as JSON, beside their fields what tells kind and format."""
 
-    Floats are rounded to significant digits where these are given.
-    """
-    plain = CONVERTER.unstructure(record)
-    if digits is not None:
-        plain = json.loads(
-            json.dumps(plain), parse_float=lambda text: float(f"{float(text):.{digits}g}")
-        )
-    return json.dumps({**header, **plain}, allow_nan=False, **options)
+    kind: type[R]
+    what: str
+    """As messages call it where they know no file's name."""
+    header: Mapping[str, object]
+    advice: str = "make it anew"
+    digits: int | None = None
+    """Significant digits that numbers are rounded to; None keeps all."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Of `json.dumps`."""
 
+    def write(self, record: R) -> str:
+        plain = CONVERTER.unstructure(record)
+        if self.digits is not None:
+            plain = json.loads(
+                json.dumps(plain), parse_float=lambda text: float(f"{float(text):.{self.digits}g}")
+            )
+        return json.dumps({**self.header, **plain}, allow_nan=False, **self.options)
 
-def read_document(
-    kind: type[_Record], content: str | bytes, header: Mapping[str, object], *, what: str,
-    advice: str = "make it anew", error: type[InputError] = InputError,
-) -> _Record:  # fmt: skip
-    """Read what `write_document` has written with that header; messages call it `what`."""
-    try:
-        held = json.loads(content)
-        for name, expected in header.items():
-            found = held.pop(name)
-            if found != expected:
-                raise ValueError(f"{name} {found}, this program reads {expected}")
-        return CONVERTER.structure(held, kind)
-    except (
-        InputError, KeyError, TypeError, ValueError, AttributeError, RecursionError,
-        ForbiddenExtraKeysError,
-    ) as failure:  # fmt: skip
-        raise error(f"{what}: cannot be read ({failure!r:.200}); {advice}") from failure
+    def read(
+        self, content: str | bytes, source: str = "", error: type[InputError] = InputError
+    ) -> R:
+        """Read what `write` has written; errors are of the class that is given."""
+        try:
+            held = json.loads(content)
+            for name, expected in self.header.items():
+                found = held.pop(name)
+                if found != expected:
+                    raise ValueError(f"{name} {found}, this program reads {expected}")
+            return CONVERTER.structure(held, self.kind)
+        except (
+            InputError, KeyError, TypeError, ValueError, AttributeError, RecursionError,
+            ForbiddenExtraKeysError,
+        ) as failure:  # fmt: skip
+            msg = f"{source or self.what}: cannot be read ({failure!r:.200}); {self.advice}"
+            raise error(msg) from failure
 
 
 def list_versions() -> dict[str, str]:

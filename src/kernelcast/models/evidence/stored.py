@@ -24,31 +24,19 @@ from kernelcast.models.evidence.model import (
 from kernelcast.models.evidence.sizes import MEASURES
 from kernelcast.models.versioned_files import (
     CONVERTER,
+    Document,
     ModelFileError,
     VersionedFiles,
-    read_document,
-    write_document,
 )
-from kernelcast.records.errors import InputError
 
 VERSION = 2
-_EXPECTED: Mapping[str, object] = {
-    "evidence_model": VERSION, "signs": list(SIGNS), "measures": list(MEASURES)
-}  # fmt: skip
-
-
-def model_to_json(model: EvidenceModel) -> str:
-    # Significant digits: more would tell processors apart, on which sums are rounded differently.
-    return write_document(model, _EXPECTED, digits=7, sort_keys=True)
-
-
-def model_from_json(
-    text: str | bytes, what: str = "evidence model", error: type[InputError] = InputError
-) -> EvidenceModel:
-    """Read a model; the inverse of `model_to_json`."""
-    return read_document(
-        EvidenceModel, text, _EXPECTED, what=what, advice="calibrate again", error=error
-    )
+_DOCUMENT = Document(
+    kind=EvidenceModel, what="evidence model", advice="calibrate again",
+    header={"evidence_model": VERSION, "signs": list(SIGNS), "measures": list(MEASURES)},
+    # More digits would tell processors apart, on which sums are rounded differently.
+    digits=7, options={"sort_keys": True},
+)  # fmt: skip
+model_to_json, model_from_json = _DOCUMENT.write, _DOCUMENT.read
 
 
 def publish_evidence(files: VersionedFiles, name: str, model: EvidenceModel) -> str:

@@ -38,7 +38,7 @@ from kernelcast.models.validation.report import (
     mean_of,
     summarise_errors,
 )
-from kernelcast.models.versioned_files import read_document, write_document
+from kernelcast.models.versioned_files import Document
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers
 
@@ -90,7 +90,6 @@ def find_interval(
 
 # Splits whose groups are drawn as a whole, in the place of kernels.
 _WHOLE = frozenset({"family", "application"})
-_HEADER = {"format": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,13 +270,10 @@ def _compare_device(
     )
 
 
-def comparison_to_json(comparison: Comparison) -> str:
-    """Write a comparison; `comparison_from_json` is the inverse."""
-    return write_document(comparison, _HEADER, indent=1)
-
-
-def comparison_from_json(text: str) -> Comparison:
-    return read_document(Comparison, text, _HEADER, what="comparison")
+_DOCUMENT = Document(
+    kind=Comparison, what="comparison", header={"format": 1}, options={"indent": 1}
+)
+comparison_to_json, comparison_from_json = _DOCUMENT.write, _DOCUMENT.read
 
 
 ALL_DEVICES: Final = "all devices"

@@ -12,15 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.models.time_models import FittedModel, TimeModel, check_coverage
-from kernelcast.models.versioned_files import list_versions, read_document, write_document
+from kernelcast.models.versioned_files import Document, list_versions
 from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
 if TYPE_CHECKING:  # slow to load
     import pandas as pd
-
-_HEADER = {"format": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,13 +197,8 @@ def summarise_report(report: ValidationReport) -> list[dict[str, Any]]:
     ]
 
 
-def report_to_json(report: ValidationReport) -> str:
-    """Write a report; `report_from_json` is the inverse."""
-    return write_document(report, _HEADER)
-
-
-def report_from_json(text: str) -> ValidationReport:
-    return read_document(ValidationReport, text, _HEADER, what="report")
+_DOCUMENT = Document(kind=ValidationReport, what="report", header={"format": 1})
+report_to_json, report_from_json = _DOCUMENT.write, _DOCUMENT.read
 
 
 Progress = Callable[[int, int], None]
