@@ -35,6 +35,7 @@ from kernelcast.features.ir.operations import (
     make_operation,
     number_of,
 )
+from kernelcast.features.ir.reading import read_errors
 from kernelcast.features.ir.scalars import Evaluator, is_followed
 from kernelcast.features.ir.values import Opaque, Pointer
 from kernelcast.features.tracing import blank
@@ -60,7 +61,6 @@ _DECLARATOR: Final = re.compile(r"\s*(\**)\s*([A-Za-z_]\w*)\s*((?:\[[^][]*\]\s*)
 _COMMA: Final = re.compile(r",(?![^(\[{]*[)\]}])")
 _UNDECLARED: Final = re.compile(r"use of undeclared identifier '(\w+)'")
 _STORAGE: Final = re.compile(r"\b(?:const|static|register|restrict|volatile|extern)\b\s*")
-_ERROR: Final = re.compile(r"(<\w+>):(\d+:\d+): (?:fatal )?error: (.*)")
 _FUNCTIONS: Final = (
     "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh erf "
     "pow hypot atan2 fmod fmin fmax fabs floor ceil fma"
@@ -174,13 +174,11 @@ class Listing:
 
     def _refuse(self, error: CompileError) -> NoReturn:
         # Of a declaration that cannot be read, clang first says that its sizes are variable.
-        found = None
-        for found in _ERROR.finditer(str(error)):
-            if not found[3].startswith("variable length arrays"):
-                break
-        place = f":{found[2]}" if found and found[1] == _FILE else ""
-        words = found[3] if found else str(error)
-        msg = f"{self.name}{place}: {words}; give C99 declarations and one loop nest"
+        errors = read_errors(error) or [str(error)]
+        text = next((one for one in errors if "variable length arrays" not in one), errors[-1])
+        where, _, words = text.partition(": ")
+        place = where.removeprefix(_FILE) if where.startswith(_FILE) else ""
+        msg = f"{self.name}{place}: {words or where}; give C99 declarations and one loop nest"
         raise InputError(msg) from error
 
 
@@ -470,11 +468,10 @@ class _Nest:
             return ""
         for label in {*self._flow.successors[keys[0]]} - {one.block}:
             if any(
-                each.opcode not in ("getelementptr", "br", "load", "sext")
-                or (each.opcode == "load" and not each.type.startswith("ptr")
-                    and each.name not in self._held_value)
+                each.name in self._loaded
+                or each.opcode not in ("getelementptr", "br", "load", "sext")
                 for each in self._flow.blocks[label]
-            ):  # fmt: skip
+            ):
                 return ""
         return self._flow.terminator(keys[0]).operands[0][1]
 
