@@ -463,17 +463,15 @@ class _Nest:
             return one.operands[0][1]
         if one.opcode != "phi" or len(one.operands) != 2 or one.block in self._flow.loop_at:
             return ""
-        keys = list(self._flow.find_branches(one))
-        if len(keys) != 1 or self._flow.terminator(keys[0]).opcode != "br":
+        ends = [self._flow.terminator(key) for key in self._flow.find_branches(one)]
+        if len(ends) != 1 or ends[0].opcode != "br":
             return ""
-        for label in {*self._flow.successors[keys[0]]} - {one.block}:
-            if any(
-                each.name in self._loaded
-                or each.opcode not in ("getelementptr", "br", "load", "sext")
-                for each in self._flow.blocks[label]
-            ):
-                return ""
-        return self._flow.terminator(keys[0]).operands[0][1]
+        does_nothing_else = all(
+            each.name not in self._loaded
+            and each.opcode in ("getelementptr", "br", "load", "sext")
+            for label in {*ends[0].labels} - {one.block} for each in self._flow.blocks[label]
+        )  # fmt: skip
+        return ends[0].operands[0][1] if does_nothing_else else ""
 
     def _decide(self, labels: Iterable[str]) -> None:
         """Give names to the conditions on data."""

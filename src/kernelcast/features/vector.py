@@ -33,11 +33,6 @@ Formulas: TypeAlias = Mapping[str, Callable[[Of], float | None]]
 """Features by their names, ``group.what_unit``, each of a source; None where it is not known."""
 
 
-def compute_features(formulas: Formulas[Of], source: Of) -> dict[str, float]:
-    found = ((name, formula(source)) for name, formula in formulas.items())
-    return {name: float(value) for name, value in found if value is not None}
-
-
 def _divide(numerator: float, denominator: float) -> float | None:
     """Divide, or give None where there is nothing to divide by."""
     return numerator / denominator if denominator else None
@@ -186,7 +181,7 @@ def find_longest(run: SampleRun) -> TimedLaunch:
     return max(list_windows(run), key=lambda one: one.box.work_group_count)
 
 
-SAMPLED: Formulas[SampledSource] = {
+_SAMPLED: Formulas[SampledSource] = {
     "sampled.run_s": lambda s: find_longest(s.run).duration_s,
     "sampled.run_work_groups_count": lambda s: find_longest(s.run).box.work_group_count,
     "sampled.work_items_count": lambda s: sum(
@@ -408,7 +403,7 @@ _ANALYTIC: Formulas[AnalyticEstimate] = {
 
 Source: TypeAlias = StaticSource | CompilerSource | SampledSource | CounterSource | AnalyticEstimate
 _FORMULAS: Mapping[type[Source], Formulas[Any]] = {
-    StaticSource: _STATIC, CompilerSource: _COMPILER, SampledSource: SAMPLED,
+    StaticSource: _STATIC, CompilerSource: _COMPILER, SampledSource: _SAMPLED,
     CounterSource: _COUNTERS, AnalyticEstimate: _ANALYTIC,
 }  # fmt: skip
 
@@ -422,5 +417,8 @@ def make_schema() -> FeatureSchema:
 def combine(*sources: Source, analytic: Mapping[str, float] | None = None) -> FeatureVector:
     values: dict[str, float] = {}
     for source in sources:
-        values |= compute_features(_FORMULAS[type(source)], source)
+        for name, formula in _FORMULAS[type(source)].items():
+            value = formula(source)
+            if value is not None:
+                values[name] = float(value)
     return make_vector({**values, **(analytic or {})}, make_schema())

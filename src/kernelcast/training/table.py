@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from kernelcast.features.vector import SAMPLED, SampledSource, compute_features
+from kernelcast.features.vector import SampledSource, combine
 from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.machine_file import read_machine
@@ -309,7 +309,7 @@ def _list_features(one: Observation, run: SampleRun | None) -> dict[str, float]:
         for name, value in stored.items()
         if not name.startswith("sampled.") or name in _OF_SOURCE
     }
-    return {**others, **compute_features(SAMPLED, source)}
+    return {**others, **combine(source).as_dict()}
 
 
 def _describe(
