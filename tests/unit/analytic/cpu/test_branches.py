@@ -86,3 +86,20 @@ def test_masks_are_for_the_innermost_loop() -> None:
     whole, rows, columns = (one.overlapping for one in times if one is not None)
     assert rows == pytest.approx(whole / 4, rel=0.02)
     assert columns == whole
+
+
+@pytest.mark.parametrize("predictor", [LayerConditions, SimulatedVolumes])
+def test_a_step_may_be_set_later(
+    predictor: type[LayerConditions] | type[SimulatedVolumes],
+) -> None:
+    """A loop that steps by a constant is the loop that steps by its value."""
+    tile = (
+        "double a[N][N], b[N][N]; for (int ii = 0; ii < N; ii += {step}) for (int j = 0; j < N; "
+        "j++) for (int i = ii; i < min(ii + {step}, N); i++) a[j][i] = b[i][j];"
+    )
+    for size in (24, 32):
+        open_step, fixed = (
+            predictor(read_loop_nest(tile.format(step=one), {}), IVY_BRIDGE) for one in ("B", size)
+        )
+        found = open_step.predict({"N": 200, "B": size})
+        assert found.levels == fixed.predict({"N": 200}).levels
