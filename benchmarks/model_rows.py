@@ -35,7 +35,7 @@ from kernelcast.launches.counting import (
     summarise_run,
 )
 from kernelcast.launches.data_store import open_data_store
-from kernelcast.launches.machine_file import read_machine
+from kernelcast.launches.machines import read_machine
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.launches.preparing import prepared_launch
 from kernelcast.records.errors import KernelcastError

@@ -22,7 +22,7 @@ from scipy.stats import kendalltau
 from tuning import FOLDER, Measured, find_examples, read_measured
 
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
-from kernelcast.launches.machine_file import read_machine
+from kernelcast.launches.machines import read_machine
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.launches import choose_local_size, model_kernel
 from kernelcast.records.errors import KernelcastError

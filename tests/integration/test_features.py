@@ -10,7 +10,7 @@ from kernelcast.launches.features import (
     read_in_session,
     read_source_features,
 )
-from kernelcast.launches.machine_file import read_machine, write_machine
+from kernelcast.launches.machines import read_machine, write_machine
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.feature_vector import FeatureGroup

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kernelcast.launches.data_folder import data_folder
-from kernelcast.launches.machine_file import read_machine, write_machine
-from kernelcast.launches.machines import machine_path
+from kernelcast.launches.machines import machine_path, read_machine, write_machine
 from kernelcast.records.device import DeviceDescription, Trait, TraitSource
 from kernelcast.records.errors import (
     BrokenDeviceError,

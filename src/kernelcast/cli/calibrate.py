@@ -16,8 +16,7 @@ from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar, show
 from kernelcast.launches.devices import choose_devices
-from kernelcast.launches.machine_file import machine_to_plain
-from kernelcast.launches.machines import find_machine
+from kernelcast.launches.machines import find_machine, machine_to_plain
 from kernelcast.records.device import DeviceDescription, Trait
 from kernelcast.records.errors import InputError, KernelcastError, NoDeviceError
 from kernelcast.records.machine import MachineDescription

@@ -9,8 +9,7 @@ from pathlib import Path
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.features.vector import combine
-from kernelcast.launches.machine_file import read_machine
-from kernelcast.launches.machines import list_machines
+from kernelcast.launches.machines import list_machines, read_machine
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.records.errors import InputError, KernelcastError

@@ -14,8 +14,7 @@ import pandas as pd
 from kernelcast.features.vector import SampledSource, combine
 from kernelcast.launches.data_folder import choose_store
 from kernelcast.launches.data_store import open_data_store
-from kernelcast.launches.machine_file import read_machine
-from kernelcast.launches.machines import list_machines
+from kernelcast.launches.machines import list_machines, read_machine
 from kernelcast.launches.problem_file import read_parameters, read_problem
 from kernelcast.models.linear import fit_linear
 from kernelcast.records.errors import InputError

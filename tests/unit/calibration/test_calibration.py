@@ -14,8 +14,7 @@ from kernelcast.calibration.calibration import (
     calibrate_device,
     merge_machines,
 )
-from kernelcast.launches.machine_file import read_machine, write_machine
-from kernelcast.launches.machines import machine_path
+from kernelcast.launches.machines import machine_path, read_machine, write_machine
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import (
     BrokenDeviceError,

@@ -9,14 +9,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.launches.machine_file import (
+from kernelcast.launches.machines import (
     dump_machine,
+    list_machines,
     machine_to_plain,
     parse_machine,
     read_machine,
     write_machine,
 )
-from kernelcast.launches.machines import list_machines
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import InputError, MachineFileError
 from kernelcast.records.machine import (

@@ -8,13 +8,13 @@ import pytest
 from kernelcast.features.vector import combine
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.features import read_source_features
-from kernelcast.launches.machine_file import write_machine
 from kernelcast.launches.machines import (
     find_machine,
     find_stand_in,
     list_machines,
     machine_path,
     model_own_launch,
+    write_machine,
 )
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor.answering.launch_request import LaunchRequest

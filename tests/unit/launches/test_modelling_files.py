@@ -7,11 +7,11 @@ import pytest
 
 from kernelcast.analytic.gpu.hit_rates import HitRate, find_hit_rates
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling.gpu_estimates import configure
-from kernelcast.launches.modelling.measurements import (
+from kernelcast.launches.modelling.gpu_estimates import (
     Comparison,
     HitRatePoint,
     MeasuredLaunch,
+    configure,
     derive_points,
     fit_all,
     read_hit_rates_file,

@@ -5,8 +5,7 @@ from statistics import median
 import pytest
 
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.launches.machine_file import read_machine
-from kernelcast.launches.machines import find_machine
+from kernelcast.launches.machines import find_machine, read_machine
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp, estimate_mwp_cwp, read_units

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.analytic.cpu.estimate import REVISION
-from kernelcast.launches.machine_file import read_machine, write_machine
-from kernelcast.launches.machines import machine_path, model_own_launch
+from kernelcast.launches.machines import machine_path, model_own_launch, read_machine, write_machine
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.calibration import calibrate

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.launches.machine_file import read_machine
+from kernelcast.launches.machines import read_machine
 from kernelcast.records.machine import MachineDescription
 
 ROOT = Path(__file__).parents[3]

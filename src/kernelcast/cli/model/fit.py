@@ -8,7 +8,7 @@ import click
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import save_plot, show
 from kernelcast.launches.machines import find_machine
-from kernelcast.launches.modelling.measurements import (
+from kernelcast.launches.modelling.gpu_estimates import (
     derive_points,
     fit_all,
     read_measurements,

@@ -14,22 +14,20 @@ from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_estimates import (
+    RATE,
+    Comparison,
     Configuration,
+    compare_with_measured,
+    comparison_to_json,
     configuration_to_json,
     configure,
     find_transition,
     list_folds,
+    read_hit_rates_file,
+    read_measurements,
     sweep_local_sizes,
     sweep_sizes,
     write_folds,
-)
-from kernelcast.launches.modelling.measurements import (
-    RATE,
-    Comparison,
-    compare_with_measured,
-    comparison_to_json,
-    read_hit_rates_file,
-    read_measurements,
 )
 from kernelcast.launches.modelling.sources import (
     LaunchSource,

@@ -1,24 +1,42 @@
-"""Asks the GPU model: one launch, and sweeps over local sizes, foldings and domain sizes."""
+"""Asks the GPU model for launches and sweeps; fits hit rates to measured launches, and compares."""
 
+import csv
+import json
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise, product
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import numpy as np
+import yaml
 
 from kernelcast.analytic.gpu.estimate import estimate_gpu
-from kernelcast.analytic.gpu.hit_rates import HitRates
+from kernelcast.analytic.gpu.hit_rates import (
+    FUNCTIONS,
+    HIT,
+    HitRate,
+    HitRateFit,
+    HitRates,
+    find_hit_rates,
+    fit_hit_rate,
+)
 from kernelcast.analytic.gpu.limiters.rates import match_constants
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.launches.machines import read_described
 from kernelcast.launches.modelling.estimating import add_code
 from kernelcast.launches.modelling.launches import find_unknown
-from kernelcast.launches.modelling.sources import AXES, Folds, LaunchSource
+from kernelcast.launches.modelling.sources import AXES, Folds, LaunchSource, parse_fold
 from kernelcast.records.device import DeviceKind
-from kernelcast.records.errors import InputError, NDRangeError
+from kernelcast.records.errors import InputError, MachineFileError, NDRangeError
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
+from kernelcast.records.private_files import writing
+from kernelcast.records.yaml_files import load, read_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,3 +206,294 @@ def configuration_to_json(name: str, found: Configuration) -> dict[str, object]:
         **({"kernel": name} if name else {}), "local_size": found.local_size,
         "fold": write_folds(found.folds), "updates": found.updates, **asdict(found.estimate),
     }  # fmt: skip
+
+
+VOLUMES = (
+    "l2_load_bytes_per_update",
+    "dram_load_bytes_per_update",
+    "dram_store_bytes_per_update",
+)
+RATE = "updates_per_s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HitRatePoint:
+    """One measured hit rate."""
+
+    function: str
+    oversubscription: float
+    """Allocated bytes over the capacity of the cache."""
+    hit_rate: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredLaunch:
+    """Volumes that counters measured of one launch."""
+
+    local_size: tuple[int, ...]
+    folds: Folds = ()
+    volumes: Mapping[str, float] = field(default_factory=dict)
+
+
+def read_measurements(path: Path) -> tuple[list[HitRatePoint], list[MeasuredLaunch]]:
+    points, launches = [], []
+    for number, read in enumerate(_read_rows(path), start=1):
+        row = {key: value for key, value in read.items() if value not in (None, "")}
+        try:
+            if "hit_rate" in row:
+                function = str(row["function"])
+                if function not in FUNCTIONS:
+                    raise InputError(f"function {function!r} is none of {', '.join(FUNCTIONS)}")
+                over, rate = float(row["oversubscription"]), float(row["hit_rate"])
+                if not (over >= 0 and 0 <= rate <= 1):
+                    msg = f"oversubscription {over} and hit rate {rate} are out of range"
+                    raise InputError(msg)
+                points.append(HitRatePoint(function=function, oversubscription=over, hit_rate=rate))
+            else:
+                launches.append(_read_launch(row))
+        except (InputError, KeyError, TypeError, ValueError) as error:
+            reason = f"{error} is missing" if isinstance(error, KeyError) else error
+            raise InputError(
+                f"{path}: row {number}: {reason}; expected function, oversubscription and "
+                f"hit_rate, or local_size and some of {', '.join((*VOLUMES, RATE))}"
+            ) from error
+    if not points and not launches:
+        raise InputError(f"{path}: holds no measurement")
+    return points, launches
+
+
+def derive_points(
+    source: LaunchSource, machine: MachineDescription, launches: Iterable[MeasuredLaunch]
+) -> list[HitRatePoint]:
+    """Derive hit rates from measured volumes: what was loaded beyond what had to be."""
+    found: list[HitRatePoint | None] = []
+    for one in launches:
+        launch = source.launch(one.local_size, one.folds)
+        loaded, from_dram, stored = (one.volumes.get(column) for column in VOLUMES)
+        updates = source.ndrange.work_item_count
+        usual = model_volumes(launch, machine, source.hit_rates)
+        if loaded is not None:
+            few, many = _bound(launch, machine, "l1_load")
+            # What neighbours on the unit have loaded is not what this rate is about.
+            own = loaded * updates + usual.l1.neighbour_bytes * usual.work_groups
+            least, most = (
+                (each.l1.compulsory_bytes + each.l1.capacity_bytes) * each.work_groups
+                for each in (few, many)
+            )
+            found.append(_point("l1_load", few.l1.oversubscription, (least, most), own))
+        if from_dram is not None and usual.wave.overlaps:
+            wave = usual.wave
+            largest = max(wave.overlaps, key=lambda one: one.shared_bytes)
+            shared = largest.shared_bytes * wave.waves
+            least = usual.dram_load_bytes - shared * (1 - largest.hit_rate)
+            between = least, least + shared
+            over = largest.oversubscription
+            found.append(_point("l2_overlap", over, between, from_dram * updates))
+        if stored is not None:
+            few, many = _bound(launch, machine, "l2_store")
+            between = few.dram_store_bytes, many.dram_store_bytes
+            over = few.wave.skew_oversubscription
+            found.append(_point("l2_store", over, between, stored * updates))
+    return [one for one in found if one is not None]
+
+
+def _bound(
+    launch: ModelledLaunch, machine: MachineDescription, function: str
+) -> tuple[GpuVolumes, GpuVolumes]:
+    """Ask for volumes where a hit rate is constant: all hits, and none."""
+    always, never = HitRate(a=0.0, b=0.0, c=0.0), HitRate(a=0.0, b=0.0, c=0.0, form=HIT)
+    changes: list[dict[str, Any]] = [{function: always}, {function: never}]
+    few, many = (replace(find_hit_rates(), **change) for change in changes)
+    return model_volumes(launch, machine, few), model_volumes(launch, machine, many)
+
+
+def _point(
+    function: str, oversubscription: float, between: tuple[float, float], measured: float
+) -> HitRatePoint | None:
+    """Place a measured volume between the ones with all hits and with none."""
+    least, most = between
+    # Less than this share of a volume drowns in the noise of counters.
+    if most - least < 0.05 * measured:
+        return None
+    rate = min(1.0, max(0.0, (most - measured) / (most - least)))
+    return HitRatePoint(function=function, oversubscription=oversubscription, hit_rate=rate)
+
+
+def _read_rows(path: Path) -> list[dict[str, Any]]:
+    text = read_text(path, "file of measurements")
+    if path.suffix.lower() != ".json":
+        return list(csv.DictReader(text.splitlines()))
+    try:
+        rows = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{path}: no valid JSON: {error}") from error
+    if not isinstance(rows, list) or not all(isinstance(one, dict) for one in rows):
+        raise InputError(f"{path}: expected a list of objects")
+    return rows
+
+
+def _read_launch(row: Mapping[str, Any]) -> MeasuredLaunch:
+    size = row["local_size"]
+    parts = size if isinstance(size, list) else str(size).replace("x", ",").split(",")
+    volumes = {key: float(row[key]) for key in (*VOLUMES, RATE) if key in row}
+    if not volumes or not all(value > 0 for value in volumes.values()):
+        raise InputError("no positive number is given")
+    fold = str(row.get("fold", ""))
+    return MeasuredLaunch(
+        local_size=tuple(int(one) for one in parts),
+        folds=tuple(parse_fold(one) for one in fold.split(",") if one),
+        volumes=volumes,
+    )
+
+
+SCHEMA = "kernelcast-hit-rates-1"
+_LEAST_POINTS = 4
+
+
+def fit_all(points: Sequence[HitRatePoint]) -> dict[str, HitRateFit]:
+    """Fit each hit rate that has at least four points which determine it."""
+    found = {}
+    for function in FUNCTIONS:
+        own = [one for one in points if one.function == function]
+        if len(own) >= _LEAST_POINTS:
+            shipped: HitRate = getattr(find_hit_rates(), function)
+            fit = fit_hit_rate(
+                [one.oversubscription for one in own],
+                [one.hit_rate for one in own],
+                form=shipped.form,
+            )
+            if 0 < fit.c_error < math.inf and fit.rate.deviation < 0.25:  # no wide scatter
+                found[function] = fit
+    if not found:
+        counts = {name: sum(one.function == name for one in points) for name in FUNCTIONS}
+        given = ", ".join(f"{name}: {count}" for name, count in counts.items())
+        raise InputError(
+            f"no hit rate can be fitted: each needs {_LEAST_POINTS} points that follow a sigmoid "
+            f"({given}); measure more local sizes"
+        )
+    return found
+
+
+def write_hit_rates(path: Path, provenance: str, fits: Mapping[str, HitRateFit]) -> None:
+    """Write fitted hit rates with their errors, and the shipped ones in the place of others."""
+    content: dict[str, object] = {"schema": SCHEMA, "name": path.stem, "provenance": provenance}
+    for function in FUNCTIONS:
+        fit = fits.get(function)
+        rate: HitRate = getattr(find_hit_rates(), function) if fit is None else fit.rate
+        entry = {
+            name: float(f"{value:.6g}") if isinstance(value, float) else value
+            for name, value in asdict(rate).items()
+        }
+        if fit is None:
+            entry["fitted"] = False
+        else:
+            errors = {"a": fit.a_error, "b": fit.b_error, "c": fit.c_error}
+            entry["standard_errors"] = {key: float(f"{one:.6g}") for key, one in errors.items()}
+            entry["points"] = fit.points
+        content[function] = entry
+    with writing(path, "the hit rates"):
+        path.write_text(yaml.safe_dump(content, sort_keys=False, width=100), encoding="utf-8")
+
+
+def read_hit_rates_file(wanted: str) -> HitRates:
+    """Find a shipped set of hit rates by its name, or read a file that `write_hit_rates` wrote."""
+    path = Path(wanted)
+    if path.suffix.lower() not in {".yaml", ".yml"}:
+        return find_hit_rates(wanted)
+    needs = f"hit rates need `schema: {SCHEMA}`; `kernelcast model fit` writes such files"
+    return read_described(_make_rates, load(path, "hit rates", needs, MachineFileError), SCHEMA)
+
+
+_ABOUT_FITS = ("standard_errors", "points", "fitted")
+_Rate: TypeAlias = Annotated[HitRate, lambda one: one.call(HitRate, without=_ABOUT_FITS)]
+
+
+def _make_rates(
+    name: str, provenance: str, l1_load: _Rate, l2_overlap: _Rate, l2_store: _Rate
+) -> HitRates:
+    return HitRates(
+        name=name, provenance=provenance, l1_load=l1_load, l2_overlap=l2_overlap, l2_store=l2_store
+    )
+
+
+_PREDICTED: dict[str, Callable[[Configuration], float]] = {
+    "l2_load_bytes_per_update": lambda one: one.volumes.l2_load_bytes / one.updates,
+    "dram_load_bytes_per_update": lambda one: one.volumes.dram_load_bytes / one.updates,
+    "dram_store_bytes_per_update": lambda one: one.volumes.dram_store_bytes / one.updates,
+    RATE: lambda one: one.updates / one.estimate.seconds,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One quantity of several launches."""
+
+    quantity: str
+    labels: tuple[str, ...]
+    measured: tuple[float, ...]
+    predicted: tuple[float, ...]
+
+    @property
+    def mean_error(self) -> float:
+        return float(np.mean(np.abs(self._errors())))
+
+    @property
+    def bias(self) -> float:
+        return float(np.mean(self._errors()))
+
+    @property
+    def rank_correlation(self) -> float | None:
+        """Kendall's tau; None for fewer than two different values."""
+        from scipy.stats import kendalltau  # takes a while to load
+
+        if len(set(self.measured)) < 2 or len(set(self.predicted)) < 2:
+            return None
+        return float(kendalltau(self.measured, self.predicted).statistic)
+
+    @property
+    def best_share(self) -> float:
+        """Measured value where the prediction is largest, over the largest measured one."""
+        return self.measured[int(np.argmax(self.predicted))] / max(self.measured)
+
+    def _errors(self) -> list[float]:
+        pairs = zip(self.measured, self.predicted, strict=True)
+        return [(predicted - measured) / measured for measured, predicted in pairs]
+
+
+def compare_with_measured(
+    source: LaunchSource, machine: MachineDescription, launches: Sequence[MeasuredLaunch]
+) -> list[Comparison]:
+    if not launches:
+        raise InputError("no launch was measured; expected rows with local_size")
+    found = [configure(source, machine, one.local_size, one.folds or None) for one in launches]
+    comparisons = []
+    for quantity, predict in _PREDICTED.items():
+        pairs = zip(launches, found, strict=True)
+        told = [(one.volumes[quantity], answer) for one, answer in pairs if quantity in one.volumes]
+        if told:
+            measured, answers = zip(*told, strict=True)
+            comparisons.append(
+                Comparison(
+                    quantity=quantity,
+                    labels=tuple(one.label for one in answers),
+                    measured=measured,
+                    predicted=tuple(map(predict, answers)),
+                )
+            )
+    return comparisons
+
+
+def comparison_to_json(found: Comparison) -> dict[str, object]:
+    """Give measured and predicted values of one quantity, with what they say of the model."""
+    return {
+        "quantity": found.quantity,
+        "mean_error": found.mean_error,
+        "bias": found.bias,
+        "kendall_tau": found.rank_correlation,
+        "launches": [
+            {"launch": label, "measured": measured, "predicted": predicted}
+            for label, measured, predicted in zip(
+                found.labels, found.measured, found.predicted, strict=True
+            )
+        ],
+    }

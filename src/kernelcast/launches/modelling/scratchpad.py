@@ -36,7 +36,7 @@ from kernelcast.features.counting.static import (
     run_guarded,
     widen,
 )
-from kernelcast.launches.machine_file import read_described
+from kernelcast.launches.machines import read_described
 from kernelcast.launches.modelling.launches import model_kernel
 from kernelcast.records.errors import (
     InputError,

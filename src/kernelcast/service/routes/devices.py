@@ -9,8 +9,7 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import Field
 
-from kernelcast.launches.machine_file import machine_to_plain, read_machine
-from kernelcast.launches.machines import list_machines
+from kernelcast.launches.machines import list_machines, machine_to_plain, read_machine
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.machine import MachineDescription
