@@ -2,7 +2,7 @@
 
 import pytest
 
-from kernelcast.launches.source_work import count_work
+from kernelcast.launches.source_check import count_work
 from kernelcast.records.arguments import BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange

@@ -27,7 +27,7 @@ STAND_INS = """
 import os, signal, time
 from dataclasses import replace
 
-import kernelcast.launches.source_work as source_work
+import kernelcast.launches.source_check as source_work
 import kernelcast.predictor.answering.measuring as measuring
 from kernelcast.records.errors import KernelRunError, SignatureError
 from kernelcast.sampling.cores import TURNS

@@ -96,6 +96,6 @@ def test_the_source_is_not_read_in_the_services_process(
         pytest.fail("a stranger's source was read here")
 
     monkeypatch.setattr("kernelcast.features.analysis.read_facts", fail)
-    monkeypatch.setattr("kernelcast.launches.source_work.count_work", fail)
+    monkeypatch.setattr("kernelcast.launches.source_check.count_work", fail)
     _observe(client, 256, 512)
     assert _ask(client, 1024)["seconds"] == pytest.approx(_take_s(1024), rel=0.1)

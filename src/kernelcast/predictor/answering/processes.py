@@ -43,7 +43,7 @@ _SAMPLE: Final = Task(
 )
 _MODEL: Final = Task(entry=f"{_CHILD}:model_alone", returns=ModelOutcome)
 _COUNT: Final = Task(
-    entry="kernelcast.launches.source_work:count_problem", returns=tuple[float, ...]
+    entry="kernelcast.launches.source_check:count_problem", returns=tuple[float, ...]
 )
 _TAKE_TURNS: Final = "kernelcast.sampling.cores:take_turns_by"
 _caller: ContextVar[str] = ContextVar("caller", default="")
@@ -65,7 +65,7 @@ class Executor(Protocol):
 
     def count_work(self, problem: Problem, device_id: str, *, asks: bool) -> float | None:
         """Count the instructions of a launch by its source; None where that does not tell."""
-        from kernelcast.launches.source_work import count_work
+        from kernelcast.launches.source_check import count_work
 
         del device_id, asks  # this process counts: the source is the caller's own
         return count_work(problem, problem.ndrange)
