@@ -7,12 +7,12 @@ the files: one number a line. Descriptions are calibrated here, shipped, or in a
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import yaml
@@ -26,9 +26,8 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.private_files import make_private_folder, write_output, writing
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters
-from kernelcast.records.yaml_files import Located, load
+from kernelcast.records.yaml_files import load, read_described
 
-Record = TypeVar("Record")
 _LAST = ("not_obtained", "curves")
 _TRAIT_KEYS = ("value", "low", "high", "source", "origin")
 
@@ -71,18 +70,6 @@ def parse_machine(text: str | None, path: Path) -> MachineDescription:
     needs = f"a machine description needs `schema: {SCHEMA}`, id, name and kind"
     root = load(path, "machine description", needs, MachineFileError, text)
     return read_described(MachineDescription, root, SCHEMA, "; calibrate anew, or update")
-
-
-def read_described(
-    record: Callable[..., Record], root: Located, schema: str, remedy: str = ""
-) -> Record:
-    """Read a whole file: its schema, and the fields of a record."""
-    found = root.list_arguments(record, also=("schema",)).get("schema")
-    if found is None:
-        root.fail("the key `schema` is missing")
-    if found.raw_text() != schema:
-        found.fail(f"expected {schema}, found {found.raw_text()!r}{remedy}")
-    return root.call(record, without=("schema",))
 
 
 _HEADER = """\

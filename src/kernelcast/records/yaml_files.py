@@ -366,6 +366,18 @@ def read_text(path: Path, what: str, error: type[InputError] = InputError) -> st
         raise error(msg) from found
 
 
+def read_described(
+    record: Callable[..., Made], root: Located, schema: str, remedy: str = ""
+) -> Made:
+    """Read a whole file: its schema, and the fields of a record."""
+    found = root.list_arguments(record, also=("schema",)).get("schema")
+    if found is None:
+        root.fail("the key `schema` is missing")
+    if found.raw_text() != schema:
+        found.fail(f"expected {schema}, found {found.raw_text()!r}{remedy}")
+    return root.call(record, without=("schema",))
+
+
 def list_keys(path: Path) -> frozenset[str]:
     """List the keys of a YAML file, to tell its kind; none of one that cannot be read."""
     try:

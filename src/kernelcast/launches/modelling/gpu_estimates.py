@@ -26,7 +26,6 @@ from kernelcast.analytic.gpu.limiters.rates import match_constants
 from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.launches.machines import read_described
 from kernelcast.launches.modelling.estimating import add_code
 from kernelcast.launches.modelling.launches import find_unknown
 from kernelcast.launches.modelling.sources import AXES, Folds, LaunchSource, parse_fold
@@ -36,7 +35,7 @@ from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.private_files import writing
-from kernelcast.records.yaml_files import load, read_text
+from kernelcast.records.yaml_files import load, read_described, read_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,6 @@ from kernelcast.features.counting.static import (
     run_guarded,
     widen,
 )
-from kernelcast.launches.machines import read_described
 from kernelcast.launches.modelling.launches import model_kernel
 from kernelcast.records.errors import (
     InputError,
@@ -53,6 +52,7 @@ from kernelcast.records.yaml_files import (
     combine_parameters,
     list_keys,
     load,
+    read_described,
 )
 
 CPES = "active_cpes"
