@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from kernelcast.cli.options import wants_traceback
-from kernelcast.cli.terminal import ExitStatus, complain, status_of
-from kernelcast.records.errors import KernelcastError, explain_missing
+from kernelcast.cli.terminal import ExitStatus, complain, present, status_of
+from kernelcast.records.errors import KernelcastError, NoDeviceError, explain_missing
 
 
 class _LazyGroup(click.Group):
@@ -58,6 +58,8 @@ class _Commands(_LazyGroup):
         except KernelcastError as error:
             if wants_traceback(ctx):
                 traceback.print_exc()
+            if isinstance(error, NoDeviceError):
+                present([])  # a list that is empty is JSON, too
             complain(str(error))
             ctx.exit(status_of(error))
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):

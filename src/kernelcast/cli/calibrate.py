@@ -18,7 +18,7 @@ from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar,
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.machines import find_machine, machine_to_plain
 from kernelcast.records.device import DeviceDescription, Trait
-from kernelcast.records.errors import InputError, KernelcastError, NoDeviceError
+from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.plain import CONVERTER
 from kernelcast.records.private_files import check_target
@@ -149,11 +149,7 @@ def _calibrate(
     device_ids: Sequence[str], settings: CalibrationSettings, page: Path | None
 ) -> ExitStatus:
     """Calibrate device by device; Ctrl-C ends it and keeps what is there."""
-    try:
-        devices = choose_devices(device_ids)
-    except NoDeviceError:
-        present([])
-        raise
+    devices = choose_devices(device_ids)
     if settings.output is not None and len(devices) > 1:
         raise InputError(f"--output takes one device, found {len(devices)}; choose one by --device")
     outcomes = Collected[tuple[DeviceDescription, Calibration | KernelcastError]](

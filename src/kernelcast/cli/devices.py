@@ -1,9 +1,8 @@
 """``kernelcast devices``."""
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, complain, present, progress
+from kernelcast.cli.terminal import ExitStatus, present, progress
 from kernelcast.launches.devices import examine_devices
-from kernelcast.records.errors import NoDeviceError
 from kernelcast.records.plain import to_plain
 from kernelcast.reports.presenter import Table
 
@@ -18,13 +17,8 @@ def devices() -> ExitStatus:
 
     Exit status: 0 if a device works, 1 if all are broken or there is none.
     """
-    try:
-        with progress() as report:
-            reports = examine_devices(report=report)
-    except NoDeviceError as error:
-        present([])
-        complain(str(error))
-        return ExitStatus.FAILED
+    with progress() as report:
+        reports = examine_devices(report=report)
     content = [
         {
             **to_plain(one.description),

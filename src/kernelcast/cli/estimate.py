@@ -10,7 +10,6 @@ from kernelcast.cli.terminal import ExitStatus, present, progress, save_plot, sh
 from kernelcast.launches.child_processes import start_ahead
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.device import SaturationPoint
-from kernelcast.records.errors import NoDeviceError
 from kernelcast.records.estimates import DeviceAnswer, Estimate, Measurement
 from kernelcast.records.private_files import check_target
 from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
@@ -101,15 +100,11 @@ def estimate(  # noqa: PLR0913 - each is an option
         start_ahead(None if no_sampling else (device_ids or ("",))[0])
     from kernelcast.cli.collecting import collect_estimates
 
-    try:
-        with progress() as report:
-            collected, recordings = collect_estimates(
-                problem_files, parameters, settings, device_ids=device_ids, timeout_s=timeout_s,
-                replay_file=replay_file, report=report,
-            )  # fmt: skip
-    except NoDeviceError:
-        present([])
-        raise
+    with progress() as report:
+        collected, recordings = collect_estimates(
+            problem_files, parameters, settings, device_ids=device_ids, timeout_s=timeout_s,
+            replay_file=replay_file, report=report,
+        )  # fmt: skip
     answers = collected.answers
     is_answered = any(answer.estimate for answer in answers)
     present([answer.to_dict() for answer in answers])
