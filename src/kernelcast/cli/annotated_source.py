@@ -23,12 +23,8 @@ def show_source(features: KernelFeatures) -> Iterator[Part]:
         code = "\n".join([line.code, *(f"{indent}`- {one.text}" for one in line.accesses)])
         if line.share >= 0.1:
             hot.append(len(rows))
-        bar, operations = (
-            "#" * math.ceil(8 * line.share),
-            ", ".join(it for _, it in line.operations),
-        )
-        runs = "" if line.runs is None else line.runs
-        rows.append((runs, bar, operations, line.memory, str(number), code))
+        runs, bar = "" if line.runs is None else line.runs, "#" * math.ceil(8 * line.share)
+        rows.append((runs, bar, ", ".join(line.operations), line.memory, str(number), code))
     name = features.problem.kernel.source_name
     yield Table(
         columns={"runs": "count", "share": "text", "operations": "text", "memory": "text",

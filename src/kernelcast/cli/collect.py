@@ -13,6 +13,7 @@ from kernelcast.cli import options as option
 from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar
 from kernelcast.cli.training_options import STORE
 from kernelcast.collection.settings import CollectionSettings
+from kernelcast.records.arithmetic import evaluate
 
 if TYPE_CHECKING:  # databases and models take longer to import than all other commands do
     from kernelcast.collection.collection import CollectionOutcome
@@ -36,8 +37,6 @@ def parse_duration(_: click.Context, __: click.Parameter, text: str | None) -> f
 
 def _read_sizes(text: str) -> tuple[int, ...]:
     """Read ``1024,2048``; values may be arithmetic, such as ``2**14``."""
-    from kernelcast.records.arithmetic import evaluate
-
     sizes = tuple(int(evaluate(one)) for one in text.split(",") if one)
     if min(sizes, default=1) < 1:
         raise ValueError("sizes are at least 1")

@@ -23,16 +23,14 @@ from inspect import cleandoc, signature
 from operator import itemgetter
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 import click
 
 from kernelcast.cli.terminal import JSON, PLOT_FILE, ExitStatus
 from kernelcast.launches.settings import DEFAULT_LEAST_GAIN, DEFAULT_TIMEOUT_S
+from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
 from kernelcast.records.errors import InputError
-
-if TYPE_CHECKING:  # slow to load
-    from kernelcast.records.arithmetic import Number
 
 FILE = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -49,8 +47,6 @@ _MOST_SIZES: Final = 10_000
 
 def read_range(text: str, *, given_as: str, example: str) -> tuple[int, ...]:
     """Read a number or ``FIRST:LAST:STEP``, of arithmetic; the last value belongs to it."""
-    from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
-
     expected = f"{given_as}: expected a whole number or FIRST:LAST:STEP, such as {example}"
     try:
         numbers = [evaluate(one) for one in text.split(":")]
@@ -100,13 +96,7 @@ def pairs(flags: str, says: str, read: Callable[[str], object], expected: str) -
 
 def numbers(flags: str, says: str) -> Any:  # noqa: ANN401 - the field has the type
     """Declare an option ``NAME=NUMBER`` that may be repeated; values may be arithmetic."""
-
-    def read(text: str) -> "Number":
-        from kernelcast.records.arithmetic import evaluate  # slow to load
-
-        return evaluate(text)
-
-    return pairs(flags, says, read, "NAME=NUMBER")
+    return pairs(flags, says, evaluate, "NAME=NUMBER")
 
 
 def argument(metavar: str, **more: Any) -> Any:  # noqa: ANN401 - the field has the type

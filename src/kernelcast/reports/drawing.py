@@ -264,14 +264,13 @@ def _draw_bars(
         (point.y if point.low is None else point.low, point.y if point.high is None else point.high)
         for point in one.points
     ]).reshape(-1, 2)  # fmt: skip
-    spread: Any = np.abs(ends - lengths[:, None]).T if len(lengths) else None
-    if spread is not None and not spread.any():
-        spread = None
+    spread = np.abs(ends - lengths[:, None]).T
+    error: Any = spread if spread.any() else None
     style: dict[str, Any] = {"color": colour, "label": one.name, "ecolor": INK}
     if chart.is_upright:
-        axes.bar(at, lengths, width, yerr=spread, **style)
+        axes.bar(at, lengths, width, yerr=error, **style)
     else:
-        axes.barh(at, lengths, width, xerr=spread, **style)
+        axes.barh(at, lengths, width, xerr=error, **style)
 
 
 def _draw_stack(
@@ -293,11 +292,7 @@ def _draw_stack(
         if not chart.x.names and len(places) > 1:
             axes.fill_between(places, base, base + lengths, linewidth=0, **style)
         else:
-            bars = (
-                axes.bar(places, lengths, 0.62, bottom=base, **style)
-                if chart.is_upright
-                else axes.barh(places, lengths, 0.62, left=base, **style)
-            )
+            bars = axes.bar(places, lengths, 0.62, bottom=base, **style)
             # A piece is labelled from this part of the longest stack on.
             least = 0.06 * longest if len(places) <= 8 else np.inf
             axes.bar_label(bars, [

@@ -120,8 +120,8 @@ class AnnotatedLine:
     """Executions per work-item; None where it has no code of the kernel."""
     share: float = 0.0
     """Of all operations executed, from 0 to 1."""
-    operations: tuple[tuple[str, str], ...] = ()
-    """What one execution computes: class and text, such as ``("float", "2 fp32")``."""
+    operations: tuple[str, ...] = ()
+    """What one execution computes, such as ``2 fp32``."""
     memory: str = ""
     accesses: tuple[LineAccess, ...] = ()
     """Where that goes, each place once."""
@@ -168,20 +168,18 @@ def annotate(features: KernelFeatures) -> tuple[AnnotatedLine, ...]:
     return tuple(found)
 
 
-def summarise_operations(counts: OperationCounts) -> list[tuple[str, str]]:
-    """Summarise what is computed, in a few words each: class and text."""
-    words = []
-    for bits in (16, 32, 64):
-        times = counts.count(*ARITHMETIC, number=NumberClass.FLOAT, bits=bits, per_lane=True)
-        words.append(("float", times, f"fp{bits}"))
-    words.append(("special", counts.count(*SPECIAL, per_lane=True), "special"))
-    integers = counts.count(*ARITHMETIC, number=NumberClass.INTEGER, per_lane=True)
-    words.append(("integer", integers, "int"))
-    found = [(kind, f"{format_count(times)} {text}") for kind, times, text in words if times]
+def summarise_operations(counts: OperationCounts) -> list[str]:
+    """Summarise what is computed, in a few words each."""
+    words = {
+        f"fp{bits}": counts.count(*ARITHMETIC, number=NumberClass.FLOAT, bits=bits, per_lane=True)
+        for bits in (16, 32, 64)
+    }
+    words["special"] = counts.count(*SPECIAL, per_lane=True)
+    words["int"] = counts.count(*ARITHMETIC, number=NumberClass.INTEGER, per_lane=True)
+    found = [f"{format_count(times)} {text}" for text, times in words.items() if times]
     for kind, text in _OTHERS:
-        times = counts.count(kind)
-        if times:
-            found.append(("other", text if times == 1 else f"{format_count(times)} {text}"))
+        if times := counts.count(kind):
+            found.append(text if times == 1 else f"{format_count(times)} {text}")
     return found
 
 

@@ -74,7 +74,7 @@ CLOCK = Trait(value=1.5e9, low=1.4e9, high=1.6e9, source=TraitSource.MEASURED)
         ),
         (
             summarise_operations(OperationCounts(operations={ADD: 2}, memory={})),
-            [("float", "8 fp32")],
+            ["8 fp32"],
         ),
     ],
 )
