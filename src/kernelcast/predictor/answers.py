@@ -26,11 +26,9 @@ from kernelcast.predictor.answering.composing import (
 )
 from kernelcast.predictor.answering.kernel_sizes import (
     USUAL_OVERHEAD_S,
-    ask_sizes,
     choose_by_sizes,
     choose_more,
     count_items,
-    count_sizes,
     measure_launch,
     name_size,
 )
@@ -279,7 +277,7 @@ class Answers:
             model = self.trained_models.find_evidence(request.device).model
             if kept is None:
                 basis = self._describe(request, identity)
-                moments = choose_by_sizes(kernel, basis.size, model, identity, policy)
+                moments = choose_by_sizes(kernel, identity, basis.size, model, policy)
                 if not moments:
                     missing = dict.fromkeys(basis.missing, _SPARED)
                     known.basis = replace(basis, missing=missing)
@@ -408,10 +406,9 @@ class Answers:
         kernel = self.memory.kernel_of(identity)
         pieces = [*outcome.recording.pieces]
         if not pieces:
-            analytic_s = estimate.estimates_s.get(Tier.ANALYTIC.value)
             foretold_s = self.foretell(request.problem, request.device)
             pieces = kernel.weigh_samples(outcome.moments, name_size(identity), evidence.model)
-            pieces += weigh_models(evidence.model, analytic_s, foretold_s)
+            pieces += weigh_models(evidence.model, estimate, foretold_s)
         fused = fuse([one for one in pieces if one.kind in CORRECTED] or pieces)
         learned = correct(evidence, outcome, fused, policy)
         size = measure_launch(request.problem, identity, estimate.ndrange, facts)
@@ -444,8 +441,8 @@ class Answers:
 
         def is_told_by_sizes() -> bool:
             """Tell whether other sizes answer, some of them observed."""
-            return count_sizes(kernel, identity, policy) > 0 and bool(
-                ask_sizes(kernel, basis.size, basis.evidence.model, identity, policy)
+            return kernel.count_observed(identity, policy) > 0 and bool(
+                kernel.ask(identity, basis.size, basis.evidence.model, policy)
             )
 
         if is_told_by_sizes():
@@ -501,10 +498,10 @@ class Answers:
             ),
         )
         evidence = self.trained_models.find_evidence(device)
-        analytic_s, doubt = (analytic.seconds, analytic.doubt) if analytic else (None, 0.0)
-        pieces = weigh_models(evidence.model, analytic_s, self.foretell(problem, device), doubt)
+        estimate, doubt = put_analytic(estimate, analytic), analytic.doubt if analytic else 0.0
+        pieces = weigh_models(evidence.model, estimate, self.foretell(problem, device), doubt)
         return Basis(
-            estimate=put_analytic(estimate, analytic),
+            estimate=estimate,
             pieces=tuple(pieces),
             evidence=evidence,
             missing={Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES},
@@ -518,7 +515,7 @@ class Answers:
             return None
         history, model = self._recall(known, policy), basis.evidence.model
         identity = basis.estimate.identity or known.identity
-        sizes = ask_sizes(self.memory.kernel_of(identity), basis.size, model, identity, policy)
+        sizes = self.memory.kernel_of(identity).ask(identity, basis.size, model, policy)
         if not known.is_compared and (basis.pieces or sizes):
             alone, _ = compose(basis, Remembered(), sizes, policy)
             known.expected = expect(alone, by_clock=bool(known.outcome and known.outcome.by_clock))

@@ -16,8 +16,9 @@ from kernelcast.models.evidence.sizes import KnownSize
 from kernelcast.models.evidence.stored import publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles
 from kernelcast.predictor.answering.composing import list_contradictions
-from kernelcast.predictor.answering.kernel_sizes import KnownKernel, SizeKey, name_size
+from kernelcast.predictor.answering.kernel_sizes import KnownKernel, SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
+from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.estimates import replay
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.estimates import DeviceAnswer, Estimate, Tier
@@ -186,15 +187,14 @@ def make_size(logs: tuple[float, ...]) -> KnownSize:
 
 def test_measures_that_a_launch_lacks_are_left_out() -> None:
     """A launch of which the work-items alone are known is compared by them."""
-    kernel, launch = KnownKernel(dict, depends_on_contents=False), name_size(make_launch(1))
+    kernel, launch = KnownKernel(dict, depends_on_contents=False), make_launch(1)
     for number, items in ((2, 1e6), (3, 2e6)):
         logs = (math.log(items), math.log(1e3 / items), math.nan, math.nan)
         history = LaunchHistory()
         history.add(Seen(seconds=1e-7 * items))
-        kernel.observe((launch[0], f"{number}" * 64), make_size(logs), history)
+        kernel.observe((launch.ndrange, f"{number}" * 64), make_size(logs), history)
     asked = make_size((math.log(4e6), math.nan, math.nan, math.nan))
-    piece = kernel.ask(launch, asked, calibrate(make_rows()), {})
-    assert piece is not None
+    (piece,) = kernel.ask(launch, asked, calibrate(make_rows()), Policy())
     assert math.exp(piece.log_seconds) == pytest.approx(0.4, rel=0.1)
     assert "work_items" in piece.note
 
@@ -205,15 +205,20 @@ def test_an_estimate_tells_of_others_and_not_of_itself() -> None:
     ndrange = make_launch(1).ndrange
 
     def ask(items: float) -> float | None:
-        piece = kernel.ask((ndrange, str(items)), work(items), model, {})
-        return None if piece is None else piece.log_seconds
+        launch = replace(make_launch(1), arguments_digest=digest(items))
+        return next(
+            (one.log_seconds for one in kernel.ask(launch, work(items), model, Policy())), None
+        )
+
+    def digest(items: float) -> str:
+        return f"{items:064.0f}"
 
     def work(items: float) -> KnownSize:
         return make_size((math.log(items), math.nan, math.nan, math.nan))
 
     def estimate(items: float, seconds: float) -> None:
         size = replace(work(items), log_seconds=math.log(seconds), noise=0.1)
-        kernel.estimate((ndrange, str(items)), size, ())
+        kernel.estimate((ndrange, digest(items)), size, ())
 
     estimate(1e6, 0.1)
     before = ask(2e6)
@@ -230,19 +235,19 @@ def test_an_estimate_tells_of_others_and_not_of_itself() -> None:
 
 def test_sizes_that_the_store_lost_are_forgotten() -> None:
     """Notices what other processes have observed, and what was removed."""
-    clock, launch = SettableClock(), name_size(make_launch(1))
+    clock, launch = SettableClock(), make_launch(1)
     stored: dict[SizeKey, LaunchHistory] = {}
-    kernel = KnownKernel(lambda: dict(stored), clock=clock)
-    assert not kernel.count_observed(launch)
+    kernel = KnownKernel(lambda: dict(stored), clock=clock, depends_on_contents=False)
+    assert not kernel.count_observed(launch, Policy())
     history = LaunchHistory()
     history.add(Seen(seconds=0.1))
     stored[NDRange(global_size=(640,), local_size=(64,)), "a" * 64] = history
-    assert not kernel.count_observed(launch)
+    assert not kernel.count_observed(launch, Policy())
     clock.now_s += 10.0
-    assert kernel.count_observed(launch) == 1
+    assert kernel.count_observed(launch, Policy()) == 1
     stored.clear()
     clock.now_s += 10.0
-    assert not kernel.count_observed(launch)
+    assert not kernel.count_observed(launch, Policy())
 
 
 def test_what_contradicts_each_other_is_named() -> None:

@@ -167,12 +167,10 @@ def weigh_history(history: LaunchHistory, policy: Policy, model: EvidenceModel) 
 
 
 def weigh_models(
-    model: EvidenceModel,
-    analytic_s: float | None,
-    learned_s: float | None,
-    doubt: float = 0.0,
+    model: EvidenceModel, estimate: Estimate, learned_s: float | None, doubt: float = 0.0
 ) -> list[Piece]:
     """Make pieces of models that need no samples; the analytic one's may be doubted."""
+    analytic_s = estimate.estimates_s.get(Tier.ANALYTIC.value)
     told = ((Kind.ANALYTIC, analytic_s, doubt), (Kind.LEARNED, learned_s, 0.0))
     made = (
         model.weigh_plain(kind, math.log(one), more)

@@ -112,11 +112,20 @@ class KnownKernel:
     def find_overhead(self, usual_s: float = USUAL_OVERHEAD_S) -> float:
         return usual_s if self.overhead_s is None else self.overhead_s
 
-    def count_observed(self, key: SizeKey) -> int:
-        """Count the other sizes that were observed."""
+    def count_observed(self, identity: LaunchIdentity, policy: Policy) -> int:
+        """Count the other sizes that were observed; none where contents matter."""
+        is_wanted = (
+            identity.ndrange is not None
+            and identity.ndrange.local_size is not None
+            and policy.settings.uses_history
+            and policy.uses(Tier.SIZES)
+            and self.depends_on_contents is False
+        )
+        if not is_wanted:
+            return 0
         self._refresh()
         with self.lock:
-            return len(self.observed.keys() - {key})
+            return len(self.observed.keys() - {name_size(identity)})
 
     def observe(self, key: SizeKey, size: KnownSize, history: LaunchHistory) -> None:
         known = _time_size(size, history)
@@ -163,17 +172,13 @@ class KnownKernel:
         ]
 
     def ask(
-        self,
-        key: SizeKey,
-        size: KnownSize,
-        model: EvidenceModel,
-        caches: Mapping[str, float],
-        *,
-        with_observed: bool = True,
-    ) -> Piece | None:
+        self, identity: LaunchIdentity, size: KnownSize, model: EvidenceModel, policy: Policy
+    ) -> tuple[Piece, ...]:
         """Make a piece of what other sizes say: observed ones, else those that were estimated."""
-        if self.depends_on_contents is not False:
-            return None
+        if self.depends_on_contents is not False or not policy.uses(Tier.SIZES):
+            return ()
+        key, caches = name_size(identity), _find_caches(identity.device.id)
+        with_observed = policy.settings.uses_history and not policy.settings.measure
         if with_observed:
             self._refresh()
         decides_instructions = math.isfinite(size.mix) and size.mix != 0
@@ -190,8 +195,8 @@ class KnownKernel:
                 if others:
                     table = tabulate_sizes(others, model.sizes, caches)
                     answer = table.predict(size.log_work, time.time(), size.working_set_bytes)
-                    return model.weigh_sizes(answer, is_observed=known is not estimated)
-        return None
+                    return (model.weigh_sizes(answer, is_observed=known is not estimated),)
+        return ()
 
     def _refresh(self) -> None:
         """Take what other processes have observed of the kernel meanwhile."""
@@ -245,36 +250,12 @@ def _time_size(size: KnownSize, history: LaunchHistory) -> KnownSize | None:
     )
 
 
-def ask_sizes(
-    kernel: KnownKernel, size: KnownSize, model: EvidenceModel, identity: LaunchIdentity,
-    policy: Policy,
-) -> tuple[Piece, ...]:  # fmt: skip
-    if not policy.uses(Tier.SIZES):
-        return ()
-    with_observed = policy.settings.uses_history and not policy.settings.measure
-    caches = _find_caches(identity.device.id)
-    piece = kernel.ask(name_size(identity), size, model, caches, with_observed=with_observed)
-    return () if piece is None else (piece,)
-
-
 @lru_cache(maxsize=64)
 def _find_caches(device_id: str) -> Mapping[str, float]:
     """Give the sizes of a device's caches in bytes; none where it was not calibrated."""
     machine = find_sound_machine(device_id)
     caches = () if machine is None else machine.caches
     return {one.name: float(one.size_bytes.value) for one in caches if one.size_bytes}
-
-
-def count_sizes(kernel: KnownKernel, identity: LaunchIdentity, policy: Policy) -> int:
-    """Count the other sizes of the kernel that were observed; none where contents matter."""
-    is_wanted = (
-        identity.ndrange is not None
-        and identity.ndrange.local_size is not None
-        and policy.settings.uses_history
-        and policy.uses(Tier.SIZES)
-        and kernel.depends_on_contents is False
-    )
-    return kernel.count_observed(name_size(identity)) if is_wanted else 0
 
 
 def choose_more(
@@ -304,18 +285,18 @@ def choose_more(
 
 
 def choose_by_sizes(
-    kernel: KnownKernel, size: KnownSize, model: EvidenceModel, identity: LaunchIdentity,
+    kernel: KnownKernel, identity: LaunchIdentity, size: KnownSize, model: EvidenceModel,
     policy: Policy,
 ) -> int:  # fmt: skip
     """Say at how many moments a launch is to be sampled, by what other sizes tell of it."""
     settings = policy.settings
     is_free = settings.least_gain and not settings.measure
-    pieces = ask_sizes(kernel, size, model, identity, policy) if is_free else ()
+    pieces = kernel.ask(identity, size, model, policy) if is_free else ()
     if not pieces:
         return settings.plan.moments
     chosen = choose_moments(pieces, model, settings, kernel.find_overhead())
     # Of fewer observed sizes, none tells which is wrong: the launch is sampled.
-    return chosen if count_sizes(kernel, identity, policy) >= 3 else max(1, chosen)
+    return chosen if kernel.count_observed(identity, policy) >= 3 else max(1, chosen)
 
 
 def choose_moments(
