@@ -40,6 +40,7 @@ import numpy as np
 from cuda.bindings.driver import CUdevice_attribute, CUfunction_attribute, CUjit_option, CUresult
 
 from kernelcast import compiling
+from kernelcast.records.arguments import Parameter
 from kernelcast.records.errors import CompileError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling import cuda
@@ -390,7 +391,7 @@ class _Module:
     ptx: str
     source: str
     options: tuple[str, ...]
-    arguments: dict[str, Sequence[compiling.Argument]]
+    parameters: dict[str, Sequence[Parameter]]
     facts: dict[str, Any]
     told: Any = None
     """What the host has written into the array of the launch."""
@@ -422,7 +423,7 @@ def cuModuleLoadDataEx(image: bytes, count: int, options: list[Any], values: lis
         source, source_options, kernels = _sources[int(mark[1])]
         facts = _assemble(ptx)
         module = _Module(
-            ptx, source, source_options, {one.name: one.arguments for one in kernels}, facts
+            ptx, source, source_options, {one.name: one.parameters for one in kernels}, facts
         )
         _build(module, source)
     except (ValueError, cl.Error, CompileError) as error:
@@ -450,7 +451,7 @@ def _build(module: _Module, source: str) -> Any:
 
 @_function()
 def cuModuleGetFunction(module: _Module, name: bytes) -> _Kernel:
-    if name.decode() not in module.arguments:
+    if name.decode() not in module.parameters:
         raise _RefusedError(CUresult.CUDA_ERROR_NOT_FOUND)
     return _Kernel(module, name.decode())
 
@@ -521,7 +522,7 @@ def cuLaunchKernel(
             )  # fmt: skip
             source = add_prelude(source, ndrange, source_name="stand-in")
     compiled = cl.Kernel(_build(module, source), kernel.name)
-    _set_arguments(compiled, module.arguments[kernel.name], parameters, shared)
+    _set_arguments(compiled, module.parameters[kernel.name], parameters, shared)
     items = tuple(n * m for n, m in zip(grid, block, strict=True))[:dimensions]
     event = cl.enqueue_nd_range_kernel(
         _open().queue, compiled, items, block[:dimensions], offset[:dimensions]
@@ -531,11 +532,11 @@ def cuLaunchKernel(
 
 
 def _set_arguments(
-    compiled: Any, listed: Sequence[compiling.Argument], parameters: int, shared: int
+    compiled: Any, listed: Sequence[Parameter], parameters: int, shared: int
 ) -> None:
     addresses = (ctypes.c_void_p * len(listed)).from_address(parameters) if listed else ()
     contents = [
-        ctypes.string_at(address, argument.size_bytes or 0)
+        ctypes.string_at(address, argument.value_bytes or 8)
         for address, argument in zip(addresses, listed, strict=True)
     ]
     numbers = [int.from_bytes(content[:8], "little") for content in contents]

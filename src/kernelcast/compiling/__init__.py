@@ -14,7 +14,6 @@ from kernelcast.compiling.facts import CodeFacts as CodeFacts
 from kernelcast.compiling.facts import assemble_ptx as assemble_ptx
 from kernelcast.compiling.facts import find_ptxas as find_ptxas
 from kernelcast.compiling.facts import read_facts as read_facts
-from kernelcast.compiling.signatures import Argument as Argument
 from kernelcast.compiling.signatures import CompiledKernel as CompiledKernel
 from kernelcast.compiling.targets import CodeFormat as CodeFormat
 from kernelcast.compiling.targets import Target as Target

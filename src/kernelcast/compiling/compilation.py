@@ -19,7 +19,7 @@ from kernelcast.compiling.libraries import (
     find_libdevice,
     list_libraries,
 )
-from kernelcast.compiling.signatures import Argument, CompiledKernel, demangle, read_kernels
+from kernelcast.compiling.signatures import CompiledKernel, demangle, read_kernels
 from kernelcast.compiling.targets import (
     CodeFormat,
     ReadOptions,
@@ -27,6 +27,7 @@ from kernelcast.compiling.targets import (
     choose_processor,
     read_options,
 )
+from kernelcast.records.arguments import Parameter
 from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError, MissingExtraError
 
@@ -125,7 +126,7 @@ def compile_kernel(
         compiler=entry["compiler"],
         kernels=tuple(
             CompiledKernel(
-                name=one["name"], arguments=tuple(Argument(**each) for each in one["arguments"]),
+                name=one["name"], parameters=tuple(Parameter(**each) for each in one["parameters"]),
                 required_local_size=tuple(one["required_local_size"]),
             )
             for one in entry["kernels"]
@@ -202,7 +203,7 @@ class _Job:
         code = front.read_text(encoding="utf-8")
         # Let code be inlined that clang 21 forbids to, and make all but kernels internal.
         text = _FUNCTION.sub("\ndefine internal ", _NO_INLINE.sub(r"\1", code))
-        kernels = read_kernels(code, "", self.target)
+        kernels = read_kernels(code)
         names: set[str] = set()
         if self.target.is_unoptimised:
             text = _inline_calls(text)
@@ -212,14 +213,13 @@ class _Job:
             front.write_text(text, encoding="utf-8")
             # A CUDA launch cannot pass a pointer to constant memory.
             moves = self.target.format is CodeFormat.PTX and any(
-                one.address_space == "constant" for each in kernels for one in each.arguments
+                one.address_space == "constant" for each in kernels for one in each.parameters
             )
             form = "-emit-llvm" if moves or self.target.format is CodeFormat.IR else "-S"
             text = self._write(*_PROFILES[self.target.as_written], form)
             if moves:
                 front.write_text(_move_constants(text), encoding="utf-8")
                 text = self._write("-O3", "-disable-llvm-passes", "-S")
-            kernels = read_kernels(code, text, self.target)
         if self.target.format is CodeFormat.PTX:
             text = _require_sizes(text, kernels)
             names = set(_EXTERN.findall(text))
@@ -293,8 +293,8 @@ class _Job:
             *_name_machine(self.target), "-x", "cl", f"-cl-std={language}",
             *self.dialect.list_flags(language), "-fdeclare-opencl-builtins", "-nostdsysteminc",
             "-nobuiltininc", "-ivfsoverlay", "files.json", "-header-include-file", "included",
-            "-include", BASE_HEADER.name, "-fgnu89-inline", *_WARNINGS, *lines,
-            "-O1" if self.target.as_written else "-O3", *self._list_back_end_flags(),
+            "-include", BASE_HEADER.name, "-fgnu89-inline", "-cl-kernel-arg-info", *_WARNINGS,
+            *lines, "-O1" if self.target.as_written else "-O3", *self._list_back_end_flags(),
             *self.given.flags,
         )  # fmt: skip
 

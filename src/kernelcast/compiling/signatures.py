@@ -6,81 +6,56 @@ from typing import Any, Final
 
 import yaml
 
-from kernelcast.compiling.targets import CodeFormat, Target
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Argument:
-    name: str = ""
-    type_name: str = ""
-    address_space: str = "private"
-    """``global``, ``local``, ``constant`` of a pointer; ``private`` of a value."""
-    is_const: bool = False
-    """Whether what a pointer points to, or an image, is only read."""
-    size_bytes: int | None = None
-    """What a launch passes, in bytes; PTX and AMD assembly tell."""
+from kernelcast.compiling.ir import read_module
+from kernelcast.records.arguments import Parameter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledKernel:
     name: str
-    arguments: tuple[Argument, ...]
-    required_local_size: tuple[int, ...] = (0, 0, 0)
+    parameters: tuple[Parameter, ...]
+    required_local_size: tuple[int, ...]
     """Zeros where the source leaves that open."""
 
 
-_KERNEL: Final = re.compile(
-    r"\ndefine [^@]*@(?!__clang_ocl_kern_imp_)([\w$.]+)\((.*)\).*!kernel_arg_addr_space .*"
-)
-_ATTACHED: Final = re.compile(r"!(\w+) !(\d+)")
-_NODE: Final = re.compile(r"\n!(\d+) = !\{(.*)\}(?=\n)")
+_IMPLEMENTATION: Final = "__clang_ocl_kern_imp_"
 _VALUE: Final = re.compile(r'!"([^"]*)"|i32 (\d+)')
 _SPACES: Final = {"0": "private", "1": "global", "2": "constant", "3": "local", "4": "global"}
-_PTX_ENTRY: Final = r"\.entry\s+{}\s*\(([^)]*)\)"
-_PTX_PARAMETER: Final = re.compile(r"\.param\s[^,]*?\.[a-z](\d+)\s[^,\[]*(?:\[(\d+)\])?")
 # LibYAML takes 1 ms where Python takes 10.
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _AMD_METADATA: Final = re.compile(r"^---\n(.*?)^\.\.\.", re.MULTILINE | re.DOTALL)
 
 
-def read_kernels(code: str, text: str, target: Target) -> tuple[CompiledKernel, ...]:
-    """List the kernels of the front end's code, with sizes of arguments from the target's text."""
-    nodes = {
-        number: [word or digits for word, digits in _VALUE.findall(listed)]
-        for number, listed in _NODE.findall(code)
-    }
+def read_kernels(code: str) -> tuple[CompiledKernel, ...]:
+    """List the kernels of what the front end has made of a source."""
+    module = read_module(code)
     kernels = []
-    for kernel in _KERNEL.finditer(code):
-        name, parameters = kernel[1], re.findall(r"%([\w.]+)(?=,|$)", kernel[2])
-        held = {key: nodes.get(number, []) for key, number in _ATTACHED.findall(kernel[0])}
-        sizes: list[int | None] = []
-        if target.format is CodeFormat.PTX:
-            entry = re.search(_PTX_ENTRY.format(re.escape(name)), text)
-            found = _PTX_PARAMETER.findall(entry[1]) if entry else []
-            sizes = [int(bits) // 8 * int(count or 1) for bits, count in found]
-        elif target.format is CodeFormat.AMD:
-            noted = next((one for one in read_amd_metadata(text) if one[".name"] == name), {})
-            sizes = [
-                argument[".size"] for argument in noted.get(".args", ())
-                if not argument[".value_kind"].startswith("hidden")
-            ]  # fmt: skip
-        columns = [
-            held.get(f"kernel_arg_{kind}", ())
-            for kind in ("type", "addr_space", "type_qual", "access_qual")
-        ]
-        arguments = tuple(
-            Argument(
-                name=argument, type_name=type_name, address_space=_SPACES[space], size_bytes=size,
+    for function in module.functions.values():
+        notes = (
+            module.notes.get(function.notes.get(f"kernel_arg_{kind}", -1), "")
+            for kind in ("name", "type", "addr_space", "type_qual", "access_qual")
+        )
+        columns = [[word or digits for word, digits in _VALUE.findall(one)] for one in notes]
+        if "kernel_arg_type" not in function.notes or function.name.startswith(_IMPLEMENTATION):
+            continue
+        pairs = zip(function.parameters, function.by_value, strict=True)
+        sizes = [module.size_of(copied or kind) for (kind, _), copied in pairs]
+        if len(sizes) != len(columns[0]):  # x86 takes structures in parts
+            sizes = [0] * len(columns[0])
+        parameters = tuple(
+            Parameter(
+                index=index, name=name, type_name=type_name, address_space=_SPACES[space],
                 is_const="const" in qualifiers.split() or space == "2" or access == "read_only",
+                value_bytes=size if space == "0" else 0,
             )
-            for argument, size, type_name, space, qualifiers, access in zip(
-                parameters,
-                sizes if len(sizes) == len(parameters) else [None] * len(parameters),
-                *columns, strict=False,
+            for index, (size, name, type_name, space, qualifiers, access) in enumerate(
+                zip(sizes, *columns, strict=True)
             )
         )  # fmt: skip
-        required = tuple(map(int, held.get("reqd_work_group_size", (0, 0, 0))))
-        kernels.append(CompiledKernel(name=name, arguments=arguments, required_local_size=required))
+        kernels.append(CompiledKernel(
+            name=function.name, parameters=parameters,
+            required_local_size=module.required_local_size(function) or (0, 0, 0),
+        ))  # fmt: skip
     return tuple(kernels)
 
 

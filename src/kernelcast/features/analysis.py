@@ -69,7 +69,7 @@ def read_facts(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> K
     """Read the facts about a kernel, whose loops and conditions may ask what buffers hold."""
     code = compile_program(kernel)
     key = cache.digest((
-        digest_code("features", "expressions", "records"), code.text, repr(code.gaps),
+        digest_code("compiling", "features", "expressions", "records"), code.text, repr(code.gaps),
         kernel.source, kernel.name, *sorted(known_buffers),
     ))  # fmt: skip
     with suppress(KeyError, ValueError, EOFError, pickle.UnpicklingError):  # else read anew

@@ -11,10 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from kernelcast.compiling.signatures import read_types
-from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.ir.facts import FactsReader
-from kernelcast.features.ir.module import (
+from kernelcast.compiling.ir import (
     Instruction,
     Operand,
     is_vector,
@@ -24,6 +21,9 @@ from kernelcast.features.ir.module import (
     split_list,
     split_sequence,
 )
+from kernelcast.compiling.signatures import read_types
+from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.features.ir.facts import FactsReader
 from kernelcast.features.ir.operations import (
     INTRINSICS,
     lanes_of,

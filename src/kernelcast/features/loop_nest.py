@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final, NoReturn, TypeAlias
 
 from kernelcast.compiling import Target, compile_kernel
+from kernelcast.compiling.ir import Instruction, Operand, read_module
 from kernelcast.expressions import (
     FALSE,
     TRUE,
@@ -28,7 +29,6 @@ from kernelcast.expressions.loop_nest import (
 )
 from kernelcast.features.ir.control import ControlFlow, Loop
 from kernelcast.features.ir.debug import DebugNotes, Place, read_expression, read_operand_before
-from kernelcast.features.ir.module import Instruction, Operand, read_module
 from kernelcast.features.ir.operations import (
     count_instruction,
     is_float,

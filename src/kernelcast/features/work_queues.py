@@ -13,12 +13,12 @@ from typing import TypeAlias
 
 import numpy as np
 
+from kernelcast.compiling.ir import Instruction
 from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.ir.control import Loop
-from kernelcast.features.ir.module import Instruction
 from kernelcast.features.ir.operations import find_vector_access, is_atomic, name_called
 from kernelcast.features.ir.reading import open_code
 from kernelcast.features.ir.scalars import Evaluator

@@ -66,11 +66,11 @@ def read_lab_source(
     except CompileError as error:
         return SourceReport(kernels={}, errors=tuple(map(_read_error, read_errors(error))))
     kernels = {}
-    for name in compiled.kernels:
-        kernel = Kernel(name=name, source=source, build_options=build_options)
+    for one in compiled.kernels:
+        kernel = Kernel(name=one.name, source=source, build_options=build_options)
         # What is wrong with it is told where it is asked about.
         with suppress(KernelcastError):
-            kernels[name] = read_facts(kernel).parameters
+            kernels[one.name] = read_facts(kernel).parameters
     errors = tuple(map(_read_error, compiled.errors))
     if errors or problem is None:
         return SourceReport(kernels=kernels, errors=errors)

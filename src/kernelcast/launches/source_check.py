@@ -1,21 +1,19 @@
 """What a problem's source alone tells, before any device is opened: what is wrong, and the work."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from kernelcast.expressions.kernel_facts import ParameterFacts
 from kernelcast.expressions.symbols import SymbolKind
 from kernelcast.features.analysis import read_facts, remember_by_code
 from kernelcast.features.counting.static import bind_scalars, choose_work_groups, count_statically
 from kernelcast.features.counting.summary import count_blocks, count_instructions
 from kernelcast.features.file_reach import check_reach as check_reach
-from kernelcast.features.ir.reading import compile_program
+from kernelcast.features.ir.reading import compile_program, find_kernel
 from kernelcast.features.touched_ranges import find_overruns
 from kernelcast.features.work_queues import find_work_queue
-from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument
+from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument, Parameter
 from kernelcast.records.errors import (
     InputError,
     KernelcastError,
@@ -27,13 +25,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.contents import check_file
-from kernelcast.sampling.signature import Parameter, check_arguments
-
-# What a compiler leaves out when it names the type of a parameter.
-_QUALIFIERS = re.compile(
-    r"\b(?:__(?:global|local|constant|private|generic|read_only|write_only|read_write)"
-    r"|const|volatile|restrict)\b\s*"
-)
+from kernelcast.sampling.signature import check_arguments
 
 
 def refuse_misfits(problem: Problem) -> None:
@@ -49,45 +41,23 @@ def refuse_misfits(problem: Problem) -> None:
 def list_parameters(kernel: Kernel) -> tuple[Parameter, ...] | None:
     """Give a kernel's signature by its source; None where that cannot be read without errors."""
     try:
-        compiled = compile_program(kernel)
-        facts = None if compiled.errors else read_facts(kernel)
+        return None if compile_program(kernel).errors else find_kernel(kernel).parameters
     except KernelNotFoundError:
         raise
-    except (InputError, RecursionError):
+    except InputError:
         return None
-    if facts is None:
-        return None
-    found = []
-    for place, one in enumerate(facts.parameters):
-        type_name = _QUALIFIERS.sub("", one.type_name).replace(" *", "*").strip()
-        found.append(
-            Parameter(
-                index=place,
-                name=one.name,
-                type_name=type_name,
-                address_space=one.space.value,
-                is_const=one.is_const and one.is_pointer,
-                is_known="[" not in type_name and "(" not in type_name,
-                value_bytes=_measure(one),
-            )
-        )
-    return tuple(found)
 
 
 def tell_sizes(kernel: Kernel, parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
     """Add to what a device's compiler says of parameters how large the source says values are."""
     try:
-        told = [_measure(one) for one in read_facts(kernel).parameters]
-    except (InputError, RecursionError):
+        told = [one.value_bytes for one in find_kernel(kernel).parameters]
+    except InputError:
         told = []
     if len(told) != len(parameters):
         told = [0] * len(parameters)
     pairs = zip(parameters, told, strict=True)
     return tuple(replace(one, value_bytes=size) for one, size in pairs)
-
-
-def _measure(one: ParameterFacts) -> int:
-    return 0 if one.is_pointer else max(one.element_bytes, 0)
 
 
 _MOST = 3

@@ -247,3 +247,24 @@ def make_scalar(argument: ScalarArgument) -> npt.NDArray[np.generic] | np.generi
     stored = np.zeros(element.stored_lanes, dtype=element.dtype)
     stored[: element.lanes] = argument.values
     return stored
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    index: int
+    name: str
+    type_name: str
+    """Without qualifiers; ``float*`` for a pointer."""
+    address_space: str
+    """``global``, ``constant``, ``local`` or ``private``."""
+    is_const: bool
+    """Whether the pointed-to data, or the image, may not be written."""
+    is_known: bool = True
+    """False where neither driver nor source tell: then nothing can be checked."""
+    value_bytes: int = 0
+    """Of a value, a structure's too; 0 where the source does not tell, and for pointers."""
+
+    def __str__(self) -> str:
+        space = "" if self.address_space == "private" else f"{self.address_space} "
+        const = "const " if self.is_const else ""
+        return f"{self.index} ({space}{const}{self.type_name} {self.name})"

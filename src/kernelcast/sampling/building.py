@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from kernelcast.records.arguments import Parameter
 from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel, includes_files
 from kernelcast.records.private_files import keep_among
 from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.prelude import mark_line
-from kernelcast.sampling.signature import Parameter
 
 # Asked of the compiler so that parameters can be checked by name and type before anything runs.
 ARGUMENT_INFO_OPTION = "-cl-kernel-arg-info"

@@ -37,7 +37,6 @@ from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, DeviceLimitError, KernelRunError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.opencl import OtherDriver, cl
-from kernelcast.sampling.signature import Parameter
 
 if TYPE_CHECKING:
     from kernelcast.compiling import CompiledKernel
@@ -326,8 +325,8 @@ def adapt_ptx(ptx: str, kernels: Sequence["CompiledKernel"]) -> str:
     names = [
         re.escape(f"{kernel.name}_param_{index}")
         for kernel in kernels
-        for index, argument in enumerate(kernel.arguments)
-        if argument.address_space == "local"
+        for index, one in enumerate(kernel.parameters)
+        if one.address_space == "local"
     ]
     if not names:
         return ptx
@@ -416,15 +415,15 @@ class Kernel(CudaObject):
     def __init__(self, program: Program, name: str) -> None:
         self.program, self.name = program, name
         compiled = program.kernels[name]
-        self._listed = compiled.arguments
+        self.parameters = compiled.parameters
         self.required_local_size = compiled.required_local_size
         function = "cuModuleGetFunction"
         self._function = program.context.call(function, program.module, name.encode())
-        self._values: list[object] = [_UNSET] * len(self._listed)
+        self._values: list[object] = [_UNSET] * len(self.parameters)
 
     @property
     def num_args(self) -> int:
-        return len(self._listed)
+        return len(self.parameters)
 
     def set_arg(self, index: int, value: object) -> None:
         self._values[index] = value
@@ -432,17 +431,6 @@ class Kernel(CudaObject):
     def set_args(self, *values: object) -> None:
         for index, value in enumerate(values):
             self.set_arg(index, value)
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        return tuple(
-            Parameter(
-                index=index, name=one.name, type_name=one.type_name,
-                address_space=one.address_space, is_const=one.is_const,
-                value_bytes=(one.size_bytes or 0) if one.address_space == "private" else 0,
-            )
-            for index, one in enumerate(self._listed)
-        )  # fmt: skip
 
     @property
     def local_argument_bytes(self) -> int:
@@ -500,7 +488,7 @@ class Kernel(CudaObject):
         ))  # fmt: skip
         held: list[Any] = []
         local_bytes = 0
-        for index, (value, known) in enumerate(zip(self._values, self._listed, strict=True)):
+        for index, (value, known) in enumerate(zip(self._values, self.parameters, strict=True)):
             if value is _UNSET:
                 raise CudaError("cuLaunchKernel", 1, f"argument {index} of {self.name} is not set")
             if isinstance(value, cl.LocalMemory):
@@ -510,8 +498,9 @@ class Kernel(CudaObject):
                 content = (0 if value is None else value.int_ptr).to_bytes(8, "little")
             else:
                 content = np.asarray(value).tobytes()
-            if len(content) != known.size_bytes:
-                what = f"argument {index} of {self.name} has {known.size_bytes} bytes"
+            expected = known.value_bytes or 8
+            if len(content) != expected:
+                what = f"argument {index} of {self.name} has {expected} bytes"
                 raise CudaError("cuLaunchKernel", 1, f"{what}, {len(content)} are given")
             held.append(ctypes.create_string_buffer(content, max(1, len(content))))
         addresses = (ctypes.c_void_p * max(1, len(held)))(*map(ctypes.addressof, held))

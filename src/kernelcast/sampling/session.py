@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, cast
 
 from cachetools import LRUCache, cachedmethod
 
+from kernelcast.records.arguments import Parameter
 from kernelcast.records.contention import Contention
 from kernelcast.records.device import CompilerFacts, DeviceDescription, DeviceKind, SaturationPoint
 from kernelcast.records.errors import CompileError, KernelNotFoundError
@@ -43,7 +44,6 @@ from kernelcast.sampling.device_check import (
 from kernelcast.sampling.discovery import is_sub_device
 from kernelcast.sampling.opencl import OtherDriver, cl
 from kernelcast.sampling.prelude import HIDDEN_ARGUMENTS, add_prelude, needs_prelude, pass_sizes
-from kernelcast.sampling.signature import Parameter
 
 Enqueue: TypeAlias = Callable[[], cl.Event]
 

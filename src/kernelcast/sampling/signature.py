@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from kernelcast.records.arguments import (
     Access,
@@ -11,32 +10,11 @@ from kernelcast.records.arguments import (
     ElementType,
     ImageArgument,
     LocalArgument,
+    Parameter,
     SamplerArgument,
     ScalarArgument,
 )
 from kernelcast.records.errors import SignatureError
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
-    index: int
-    name: str
-    type_name: str
-    """Without qualifiers; ``float*`` for a pointer."""
-    address_space: str
-    """``global``, ``constant``, ``local`` or ``private``."""
-    is_const: bool
-    """Whether the pointed-to data, or the image, may not be written."""
-    is_known: bool = True
-    """False where neither driver nor source tell: then nothing can be checked."""
-    value_bytes: int = 0
-    """Of a value, a structure's too; 0 where the source does not tell, and for pointers."""
-
-    def __str__(self) -> str:
-        space = "" if self.address_space == "private" else f"{self.address_space} "
-        const = "const " if self.is_const else ""
-        return f"{self.index} ({space}{const}{self.type_name} {self.name})"
-
 
 _BUFFER_SPACES = ("global", "constant")
 _PIPE = re.compile(r"\bpipe\b")

@@ -17,6 +17,7 @@ from kernelcast.records.arguments import (
     ElementType,
     HeldBuffer,
     LocalArgument,
+    Parameter,
     ScalarArgument,
 )
 from kernelcast.records.device import DeviceKind
@@ -24,7 +25,7 @@ from kernelcast.records.errors import InputError, SignatureError
 from kernelcast.sampling.opencl import cl, map_memory, unmap_memory
 from kernelcast.sampling.scratch import KernelArgument, can_be_copied
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.signature import Parameter, is_image
+from kernelcast.sampling.signature import is_image
 from kernelcast.sampling.user_objects import ask_context, session_of
 
 _BYTE = ElementType("uint8")

@@ -18,7 +18,7 @@ def copy_of(source: str, *options: str) -> InstrumentedKernel:
     copy = write_counting_copy(kernel)
     assert copy.counter_count == len(read_facts(kernel).reaches)
     [compiled] = compile_kernel(copy.header + copy.kernel.source, options).kernels
-    assert len(compiled.arguments) == len(read_facts(kernel).parameters) + 3
+    assert len(compiled.parameters) == len(read_facts(kernel).parameters) + 3
     return copy
 
 

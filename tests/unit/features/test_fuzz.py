@@ -48,8 +48,8 @@ NASTY = {
 def analyse_all(source: str) -> None:
     """Analyse every kernel; what is refused must be refused by an error of ours."""
     try:
-        for name in compile_source(source, (), "<source>").kernels:
-            assert read_facts(Kernel(name=name, source=source)).kernel == name
+        for one in compile_source(source, (), "<source>").kernels:
+            assert read_facts(Kernel(name=one.name, source=source)).kernel == one.name
     except KernelcastError as error:
         if not str(error):
             pytest.fail("an error without a message")

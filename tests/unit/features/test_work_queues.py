@@ -163,12 +163,13 @@ def test_no_kernel_of_corpus_examples_and_benchmarks_fetches_work_or_waits() -> 
         source, options = path.read_text(), (f"-I{path.parent}",)
         if not re.search(r"\b(while|atom)", source):
             continue
-        for name in compile_source(source, options, "<source>").kernels:
-            kernel = Kernel(name=name, source=source, build_options=options)
+        for one in compile_source(source, options, "<source>").kernels:
+            kernel = Kernel(name=one.name, source=source, build_options=options)
             kernels += 1
-            atomic += any(one.kind is AccessKind.ATOMIC for one in read_facts(kernel).accesses)
+            accesses = read_facts(kernel).accesses
+            atomic += any(each.kind is AccessKind.ATOMIC for each in accesses)
             if find_work_queue(kernel) or find_wait_loop(kernel):
-                found.append(f"{path.name}: {name}")
+                found.append(f"{path.name}: {one.name}")
     assert kernels >= 45
     assert atomic >= 14
     assert found == []

@@ -78,7 +78,7 @@ TYPES = "typedef float real; typedef struct { int a; float b; } pair;"
             r"\(global const int\* a\): a buffer of float32",
         ),
         ("__constant float4 *a", NUMBER, r"a scalar given; give a buffer"),
-        ("const unsigned int n", NUMBER, r"\(unsigned int n\): int32 given; give uint32"),
+        ("const unsigned int n", NUMBER, r"\(uint n\): int32 given; give uint32"),
         ("uint n", FLOATS, r"a buffer given; give a scalar \(uint32\)"),
         ("local float *l", FLOATS, r"give a size of local memory"),
         ("read_only image2d_t i", FLOATS, r"a buffer given; give a image2d_t"),

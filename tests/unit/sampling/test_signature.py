@@ -1,8 +1,14 @@
 import pytest
 
-from kernelcast.records.arguments import Access, BufferArgument, ElementType, ScalarArgument
+from kernelcast.records.arguments import (
+    Access,
+    BufferArgument,
+    ElementType,
+    Parameter,
+    ScalarArgument,
+)
 from kernelcast.records.errors import SignatureError
-from kernelcast.sampling.signature import Parameter, check_arguments, infer_access
+from kernelcast.sampling.signature import check_arguments, infer_access
 
 FLOATS = Parameter(index=0, name="a", type_name="float*", address_space="global", is_const=False)
 VECTORS = Parameter(index=0, name="v", type_name="float4*", address_space="constant", is_const=True)

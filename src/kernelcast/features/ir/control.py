@@ -9,7 +9,7 @@ from itertools import permutations
 from operator import and_
 from typing import Final, TypeAlias
 
-from kernelcast.features.ir.module import Function, Instruction
+from kernelcast.compiling.ir import Function, Instruction
 
 Term: TypeAlias = dict[str, frozenset[int]]
 """Edges of which one is taken, by the block that they leave: all must be met. For a loop that may

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kernelcast.features.ir.module import Instruction, Module
+from kernelcast.compiling.ir import Instruction, Module
 
 _FIELD: Final = re.compile(r'(\w+): (?:"((?:[^"\\]|\\.)*)"|([^,()]+))')
 _LOCATION: Final = re.compile(

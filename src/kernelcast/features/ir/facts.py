@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, TypeAlias
 
+from kernelcast.compiling.ir import Instruction, Operand
 from kernelcast.expressions import FALSE, TRUE, Condition, Expr, conjunction
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.expressions.kernel_facts import (
@@ -23,7 +24,6 @@ from kernelcast.expressions.kernel_facts import (
 from kernelcast.features.ir.control import LEFT, Loop
 from kernelcast.features.ir.debug import Place, read_expression, read_operand_before
 from kernelcast.features.ir.loops import describe_test
-from kernelcast.features.ir.module import Instruction, Operand
 from kernelcast.features.ir.narrowing import Form, Forms, find_narrowed
 from kernelcast.features.ir.operations import (
     atomic_number,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property, reduce
 from typing import Final, TypeAlias
 
-from kernelcast.features.ir.module import Instruction, Operand
+from kernelcast.compiling.ir import Instruction, Operand
 from kernelcast.features.ir.operations import bits_of, name_called
 from kernelcast.features.ir.scalars import Evaluator
 

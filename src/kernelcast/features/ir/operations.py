@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Final
 
-from kernelcast.compiling.signatures import split_name
-from kernelcast.features.ir.module import (
+from kernelcast.compiling.ir import (
     Instruction,
     Module,
     Operand,
@@ -16,6 +15,7 @@ from kernelcast.features.ir.module import (
     lane_of,
     split_sequence,
 )
+from kernelcast.compiling.signatures import split_name
 from kernelcast.records.operations import NumberClass, Operation
 from kernelcast.records.operations import OperationKind as Kind
 

@@ -10,13 +10,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, TypeVar
 
-from kernelcast.compiling import Target, compile_kernel
+from kernelcast.compiling import CompiledKernel, Target, compile_kernel
+from kernelcast.compiling.ir import read_module
 from kernelcast.compiling.targets import read_options
 from kernelcast.expressions.kernel_facts import Gap, KernelFacts
 from kernelcast.features.ir.control import ControlFlow
 from kernelcast.features.ir.debug import DebugNotes
 from kernelcast.features.ir.facts import FactsReader
-from kernelcast.features.ir.module import read_module
 from kernelcast.features.ir.scalars import Evaluator
 from kernelcast.records.dialect import Dialect
 from kernelcast.records.errors import CompileError, InputError, KernelNotFoundError
@@ -65,7 +65,7 @@ class CompiledSource:
     """
 
     text: str
-    kernels: tuple[str, ...]
+    kernels: tuple[CompiledKernel, ...]
     gaps: tuple[Gap, ...]
     """Names that the source does not define."""
     errors: tuple[str, ...] = ()
@@ -95,16 +95,22 @@ def read_code(
 
 def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Evaluator:
     """Compile a kernel, and prepare to ask what its values are."""
-    compiled = compile_program(kernel)
-    if kernel.name not in compiled.kernels:
-        have = ", ".join(compiled.kernels) or "none"
-        msg = f"kernel {kernel.name!r} is not in {kernel.source_name}; its kernels are: {have}"
-        raise KernelNotFoundError(msg)
-    module = read_module(compiled.text)
+    find_kernel(kernel)
+    module = read_module(compile_program(kernel).text)
     function = module.functions[kernel.name]
     notes = DebugNotes(module, _NAME)
     flow = ControlFlow(function, notes.is_written_in)
     return Evaluator(module, function, notes, flow, known_buffers)
+
+
+def find_kernel(kernel: Kernel) -> CompiledKernel:
+    """Find what a compiler tells of a kernel among all that stand beside it."""
+    kernels = {one.name: one for one in compile_program(kernel).kernels}
+    if kernel.name not in kernels:
+        have = ", ".join(kernels) or "none"
+        msg = f"kernel {kernel.name!r} is not in {kernel.source_name}; its kernels are: {have}"
+        raise KernelNotFoundError(msg)
+    return kernels[kernel.name]
 
 
 def compile_program(kernel: Kernel) -> CompiledSource:
@@ -143,9 +149,8 @@ def _compile(
         source, options, Target.unoptimised(), source_name=_NAME, include_folders=folders,
         dialect=dialect or Dialect(extensions=_EXTENSIONS),
     )  # fmt: skip
-    kernels = tuple(one.name for one in compiled.kernels)
     return CompiledSource(
-        text=compiled.text, gaps=tuple(gaps), errors=tuple(errors), kernels=kernels
+        text=compiled.text, kernels=compiled.kernels, gaps=tuple(gaps), errors=tuple(errors)
     )
 
 

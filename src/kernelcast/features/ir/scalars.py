@@ -6,6 +6,17 @@ from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
+from kernelcast.compiling.ir import (
+    Function,
+    Global,
+    Instruction,
+    Module,
+    Operand,
+    is_vector,
+    number_space,
+    read_operand,
+    split_list,
+)
 from kernelcast.expressions import (
     FALSE,
     TRUE,
@@ -30,17 +41,6 @@ from kernelcast.expressions.symbols import ID_FUNCTIONS
 from kernelcast.features.ir.control import LEFT, ControlFlow, Loop, Term
 from kernelcast.features.ir.debug import DebugNotes, TypeNote
 from kernelcast.features.ir.loops import REASON, Slot, describe_loop, solve_slots
-from kernelcast.features.ir.module import (
-    Function,
-    Global,
-    Instruction,
-    Module,
-    Operand,
-    is_vector,
-    number_space,
-    read_operand,
-    split_list,
-)
 from kernelcast.features.ir.operations import (
     bits_of,
     is_float,
@@ -139,8 +139,8 @@ class Evaluator(Code):
         self._places = {name: at for at, name in enumerate(self.instructions)}
         # While a loop is being solved, what was found since is preliminary.
         self._known: dict[object, Any] = {
-            name: self._name_argument(name, kind, is_copy=is_copy)
-            for (kind, name), is_copy in zip(function.parameters, function.by_value, strict=True)
+            name: self._name_argument(name, kind, is_copy=bool(copied))
+            for (kind, name), copied in zip(function.parameters, function.by_value, strict=True)
         }
         headers = (label for label in flow.order if label in flow.loop_at)
         self._loop_names = {

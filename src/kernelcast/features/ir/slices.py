@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
+from kernelcast.compiling.ir import Function, Instruction, Module
 from kernelcast.features.ir.control import ControlFlow, Loop
 from kernelcast.features.ir.debug import DebugNotes, TypeNote
-from kernelcast.features.ir.module import Function, Instruction, Module
 from kernelcast.features.ir.operations import name_called
 
 INITIAL: Final = "@__const."

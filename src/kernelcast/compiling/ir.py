@@ -32,7 +32,7 @@ _ATTRIBUTE: Final = re.compile(
     r"|(?:byval|sret|elementtype|byref|inalloca|preallocated)\((?:[^()]|\([^()]*\))*\)"
     r"|nofpclass\([^)]*\)|range\([^)]*\)|\"[^\"]*\"(?:=\"[^\"]*\")?) "
 )
-_BYVAL: Final = re.compile(r"\bbyval\(")
+_BYVAL: Final = re.compile(r"\bby(?:val|ref)\(([^)]*)\)")
 _MARK: Final = re.compile(r'"[^"]*"|[\[\]{}<>(),]')
 _OPENING: Final = frozenset("[{<(")
 _CLOSING: Final = frozenset("]}>)")
@@ -79,8 +79,8 @@ class Function:
     name: str
     parameters: tuple[Operand, ...]
     """Types and names."""
-    by_value: tuple[bool, ...]
-    """Whether a parameter points to a copy of the argument."""
+    by_value: tuple[str, ...]
+    """Type of the argument that a parameter points to a copy of; empty for all others."""
     notes: dict[str, int]
     """Numbers of what is noted of it by name; ``dbg`` is its DISubprogram."""
     lines: list[str] = field(default_factory=list)
@@ -308,7 +308,7 @@ def read_module(text: str) -> Module:
             parts = split_list(line[begin + 1 : end - 1])
             function = Function(
                 name=defined[1].strip('"'), parameters=tuple(read_operand(one) for one in parts),
-                by_value=tuple(bool(_BYVAL.search(one)) for one in parts),
+                by_value=tuple("".join(_BYVAL.findall(one)) for one in parts),
                 notes={
                     key: int(number) for key, number in re.findall(r"!([\w.]+) !(\d+)", line[end:])
                 },
