@@ -434,13 +434,12 @@ class LaunchPoints:
             found.append(point.get(whole, offset + start + point.get(local, 0)))
         return tuple(found)
 
-    def find_slab(self, symbol: Symbol, value: IntArray) -> IntArray:
-        """Give the numbers of the slabs to which group ids or global ids belong."""
-        assert self.slabs is not None
-        axis = list_axes(self.ndrange)[symbol.axis]
-        if symbol.kind is SymbolKind.GROUP_ID:
-            return value // self.slabs.thickness
-        return (value - axis.offset) // (self.slabs.thickness * axis.local)
+    def find_group(self, axis: int, symbols: Collection[Symbol]) -> Expr | None:
+        """Express the number of the work-group along an axis by symbols; None if none tells it."""
+        group, item = (Expr.symbol(Symbol(kind, axis=axis)) for kind in (_IDS[0], _IDS[2]))
+        one = list_axes(self.ndrange)[axis]
+        ways = (group, floor_div(item - one.offset, one.local))
+        return next((each for each in ways if each.symbols() <= {*symbols}), None)
 
     def _find_reach(
         self, guard: Condition, loops: tuple[LoopFacts, ...], split: frozenset[int]

@@ -444,7 +444,7 @@ class _Nest:
         return value
 
     def _find_extrema(self) -> None:
-        """Find comparisons that to choose the greater or the lesser at once does without."""
+        """Find comparisons that are not made: the greater or the lesser is chosen at once."""
         for label in self._guards:
             for one in self._flow.blocks[label]:
                 asked = self._find_choice(one)

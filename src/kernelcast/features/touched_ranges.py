@@ -10,13 +10,11 @@ import numpy.typing as npt
 
 from kernelcast.expressions import (
     EvaluationError,
-    Expr,
     Symbol,
     SymbolKind,
     conjunction,
     disjunction,
     equal,
-    floor_div,
     less,
 )
 from kernelcast.expressions.accesses import MemoryAccess
@@ -148,9 +146,6 @@ def _bind_box(axes: tuple[Axis, ...], box: GroupBox) -> dict[Symbol, Interval]:
     return found
 
 
-_PLACES = (SymbolKind.GROUP_ID, SymbolKind.GLOBAL_ID)
-
-
 def find_active_box(
     facts: KernelFacts, ndrange: NDRange, scalars: Mapping[str, int]
 ) -> GroupBox | None:
@@ -164,11 +159,9 @@ def find_active_box(
     try:
         for placed in launch.place(accesses, make_context(), is_exact=False):
             span = []
-            for axis in list_axes(ndrange)[: ndrange.dimensions]:
-                group, item = (Expr.symbol(Symbol(kind, axis=axis.number)) for kind in _PLACES)
-                ways = (group, floor_div(item - axis.offset, axis.local))
-                known = [one for one in ways if one.symbols() <= {*placed.symbols}]
-                span.append(placed.points.list_values(known[0]) if known else range(axis.groups))
+            for axis, count in enumerate(ndrange.group_counts):
+                group = launch.find_group(axis, placed.symbols)
+                span.append(range(count) if group is None else placed.points.list_values(group))
             if all(span):
                 spans.append(span)
     except NotKnownError:

@@ -135,15 +135,16 @@ def _follow(
             followed[symbol] = values
             most //= len(values)
     followed |= {one: placed.points.list_values(one) for one in placed.curved_bytes.symbols()}
-    cut = next((one for one in followed if one in cuts), None)
-    if cut is None:
+    group = launch.find_group(space.axis, followed)
+    if group is None:
         followed[SLAB] = range(space.count)
     if math.prod(map(len, followed.values())) > _MOST_STEPS:
         raise NotKnownError
     some, low, high = placed.bound_each(followed)
     if low.size > MOST_STRETCHES:
         raise NotKnownError
-    return (some[SLAB] if cut is None else launch.find_slab(cut, some[cut])), low, high
+    slabs = some[SLAB] if group is None else group.evaluate(some) // space.thickness
+    return np.asarray(slabs), low, high
 
 
 _SHARED = (MemorySpace.GLOBAL, MemorySpace.GENERIC)

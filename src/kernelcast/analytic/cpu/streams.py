@@ -79,26 +79,21 @@ def bind(nest: LoopNest, constants: Mapping[str, int]) -> BoundNest:
             )
         counts.append(trip)
         known[Symbol(SymbolKind.LOOP, loop.name)] = trip // 2
-    trips = tuple(counts)
-    bound = tuple(
-        BoundAccess(
-            array=one.array,
-            strides=tuple(_evaluate(stride, values) for stride in one.strides),
-            offset=_evaluate(one.offset, values),
-            bytes=one.bytes,
-            is_store=one.is_store,
-            condition=one.condition,
-        )
-        for one in nest.accesses
-    )
-    touched = {one.array for one in bound}
+    touched = {one.array for one in nest.accesses}
     return BoundNest(
-        trips=trips,
+        trips=tuple(counts),
         steps=tuple(_evaluate(loop.step, values) for loop in nest.loops),
-        accesses=bound,
+        accesses=tuple(
+            BoundAccess(
+                array=one.array, bytes=one.bytes, is_store=one.is_store, condition=one.condition,
+                strides=tuple(_evaluate(stride, values) for stride in one.strides),
+                offset=_evaluate(one.offset, values),
+            )
+            for one in nest.accesses
+        ),
         array_bytes=sum(one.count_bytes(values) for one in nest.arrays if one.name in touched),
         space=IterationSpace(nest.loops, values, nest.taken) if nest.has_branches else None,
-    )
+    )  # fmt: skip
 
 
 def _evaluate(expression: Expr, values: Mapping[Symbol, int]) -> int:
