@@ -9,6 +9,7 @@ from kernelcast.balancing.work import spans_of
 from kernelcast.features.write_safety import SplitSafety
 from kernelcast.records.balance import Activity, BalanceReport, Bar, DeviceShare
 from kernelcast.records.errors import KernelcastError
+from kernelcast.records.plain import pick
 
 
 def make_report(
@@ -71,45 +72,26 @@ def make_report(
 
 
 def balance_to_json(report: BalanceReport) -> dict[str, object]:
-    ndrange = report.space.ndrange
     return {
-        "kernel": report.kernel,
-        "global_size": list(ndrange.global_size),
-        "local_size": list(ndrange.known_local_size),
-        "work_groups": ndrange.work_group_count,
-        "axis": report.space.axis,
-        "slabs": report.space.count,
-        "merges": {name: str(rule) for name, rule in report.merges.items()},
-        "estimated_seconds": report.estimated_s,
-        "seconds": report.real_s,
-        "prepare_seconds": report.prepare_s,
-        "merge_seconds": report.merge_s,
-        "total_seconds": report.total_s,
+        **pick(
+            report, "kernel", global_size="space.ndrange.global_size",
+            local_size="space.ndrange.known_local_size",
+            work_groups="space.ndrange.work_group_count", axis="space.axis", slabs="space.count",
+            merges="merges", estimated_seconds="estimated_s", seconds="real_s",
+            prepare_seconds="prepare_s", merge_seconds="merge_s", total_seconds="total_s",
+        ),
         "devices": [
-            {
-                "device_id": share.device_id,
-                "device": share.device,
-                "cores": list(share.cores),
-                "work_groups": share.work_groups,
-                "share": share.share,
-                "estimated_share": share.estimated_share,
-                "estimated_seconds_alone": share.estimated_s,
-                "low": share.low_s,
-                "high": share.high_s,
-                "busy_seconds": share.real_s,
-                "failure": share.failure or None,
-            }
+            {**pick(
+                share, "device_id", "device", "cores", "work_groups", "share", "estimated_share",
+                estimated_seconds_alone="estimated_s", low="low_s", high="high_s",
+                busy_seconds="real_s",
+            ), "failure": share.failure or None}
             for share in report.shares
         ],
         "timeline": [
-            {
-                "device": bar.device if bar.device < len(report.shares) else None,
-                "activity": str(bar.activity),
-                "start": bar.start_s,
-                "end": bar.end_s,
-                "work_groups": bar.work_groups,
-            }
+            {"device": bar.device if bar.device < len(report.shares) else None,
+             **pick(bar, "activity", "work_groups", start="start_s", end="end_s")}
             for bar in report.bars
         ],
         "notes": list(report.notes),
-    }
+    }  # fmt: skip

@@ -36,9 +36,9 @@ def to_plain(record: Any, *, omit: Collection[str] = ()) -> dict[str, Any]:  # n
 
 
 def pick(record: object, *names: str, **paths: str) -> dict[str, Any]:
-    """Take values of a record: by their names, and by their paths under names of their own."""
+    """Take plain values of a record: by their names, and by paths under names of their own."""
     wanted = {**dict(zip(names, names, strict=True)), **paths}
-    return {name: attrgetter(path)(record) for name, path in wanted.items()}
+    return {name: CONVERTER.unstructure(attrgetter(wanted[name])(record)) for name in wanted}
 
 
 @cache
