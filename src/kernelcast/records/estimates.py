@@ -205,36 +205,23 @@ class Estimate:
 
     def to_row(self) -> dict[str, object]:
         """List what a table of estimates shows; a column ``METHOD_s`` for each method's answer."""
+        from kernelcast.records.plain import pick
+
         return {
-            "device_id": self.device_id,
-            "device": self.device,
-            "kernel": self.kernel,
-            "global_size": self.ndrange.global_size,
-            "local_size": self.ndrange.local_size,
-            "work_groups": self.ndrange.work_group_count,
-            "seconds": self.seconds,
-            "low_s": self.low,
-            "high_s": self.high,
-            "coverage": self.coverage,
-            "now_s": None if self.now is None else self.now.seconds,
-            "now_low_s": None if self.now is None else self.now.low,
-            "now_high_s": None if self.now is None else self.now.high,
-            "tier": str(self.tier),
-            "limiter": self.limiter,
-            "in_domain": self.in_domain,
-            "sampling_s": self.sampling_seconds,
-            "overhead_s": self.overhead_seconds,
-            "build_s": self.build_seconds,
-            "cost_s": self.cost.total_s,
-            "compile_s": self.compile_seconds,
-            "launch_s": self.launch_seconds,
-            "measured_s": None if self.measurement is None else self.measurement.seconds,
-            "noise": None if self.measurement is None else self.measurement.noise,
-            "one_run_error": None if self.measurement is None else self.measurement.one_run_error,
-            "relative_error": self.error,
-            "warnings": self.warnings,
+            **pick(
+                self, "device_id", "device", "kernel", global_size="ndrange.global_size",
+                local_size="ndrange.local_size", work_groups="ndrange.work_group_count",
+                seconds="seconds", low_s="low", high_s="high", coverage="coverage",
+                now_s="now.seconds", now_low_s="now.low", now_high_s="now.high",
+                tier="tier.value", limiter="limiter", in_domain="in_domain",
+                sampling_s="sampling_seconds", overhead_s="overhead_seconds",
+                build_s="build_seconds", cost_s="cost.total_s", compile_s="compile_seconds",
+                launch_s="launch_seconds", measured_s="measurement.seconds",
+                noise="measurement.noise", one_run_error="measurement.one_run_error",
+                relative_error="error", warnings="warnings",
+            ),
             **{f"{name}_s": seconds for name, seconds in self.estimates_s.items()},
-        }
+        }  # fmt: skip
 
     def __str__(self) -> str:
         now = "" if self.now is None else f"; now, beside other programs, {_describe(self.now)}"

@@ -92,30 +92,23 @@ class Observation:
 
     def list_facts(self) -> dict[str, object]:
         """List launch, times and circumstances by name, without features and samples."""
-        launch = self.launch
+        from kernelcast.records.plain import pick
+
         return {
-            "key": self.key,
-            "launch_key": launch.key,
-            "kernel": launch.kernel.label,
-            "kernel_digest": launch.kernel.digest,
-            "device_id": launch.device.id,
-            "device": launch.device.name,
-            "platform": launch.device.platform,
-            "driver": launch.device.driver,
-            "global_size": None if launch.ndrange is None else launch.ndrange.global_size,
-            "local_size": None if launch.ndrange is None else launch.ndrange.local_size,
-            "global_offset": None if launch.ndrange is None else launch.ndrange.global_offset,
-            "work_groups": launch.work_group_count,
-            "parameters": dict(launch.parameters),
-            "seconds": self.runs.median_s,
-            "noise": self.runs.noise,
-            "runs": self.runs.run_count,
-            "origin": self.origin.value,
-            "source": self.source,
-            "measurement": self.measurement,
+            **pick(
+                self, "key", launch_key="launch.key", kernel="launch.kernel.label",
+                kernel_digest="launch.kernel.digest", device_id="launch.device.id",
+                device="launch.device.name", platform="launch.device.platform",
+                driver="launch.device.driver", global_size="launch.ndrange.global_size",
+                local_size="launch.ndrange.local_size",
+                global_offset="launch.ndrange.global_offset",
+                work_groups="launch.work_group_count", parameters="launch.parameters",
+                seconds="runs.median_s", noise="runs.noise", runs="runs.run_count",
+                origin="origin.value", source="source", measurement="measurement",
+            ),
             "flags": tuple(sorted(self.flags)),
             "measured_at": self.measured_at,
-        }
+        }  # fmt: skip
 
     def sample_run(self, place: int = 0) -> SampleRun:
         ndrange = self.launch.ndrange

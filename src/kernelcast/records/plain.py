@@ -5,7 +5,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import cache
-from operator import attrgetter
 from typing import Any, Final
 
 import cattrs
@@ -36,9 +35,15 @@ def to_plain(record: Any, *, omit: Collection[str] = ()) -> dict[str, Any]:  # n
 
 
 def pick(record: object, *names: str, **paths: str) -> dict[str, Any]:
-    """Take plain values of a record: by their names, and by paths under names of their own."""
-    wanted = {**dict(zip(names, names, strict=True)), **paths}
-    return {name: CONVERTER.unstructure(attrgetter(wanted[name])(record)) for name in wanted}
+    """Take values of a record by their names, and by paths under names of their own; beyond a None
+    all is None."""
+    found = {}
+    for name, path in {**{name: name for name in names}, **paths}.items():
+        value: Any = record
+        for part in path.split("."):
+            value = None if value is None else getattr(value, part)
+        found[name] = value
+    return found
 
 
 @cache
