@@ -40,9 +40,10 @@ from kernelcast.balancing.settings import BalanceSettings
 from kernelcast.balancing.work import (
     BoolArray,
     FloatArray,
+    Slabs,
     WorkQueue,
     cut,
-    mark,
+    spans_of,
     weigh_slabs,
 )
 from kernelcast.records.balance import Activity, Bar, SlabSpace, Span
@@ -89,15 +90,15 @@ class DeviceState:
     stage: Stage = Stage.PREPARING
     outstanding: int = 0
     """Replies that are to come."""
-    queued: list[tuple[tuple[Span, ...], float]] = field(default_factory=list)
+    queued: list[tuple[Slabs, float]] = field(default_factory=list)
     """Slabs that it has been given and has not reported, and their work."""
     rate: float | None = None
     """Work per second while it runs, without the transfer of results."""
     doubt: float = 1.0
     """By which factor its speed may differ from that, either way."""
-    samples: list[tuple[tuple[Span, ...], float]] = field(default_factory=list)
+    samples: list[tuple[Slabs, float]] = field(default_factory=list)
     """What it ran at each place that all devices sample, and how long that took."""
-    runs: list[tuple[tuple[Span, ...], float]] = field(default_factory=list)
+    runs: list[tuple[Slabs, float]] = field(default_factory=list)
     """What it ran beyond its samples, and how long that took."""
     transfer_s: float = 0.0
     """Time that the results of a unit of work take, in seconds."""
@@ -127,15 +128,16 @@ class DeviceState:
     @property
     def free_at_s(self) -> float:
         """When it will have done what it has been given, about."""
-        waiting = mark((span for spans, _ in self.queued for span in spans), self.owned.size)
-        owed = int((self.owned & ~waiting & ~self.collected).sum())
+        owed = self.owned & ~self.collected
+        for slabs, _ in self.queued:
+            owed[slabs] = False
         known = self.effective_rate
         working_s = sum(work for _, work in self.queued) / known if known else 0.0
-        return self.begun_s + working_s + owed * self.transfer_s
+        return self.begun_s + working_s + int(owed.sum()) * self.transfer_s
 
-    def learn(self, weigh: Callable[[Sequence[Span]], float]) -> None:
+    def learn(self, weigh: Callable[[Slabs], float]) -> None:
         """Tell its speed, the latest runs first; a light place does not make a device fast."""
-        paces = [(weigh(spans), spent_s) for spans, spent_s in self.samples + self.runs]
+        paces = [(weigh(slabs), spent_s) for slabs, spent_s in self.samples + self.runs]
         if not paces:
             return
         self.rate = sum(work for work, _ in paces) / sum(spent_s for _, spent_s in paces)
@@ -150,11 +152,8 @@ class DeviceState:
     def list_paces(self) -> list[tuple[float, float]]:
         """List the middle of each sample as a share of the slabs, and its seconds per slab."""
         return [
-            (
-                (spans[0][0] + spans[-1][1]) / 2 / self.owned.size,
-                spent_s / sum(stop - first for first, stop in spans),
-            )
-            for spans, spent_s in self.samples
+            (float(slabs[0] + slabs[-1] + 1) / 2 / self.owned.size, spent_s / slabs.size)
+            for slabs, spent_s in self.samples
         ]
 
     def predict(self) -> None:
@@ -323,20 +322,20 @@ class Scheduler:
     def _sample(self, number: int, places: Sequence[int], work: float) -> None:
         """Have a device run slabs at each of some places, which are the same for all."""
         taken = [self._queue.take(work, anchor=(0.31 + one * GOLDEN) % 1) for one in places]
-        self._run(number, [spans for spans in taken if spans], Stage.SAMPLING)
+        self._run(number, [slabs for slabs in taken if slabs.size], Stage.SAMPLING)
 
     def _take_ran(self, number: int, reply: Ran) -> None:
         state = self.execution.states[number]
-        spans, work = state.queued.pop(0)
+        slabs, work = state.queued.pop(0)
         stage, state.begun_s = state.stage, reply.end_s
         spent_s = max(reply.end_s - reply.start_s, 1e-9)
         activity = Activity.RUN if stage is Stage.RUNNING else Activity.SAMPLE
-        self._draw(number, activity, reply, spans)
+        self._draw(number, activity, reply, spans_of(slabs))
         state.real_s += spent_s
         if not state.queued:
             state.stage = Stage.IDLE
         if stage is Stage.RUNNING:
-            state.runs.append((spans, spent_s))
+            state.runs.append((slabs, spent_s))
             state.learn(self._queue.weight_of)
             if len(state.queued) == 1 and not self._queue.is_empty and not self._fixed:
                 # It gets more before its last launch ends, so that it need not wait for the host.
@@ -345,7 +344,7 @@ class Scheduler:
         if stage is Stage.WARMING:
             state.rate = work / spent_s
             return
-        state.samples.append((spans, spent_s))
+        state.samples.append((slabs, spent_s))
         state.learn(self._queue.weight_of)
         state.predict()
         if len(state.samples) == 1:
@@ -424,26 +423,26 @@ class Scheduler:
         if weight <= 0:
             return
         state = self.execution.states[number]
-        spans = self._queue.take(weight, anchor=state.anchor)
+        slabs = self._queue.take(weight, anchor=state.anchor)
         is_sampling = any(one.stage is Stage.SAMPLING for one in self._working())
         is_short = weight < _LITTLE * (state.effective_rate or 0.0) * self._shortest_s
         is_telling = not is_short and not (state.runs and self._is_even)
         is_cut = not self._settings.fixed_shares and (is_sampling or is_telling)
         # A part that is run in two launches: the share of the first one.
-        parts = cut(spans, 0.6, from_end=state.anchor >= 1) if is_cut else [spans]
+        parts = cut(slabs, 0.6, from_end=state.anchor >= 1) if is_cut else [slabs]
         self._run(number, parts, Stage.RUNNING)
         self._report("running")
 
-    def _run(self, number: int, parts: Sequence[Sequence[Span]], stage: Stage) -> None:
+    def _run(self, number: int, parts: Sequence[Slabs], stage: Stage) -> None:
         """Have a device run slabs that were taken for it, each part by a command of its own."""
         state = self.execution.states[number]
         if not state.queued:
             state.begun_s = self._devices.now_s()
         state.stage = stage
         for part in parts:
-            state.owned |= mark(part, state.owned.size)
-            state.queued.append((tuple(part), self._queue.weight_of(part)))
-            self._send(number, Run(space=self._launch.space, spans=tuple(part)))
+            state.owned[part] = True
+            state.queued.append((part, self._queue.weight_of(part)))
+            self._send(number, Run(space=self._launch.space, spans=tuple(spans_of(part))))
 
     def _leave_out(self) -> None:
         """Do without devices that are too slow to be of use: the others do what they were given."""
@@ -506,8 +505,8 @@ class Scheduler:
         left = copy.deepcopy(self._queue)
         for one in working:
             more = (one.known_rate or 0.0) * max(0.0, end_s - max(now_s, one.free_at_s))
-            slabs = one.owned | mark(left.take(more, anchor=one.anchor) if more else (), count)
-            one.estimated_share = float(slabs.mean())
+            more_slabs = left.take(more, anchor=one.anchor).size if more else 0
+            one.estimated_share = float(one.owned.sum() + more_slabs) / count
 
     def _draw(
         self, number: int, activity: Activity, reply: Reply, spans: Sequence[Span] = ()

@@ -1,6 +1,6 @@
 """The slabs that are still to be run, and how many of them a device is given next."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +9,8 @@ from kernelcast.records.balance import Span
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
+Slabs = npt.NDArray[np.intp]
+"""Numbers of slabs, ascending."""
 
 
 class WorkQueue:
@@ -29,18 +31,16 @@ class WorkQueue:
     def weigh(self, weights: FloatArray) -> None:
         self._weights = weights
 
-    def weight_of(self, spans: Iterable[Span]) -> float:
-        return float(sum(self._weights[first:stop].sum() for first, stop in spans))
+    def weight_of(self, slabs: Slabs) -> float:
+        return float(self._weights[slabs].sum())
 
     def put_back(self, slabs: BoolArray) -> None:
         self._is_free |= slabs
 
-    def take(self, weight: float, *, anchor: float) -> list[Span]:
+    def take(self, weight: float, *, anchor: float) -> Slabs:
         """Take slabs of about a weight: from the first one on (anchor 0), from the last one on
         downwards (1), or the nearest first."""
         free = np.flatnonzero(self._is_free)
-        if not free.size:
-            return []
         if anchor >= 1:
             order = free[::-1]
         else:
@@ -51,10 +51,10 @@ class WorkQueue:
         chosen = int(np.searchsorted(total - 0.5 * self._weights[order], weight))
         taken = np.sort(order[: max(1, chosen)])
         self._is_free[taken] = False
-        return spans_of(taken)
+        return taken
 
 
-def spans_of(slabs: npt.NDArray[np.int64]) -> list[Span]:
+def spans_of(slabs: Slabs) -> list[Span]:
     """Join ascending numbers of slabs that follow each other."""
     if not slabs.size:
         return []
@@ -62,22 +62,11 @@ def spans_of(slabs: npt.NDArray[np.int64]) -> list[Span]:
     return [(int(run[0]), int(run[-1]) + 1) for run in np.split(slabs, breaks)]
 
 
-def mark(spans: Iterable[Span], count: int) -> BoolArray:
-    marked = np.zeros(count, dtype=np.bool_)
-    for first, stop in spans:
-        marked[first:stop] = True
-    return marked
-
-
-def cut(spans: Sequence[Span], share: float, *, from_end: bool) -> list[list[Span]]:
+def cut(slabs: Slabs, share: float, *, from_end: bool) -> list[Slabs]:
     """Cut slabs in two, the first part from the end at which the device begins."""
-    slabs = np.concatenate([np.arange(first, stop) for first, stop in spans])
     middle = round(share * slabs.size)
-    if from_end:
-        parts = [slabs[slabs.size - middle :], slabs[: slabs.size - middle]]
-    else:
-        parts = [slabs[:middle], slabs[middle:]]
-    return [spans_of(part) for part in parts if part.size]
+    parts = np.split(slabs, [slabs.size - middle if from_end else middle])
+    return [part for part in (parts[::-1] if from_end else parts) if part.size]
 
 
 def weigh_slabs(samples: Sequence[Sequence[tuple[float, float]]], count: int) -> FloatArray:
