@@ -5,6 +5,7 @@ import pytest
 
 from kernelcast.features.loop_nest import Listing
 from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.cpu_loops import write_program
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.gpu_estimates import configure
 from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
@@ -22,7 +23,7 @@ needs_compiler = pytest.mark.skipif(
 
 def measure(source: str, **constants: int) -> loop_benchmark.LoopMeasurement:
     """Measure a listing in short samples."""
-    program = loop_benchmark.write_program(Listing(source, "<listing>"))
+    program = write_program(Listing(source, "<listing>"))
     loop = loop_benchmark.LoopToRun(program, constants)
     return loop_benchmark.measure_loop(loop, least_s=2e-3, samples=3)
 

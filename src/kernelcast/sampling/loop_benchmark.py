@@ -8,11 +8,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from string import Template
-from typing import Protocol
 
 from kernelcast.records.errors import InputError, MeasurementError
-from kernelcast.sampling import read_source
 
 RUN = "kc_run"
 FLAGS = ("-std=gnu11", "-O3", "-march=native", "-fno-math-errno", "-ffp-contract=fast")
@@ -22,7 +19,7 @@ _COMPILERS = ("cc", "gcc", "clang")
 @dataclass(frozen=True, slots=True)
 class LoopToRun:
     program: str
-    """What `write_program` writes."""
+    """In C, with names for its constants."""
     constants: Mapping[str, int]
     """Values of its constants; the compiler knows them."""
     array_bytes: int = 0
@@ -90,42 +87,6 @@ def find_compiler(wanted: str = "") -> str | None:
         raise InputError(msg)
     names = [wanted] if wanted else [os.environ.get("CC", ""), *_COMPILERS]
     return next((name for name in names if name and shutil.which(name)), None)
-
-
-class Listing(Protocol):
-    """Declarations and a loop."""
-
-    directives: list[str]
-    arrays: dict[str, tuple[str, list[str]]]
-    """Type and sizes."""
-    scalars: dict[str, tuple[str, str]]
-    """Type and initial value, empty where the compiler shall not know it."""
-    loop: str
-
-
-def write_program(listing: Listing) -> str:
-    """Write the program that runs a listing's loop."""
-    parts = {
-        "directives": listing.directives,
-        "arrays": [
-            f"static {kind} {name}{''.join(f'[{one}]' for one in sizes)} "
-            "__attribute__((aligned(64)));"
-            for name, (kind, sizes) in listing.arrays.items()
-        ],
-        "fill": [
-            f"    for (size_t n = 0; n < sizeof {name} / sizeof({kind}); ++n)\n"
-            f"        (({kind} *){name})[n] = ({kind})(1 + n % 7 * kc_value);"
-            for name, (kind, _) in listing.arrays.items()
-        ],
-        "scalars": [
-            f"    {kind} {name} = {value or f'({kind})kc_value'};"
-            for name, (kind, value) in listing.scalars.items()
-        ],
-        "keep": [f"    kc_sink = (double){name};" for name in listing.scalars],
-    }
-    return Template(read_source("loop_benchmark.c.template")).substitute(
-        loop=listing.loop, **{key: "\n".join(lines) for key, lines in parts.items()}
-    )
 
 
 def _require_compiler(wanted: str) -> str:

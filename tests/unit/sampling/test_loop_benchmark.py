@@ -1,13 +1,9 @@
 import pytest
 
 from kernelcast.features.loop_nest import Listing
+from kernelcast.launches.modelling.cpu_loops import write_program
 from kernelcast.records.errors import InputError
-from kernelcast.sampling.loop_benchmark import (
-    LoopMeasurement,
-    LoopToRun,
-    measure_loop,
-    write_program,
-)
+from kernelcast.sampling.loop_benchmark import LoopMeasurement, LoopToRun, measure_loop
 
 LISTING = """
 #include <math.h>

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import prod
 from pathlib import Path
+from string import Template
 from typing import NamedTuple
 
 from llvmlite.binding import get_host_cpu_name
@@ -42,12 +43,12 @@ from kernelcast.records.operations import (
 )
 from kernelcast.records.plain import pick, to_plain
 from kernelcast.records.yaml_files import read_text
+from kernelcast.sampling import read_source
 from kernelcast.sampling.loop_benchmark import (
     FLAGS,
     RUN,
     LoopToRun,
     compile_to_assembly,
-    write_program,
 )
 from kernelcast.sampling.machine_state import read_processor
 
@@ -290,6 +291,31 @@ class CompiledLoop:
         share = _total(nest.executed) / _total(self.whole)
         terms = self.osaca.predict(nest, iterations * share)
         return replace(terms, notes=(*terms.notes, *self.notes))
+
+
+def write_program(listing: Listing) -> str:
+    """Write the program that runs a listing's loop."""
+    parts = {
+        "directives": listing.directives,
+        "arrays": [
+            f"static {kind} {name}{''.join(f'[{one}]' for one in sizes)} "
+            "__attribute__((aligned(64)));"
+            for name, (kind, sizes) in listing.arrays.items()
+        ],
+        "fill": [
+            f"    for (size_t n = 0; n < sizeof {name} / sizeof({kind}); ++n)\n"
+            f"        (({kind} *){name})[n] = ({kind})(1 + n % 7 * kc_value);"
+            for name, (kind, _) in listing.arrays.items()
+        ],
+        "scalars": [
+            f"    {kind} {name} = {value or f'({kind})kc_value'};"
+            for name, (kind, value) in listing.scalars.items()
+        ],
+        "keep": [f"    kc_sink = (double){name};" for name in listing.scalars],
+    }
+    return Template(read_source("loop_benchmark.c.template")).substitute(
+        loop=listing.loop, **{key: "\n".join(lines) for key, lines in parts.items()}
+    )
 
 
 def write_loop(
