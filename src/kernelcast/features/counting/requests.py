@@ -47,14 +47,10 @@ def find_touches(
     if not active.any():
         none = np.zeros_like(active)
         return Touches(sectors=none, ideal_sectors=none, conflicts=none)
-    # All requests may be like the first, moved by whole rows of banks.
-    moved = offsets_bytes - offsets_bytes[:, :1] // ROW_BYTES * ROW_BYTES
-    is_alike = (is_active == is_active[0]).all() and (moved == moved[0])[is_active].all()
-    shown, times = (1, len(offsets_bytes)) if is_alike else (len(offsets_bytes), 1)
-    offsets = offsets_bytes[:shown]
+    offsets, shown = offsets_bytes, len(offsets_bytes)
     first, last = offsets // SECTOR_BYTES, (offsets + size_bytes - 1) // SECTOR_BYTES
-    touched = first[..., None] + np.arange(int((last - first)[is_active[:shown]].max()) + 1)
-    is_touched = is_active[:shown, :, None] & (touched <= last[..., None])
+    touched = first[..., None] + np.arange(int((last - first)[is_active].max()) + 1)
+    is_touched = is_active[..., None] & (touched <= last[..., None])
     _, is_new = _mark_distinct(touched.reshape(shown, -1), is_touched.reshape(shown, -1))
     sectors: IntArray = is_new.sum(axis=1)
     conflicts = np.zeros_like(sectors)
@@ -65,7 +61,7 @@ def find_touches(
         at_once = BANKS // words
         missing = ((0, 0), (0, -offsets.shape[1] % at_once))
         starts = np.pad(offsets, missing).reshape(-1, at_once)
-        takes_part = np.pad(is_active[:shown], missing).reshape(-1, at_once)
+        takes_part = np.pad(is_active, missing).reshape(-1, at_once)
         rows = starts.shape[0]
         for begin in range(0, size_bytes, piece):
             word = (starts + begin)[..., None] // BANK_BYTES + np.arange(words)
@@ -76,9 +72,9 @@ def find_touches(
             passes = counts.max(axis=1, initial=0)
             conflicts += np.maximum(passes - 1, 0).reshape(shown, -1).sum(axis=1)
     return Touches(
-        sectors=np.repeat(sectors, times),
+        sectors=sectors,
         ideal_sectors=-(-active * size_bytes // SECTOR_BYTES),
-        conflicts=np.repeat(conflicts, times),
+        conflicts=conflicts,
     )
 
 
