@@ -1,5 +1,6 @@
 """How warps touch memory, place by place: from address expressions or from recorded addresses."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -43,44 +44,39 @@ def find_touches(
     offsets_bytes: IntArray, is_active: BoolArray, size_bytes: int, *, is_local: bool
 ) -> Touches:
     """Find what requests touch, by offsets and activity of shape (requests, lanes)."""
-    active = is_active.sum(axis=1)
-    if not active.any():
-        none = np.zeros_like(active)
-        return Touches(sectors=none, ideal_sectors=none, conflicts=none)
-    offsets, shown = offsets_bytes, len(offsets_bytes)
-    first, last = offsets // SECTOR_BYTES, (offsets + size_bytes - 1) // SECTOR_BYTES
-    touched = first[..., None] + np.arange(int((last - first)[is_active].max()) + 1)
-    is_touched = is_active[..., None] & (touched <= last[..., None])
-    _, is_new = _mark_distinct(touched.reshape(shown, -1), is_touched.reshape(shown, -1))
-    sectors: IntArray = is_new.sum(axis=1)
-    conflicts = np.zeros_like(sectors)
+    first, last = offsets_bytes // SECTOR_BYTES, (offsets_bytes + size_bytes - 1) // SECTOR_BYTES
+    across = int((last - first).max(initial=0, where=is_active))
+    touched = first[..., None] + np.arange(across + 1)
+    _, is_new = _mark_distinct(touched, is_active[..., None] & (touched <= last[..., None]))
+    conflicts = np.zeros(len(offsets_bytes), dtype=np.int64)
     if is_local:
         piece = next((one for one in _PIECES if size_bytes % one == 0), size_bytes)
         piece = min(piece, BANK_BYTES) if size_bytes < BANK_BYTES else piece
         words = -(-piece // BANK_BYTES)
         at_once = BANKS // words
-        missing = ((0, 0), (0, -offsets.shape[1] % at_once))
-        starts = np.pad(offsets, missing).reshape(-1, at_once)
-        takes_part = np.pad(is_active, missing).reshape(-1, at_once)
-        rows = starts.shape[0]
+        missing = ((0, 0), (0, -offsets_bytes.shape[1] % at_once))
+        starts = np.pad(offsets_bytes, missing)
+        parts = len(starts), starts.shape[1] // at_once
+        starts = starts.reshape(-1, at_once)
+        takes_part = np.pad(is_active, missing).reshape(-1, at_once, 1)
+        rows = np.arange(len(starts))[:, None]
         for begin in range(0, size_bytes, piece):
             word = (starts + begin)[..., None] // BANK_BYTES + np.arange(words)
-            is_used = np.broadcast_to(takes_part[..., None], word.shape)
-            ordered, is_new = _mark_distinct(word.reshape(rows, -1), is_used.reshape(rows, -1))
-            place = np.arange(rows)[:, None] * BANKS + ordered % BANKS
-            counts = np.bincount(place[is_new], minlength=rows * BANKS).reshape(rows, BANKS)
-            passes = counts.max(axis=1, initial=0)
-            conflicts += np.maximum(passes - 1, 0).reshape(shown, -1).sum(axis=1)
+            ordered, is_new_word = _mark_distinct(word, takes_part)
+            place = (rows * BANKS + ordered % BANKS)[is_new_word]
+            counts = np.bincount(place, minlength=rows.size * BANKS).reshape(*parts, BANKS)
+            conflicts += np.maximum(counts.max(axis=2) - 1, 0).sum(axis=1)
     return Touches(
-        sectors=sectors,
-        ideal_sectors=-(-active * size_bytes // SECTOR_BYTES),
+        sectors=is_new.sum(axis=1),
+        ideal_sectors=-(-is_active.sum(axis=1) * size_bytes // SECTOR_BYTES),
         conflicts=conflicts,
     )
 
 
 def _mark_distinct(values: IntArray, is_used: BoolArray) -> tuple[IntArray, BoolArray]:
-    """Sort each row and mark the first of equal values, those not used left out."""
-    ordered = np.sort(np.where(is_used, values, _NOWHERE), axis=1)
+    """Sort what each row holds and mark the first of equal values, those not used left out."""
+    ordered = np.where(is_used, values, _NOWHERE).reshape(len(values), math.prod(values.shape[1:]))
+    ordered.sort(axis=1)
     is_new = ordered != _NOWHERE
     is_new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
     return ordered, is_new

@@ -425,15 +425,8 @@ def _classify(
             everything = np.arange(key.size)
             return everything, everything
         key = key * extent + (value - low)
-    # A table pays where it has at most so many entries for each work-item.
-    if width > 8 * key.size:
-        _, chosen, place = np.unique(key, return_index=True, return_inverse=True)
-        return chosen.astype(np.int64), place.reshape(-1).astype(np.int64)
-    # The same without sorting.
-    first = np.full(width, -1)
-    first[key[::-1]] = np.arange(key.size)[::-1]
-    is_there = first >= 0
-    return first[is_there], (np.cumsum(is_there) - 1)[key]
+    _, chosen, place = np.unique(key, return_index=True, return_inverse=True)
+    return chosen, place.reshape(-1)
 
 
 def _count_points(points: Points, reach: CounterReach, budget: int) -> Counts:
