@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from math import gcd
 from typing import cast
 
@@ -9,14 +10,22 @@ import numpy as np
 
 from kernelcast.expressions.conditions import FALSE, TRUE, Comparison, Condition, Relation
 from kernelcast.expressions.polynomials import Composite, Expr, Monomial, Operand
-from kernelcast.expressions.symbols import (
-    Bindings,
-    EvaluationError,
-    Value,
-    divide_floor,
-    divide_trunc,
-)
+from kernelcast.expressions.symbols import Bindings, EvaluationError, Value
 from kernelcast.records.errors import InputError
+
+
+def divide_floor(numerator: Value, denominator: Value) -> Value:
+    if np.any(denominator == 0) if isinstance(denominator, np.ndarray) else denominator == 0:
+        raise EvaluationError("division by zero; give values for which no denominator is zero")
+    return cast("Value", numerator // denominator)
+
+
+def divide_trunc(numerator: Value, denominator: Value) -> Value:
+    """Divide as C does, rounding towards zero."""
+    quotient = divide_floor(numerator, denominator)
+    inexact = quotient * denominator != numerator
+    # The floor lies one too low where the exact quotient is negative and no whole number.
+    return cast("Value", quotient + (inexact & ((numerator < 0) != (denominator < 0))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,16 +243,16 @@ class Geometric(Composite):
     def make(start: Operand, factor: int, is_division: bool, iteration: Operand) -> Expr:
         """Multiply a start by a factor at each iteration of a loop, or divide it as C does."""
         value, times = Expr.of(start), Expr.of(iteration)
-        count = times.constant_value
+        number = times.constant_value
         if is_division and not factor:
             raise InputError(f"({value}) is divided by zero each iteration; give another factor")
-        if count is not None and count < 0:
-            msg = f"iteration {count} of ({value}) is asked for; iterations count from 0"
+        if number is not None and number < 0:
+            msg = f"iteration {number} of ({value}) is asked for; iterations count from 0"
             raise InputError(msg)
         if factor == 1 or value.is_zero:
             return value
-        if count is not None and count <= _count_powers(factor):
-            power = factor**count
+        if number is not None and number <= _count_powers(factor):
+            power = factor**number
             return trunc_div(value, power) if is_division else value * power
         return Expr.atom(Geometric(value, factor, is_division, times))
 
@@ -287,7 +296,4 @@ def _count_powers(factor: int) -> int:
     """Give the largest exponent whose power fits 64 bits."""
     if abs(factor) < 2:
         return 2**32
-    exponent, power = 0, abs(factor)
-    while power <= 2**63 - 1:
-        exponent, power = exponent + 1, power * abs(factor)
-    return exponent
+    return next(one for one in count() if abs(factor) ** (one + 1) >= 2**63)

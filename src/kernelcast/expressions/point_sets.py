@@ -185,7 +185,7 @@ def _number(value: islpy.Val, divisor: int) -> int:
     return whole
 
 
-class PointSet:
+class PointSet(IslSpace):
     """Points that conditions leave; isl raises `NotKnownError` beyond its number of steps."""
 
     def __init__(
@@ -198,13 +198,13 @@ class PointSet:
     ) -> None:
         self.context = context
         with answering(context):
-            self._space = IslSpace(symbols, context)
-            points = self._space.to_isl_set(TRUE)
+            super().__init__(symbols, context)
+            points = self.to_isl_set(TRUE)
         for one in conditions:
             for part in one.conjuncts:
                 try:
                     with answering(self.context):
-                        met = self._space.to_isl_set(part, approximates=approximates)
+                        met = self.to_isl_set(part, approximates=approximates)
                         left = points.intersect(met).coalesce()
                     if left.n_basic_set() > 32:
                         raise TooHardError
@@ -221,13 +221,13 @@ class PointSet:
     def find_first(self, condition: Condition) -> dict[Symbol, int] | None:
         """Find the first point for which a condition holds as well; None if there is none."""
         with answering(self.context):
-            points = self._points.intersect(self._space.to_isl_set(condition))
+            points = self._points.intersect(self.to_isl_set(condition))
             if points.is_empty():
                 return None
             point = points.lexmin().sample_point()
             return {
                 symbol: point.get_coordinate_val(_SET, place).to_python()
-                for place, symbol in enumerate(self._space.symbols)
+                for place, symbol in enumerate(self.symbols)
             }
 
     def bound(self, expr: Expr, kept: Collection[Symbol]) -> tuple[Expr, Expr, Condition]:
@@ -235,7 +235,7 @@ class PointSet:
         where more points will do, bounds are wider if points lie apart."""
         with answering(self.context):
             values = self.map_to(expr, kept, self._hull)
-            space = IslSpace([one for one in self._space.symbols if one in kept], self.context)
+            space = IslSpace([one for one in self.symbols if one in kept], self.context)
             domain = values.domain()
             low, high = (
                 space.from_isl(one.get_pw_aff(0))
@@ -255,7 +255,7 @@ class PointSet:
         """Tell whether an expression is quasi-affine over the coordinates."""
         try:
             with answering(self.context):
-                self._space.to_isl(expr)
+                self.to_isl(expr)
         except NotKnownError:
             return False
         return True
@@ -263,18 +263,16 @@ class PointSet:
     def simplify(self, expr: Expr) -> Expr:
         """Write an expression as isl does: quotients and remainders that add up are one."""
         with answering(self.context):
-            return self._space.from_isl(self._space.to_isl(expr))
+            return self.from_isl(self.to_isl(expr))
 
     def map_to(
         self, expr: Expr, kept: Collection[Symbol], points: islpy.Set | None = None
     ) -> islpy.Map:
         """Relate values of some symbols to those that an expression takes."""
         values = (
-            self._space.to_isl(expr)
-            .as_map()
-            .intersect_domain(self._points if points is None else points)
+            self.to_isl(expr).as_map().intersect_domain(self._points if points is None else points)
         )
-        for place, symbol in reversed(list(enumerate(self._space.symbols))):
+        for place, symbol in reversed(list(enumerate(self.symbols))):
             if symbol not in kept:
                 values = values.project_out(_IN, place, 1)
         return values
@@ -336,9 +334,7 @@ class PlacedAccesses:
     """Accesses that differ by a number of bytes only, and the points that do them."""
 
     points: PointSet
-    symbols: tuple[Symbol, ...]
-    """The points' coordinates: `SLAB` if there are slabs, ids of the slowest dimension first, and
-    loops."""
+    """Over `SLAB` if there are slabs, ids of the slowest dimension first, and loops."""
     offset_bytes: Expr
     """What the accesses' offsets have in common, over these symbols: the quasi-affine part."""
     curved_bytes: Expr
@@ -422,7 +418,7 @@ class LaunchPoints:
                 if not (len(monomial) == 1 and isinstance(monomial[0], Symbol))
                 and not points.takes(Expr({monomial: factor}))
             })  # fmt: skip
-            yield PlacedAccesses(points, coordinates, offset - curved, curved, tuple(members))
+            yield PlacedAccesses(points, offset - curved, curved, tuple(members))
 
     def find_global_id(self, point: Mapping[Symbol, int]) -> tuple[int, ...]:
         """Give a work-item's global id, the least in dimensions that the point does not name."""

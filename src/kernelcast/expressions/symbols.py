@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final, TypeAlias, TypeVar, cast
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -128,17 +128,3 @@ Bindings: TypeAlias = Mapping[Symbol, Value]
 
 class EvaluationError(InputError, ValueError):
     """Is raised when an expression has no value for the values given to its symbols."""
-
-
-def divide_floor(numerator: Value, denominator: Value) -> Value:
-    if np.any(denominator == 0) if isinstance(denominator, np.ndarray) else denominator == 0:
-        raise EvaluationError("division by zero; give values for which no denominator is zero")
-    return cast("Value", numerator // denominator)
-
-
-def divide_trunc(numerator: Value, denominator: Value) -> Value:
-    """Divide as C does, rounding towards zero."""
-    quotient = divide_floor(numerator, denominator)
-    inexact = quotient * denominator != numerator
-    # The floor lies one too low where the exact quotient is negative and no whole number.
-    return cast("Value", quotient + (inexact & ((numerator < 0) != (denominator < 0))))

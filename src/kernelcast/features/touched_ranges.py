@@ -160,7 +160,7 @@ def find_active_box(
         for placed in launch.place(accesses, make_context(), is_exact=False):
             span = []
             for axis, count in enumerate(ndrange.group_counts):
-                group = launch.find_group(axis, placed.symbols)
+                group = launch.find_group(axis, placed.points.symbols)
                 span.append(range(count) if group is None else placed.points.list_values(group))
             if all(span):
                 spans.append(span)
@@ -291,7 +291,7 @@ def _find_outside(placed: PlacedAccesses, before: int, behind: int) -> dict[Symb
     """Find the first point that has less room than it needs before or behind it."""
     offset, values = placed.offset_bytes, dict[Symbol, int]()
     # What makes an offset more than affine gets values for which some point is outside.
-    symbols = [one for one in placed.symbols if one in placed.curved_bytes.symbols()]
+    symbols = [one for one in placed.points.symbols if one in placed.curved_bytes.symbols()]
     if symbols:
         ranges = {one: placed.points.list_values(one) for one in symbols}
         if math.prod(map(len, ranges.values())) > 1 << 17:
