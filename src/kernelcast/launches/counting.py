@@ -4,8 +4,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-import numpy as np
-
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.requests import compute_requests, measure_requests
@@ -17,10 +15,11 @@ from kernelcast.features.counting.static import (
 from kernelcast.features.counting.summary import summarise
 from kernelcast.features.counting_copy import write_counting_copy
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import CounterSample, RecordedAddresses, SoftwareCounters
 from kernelcast.sampling.counting import CountingLaunch, make_sample, read_log
+from kernelcast.sampling.windows import box_near
 from kernelcast.workers.task import COUNTING
 
 Chosen = TypeVar("Chosen")
@@ -46,10 +45,8 @@ def count_launch(
 ) -> Counted:
     """Run a copy of the kernel that counts and records addresses on a few work-groups."""
     ndrange = launch.ndrange
-    boxes = []
-    for group in choose_work_groups(ndrange, work_groups, seed):
-        start = np.unravel_index(group, ndrange.group_counts, order="F")
-        boxes.append(GroupBox(start=tuple(map(int, start)), shape=(1,) * len(start)))
+    chosen = choose_work_groups(ndrange, work_groups, seed)
+    boxes = [box_near(group, 1, ndrange.group_counts) for group in chosen]
     report(COUNTING)
     copy = write_counting_copy(kernel)
     built = launch.build_copy(copy.kernel, copy.header)

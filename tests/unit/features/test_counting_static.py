@@ -174,6 +174,21 @@ def test_a_test_s_right_side_runs_once_more_than_the_body() -> None:
     assert sample.counts[0, 0, [body, *tests]].tolist() == [4, 5, 5]
 
 
+def test_what_a_test_on_data_reads_is_bounded_as_the_body_is() -> None:
+    """A loop that data may end asks at most once more than it runs."""
+    facts = facts_of(
+        "kernel void k(global int *x, global int *y, int n) {"
+        " for (int i = 0; i < n && x[i] > 3; i++) y[i] = 2; }"
+    )
+    asked, written = facts.accesses
+    [[asking], [running]] = asked.loops, written.loops
+    assert running.trip_count is not None
+    assert asking.trip_count == running.trip_count + 1
+    assert not asking.is_exact
+    runs = [bool(asking.condition.evaluate({asking.symbol: at, N: 4})) for at in range(6)]
+    assert runs == [True, True, True, True, True, False]
+
+
 def test_a_missing_scalar_is_no_error() -> None:
     """What depends on it is estimated, the rest stays exact."""
     facts = facts_of(
