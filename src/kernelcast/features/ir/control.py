@@ -230,8 +230,8 @@ class ControlFlow:
             for term in self.terms_into(label, self.successors[label].index(phi.block),
                                         phi.block) or ()
         ]  # fmt: skip
-        for key in {key for term in terms for key in term if not key.startswith(LEFT)}:
-            if any(term.get(key) != terms[0].get(key) for term in terms):
+        for key in {key for term in terms for key in term}:
+            if not key.startswith(LEFT) and len({term.get(key) for term in terms}) > 1:
                 yield key
 
     def _extend(self, terms: list[Term] | None, label: str, edge: int) -> list[Term] | None:

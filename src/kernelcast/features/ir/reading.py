@@ -3,14 +3,14 @@
 import re
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final, TypeVar
 
-from kernelcast.compiling import CompiledKernel, Target, compile_kernel
+from kernelcast.compiling import Compiled, CompiledKernel, Target, compile_kernel
 from kernelcast.compiling.ir import read_module
 from kernelcast.compiling.targets import read_options
 from kernelcast.expressions.kernel_facts import Gap, KernelFacts
@@ -49,8 +49,6 @@ _VECTOR = re.compile(r"vec|(?<!\d)[234]$", re.IGNORECASE)
 
 _NAME: Final = "<source>"
 _ERROR: Final = re.compile(r"^(\S*:\d+:\d+): (?:fatal )?error: (.*)$", re.MULTILINE)
-# What is tried: 1.2, which has fewer words that a source can collide with, and all that came later.
-_LANGUAGES: Final = ((), ("-cl-std=CL3.0",), ("-cl-std=CL2.0",))
 _EXTENSIONS: Final = Dialect().extensions | {
     "cl_khr_subgroups", "cl_khr_subgroup_shuffle", "cl_khr_gl_msaa_sharing", "cl_khr_depth_images",
     "cl_khr_mipmap_image",
@@ -66,7 +64,7 @@ class CompiledSource:
 
     text: str
     kernels: tuple[CompiledKernel, ...]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[Gap, ...] = ()
     """Names that the source does not define."""
     errors: tuple[str, ...] = ()
     """What the compiler said before they were made up, each as ``file:line:column: words``."""
@@ -125,33 +123,26 @@ def compile_source(
     """Compile a source as the version of OpenCL C that it is written in."""
     given = read_options(options)
     folders = [Path(one).absolute() for one in given.folders if Path(one).is_dir()]
-    words = [*given.flags, *([f"-cl-std={given.language}"] if given.language else [])]
-    languages = ((),) if given.language else _LANGUAGES
+    dialect = dialect or Dialect(extensions=_EXTENSIONS)
+    compile_text = partial(
+        compile_kernel, target=Target.unoptimised(), source_name=_NAME, include_folders=folders,
+        dialect=dialect,
+    )  # fmt: skip
     errors: dict[tuple[str, ...], CompileError] = {}
-    for language in languages:
+    # The device's own has fewer words that a source can collide with than all that came later.
+    for language in (given.language,) if given.language else (dialect.language, "CL3.0", "CL2.0"):
+        words = (*given.flags, f"-cl-std={language}")
         try:
-            return _compile(source, (*words, *language), folders, dialect)
+            compiled = compile_text(source, words)
+            return CompiledSource(text=compiled.text, kernels=compiled.kernels)
         except CompileError as error:
-            errors[language] = error
+            errors[words] = error
     # Names that it lacks are declared in the version that finds the least wrong with it.
     best = min(errors, key=lambda one: len(read_errors(errors[one])))
     try:
-        return _fill_in(source, (*words, *best), folders, dialect, errors[best])
+        return _fill_in(partial(compile_text, options=best), source, errors[best])
     except CompileError as error:
         raise CompileError(str(error).replace(_NAME, source_name)) from error
-
-
-def _compile(
-    source: str, options: Sequence[str], folders: Sequence[Path], dialect: Dialect | None,
-    gaps: Sequence[Gap] = (), errors: Sequence[str] = (),
-) -> CompiledSource:  # fmt: skip
-    compiled = compile_kernel(
-        source, options, Target.unoptimised(), source_name=_NAME, include_folders=folders,
-        dialect=dialect or Dialect(extensions=_EXTENSIONS),
-    )  # fmt: skip
-    return CompiledSource(
-        text=compiled.text, kernels=compiled.kernels, gaps=tuple(gaps), errors=tuple(errors)
-    )
 
 
 def read_errors(error: CompileError) -> list[str]:
@@ -160,9 +151,8 @@ def read_errors(error: CompileError) -> list[str]:
 
 
 def _fill_in(
-    source: str, options: Sequence[str], folders: Sequence[Path], dialect: Dialect | None,
-    first: CompileError,
-) -> CompiledSource:  # fmt: skip
+    compile_text: Callable[[str], Compiled], source: str, first: CompileError
+) -> CompiledSource:
     """Declare names that a source lacks until nothing else is wrong with it."""
     # What each name is taken for: a type, a function, or a number where that is empty.
     made: dict[str, str] = {}
@@ -194,8 +184,11 @@ def _fill_in(
             gaps.append(Gap(line=0, reason=taken))
         gaps += [Gap(line=0, reason=f"error in the source: {one}") for one in errors[:20]]
         try:
-            text = "\n".join([*lines, f'#line 1 "{_NAME}"', source])
-            return _compile(text, options, folders, dialect, gaps, errors)
+            compiled = compile_text("\n".join([*lines, f'#line 1 "{_NAME}"', source]))
+            return CompiledSource(
+                text=compiled.text, kernels=compiled.kernels, gaps=tuple(gaps),
+                errors=tuple(errors),
+            )  # fmt: skip
         except CompileError as error:
             messages = read_errors(error)
     raise first
