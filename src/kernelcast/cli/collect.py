@@ -246,7 +246,7 @@ def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "C
 
 def present_outcome(outcome: "CollectionOutcome") -> "Iterator[Part]":
     """Present what a collection has come to, and what was left out and why."""
-    from kernelcast.reports.presenter import Table
+    from kernelcast.reports.presenter import Table, write_lines
 
     yield Table.of(outcome.devices, {
         "device": ("text", "device_id"), "kernels": "whole", "rows measured": ("whole", "measured"),
@@ -254,13 +254,4 @@ def present_outcome(outcome: "CollectionOutcome") -> "Iterator[Part]":
         "failed": ("whole", lambda one: len(one.failures) + len(one.errors)),
         "left out": ("whole", lambda one: len(one.skipped)),
     })  # fmt: skip
-    for one in outcome.devices:
-        yield from (f"{one.device_id}: {name} left out: {why}" for name, why in one.skipped.items())
-        if one.disturbed:
-            yield (
-                f"{one.device_id}: {one.disturbed} of {one.measured} rows are flagged as "
-                "contaminated, since runs differed or other programs were at work (--worst-noise, "
-                "--most-others): no model learns from them; the same command measures them anew"
-            )
-    if outcome.is_out_of_time:
-        yield "the time budget is spent; the same command goes on where this one ended"
+    yield from write_lines("collect.txt", outcome=outcome)

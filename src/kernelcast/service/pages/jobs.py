@@ -6,7 +6,6 @@ import hashlib
 import json
 import secrets
 from collections.abc import Mapping
-from datetime import datetime
 from http import HTTPStatus
 from threading import Lock
 from typing import Any, Final, get_origin
@@ -70,18 +69,7 @@ async def start_job(page: Admin, form: SentForm) -> Response:
 async def show_job(job_id: str, page: Reader) -> Response:
     """Show where a job stands, what it has been at and what it has come to."""
     job = await find_job(job_id, page.service)
-    log = [(job.created_at, f"asked for by {job.created_by or 'nobody known'}")]
-    if job.started_at is not None:
-        log.append((job.started_at, "begun"))
-    log += [(datetime.fromisoformat(when), text) for when, text in job.progress.get("log", ())]
-    if job.ended_at is not None:
-        log.append((job.ended_at, job.state.value))
-    values = {
-        "job": job,
-        "log": sorted(log, key=lambda one: one[0]),
-        "result": job.result,
-    }
-    return render(page.request, "jobs/job.html", values)
+    return render(page.request, "jobs/job.html", {"job": job, "result": job.result})
 
 
 @router.post("/jobs/{job_id}/cancel")
