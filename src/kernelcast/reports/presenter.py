@@ -77,8 +77,6 @@ class Cell:
     """Is shown on pages where the remark is pointed at."""
     mark: str = ""
     """Stands behind it in brackets on terminals, which show no remarks."""
-    link: str = ""
-    """Address that the text leads to on pages."""
 
     def __str__(self) -> str:
         return f"{self.text} ({self.mark})" if self.mark else self.text

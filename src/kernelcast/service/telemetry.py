@@ -109,72 +109,61 @@ class Metrics:
     def __init__(self, api_version: str = "") -> None:
         self._registry = CollectorRegistry()
         self._cpu_s = 0.0
-        counter = partial(Counter, registry=self._registry)
-        gauge = partial(Gauge, registry=self._registry, multiprocess_mode="livesum")
-        histogram = partial(Histogram, registry=self._registry)
-        by_device = ("device_id",)
-        self.requests = counter(
-            "kernelcast_http_requests", "Requests", ("method", "route", "status")
+        counter = partial(Counter, namespace="kernelcast", registry=self._registry)
+        gauge = partial(
+            Gauge, namespace="kernelcast", registry=self._registry, multiprocess_mode="livesum"
         )
+        histogram = partial(Histogram, namespace="kernelcast", registry=self._registry)
+        own = ("device_id",)
+        self.requests = counter("http_requests", "Requests", ("method", "route", "status"))
         self.request_s = histogram(
-            "kernelcast_http_request_seconds", "Time of requests", ("route",),
-            buckets=_REQUEST_BOUNDS_S,
-        )  # fmt: skip
-        self.estimate_s = histogram(
-            "kernelcast_estimate_seconds", "Time to an answer", ("tier", "kept"),
-            buckets=_ESTIMATE_BOUNDS_S,
-        )  # fmt: skip
-        self.estimate_errors = counter(
-            "kernelcast_estimate_errors", "Answers that failed", ("code", *by_device)
+            "http_request_seconds", "Time of requests", ("route",), buckets=_REQUEST_BOUNDS_S
         )
+        self.estimate_s = histogram(
+            "estimate_seconds", "Time to an answer", ("tier", "kept"), buckets=_ESTIMATE_BOUNDS_S
+        )
+        self.estimate_errors = counter("estimate_errors", "Answers that failed", ("code", *own))
         self.prediction_error = histogram(
-            "kernelcast_prediction_error_ratio", "|predicted - measured| / measured",
-            ("tier", *by_device), buckets=_ERROR_BOUNDS,
+            "prediction_error_ratio", "|predicted - measured| / measured", ("tier", *own),
+            buckets=_ERROR_BOUNDS,
         )  # fmt: skip
         self.predictions = counter(
-            "kernelcast_predictions", "Answers that were observed, by whether their interval held",
-            (*by_device, "tier", "inside"),
+            "predictions", "Answers that were observed, by whether their interval held",
+            (*own, "tier", "inside"),
         )  # fmt: skip
-        self.drifts = counter("kernelcast_drift", "Launches whose times have shifted", by_device)
-        self.queue_length = gauge(
-            "kernelcast_sampling_queue_length", "Samplings waiting or at work", by_device
-        )
+        self.drifts = counter("drift", "Launches whose times have shifted", own)
+        self.queue_length = gauge("sampling_queue_length", "Samplings waiting or at work", own)
         self.queue_wait_s = histogram(
-            "kernelcast_sampling_wait_seconds", "Time until a sampling's turn", by_device,
-            buckets=_WAIT_BOUNDS_S,
-        )  # fmt: skip
-        self.device_busy_s = counter(
-            "kernelcast_device_busy_seconds", "Time of samplings; its rate is the busy share",
-            by_device,
-        )  # fmt: skip
-        self.sampling_refused = counter(
-            "kernelcast_sampling_refused", "Samplings refused", by_device
+            "sampling_wait_seconds", "Time until a sampling's turn", own, buckets=_WAIT_BOUNDS_S
         )
+        self.device_busy_s = counter(
+            "device_busy_seconds", "Time of samplings; its rate is the busy share", own
+        )
+        self.sampling_refused = counter("sampling_refused", "Samplings refused", own)
         self.worker_restarts = counter(
-            "kernelcast_worker_restarts", "Sampling processes replaced", (*by_device, "reason")
+            "worker_restarts", "Sampling processes replaced", (*own, "reason")
         )
         self.process_starts = counter(
-            "kernelcast_process_starts", "Processes of this instance that began to answer"
+            "process_starts", "Processes of this instance that began to answer"
         )
-        self.observations = counter("kernelcast_observations", "Observations taken", ("outcome",))
+        self.observations = counter("observations", "Observations taken", ("outcome",))
         self.answers_lost = counter(
-            "kernelcast_answers_lost", "Answers not stored, as the database did not take them"
+            "answers_lost", "Answers not stored, as the database did not take them"
         )
         self.database_failures = counter(
-            "kernelcast_database_failures", "Times that the database did not answer", ("where",)
+            "database_failures", "Times that the database did not answer", ("where",)
         )
-        self.jobs = gauge(
-            "kernelcast_jobs", "Jobs by state", ("state",), multiprocess_mode="mostrecent"
+        self.jobs = gauge("jobs", "Jobs by state", ("state",), multiprocess_mode="mostrecent")
+        self.refinements = counter("refinements", "Answers sampled again", own)
+        self.refining_s = counter("refining_seconds", "Time that took", own)
+        # By the names that other programs' processes have.
+        self._memory = gauge(
+            "resident_memory_bytes", "Memory of all processes", namespace="process"
         )
-        self.refinements = counter("kernelcast_refinements", "Answers sampled again", by_device)
-        self.refining_s = counter("kernelcast_refining_seconds", "Time that took", by_device)
-        self._memory = gauge("process_resident_memory_bytes", "Memory of all processes")
-        self._cpu = counter("process_cpu_seconds", "Processor time of all processes")
-        self._open_files = gauge("process_open_fds", "Open files of all processes")
-        self._build = gauge(
-            "kernelcast_build_info", "Versions", ("version", "api", "python"),
-            multiprocess_mode="max",
-        )  # fmt: skip
+        self._cpu = counter("cpu_seconds", "Processor time of all processes", namespace="process")
+        self._open_files = gauge("open_fds", "Open files of all processes", namespace="process")
+        versions = ("version", "api", "python")
+        self._build = gauge("build_info", "Versions", versions, multiprocess_mode="max")
         self._build.labels(version("kernelcast"), api_version, platform.python_version()).set(1)
 
     def watch_request(self, method: str, route: str, status: int, seconds: float) -> None:
