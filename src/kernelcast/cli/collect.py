@@ -1,7 +1,7 @@
 """``kernelcast collect``."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +18,6 @@ from kernelcast.records.arithmetic import evaluate
 if TYPE_CHECKING:  # databases and models take longer to import than all other commands do
     from kernelcast.collection.collection import CollectionOutcome
     from kernelcast.records.progress import Progress
-    from kernelcast.reports.presenter import Part
     from kernelcast.training_data.applications import CorpusKernel
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|m|min|h)?")
@@ -160,6 +159,7 @@ def collect_command(options: CollectOptions) -> ExitStatus:
     """
     from kernelcast.collection.own_problems import find_problems
     from kernelcast.records.plain import to_plain
+    from kernelcast.reports.presenter import Table, write_lines
     from kernelcast.training_data.applications import choose_kernels, find_kernels
 
     # A wrong name is told before anything is opened.
@@ -191,7 +191,13 @@ def collect_command(options: CollectOptions) -> ExitStatus:
         }
         for one in outcome.devices
     ]  # fmt: skip
-    present(content, *present_outcome(outcome))
+    table = Table.of(outcome.devices, {
+        "device": ("text", "device_id"), "kernels": "whole", "rows measured": ("whole", "measured"),
+        "there already": ("whole", "present"), "disturbed": "whole",
+        "failed": ("whole", lambda one: len(one.failures) + len(one.errors)),
+        "left out": ("whole", lambda one: len(one.skipped)),
+    })  # fmt: skip
+    present(content, table, *write_lines("collect.txt", outcome=outcome))
     if outcome.is_interrupted:
         return ExitStatus.INTERRUPTED
     failed = any(one.failures or one.errors for one in outcome.devices)
@@ -242,16 +248,3 @@ def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "C
         if client is not None:
             return collect_on_cluster(order, store, client, report=report)
         return collect(order, store, report=report)
-
-
-def present_outcome(outcome: "CollectionOutcome") -> "Iterator[Part]":
-    """Present what a collection has come to, and what was left out and why."""
-    from kernelcast.reports.presenter import Table, write_lines
-
-    yield Table.of(outcome.devices, {
-        "device": ("text", "device_id"), "kernels": "whole", "rows measured": ("whole", "measured"),
-        "there already": ("whole", "present"), "disturbed": "whole",
-        "failed": ("whole", lambda one: len(one.failures) + len(one.errors)),
-        "left out": ("whole", lambda one: len(one.skipped)),
-    })  # fmt: skip
-    yield from write_lines("collect.txt", outcome=outcome)

@@ -8,7 +8,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -21,17 +21,14 @@ from kernelcast.reports.presenter import Field, Part, Section, Table
 _LEAST_ERROR = 1e-3
 
 
-def _write_interval(one: Mapping[str, Any]) -> str:
-    low, high = one["ratio_low"], one["ratio_high"]
-    return "-" if np.isnan(low) else f"{low:.3g} to {high:.3g}"
-
-
 _PAIR_COLUMNS: Final[Mapping[str, str | tuple[str, Field]]] = {
     "first": "text", "second": "text", "families": "whole",
     "error of\nfirst": ("error", "first_error"), "error of\nsecond": ("error", "second_error"),
     "first\nnearer": ("whole", "first_wins"), "second\nnearer": ("whole", "second_wins"),
     "within\nnoise": ("whole", "ties"), "second over\nfirst": (".3g", "ratio"),
-    "95 % interval": ("number", _write_interval),
+    "95 % interval": ("number", lambda one: (
+        "-" if np.isnan(one["ratio_low"]) else f"{one['ratio_low']:.3g} to {one['ratio_high']:.3g}"
+    )),
 }  # fmt: skip
 
 

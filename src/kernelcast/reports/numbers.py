@@ -6,7 +6,6 @@ from kernelcast.records.estimates import NOTHING as NOTHING
 from kernelcast.records.estimates import format_digits as format_digits
 from kernelcast.records.estimates import format_range as format_range
 from kernelcast.records.estimates import format_seconds as format_seconds
-from kernelcast.records.estimates import unit_of_time as unit_of_time
 
 _SIZES: Final = ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
 _LARGE: Final = ((1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))

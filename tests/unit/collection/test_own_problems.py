@@ -4,11 +4,11 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli import app
-from kernelcast.cli.collect import present_outcome
 from kernelcast.collection.collection import CollectionOutcome, DeviceOutcome
 from kernelcast.collection.own_problems import find_problems, guess_size
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.records.errors import InputError
+from kernelcast.reports.presenter import write_lines
 
 PROBLEM = """\
 code: kernel void {name}(global float *x) {{ x[get_global_id(0)] += 1; }}
@@ -77,7 +77,7 @@ def test_what_is_left_out_or_flagged_has_a_reason() -> None:
     one = DeviceOutcome(
         device_id="fake", skipped={"sgemm/sgemm_nt": "128 work-groups"}, measured=5, disturbed=5
     )
-    _, left_out, flagged = present_outcome(CollectionOutcome(devices=[one]))
+    left_out, flagged = write_lines("collect.txt", outcome=CollectionOutcome(devices=[one]))
     assert left_out == "fake: sgemm/sgemm_nt left out: 128 work-groups"
     assert isinstance(flagged, str)
     assert flagged.startswith("fake: 5 of 5 rows are flagged as contaminated")
