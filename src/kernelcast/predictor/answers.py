@@ -3,6 +3,7 @@
 import math
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -44,7 +45,6 @@ from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRe
 from kernelcast.predictor.answering.memory import Answer, KnownLaunch, Memory, SamplesStore
 from kernelcast.predictor.answering.policy import BUSY, Policy, hold
 from kernelcast.predictor.answering.tasks import (
-    MOST_MOMENTS,
     EstimateOutcome,
     EstimateTask,
     append_moments,
@@ -91,7 +91,9 @@ class Answers:
     """Is told of each launch that was answered and is remembered."""
     new_s: dict[str, float] = field(default_factory=dict)
     """Host time that the sampling of the last new kernel of a device took beside its samples."""
-    _busy: dict[str, threading.Lock] = field(default_factory=dict)
+    busy: defaultdict[str, threading.Lock] = field(
+        default_factory=lambda: defaultdict(threading.Lock)
+    )
 
     def ask(self, request: LaunchRequest) -> KnownLaunch:
         """Find the launch and see to it that it can be answered."""
@@ -150,7 +152,7 @@ class Answers:
         estimate, outcome = self.require(known, request), known.outcome
         settings = request.policy.settings
         can_refine = settings.samples and not settings.measure and not request.is_live
-        if outcome is None or not can_refine or not is_open(known):
+        if outcome is None or not can_refine or not known.is_open:
             return Answer(estimate=estimate, recording=known.record())
         before = outcome.without_launches()  # it is kept for as long as the answer
 
@@ -179,9 +181,6 @@ class Answers:
         if self.samples_store is not None:
             self.samples_store.keep(request, outcome)
         return outcome
-
-    def lock_of(self, device_id: str) -> threading.Lock:
-        return self._busy.setdefault(device_id, threading.Lock())
 
     def require(self, known: KnownLaunch, request: LaunchRequest) -> Estimate:
         """Give the answer; another thread may have found just now that it has to be made anew."""
@@ -291,16 +290,16 @@ class Answers:
         if not (kept and kept.facts) and limit is not None and not limit.goes_on:
             # Callers who wait no longer have samples without the features that learned models need.
             wants_row = wants_row and limit.left_s > 1.0
-        with hold(self.lock_of(request.device.id), limit, BUSY):
+        with hold(self.busy[request.device.id], limit, BUSY):
             outcome = self._sample(request, moments, kept, wants_row=wants_row)
         # Keep what it took beside its samples, less what another size need not pay.
-        one, device = outcome.estimate, outcome.recording.device
-        kernel = self.memory.find_kernel(outcome.recording.kernel_digest, device)
+        one, device_id = outcome.estimate, request.device.id
+        kernel = self.memory.kernel_of(request.as_run(outcome).identify())
         beside_s = one.overhead_seconds - MOMENTS_APART_S * (len(outcome.moments) - 1)
         # The first sampling opens the device, and tries it out.
-        most_s = math.inf if device.id in self.new_s else USUAL_OVERHEAD_S
+        most_s = math.inf if device_id in self.new_s else USUAL_OVERHEAD_S
         if kernel.overhead_s is None:
-            self.new_s[device.id] = min(max(beside_s, 0.0), most_s + one.build_seconds)
+            self.new_s[device_id] = min(max(beside_s, 0.0), most_s + one.build_seconds)
         kernel.overhead_s = min(max(beside_s - one.build_seconds, 0.0), most_s)
         if kept is not None:
             outcome = replace(outcome, moments=append_moments(kept.moments, outcome.moments))
@@ -527,9 +526,3 @@ class Answers:
             return None
         made, known.pieces = compose(basis, remembered, sizes, policy)
         return made
-
-
-def is_open(known: KnownLaunch) -> bool:
-    """Tell whether a launch was sampled, and would be better known by another moment."""
-    outcome = known.outcome
-    return outcome is not None and 0 < len(outcome.moments) < MOST_MOMENTS

@@ -21,7 +21,7 @@ from kernelcast.predictor.answering.launch_request import LaunchRequest, Pair, R
 from kernelcast.predictor.answering.memory import KnownLaunch
 from kernelcast.predictor.answering.policy import Policy, TimeLimit
 from kernelcast.predictor.answering.processes import ReportProgress
-from kernelcast.predictor.answers import Answers, is_open
+from kernelcast.predictor.answers import Answers
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError, NoAnswerYetError
 from kernelcast.records.estimates import Estimate
@@ -51,7 +51,7 @@ class Refiner:
     def note(self, request: LaunchRequest, known: KnownLaunch) -> None:
         """Take a launch that somebody has asked for and that was sampled."""
         settings = request.policy.settings
-        if request.is_live or settings.measure or not settings.samples or not is_open(known):
+        if request.is_live or settings.measure or not settings.samples or not known.is_open:
             return
         with self._changed:
             if self._is_closed:
@@ -97,9 +97,9 @@ class Refiner:
     def _refine(self, request: LaunchRequest, known: KnownLaunch) -> bool:
         """Sample a launch once more; tell whether it needs no more of it."""
         outcome = known.outcome
-        if outcome is None or not is_open(known):  # noted again while the last was taken
+        if outcome is None or not known.is_open:  # noted again while the last was taken
             return True
-        busy = self._answers.lock_of(request.device.id)
+        busy = self._answers.busy[request.device.id]
         if not busy.acquire(blocking=False):
             return False
         try:
@@ -111,7 +111,7 @@ class Refiner:
         with known.lock:
             if known.outcome is outcome:  # it was not sampled anew meanwhile
                 known.take_samples(more)
-        return not is_open(known)
+        return not known.is_open
 
 
 @dataclass(slots=True, eq=False)

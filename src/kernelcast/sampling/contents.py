@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import accumulate, groupby
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -65,24 +66,30 @@ class FillOrder(NamedTuple):
 
 def fill_ranges(orders: Sequence[FillOrder]) -> None:
     """Fill buffers, on all of the host's processors where there is more than a little to fill."""
-    places: list[tuple[int, int, int]] = []
-    for number, one in enumerate(orders):
+    places: list[tuple[FillOrder, int, int]] = []
+    for one in orders:
         lanes = one.argument.element.stored_lanes
         end = (one.argument.count if one.end is None else one.end) * lanes
         begins = range(one.begin * lanes, end, _FILLED_AT_ONCE)
-        places += [(number, begin, min(begin + _FILLED_AT_ONCE, end)) for begin in begins]
+        places += [(one, begin, min(begin + _FILLED_AT_ONCE, end)) for begin in begins]
+    # A kernel that walks down columns touches thousands of short ranges: a thread takes many.
+    totals = accumulate(end - begin for _, begin, end in places)
+    by_share = groupby(places, lambda _: next(totals) // _FILLED_AT_ONCE)
+    shares = [[*share] for _, share in by_share]
 
     def fill(apply: Callable[..., Iterable[Any]]) -> None:
-        writers = [*apply(_open_content, orders)]
+        recipes = {(id(one.argument), one.seed): one for one in orders}
+        writers = dict(zip(recipes, apply(_open_content, recipes.values()), strict=True))
 
-        def write(place: tuple[int, int, int]) -> None:
-            number, begin, end = place
+        def write(share: Sequence[tuple[FillOrder, int, int]]) -> None:
             with np.errstate(over="ignore"):  # what a type cannot hold is infinite there
-                writers[number](orders[number].array.reshape(-1)[begin:end], begin)
+                for one, begin, end in share:
+                    part = one.array.reshape(-1)[begin:end]
+                    writers[id(one.argument), one.seed](part, begin)
 
-        deque(apply(write, places), maxlen=0)
+        deque(apply(write, shares), maxlen=0)
 
-    if sum(end - begin for _, begin, end in places) <= _FILLED_AT_ONCE:
+    if len(shares) <= 1:
         fill(map)  # to start threads takes longer
         return
     with ThreadPoolExecutor(os.cpu_count() or 1) as threads:

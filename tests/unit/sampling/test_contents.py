@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -148,3 +149,24 @@ def test_what_cannot_be_drawn_ahead_is_told_to_who_fills() -> None:
     draw_ahead([(wrong, 4103)])
     with pytest.raises(InputError):
         make_array(wrong, seed=4103)
+
+
+def test_numbers_of_many_ranges_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of short ranges hold what the whole would hold there, and cost no more."""
+    argument = BufferArgument(element=ElementType("int32"), count=1 << 16, init=Init.PERMUTATION)
+    whole = make_array(argument, seed=3)
+    opened: list[contents.FillOrder] = []
+    open_content = contents._open_content
+
+    def count(order: contents.FillOrder) -> Callable[[contents.Array, int], None]:
+        opened.append(order)
+        return open_content(order)
+
+    monkeypatch.setattr(contents, "_open_content", count)
+    array = np.zeros_like(whole)
+    contents.fill_ranges([
+        contents.FillOrder(argument=argument, array=array, seed=3, begin=place, end=place + 8)
+        for place in range(0, whole.size, 16)
+    ])  # fmt: skip
+    assert np.array_equal(array, np.where(np.arange(whole.size) % 16 < 8, whole, 0))
+    assert len(opened) == 1

@@ -46,7 +46,6 @@ from kernelcast.training.registry import name_model
 from kernelcast.training.settings import STATIC_MODEL
 
 NOT_ASKED = "it was not asked for"
-_MOST_INFLUENCES = 5
 _TIERS: Mapping[Kind, Tier] = {
     Kind.OBSERVED: Tier.HISTORY,
     Kind.OTHER_SIZES: Tier.SIZES,
@@ -274,7 +273,7 @@ def correct(
         repeated[name][place] = np.nan
     corrections, _ = model.correction.predict(make_columns(repeated))
     effects = corrections[0] - corrections[1:]
-    order = np.argsort(-np.abs(effects), kind="stable")[:_MOST_INFLUENCES]
+    order = np.argsort(-np.abs(effects), kind="stable")[:5]
     return Learned(
         log_factor=log_factor,
         distance=distance,

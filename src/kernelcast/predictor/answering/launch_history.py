@@ -59,7 +59,6 @@ NO_HISTORY: Final = "this launch was not observed before"
 NOT_BELIEVED: Final = "what was observed of this launch is not believed"
 _REPEATS: Final = 3
 """Times that one which is set aside must be seen to be believed."""
-_MAD_TO_DEVIATION: Final = 1.4826
 _LEAST_DEVIATION: Final = 0.01
 """Repeats on another day differ by at least so much, as a standard deviation of logarithms."""
 _DEVIATION_TO_NOISE: Final = NormalDist().inv_cdf(0.9)
@@ -443,7 +442,8 @@ class LaunchHistory:
         if noises:
             prior = max(median(noises) / _DEVIATION_TO_NOISE, _LEAST_DEVIATION)
         middle, free = median(logs), len(logs) - 1
-        self._spread = _MAD_TO_DEVIATION * median([abs(one - middle) for one in logs])
+        # The median distance of normal numbers in deviations is 1 / 1.4826.
+        self._spread = 1.4826 * median([abs(one - middle) for one in logs])
         self._degrees = _PRIOR_OBSERVATIONS + free
         variance = (_PRIOR_OBSERVATIONS * prior**2 + free * self._spread**2) / self._degrees
         self._deviation = max(math.sqrt(variance), _LEAST_DEVIATION)

@@ -33,11 +33,10 @@ from kernelcast.predictor.answering.launch_history import (
     doubt_launch,
 )
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
-from kernelcast.predictor.answering.tasks import EstimateOutcome
-from kernelcast.records.device import DeviceDescription
+from kernelcast.predictor.answering.tasks import MOST_MOMENTS, EstimateOutcome
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate
-from kernelcast.records.launch_identity import DeviceIdentity, LaunchIdentity
+from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.records.private_files import keep_among
 from kernelcast.workers.wire import NotDecodableError, decode, encode
@@ -84,6 +83,11 @@ class KnownLaunch:
     lock: threading.RLock = field(default_factory=threading.RLock)
     sampling: threading.RLock = field(default_factory=threading.RLock)
     """For the fields, and for the thread that makes the answer."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it was sampled, and would be better known by another moment."""
+        return self.outcome is not None and 0 < len(self.outcome.moments) < MOST_MOMENTS
 
     def take_samples(self, outcome: EstimateOutcome) -> None:
         """Take other samples; the answer has to be made anew."""
@@ -152,14 +156,11 @@ class Memory:
             known.history = None
         return other
 
-    def find_kernel(self, digest: str, device: DeviceDescription | DeviceIdentity) -> KnownKernel:
+    def kernel_of(self, identity: LaunchIdentity) -> KnownKernel:
         """Find what is known of a kernel's other sizes on a device, with its driver."""
-        key = (digest, device.id, device.driver)
+        key = (identity.kernel.digest, identity.device.id, identity.device.driver)
         with self._met:
             return self._kernels.setdefault(key, KnownKernel(partial(self._read_sizes, *key)))
-
-    def kernel_of(self, identity: LaunchIdentity) -> KnownKernel:
-        return self.find_kernel(identity.kernel.digest, identity.device)
 
     def forget_device(self, device_id: str) -> None:
         """Forget the launches of a device: its driver is another now."""
