@@ -4,10 +4,12 @@ Expressions over ids, sizes, loop iterations and scalar arguments describe which
 touches, conditions under which it does; see `Expr` and `Condition`.
 """
 
+from kernelcast.expressions.composites import Bitwise as Bitwise
 from kernelcast.expressions.composites import Division as Division
 from kernelcast.expressions.composites import Extremum as Extremum
 from kernelcast.expressions.composites import Geometric as Geometric
 from kernelcast.expressions.composites import Select as Select
+from kernelcast.expressions.composites import bitwise as bitwise
 from kernelcast.expressions.composites import floor_div as floor_div
 from kernelcast.expressions.composites import floor_mod as floor_mod
 from kernelcast.expressions.composites import geometric as geometric

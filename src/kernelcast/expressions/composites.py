@@ -1,10 +1,12 @@
 """Factors that are no symbols: quotients and remainders, extremes, choices, powers."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from math import gcd
-from typing import cast
+from operator import and_, or_, xor
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -179,6 +181,66 @@ class Extremum(Composite):
 
 minimum = partial(Extremum.make, is_least=True)
 maximum = partial(Extremum.make, is_least=False)
+
+
+_BITWISE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {"&": and_, "|": or_, "^": xor}
+
+
+@dataclass(frozen=True, slots=True)
+class Bitwise(Composite):
+    """The bits of two expressions, combined as those of numbers in two's complement."""
+
+    left: Expr
+    right: Expr
+    operator: str
+
+    text_needs_parentheses = True
+
+    @staticmethod
+    def make(left: Operand, right: Operand, operator: str) -> Expr:
+        """Combine bits; those that a number selects are remainders."""
+        one, two = Expr.of(left), Expr.of(right)
+        if one.constant_value is not None:
+            one, two = two, one
+        value, number = one.constant_value, two.constant_value
+        if value is not None and number is not None:
+            return Expr.constant(_BITWISE[operator](value, number))
+        common = None if number is None else _mask(one, number)
+        if number is None or common is None:
+            return Expr.atom(Bitwise(one, two, operator))
+        if operator == "&":
+            return common
+        return one + number - (common if operator == "|" else 2 * common)
+
+    def is_quasi_affine(self) -> bool:
+        return False
+
+    def evaluate(self, bindings: Bindings) -> Value:
+        left, right = self.left.evaluate(bindings), self.right.evaluate(bindings)
+        return cast("Value", _BITWISE[self.operator](left, right))
+
+    def __str__(self) -> str:
+        return f"{self.left.operand_text()} {self.operator} {self.right.operand_text()}"
+
+
+bitwise = Bitwise.make
+
+
+def _mask(expr: Expr, number: int) -> Expr | None:
+    """Give the bits of an expression that a number selects, by its runs of ones."""
+    if number < 0:
+        rest = _mask(expr, ~number)
+        return None if rest is None else expr - rest
+    total = Expr.constant(0)
+    # Each run of ones adds a remainder: a mask of more is given up.
+    for _ in range(4):
+        if not number:
+            return total
+        low = number & -number
+        high = (number + low) & ~number
+        total = total + low * floor_mod(floor_div(expr, low), high // low)
+        number &= ~(high - 1)
+    return None if number else total
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.ir.control import Loop
-from kernelcast.features.ir.operations import find_vector_access, is_atomic, name_called
+from kernelcast.features.ir.operations import VECTOR_ACCESS, is_atomic, name_called
 from kernelcast.features.ir.reading import open_code
 from kernelcast.features.ir.scalars import Evaluator
 from kernelcast.features.ir.values import Pointer, places_of
@@ -150,9 +150,8 @@ def _changes_memory(one: Instruction) -> bool | None:
     if one.opcode != "call":
         return {"load": False, "store": True, "atomicrmw": True, "cmpxchg": True}.get(one.opcode)
     name = name_called(one)
-    access = find_vector_access(name)
-    if access is not None:
-        return access[0]
+    if VECTOR_ACCESS.fullmatch(name):
+        return name.startswith("vstore")
     if not is_atomic(name):
         return None
     operands = [value for kind, value in one.operands if not kind.startswith("ptr")]

@@ -2,6 +2,7 @@ import copy
 import operator
 import pickle
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from kernelcast.expressions import (
     Expr,
     Symbol,
     SymbolKind,
+    bitwise,
     floor_div,
     floor_mod,
     geometric,
@@ -61,6 +63,9 @@ OPERATIONS: dict[str, tuple[Callable[[Expr, Expr], Expr], Callable[[int, int], i
     "trunc_mod": (trunc_mod, lambda a, b: a - c_division(a, b) * b),
     "min": (minimum, min),
     "max": (maximum, max),
+    "&": (partial(bitwise, operator="&"), operator.and_),
+    "|": (partial(bitwise, operator="|"), operator.or_),
+    "^": (partial(bitwise, operator="^"), operator.xor),
 }
 DIVISIONS = ["floor_div", "floor_mod", "trunc_div", "trunc_mod"]
 RELATIONS: dict[
@@ -80,7 +85,7 @@ def trees() -> st.SearchStrategy[Tree]:
     def extend(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
         divisors = st.sampled_from([-8, -4, -3, -1, 1, 2, 4, 8, N, WIDTH]) | inner
         return (
-            st.tuples(st.sampled_from(["+", "-", "*", "min", "max"]), inner, inner)
+            st.tuples(st.sampled_from([*"+-*&|^", "min", "max"]), inner, inner)
             | st.tuples(st.sampled_from(DIVISIONS), inner, divisors)
             | st.tuples(st.just("select"), st.sampled_from(list(RELATIONS)), *[inner] * 4)
             | st.tuples(st.just("geometric"), inner, st.integers(-3, 3), st.booleans())

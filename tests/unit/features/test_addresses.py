@@ -26,7 +26,6 @@ def stores(body: str, *, before: str = "") -> list[MemoryAccess]:
         ("a[x + n] = 1;", "4*global_id(0) + 4*n"),
         ("a[x / 4] = 1;", "4*floor(global_id(0) / 4)"),
         ("a[x & 6] = 1;", "8*(floor(global_id(0) / 2) mod 4)"),
-        ("a[u ^ n] = 1;", None),
         ("int2 v = (int2)(x, n); a[v.y] = 1;", "4*n"),
         ("int2 v = (int2)(x, n); v = v.yx; a[v.s0] = 1;", "4*n"),
         ("const int size = 5; a[size * x] = 1;", "20*global_id(0)"),
@@ -55,6 +54,21 @@ def test_offsets_are_followed(body: str, offset: str | None) -> None:
     else:
         assert store.pattern is AddressPattern.QUASI_AFFINE
         assert str(store.offset_bytes) == offset
+
+
+@pytest.mark.parametrize(
+    ("index", "place"),
+    [("x & (n - 1)", 5), ("u ^ n", 27), ("~u & n", 8), ("(x | u) & 3", 3), ("(x & 4) | n", 12)],
+)
+def test_bits_are_followed(index: str, place: int) -> None:
+    """Combines bits as the device does, of numbers that only a launch tells."""
+    [store] = stores(f"a[{index}] = 1;")
+    values = {"n": 8, "u": 19, "global_id(0)": 13}
+    assert store.offset_bytes is not None
+    found = store.offset_bytes.evaluate(
+        {one: values[str(one)] for one in store.offset_bytes.symbols()}
+    )
+    assert found == 4 * place
 
 
 @pytest.mark.parametrize(
@@ -96,6 +110,8 @@ def test_trips_are_counted(body: str, trips: str, is_exact: bool) -> None:
         ("int t = 0; for (int i = 0; i < n; i++) { if (b[i] > 3) { t = i; break; } } a[t] = 1;",
          ("b",)),
         ("int t = x; for (int i = 0; i < n; i++) t = b[t]; a[t] = 1;", ("b",)),
+        ("float t = 0, m = b[x]; for (int i = 0; i < n; i++) { t += m; m *= 2; } a[(int)t] = 1;",
+         ("b",)),
         ("int4 v = vload4(x, b); a[v.z] = 1;", ("b",)),
         ("int o[2]; o[x & 1] = b[0]; a[o[1]] = 1;", ("b",)),
     ],

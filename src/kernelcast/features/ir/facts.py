@@ -36,7 +36,7 @@ from kernelcast.features.ir.operations import (
     read_vector_access,
 )
 from kernelcast.features.ir.scalars import Evaluator, move_place, space_of
-from kernelcast.features.ir.values import Opaque, Pointer, Value, as_number, blur, places_of
+from kernelcast.features.ir.values import Opaque, Pointer, Value, blur, places_of
 from kernelcast.records.operations import (
     MemoryOperation,
     MemorySpace,
@@ -353,9 +353,8 @@ class FactsReader:
         access = read_vector_access(one, self._module)
         pointers = [each for each in operands if each[0].startswith("ptr")]
         if access is not None:
-            number = as_number(self._find(access.index, one))
-            distance = number * access.stride if isinstance(number, Expr) else number
-            place = move_place(self._find(access.pointer, one), distance)
+            pointer, index = (self._find(each, one) for each in (access.pointer, access.index))
+            place = move_place(pointer, index, access.stride)
             kind = AccessKind.STORE if access.is_store else AccessKind.LOAD
             yield kind, (access.pointer, access.index), place, access.bytes, access.lanes
         elif is_atomic(name_called(one)) and pointers:

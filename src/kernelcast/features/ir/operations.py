@@ -90,7 +90,7 @@ _FREE = re.compile(
     r"|enqueued_num_sub_groups)|as_\w+|__builtin_astype|vec_step|__builtin_(inf|nan|huge_val)f?"
 )
 _ATOMIC = re.compile(r"atom(ic)?_\w+")
-_VECTOR = re.compile(r"v(load|store)(?:(\d+)|(a?_half)(\d*)(?:_\w+)?)")
+VECTOR_ACCESS = re.compile(r"v(load|store)(?:(\d+)|(a?_half)(\d*)(?:_\w+)?)")
 
 NATIVE_PREFIXES = ("native_", "half_")
 
@@ -117,15 +117,6 @@ def find_parts(name: str, lanes: int) -> _Parts | None:
 def is_atomic(name: str) -> bool:
     """Tell whether a builtin is an atomic operation on memory."""
     return bool(_ATOMIC.fullmatch(name)) and name not in _SINGLE
-
-
-@cache
-def find_vector_access(name: str) -> tuple[bool, int, bool] | None:
-    """Tell (does it store, lanes, is it half) of a vload or vstore; None for any other function."""
-    match = _VECTOR.fullmatch(name)
-    if match is None:
-        return None
-    return match[1] == "store", int(match[2] or match[4] or 1), bool(match[3])
 
 
 def _dot(lanes: int) -> _Parts:
@@ -219,20 +210,17 @@ def _count_call(one: Instruction, counts: Counter[Operation]) -> None:
             counts[make_operation(Kind.ADD, *number_of(one.type))] += 1
             return
         name = INTRINSICS.get(name, name)
-    if find_vector_access(name) is not None:
+    if VECTOR_ACCESS.fullmatch(name):
         return
-    numbers = [number_of(kind) for kind, _ in one.operands if kind != "metadata"]
-    numbers = [each for each in numbers if each[0] is not NumberClass.NONE]
     if is_atomic(name):
         counts[make_operation(Kind.ATOMIC, *atomic_number(one), name)] += 1
         return
-    own = number_of(one.type)
-    lanes = max((each[2] for each in numbers), default=own[2])
-    parts = find_parts(name, lanes)
+    numbers = [each for kind, _ in one.operands if (each := number_of(kind)) != number_of("")]
+    number, *others = numbers or (number_of(one.type),)
+    parts = find_parts(name, max(lanes for *_, lanes in (number, *others)))
     if parts is None:
         counts[make_operation(Kind.CALL, NumberClass.NONE, 0, 1, name)] += 1
         return
-    number = numbers[0] if numbers else own
     for kind, times, part_lanes in parts:
         plain = kind in (Kind.BARRIER, Kind.COPY)
         is_named = plain or part_lanes > 1 or kind in (Kind.SPECIAL, Kind.SPECIAL_NATIVE)
@@ -257,16 +245,15 @@ class VectorAccess:
 
 def read_vector_access(one: Instruction, module: Module) -> VectorAccess | None:
     """Read a call of a vload or vstore; None for any other instruction."""
-    name = name_called(one) if one.opcode == "call" else ""
-    access = find_vector_access(name)
-    if access is None:
+    match = VECTOR_ACCESS.fullmatch(name_called(one)) if one.opcode == "call" else None
+    if match is None:
         return None
-    is_store, lanes, is_half = access
+    is_store, lanes, half = match[1] == "store", int(match[2] or match[4] or 1), match[3]
     place = next(at for at, (kind, _) in enumerate(one.operands) if kind.startswith("ptr"))
     moved = one.operands[0][0] if is_store else one.type
-    element = 2 if is_half else module.size_of(lane_of(moved))
+    element = 2 if half else module.size_of(lane_of(moved))
     # Three lanes are packed by vload3 and vstore3, four apart by the aligned ones.
-    apart = 4 if lanes == 3 and "a_half" in name else lanes
+    apart = 4 if lanes == 3 and half == "a_half" else lanes
     return VectorAccess(
         is_store=is_store, pointer=one.operands[place], index=one.operands[place - 1],
         lanes=lanes, bytes=lanes * element, stride=apart * element,
@@ -275,8 +262,7 @@ def read_vector_access(one: Instruction, module: Module) -> VectorAccess | None:
 
 def atomic_number(one: Instruction) -> tuple[NumberClass, int, int]:
     """Give the class of number that an atomic function works on."""
-    numbers = [number_of(kind) for kind, _ in one.operands[1:]]
-    numbers = [each for each in numbers if each[0] is not NumberClass.NONE]
+    numbers = [each for kind, _ in one.operands[1:] if (each := number_of(kind)) != number_of("")]
     if numbers and name_called(one).startswith(("atom_", "atomic_")):
         return numbers[0]
     own = number_of(one.type)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, Final, TypeVar
 
 from kernelcast.compiling.ir import (
@@ -56,9 +56,9 @@ from kernelcast.features.ir.values import (
     Arithmetic,
     Choice,
     Lanes,
-    Leaf,
     Memory,
     Opaque,
+    Part,
     Pointer,
     Value,
     as_condition,
@@ -219,13 +219,15 @@ class Evaluator(Code):
 
     def operand(self, operand: Operand, block: str) -> Value:
         """Give the value of an operand where a block uses it."""
+        return self._find_operand(operand, self.flow.loop_of.get(block))
+
+    def _find_operand(self, operand: Operand, outer: Loop | None) -> Value:
+        """Give the value of an operand where a loop uses it, or what is around all loops."""
         kind, text = operand
         if not text.startswith("%"):
             return self._remember(operand, lambda: self._constant(kind, text))
-        value, one, loop_of = self.value(text), self.instructions.get(text), self.flow.loop_of
-        return value if one is None else self._leave(value, loop_of[one.block], loop_of.get(block))
-
-    def _leave(self, value: Value, inner: Loop | None, outer: Loop | None) -> Value:
+        value, one = self.value(text), self.instructions.get(text)
+        inner = None if one is None else self.flow.loop_of[one.block]
         while inner is not None and not (outer is not None and outer.header in inner.blocks):
             symbol = self.symbol(inner)
             if any(symbol in one.symbols() for one in parts_of(value)
@@ -347,16 +349,16 @@ class Evaluator(Code):
 
     def _move(self, operands: Sequence[Operand], kind: str, block: str) -> Value:
         """Give the address that an index leads to."""
-        distance: Leaf = ZERO
+        place = self.operand(operands[0], block)
         for operand, size in self.module.list_steps(kind, operands[1:]):
-            number = as_number(self.operand(operand, block)) if operand else ONE
-            distance = _add(distance, number * size if isinstance(number, Expr) else number)
-        return move_place(self.operand(operands[0], block), distance)
+            place = move_place(place, self.operand(operand, block) if operand else ONE, size)
+        return place
 
     def _compare(self, one: Instruction, left: Value, right: Value) -> Condition:
         if isinstance(left, Condition) and one.detail in ("eq", "ne"):
+            # What is known in part is not followed on through numbers: it would grow with each.
             is_bit = bits_of(one.type) == 1
-            if right == ZERO or (is_bit and right in (TRUE, FALSE)):
+            if (left.is_exact and right == ZERO) or (is_bit and right in (TRUE, FALSE)):
                 return left if (one.detail == "eq") == (right == TRUE) else left.negated()
         first, second = as_number(left), as_number(right)
         if isinstance(first, Opaque) or isinstance(second, Opaque):
@@ -386,13 +388,11 @@ class Evaluator(Code):
     def _join(self, phi: Instruction) -> Value:
         """Give what a value is where several ways meet."""
         flow = self.flow
-        outer = flow.loop_of.get(phi.block)
         sides: list[Value] = []
         ways: list[list[Term] | None] = []
         for operand, label in zip(phi.operands, phi.labels, strict=True):
             if label in flow.place:
-                value = self.operand(operand, label)
-                sides.append(self._leave(value, flow.loop_of[label], outer))
+                sides.append(self._find_operand(operand, flow.loop_of[phi.block]))
                 edge = flow.successors[label].index(phi.block)
                 ways.append(flow.terms_into(label, edge, phi.block))
         if all(value == sides[0] for value in sides):
@@ -509,51 +509,42 @@ class Evaluator(Code):
         phis = [one for one in self.flow.blocks[loop.header]
                 if one.opcode == "phi" and one.name not in self._known]  # fmt: skip
         starts = {phi.name: self._merge_sides(phi, loop, is_start=True) for phi in phis}
+        slots = {
+            name: [Slot(as_number(part), stand_in_for(name, at))
+                   for at, part in enumerate(parts_of(start))]
+            for name, start in starts.items()
+        }  # fmt: skip
         known = len(self._known)
-        slots: dict[str, list[Slot]] = {}
         for phi in phis:
-            start = starts[phi.name]
-            if not is_followed(phi.type) or isinstance(start, Choice):
-                self._known[phi.name] = blur(start, reason=_IN_FLOAT)
-                continue
-            slots[phi.name] = [
-                Slot(as_number(leaf), stand_in_for(phi.name, at))
-                for at, leaf in enumerate(parts_of(start))
-            ]
-            before = (Expr.symbol(each.before) for each in slots[phi.name])
-            self._known[phi.name] = exchange(start, before)
+            start, before = starts[phi.name], (Expr.symbol(one.before) for one in slots[phi.name])
+            known_as = exchange(start, before) if is_followed(phi.type) else blur(start)
+            self._known[phi.name] = known_as
         ends = {phi.name: self._merge_sides(phi, loop, is_start=False) for phi in phis}
         while len(self._known) > known:
             self._known.popitem()
-        followed = []
-        for phi in phis:
-            name, start, end = phi.name, starts[phi.name], ends[phi.name]
-            own = slots.get(name, ())
-            if own and _shape_of(start) == _shape_of(end):
-                followed.append(name)
-                for slot, leaf in zip(own, parts_of(end), strict=True):
-                    slot.after = as_number(leaf)
+        others = {name for name, end in ends.items() if _shape_of(starts[name]) != _shape_of(end)}
+        for name, end in ends.items():
+            parts = repeat(blur(end, reason=REASON)) if name in others else parts_of(end)
+            for slot, part in zip(slots[name], parts, strict=False):
+                slot.after = as_number(part)
+        solve_slots([*chain.from_iterable(slots.values())], self.symbol(loop))
+        for name, own in slots.items():
+            start, end = starts[name], ends[name]
+            if name not in others:
+                numbers = (slot.at_start or Opaque(reason=REASON) for slot in own)
+                self._known[name] = exchange(start, numbers)
                 continue
-            reason = REASON if is_followed(phi.type) else _IN_FLOAT
-            blurred = blur(start, end, reason=reason)
-            for slot in own:
-                slot.after = blur(end, reason=REASON)
-            self._known[name] = blurred
+            self._known[name] = blurred = blur(start, end, reason=REASON)
             if isinstance(start, Pointer) and isinstance(end, Pointer):
                 # What is left are the buffers that it may point into.
                 self._known[name] = Choice(
                     UNKNOWN, Pointer(start.memory, blurred), Pointer(end.memory, blurred)
                 )
-        solve_slots([slot for each in slots.values() for slot in each], self.symbol(loop))
-        for name in followed:
-            numbers = (slot.at_start or Opaque(reason=REASON) for slot in slots[name])
-            self._known[name] = exchange(starts[name], numbers)
 
     def _merge_sides(self, phi: Instruction, loop: Loop, *, is_start: bool) -> Value:
         """Give what a value is where a loop begins, or begins again, if that is one by all ways."""
         sides = [
-            self._leave(self.operand(operand, label), self.flow.loop_of[label],
-                        loop.parent if is_start else loop)
+            self._find_operand(operand, loop.parent if is_start else loop)
             for operand, label in zip(phi.operands, phi.labels, strict=True)
             if label in self.flow.place and (label in loop.blocks) != is_start
         ]  # fmt: skip
@@ -712,16 +703,18 @@ class Evaluator(Code):
         return number if bits >= 32 else minimum(maximum(number, low), low + (1 << bits) - 1)
 
 
-def move_place(place: Value, distance: Leaf) -> Value:
-    """Move a pointer by so many bytes."""
+def move_place(place: Value, index: Value, size: int) -> Value:
+    """Move a pointer by so many elements of a size in bytes."""
+    number = as_number(index)
+
+    def move(part: Part) -> Value:
+        if isinstance(part, Expr) and isinstance(number, Expr):
+            return part + number * size
+        return part if isinstance(part, Condition) else blur(part, number)
+
     if isinstance(place, PLACES):
-        return refill(place, lambda part: (
-            part if isinstance(part, Condition) else _add(part, distance)))  # fmt: skip
-    return blur(place, distance, reason="a pointer that is not followed")
-
-
-def _add(one: Leaf, two: Leaf) -> Leaf:
-    return one + two if isinstance(one, Expr) and isinstance(two, Expr) else blur(one, two)
+        return refill(place, move)
+    return blur(place, number, reason="a pointer that is not followed")
 
 
 def _shape_of(value: Value) -> Value:

@@ -15,25 +15,23 @@ from typing import Final, TypeAlias
 from kernelcast.expressions import (
     FALSE,
     Condition,
+    Division,
     Expr,
+    Extremum,
     Geometric,
     Select,
     Symbol,
     SymbolKind,
     Unknown,
+    bitwise,
     conjunction,
     disjunction,
     equal,
-    floor_div,
     floor_mod,
     geometric,
     less,
-    maximum,
-    minimum,
     not_equal,
     select,
-    trunc_div,
-    trunc_mod,
 )
 from kernelcast.expressions.intervals import Range, find_range
 from kernelcast.records.errors import InputError
@@ -302,9 +300,7 @@ class Arithmetic:
     ) -> Expr | None:
         """Apply a binary operator of numbers of so many bits."""
         result = self._calculate(opcode, one, two, bits, is_signed=is_signed)
-        if result is None:
-            return None
-        if is_signed or result.constant_value is not None or not result.products:
+        if result is None or is_signed or result.constant_value is not None:
             return result
         largest = max(abs(factor) for _, factor in result.products)
         # Products of indices with factors so large are taken to wrap: hashes, random numbers.
@@ -315,6 +311,10 @@ class Arithmetic:
     def is_non_negative(self, expr: Expr) -> bool:
         """Tell whether an expression is known not to be negative."""
         return is_non_negative(expr, self._unsigned)
+
+    def _is_natural(self, expr: Expr) -> bool:
+        """Tell whether an expression is taken not to be negative, as sizes and arguments are."""
+        return expr.is_parameter or self.is_non_negative(expr)
 
     def _calculate(
         self, opcode: str, one: Expr, two: Expr, bits: int, *, is_signed: bool
@@ -328,18 +328,15 @@ class Arithmetic:
         if opcode in ("and", "or", "xor"):
             return _combine_bits(opcode, one, two)
         if opcode in ("min", "max"):
-            is_least = opcode == "min"
-            if is_signed or all(
-                each.is_parameter or self.is_non_negative(each) for each in (one, two)
-            ):  # fmt: skip
-                return minimum(one, two) if is_least else maximum(one, two)
-            is_less = self.compare("ult", one, two, bits)
-            return select(is_less, one, two) if is_least else select(is_less, two, one)
+            sides = (one, two) if opcode == "min" else (two, one)
+            if is_signed or all(map(self._is_natural, sides)):
+                return Extremum.make(one, two, is_least=opcode == "min")
+            return select(self.compare("ult", one, two, bits), *sides)
         if opcode not in ("shl", "lshr", "ashr"):
             return self._divide(opcode, one, two, bits)
         places = two.constant_value
         if places is None:
-            is_safe = opcode != "ashr" or one.is_parameter or self.is_non_negative(one)
+            is_safe = opcode != "ashr" or self._is_natural(one)
             return geometric(one, 2, two, is_division=opcode != "shl") if is_safe else None
         if not 0 <= places <= 62:
             return None
@@ -355,15 +352,11 @@ class Arithmetic:
             atom.factor == divisor
         ):  # what a loop divides each time is divided by the same number once more  # fmt: skip
             return geometric(atom.start, divisor, atom.iteration + 1, is_division=True)
-        is_known = opcode in ("udiv", "urem") or self.is_non_negative(one)
-        if is_quotient:
-            return floor_div(one, two) if is_known else trunc_div(one, two)
+        is_floor = opcode in ("udiv", "urem") or self.is_non_negative(one)
         is_power = divisor > 0 and not divisor & (divisor - 1)
-        if opcode == "urem" and not is_power and bits == _UINT_BITS and not (
-            one.is_parameter or self.is_non_negative(one)
-        ):  # fmt: skip
+        if opcode == "urem" and not (is_power or bits != _UINT_BITS or self._is_natural(one)):
             one = floor_mod(one, 1 << bits)
-        return floor_mod(one, two) if is_known else trunc_mod(one, two)
+        return Division.make(one, two, is_floor, not is_quotient)
 
     def compare(self, predicate: str, one: Expr, two: Expr, bits: int) -> Condition:
         """Compare two numbers by a predicate of ``icmp``."""
@@ -386,8 +379,7 @@ class Arithmetic:
             # The distance of two numbers of a buffer is the length of a row: row pointers ascend.
             # Where a constant is taken off, a test of a range may be meant, as `c - 97u < 26u`,
             # which lives on negative numbers.
-            FALSE if each.is_parameter
-            or self.is_non_negative(each)
+            FALSE if self._is_natural(each)
             or (
                 each.constant_term == 0
                 and all(symbol.kind is SymbolKind.CONTENT for symbol in each.symbols())
@@ -418,44 +410,18 @@ class Arithmetic:
         return floor_mod(number - start, size) + start
 
 
-def _combine_bits(opcode: str, one: Expr, two: Expr) -> Expr | None:
-    """Combine bits; None if neither is a number and they may have bits in common."""
+def _combine_bits(opcode: str, one: Expr, two: Expr) -> Expr:
+    """Combine bits; under a mask of all or none, and where none overlap, without their operator."""
     if opcode == "and":
         for other, mask in ((one, _as_mask(two)), (two, _as_mask(one))):
             if mask is not None:
                 return select(mask, other, 0)
-    if one.constant_value is not None:
-        one, two = two, one
-    number = two.constant_value
-    if number is None:
-        return _join(opcode, one, two)
-    value = one.constant_value
-    if opcode == "xor" and number == -1 and (mask := _as_mask(one)) is not None:
+    if opcode == "xor" and two.constant_value == -1 and (mask := _as_mask(one)) is not None:
         return select(mask, 0, -1)
-    if value is not None:
-        return Expr.constant({"and": value & number, "or": value | number}.get(
-            opcode, value ^ number))  # fmt: skip
-    common = _mask(one, number)
-    if common is None or opcode == "and":
-        return common
-    return one + number - (common if opcode == "or" else 2 * common)
-
-
-def _mask(expr: Expr, number: int) -> Expr | None:
-    """Give the bits of an expression that a number selects, by its runs of ones."""
-    if number < 0:
-        rest = _mask(expr, ~number)
-        return None if rest is None else expr - rest
-    total = Expr.constant(0)
-    # Each run of ones adds a remainder: a mask of more is given up.
-    for _ in range(4):
-        if not number:
-            return total
-        low = number & -number
-        high = (number + low) & ~number
-        total = total + low * floor_mod(floor_div(expr, low), high // low)
-        number &= ~(high - 1)
-    return None if number else total
+    joined = None
+    if one.constant_value is None and two.constant_value is None:
+        joined = _join(opcode, one, two)
+    return joined or bitwise(one, two, {"and": "&", "or": "|", "xor": "^"}[opcode])
 
 
 def _as_mask(expr: Expr) -> Condition | None:
