@@ -19,7 +19,6 @@ from kernelcast.expressions import (
     Expr,
     Extremum,
     Geometric,
-    Select,
     Symbol,
     SymbolKind,
     Unknown,
@@ -411,47 +410,11 @@ class Arithmetic:
 
 
 def _combine_bits(opcode: str, one: Expr, two: Expr) -> Expr:
-    """Combine bits; under a mask of all or none, and where none overlap, without their operator."""
-    if opcode == "and":
-        for other, mask in ((one, _as_mask(two)), (two, _as_mask(one))):
-            if mask is not None:
-                return select(mask, other, 0)
-    if opcode == "xor" and two.constant_value == -1 and (mask := _as_mask(one)) is not None:
-        return select(mask, 0, -1)
-    joined = None
-    if one.constant_value is None and two.constant_value is None:
-        joined = _join(opcode, one, two)
-    return joined or bitwise(one, two, {"and": "&", "or": "|", "xor": "^"}[opcode])
-
-
-def _as_mask(expr: Expr) -> Condition | None:
-    """Give the condition on which a number is -1, if it is 0 elsewhere."""
-    for factor in (1, -1):
-        atom = (factor * expr).sole_atom
-        if isinstance(atom, Select):
-            ends = atom.then.constant_value, atom.otherwise.constant_value
-            if ends == (-factor, 0):
-                return atom.condition
-            if ends == (0, -factor):
-                return atom.condition.negated()
-    return None
-
-
-def _join(opcode: str, one: Expr, two: Expr) -> Expr | None:
-    """Join numbers whose bits do not overlap: ``(x << 4) | (y & 15)``, or one under a mask."""
-    left, right = one.sole_atom, two.sole_atom
-    if opcode == "or" and isinstance(left, Select) and isinstance(right, Select):
-        if left.condition == right.condition and left.otherwise.is_zero and right.then.is_zero:
-            return select(left.condition, left.then, right.otherwise)
-        if left.condition == right.condition.negated() and (
-            left.otherwise.is_zero and right.otherwise.is_zero
-        ):
-            return select(left.condition, left.then, right.then)
+    """Combine bits; where none overlap, as in ``(x << 4) | (y & 15)``, they are added up."""
     for high, low in ((one, two), (two, one)):
         least, most = range_of(low)
-        if least < 0 or math.isinf(most):
-            continue
-        width = 1 << int(most).bit_length()
-        if all(factor % width == 0 for _, factor in high.products):
-            return Expr.constant(0) if opcode == "and" else high + low
-    return None
+        if least >= 0 and not math.isinf(most):
+            width = 1 << int(most).bit_length()
+            if all(factor % width == 0 for _, factor in high.products):
+                return ZERO if opcode == "and" else high + low
+    return bitwise(one, two, {"and": "&", "or": "|", "xor": "^"}[opcode])
