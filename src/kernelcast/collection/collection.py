@@ -132,46 +132,6 @@ class CollectionOrder:
         return [(kernel, device) for device in self.devices for kernel in self.kernels]
 
 
-@dataclass(slots=True)
-class _Keeper:
-    """Stores what a child process hands over, and counts it."""
-
-    store: Store
-    kernel: CorpusKernel
-    outcome: DeviceOutcome
-    report: Callable[[str], None]
-    finished: frozenset[str]
-    current: LaunchIdentity | None = None
-    present: set[str] = field(default_factory=set)
-    measured: set[str] = field(default_factory=set)
-
-    def keep(self, message: RowStarted | RowSkipped | Observation | FailureRecord) -> None:
-        outcome = self.outcome
-        match message:
-            case RowStarted(launch=launch, number=number, total=total):
-                self.current = launch
-                self.report(f"row {number} of {total}")
-            case RowSkipped(reason="", launch_key=key):
-                # A fresh process passes those that were measured by the one that died.
-                outcome.present += key not in self.measured and key not in self.present
-                self.present.add(key)
-            case RowSkipped(reason=reason):
-                outcome.skipped[self.kernel.name] = reason
-                self.current = None
-            case Observation() | FailureRecord():
-                if isinstance(message, Observation):
-                    self.store.add(message, replace=True)  # a disturbed one may be there
-                    self.store.clear_failures(message.launch.key)
-                    outcome.measured += 1
-                    outcome.disturbed += ObservationFlag.CONTAMINATED in message.flags
-                else:
-                    self.store.add_failures([message])
-                    outcome.failures.append(message)
-                self.finished |= {message.launch.key}
-                self.measured.add(message.launch.key)
-                self.current = None
-
-
 def run_job(
     kernel: CorpusKernel,
     device: DeviceDescription,
@@ -187,15 +147,7 @@ def run_job(
     settings, sizes_of = order.settings, order.sizes_of
     of_kernel = Selection(kernels=(kernel.stem,), applications=(kernel.application,))
     wanted = replace(of_kernel, devices=(device.id,), drivers=(device.driver,))
-    sound = replace(wanted, without_flags=frozenset({ObservationFlag.CONTAMINATED}))
-    keys = {
-        row.launch_key
-        for rows in store.read_rows(sound, columns=("launch_key", "versions"))
-        for row in rows
-        if read_sampler(load_mapping(row.versions)) >= SAMPLER
-    }
-    if not order.retries_failures:
-        keys |= {one.launch.key for one in store.failures(wanted)}
+    keys = _list_done(store, wanted, retries_failures=order.retries_failures)
     elsewhere: tuple[int, ...] = ()
     if sizes_of is not None and not kernel.sizes:
         found = store.find(replace(of_kernel, devices=(sizes_of,)))
@@ -204,14 +156,15 @@ def run_job(
         if not elsewhere:
             outcome.skipped[kernel.name] = f"the store has no rows of it on {sizes_of}"
             return False
-    keeper = _Keeper(store, kernel, outcome, report, frozenset(keys))
+    current: LaunchIdentity | None = None
+    take = partial(_take, store, outcome, kernel.name, keys, set(), report)
     while True:
         sizes = kernel.sizes or elsewhere or read_sizes(device, kernel, settings)
+        task = KernelTask(
+            kernel=kernel, device_id=device.id, settings=settings,
+            cache_folder=data_folder() / "corpus", sizes=sizes, done=frozenset(keys),
+        )  # fmt: skip
         try:
-            task = KernelTask(
-                kernel=kernel, device_id=device.id, settings=settings,
-                cache_folder=data_folder() / "corpus", sizes=sizes, done=keeper.finished,
-            )  # fmt: skip
             for message in stream_isolated(
                 _COLLECT, task, timeout_s=settings.row_timeout_s, subject=device.id
             ):
@@ -220,22 +173,63 @@ def run_job(
                 elif isinstance(message.content, SizesChosen):
                     write_sizes(device, kernel, settings, message.content.sizes)
                 elif message.kind is MessageKind.ITEM:
-                    keeper.keep(message.content)
-                    if keeper.current is None and order.is_over:
+                    current = take(message.content)
+                    if current is None and order.is_over:
                         return True
         except StoreError:
             raise
         except KernelcastError as error:
-            if keeper.current is None:
+            if current is None:
                 outcome.errors[kernel.name] = str(error)
                 return False
             # The driver died or hung at this launch; the others get a fresh process.
-            keeper.keep(make_failure(keeper.current, error))
+            current = take(make_failure(current, error))
             if order.is_over:
                 return True
-            continue
-        outcome.kernels += 1
-        return False
+        else:
+            outcome.kernels += 1
+            return False
+
+
+def _list_done(store: Store, wanted: Selection, *, retries_failures: bool) -> set[str]:
+    """List the keys of launches that need no row: sound ones of today's sampler, and failures."""
+    sound = replace(wanted, without_flags=frozenset({ObservationFlag.CONTAMINATED}))
+    failed = () if retries_failures else store.failures(wanted)
+    return {one.launch.key for one in failed} | {
+        row.launch_key
+        for rows in store.read_rows(sound, columns=("launch_key", "versions"))
+        for row in rows
+        if read_sampler(load_mapping(row.versions)) >= SAMPLER
+    }
+
+
+def _take(
+    store: Store, outcome: DeviceOutcome, kernel: str, done: set[str], passed: set[str],
+    report: Callable[[str], None], content: RowStarted | RowSkipped | Observation | FailureRecord,
+) -> LaunchIdentity | None:  # fmt: skip
+    """Store and count what a child process hands over; return the launch that it is at."""
+    match content:
+        case RowStarted(launch=launch, number=number, total=total):
+            report(f"row {number} of {total}")
+            return launch
+        case RowSkipped(launch_key=key, reason=""):
+            # A fresh process passes those that were measured by the one that died.
+            outcome.present += key not in passed
+            passed.add(key)
+        case RowSkipped(reason=reason):
+            outcome.skipped[kernel] = reason
+        case Observation() | FailureRecord():
+            if isinstance(content, Observation):
+                store.add(content, replace=True)  # a disturbed one may be there
+                store.clear_failures(content.launch.key)
+                outcome.measured += 1
+                outcome.disturbed += ObservationFlag.CONTAMINATED in content.flags
+            else:
+                store.add_failures([content])
+                outcome.failures.append(content)
+            done.add(content.launch.key)
+            passed.add(content.launch.key)
+    return None
 
 
 def collect(
