@@ -201,7 +201,7 @@ _DOCUMENT = Document(kind=ValidationReport, what="report", header={"format": 1})
 report_to_json, report_from_json = _DOCUMENT.write, _DOCUMENT.read
 
 
-Progress = Callable[[int, int], None]
+Report = Callable[[int, int], None]
 R = TypeVar("R")
 
 
@@ -227,7 +227,7 @@ def validate(  # noqa: PLR0913 - what is validated, how it is divided, and who d
     coverage: float = DEFAULT_COVERAGE,
     folds: int | None = None,
     jobs: int | None = 1,
-    report: Progress = lambda _, __: None,
+    report: Report = lambda _, __: None,
 ) -> ValidationReport:
     """Hold each group out once, or in so many parts at most, and predict it.
 
