@@ -24,13 +24,6 @@ _SLICE_S = 1e-3
 class Interval:
     """A prediction with its interval, in seconds.
 
-    Parameters
-    ----------
-    seconds, low, high : float
-        ``0 < low <= seconds <= high``.
-    coverage : float
-        Share of cases in which the true time is meant to lie inside, between 0 and 1.
-
     Raises
     ------
     KernelcastError
@@ -40,7 +33,9 @@ class Interval:
     seconds: float
     low: float
     high: float
+    """``0 < low <= seconds <= high``."""
     coverage: float
+    """Share of cases in which the true time is meant to lie inside, between 0 and 1."""
 
     def __post_init__(self) -> None:
         if not 0 < self.low <= self.seconds <= self.high < math.inf:  # NaN fails it too

@@ -30,18 +30,12 @@ __all__ = ["DeviceAnswer", "Estimate", "Explanation", "Interval", "Measurement",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """Whole runs of the unchanged kernel, for comparison.
-
-    Parameters
-    ----------
-    durations_s : tuple of float
-        Each whole run, in seconds, in the order they ran.
-    slowdown : float
-        How many times as long they took beside other programs as they would have alone.
-    """
+    """Whole runs of the unchanged kernel, for comparison."""
 
     durations_s: tuple[float, ...]
+    """Each whole run, in seconds, in the order they ran."""
     slowdown: float = 1.0
+    """How many times as long they took beside other programs as they would have alone."""
 
     @property
     def seconds(self) -> float:
@@ -120,79 +114,55 @@ class AnswerCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """How long a launch will take on one device.
-
-    Parameters
-    ----------
-    device, device_id, kernel : str
-        Device name and stable id, kernel name.
-    ndrange : NDRange
-        The launch, local size chosen.
-    compute_units : int
-        Of the device.
-    saturation : SaturationPoint or None
-        P_sat by rules and by measurement; None where no device was asked.
-    sample_work_groups : tuple of int
-        P1 and P2: work-groups of a shorter and of a longer sampling launch; where all are of one
-        size, of one launch and of all together; zeros without samples.
-    sampled_work_groups : int
-        Work-groups that ran in all sampling launches together.
-    interval : Interval
-        The prediction, in seconds: the time on a machine that does nothing else.
-    tier : Tier
-        How it was obtained.
-    estimates_s : dict of str to float
-        Every method's answer side by side, in seconds.
-    sampling_seconds : float
-        Device time of the sampling launches, and of work-groups that ran to warm up.
-    overhead_seconds : float
-        Host time of everything else but whole runs: build, buffers, warm-up, counting for learned
-        models, the start of a process.
-    build_seconds : float
-        The part of it that the device's compiler took, at the first launch too (PoCL), or finding
-        what it had built before.
-    warnings : tuple of str
-        What the reader should know.
-    limiter : str or None
-        What bounds the kernel's time; None where no analytic model has answered.
-    in_domain : bool
-        Whether the launch resembles what the method was made for.
-    measurement : Measurement or None
-        Whole runs, where they were asked for.
-    compile_seconds : float or None
-        Host time of building the kernel where nothing of it is kept; None where it was not built
-        for the answer.
-    launch_seconds : float or None
-        Time of a launch that does nothing; None where it is not known.
-    identity : LaunchIdentity or None
-        What observations of the launch are stored under; None where the arguments' contents are
-        not known.
-    explanation : Explanation or None
-        See `explain`.
-    """
+    """How long a launch will take on one device."""
 
     device: str
     device_id: str
     kernel: str
+    """Device name and stable id, kernel name."""
     ndrange: NDRange
+    """The launch, local size chosen."""
     compute_units: int
+    """Of the device."""
     saturation: SaturationPoint | None = None
+    """P_sat by rules and by measurement; None where no device was asked."""
     sample_work_groups: tuple[int, int] = (0, 0)
+    """P1 and P2: work-groups of a shorter and of a longer sampling launch; where all are of one
+    size, of one launch and of all together; zeros without samples."""
     sampled_work_groups: int = 0
+    """Work-groups that ran in all sampling launches together."""
     interval: Interval
+    """The prediction, in seconds: the time on a machine that does nothing else."""
     tier: Tier
+    """How it was obtained."""
     estimates_s: dict[str, float] = field(default_factory=dict)
+    """Every method's answer side by side, in seconds."""
     sampling_seconds: float = 0.0
+    """Device time of the sampling launches, and of work-groups that ran to warm up."""
     overhead_seconds: float = 0.0
+    """Host time of everything else but whole runs: build, buffers, warm-up, counting for learned
+    models, the start of a process."""
     warnings: tuple[str, ...] = ()
+    """What the reader should know."""
     limiter: str | None = None
+    """What bounds the kernel's time; None where no analytic model has answered."""
     in_domain: bool = True
+    """Whether the launch resembles what the method was made for."""
     measurement: Measurement | None = None
+    """Whole runs, where they were asked for."""
     build_seconds: float = 0.0
+    """The part of `overhead_seconds` that the device's compiler took, at the first launch too
+    (PoCL), or finding what it had built before."""
     compile_seconds: float | None = None
+    """Host time of building the kernel where nothing of it is kept; None where it was not built for
+    the answer."""
     launch_seconds: float | None = None
+    """Time of a launch that does nothing; None where it is not known."""
     identity: LaunchIdentity | None = None
+    """What observations of the launch are stored under; None where the arguments' contents are not
+    known."""
     explanation: Explanation | None = None
+    """See `explain`."""
 
     def explain(self) -> Explanation:
         """Say how the answer was obtained, and why not in a better way."""
@@ -331,17 +301,6 @@ class Estimate:
 class DeviceAnswer:
     """What one device said to one problem: an estimate, or why there is none.
 
-    Parameters
-    ----------
-    device_id, device : str
-        Stable id and name of the device.
-    problem, kernel : str
-        Name of the problem and of its kernel.
-    estimate : Estimate or None
-        The answer.
-    error : KernelcastError or None
-        Why the device has no answer.
-
     Raises
     ------
     KernelcastError
@@ -350,10 +309,13 @@ class DeviceAnswer:
 
     device_id: str
     device: str
+    """Stable id and name of the device."""
     problem: str
     kernel: str
+    """Name of the problem and of its kernel."""
     estimate: Estimate | None = None
     error: KernelcastError | None = None
+    """Why the device has no answer."""
 
     def __post_init__(self) -> None:
         if (self.estimate is None) == (self.error is None):

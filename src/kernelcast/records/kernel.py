@@ -17,20 +17,6 @@ _INCLUDING_OPTIONS = ("-I", "-include")
 class Kernel:
     """An OpenCL C kernel as text.
 
-    Parameters
-    ----------
-    name : str
-        Name of the kernel function.
-    source : str
-        OpenCL C source that holds it.
-    build_options : tuple of str
-        Options for the device's compiler, one per element.
-    source_name : str
-        What error messages call the source: a file name, or ``<source>``.
-    dialect : Dialect or None
-        What the device defines that is to compile it; not part of its identity. None: no device
-        is chosen yet.
-
     Raises
     ------
     InputError
@@ -43,10 +29,16 @@ class Kernel:
     """
 
     name: str
+    """Name of the kernel function."""
     source: str
+    """OpenCL C source that holds it."""
     build_options: tuple[str, ...] = ()
+    """Options for the device's compiler, one per element."""
     source_name: str = "<source>"
+    """What error messages call the source: a file name, or ``<source>``."""
     dialect: Dialect | None = None
+    """What the device defines that is to compile it; not part of its identity. None: no device is
+    chosen yet."""
 
     def __post_init__(self) -> None:
         if not self.name:

@@ -18,15 +18,6 @@ MOST_WORK_ITEMS = 2**62
 class NDRange:
     """A launch's index space: one to three dimensions.
 
-    Parameters
-    ----------
-    global_size : tuple of int
-        Work-items per dimension.
-    local_size : tuple of int or None
-        Work-items per work-group and dimension; None lets the device choose.
-    global_offset : tuple of int
-        First global id per dimension; zeros when left out.
-
     Raises
     ------
     NDRangeError
@@ -45,8 +36,11 @@ class NDRange:
     """
 
     global_size: tuple[int, ...]
+    """Work-items per dimension."""
     local_size: tuple[int, ...] | None = None
+    """Work-items per work-group and dimension; None lets the device choose."""
     global_offset: tuple[int, ...] = ()
+    """First global id per dimension; zeros when left out."""
 
     def __post_init__(self) -> None:
         dimensions = len(self.global_size)
