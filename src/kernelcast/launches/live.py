@@ -53,34 +53,25 @@ from kernelcast.sampling.user_objects import (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Launch:
-    """A launch of a program's own pyopencl objects, as `pyopencl.enqueue_nd_range_kernel` takes it.
-
-    Parameters
-    ----------
-    kernel : pyopencl.Kernel
-        The kernel; its source and build options are taken from its program.
-    global_size, local_size : sequence of int
-        The index space; a `local_size` of None lets the device choose.
-    args : sequence
-        The kernel's arguments in order: buffers, pyopencl's arrays, NumPy scalars,
-        `pyopencl.LocalMemory`.
-    queue : pyopencl.CommandQueue
-        A queue on the device; finish what it runs before an estimate, or it will be timed too.
-    global_offset : sequence of int, optional
-        First global id per dimension.
-    source, build_options : str, sequence of str, optional
-        Used instead of the program's own.
-    """
+    """A launch of a program's own pyopencl objects, as for `pyopencl.enqueue_nd_range_kernel`."""
 
     kernel: UserKernel
+    """A `pyopencl.Kernel`; its source and build options are taken from its program."""
     global_size: Sequence[int]
     local_size: Sequence[int] | None
+    """The index space; a `local_size` of None lets the device choose."""
     args: Sequence[Any]
+    """The kernel's arguments in order: buffers, pyopencl's arrays, NumPy scalars,
+    `pyopencl.LocalMemory`."""
     _: KW_ONLY
     queue: UserQueue
+    """A `pyopencl.CommandQueue` on the device; finish what it runs before an estimate, or it will
+    be timed too."""
     global_offset: Sequence[int] | None = None
+    """First global id per dimension."""
     source: str | None = None
     build_options: str | Sequence[str] | None = None
+    """Used instead of the program's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

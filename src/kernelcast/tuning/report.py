@@ -62,39 +62,26 @@ class TunedConfiguration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TuneReport:
-    """How a kernel is best launched on a device.
-
-    Parameters
-    ----------
-    problem, kernel : str
-        The problem's name and its kernel.
-    device, device_id : str
-        The device.
-    names : tuple of str
-        What was searched over.
-    models : TuneModels
-        What ranked.
-    configurations : tuple of TunedConfiguration
-        Best first: measured ones by their medians, then sampled ones, then predicted ones, then
-        those that cannot be launched.
-    models_s, sampling_s, measuring_s : float
-        Host time of ranking by models, of sampling, and of measuring, builds included, in
-        seconds.
-    warnings : tuple of str
-        What to know.
-    """
+    """How a kernel is best launched on a device."""
 
     problem: str
     kernel: str
+    """The problem's name and its kernel."""
     device: str
     device_id: str
     names: tuple[str, ...]
+    """What was searched over."""
     models: TuneModels
+    """What ranked."""
     configurations: tuple[TunedConfiguration, ...]
+    """Best first: measured ones by their medians, then sampled ones, then predicted ones, then
+    those that cannot be launched."""
     models_s: float
     sampling_s: float = 0.0
     measuring_s: float = 0.0
+    """Host time of ranking by models, sampling and measuring, builds included, in seconds."""
     warnings: tuple[str, ...] = ()
+    """What to know."""
 
     @property
     def pick(self) -> TunedConfiguration | None:

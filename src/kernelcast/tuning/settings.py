@@ -19,23 +19,6 @@ class TuneModels(StrEnum):
 class TuneSettings:
     """How configurations are ranked and measured.
 
-    Parameters
-    ----------
-    models : TuneModels
-        What ranks.
-    top : int
-        Configurations that are shown, and measured where that is asked for.
-    measure : bool
-        Whether they are measured.
-    runs : int
-        Measured runs of each, in turn; the median counts.
-    sampled : int
-        Configurations that `TuneModels.HYBRID` samples.
-    seed : int
-        Of random buffers and sampled places.
-    timeout_s : float
-        A configuration that runs for longer is given up, in seconds.
-
     Raises
     ------
     InputError
@@ -43,12 +26,19 @@ class TuneSettings:
     """
 
     models: TuneModels = TuneModels.ANALYTIC
+    """What ranks."""
     top: int = 5
+    """Configurations that are shown, and measured where that is asked for."""
     measure: bool = False
+    """Whether they are measured."""
     runs: int = 7
+    """Measured runs of each, in turn; the median counts."""
     sampled: int = 10
+    """Configurations that `TuneModels.HYBRID` samples."""
     seed: int = 0
+    """Of random buffers and sampled places."""
     timeout_s: float = 60.0
+    """A configuration that runs for longer is given up, in seconds."""
 
     def __post_init__(self) -> None:
         least = {"top": self.top, "runs": self.runs, "sampled": self.sampled}
