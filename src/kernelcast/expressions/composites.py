@@ -82,7 +82,7 @@ class Division(Composite):
                 return factor * rest if is_remainder else nothing
             elif is_remainder and modulus and divisor and modulus % divisor == 0:
                 return again(inner.numerator)
-        atom = Expr.atom(Division(rest, bottom, is_floor, is_remainder))
+        atom = Expr({(Division(rest, bottom, is_floor, is_remainder),): 1})
         return factor * atom if is_remainder else quotient + atom
 
     @property
@@ -166,7 +166,7 @@ class Extremum(Composite):
         )
         gap = (one - other).constant_value
         if gap is None:
-            return Expr.atom(Extremum(one, other, is_least))
+            return Expr({(Extremum(one, other, is_least),): 1})
         return one if gap == 0 or (gap < 0) == is_least else other
 
     def evaluate(self, bindings: Bindings) -> Value:
@@ -263,7 +263,7 @@ class Select(Composite):
                 return minimum(one, other)
             if (condition.expr - (one - other)).constant_value in (0, -1):
                 return maximum(one, other)
-        return other if condition == FALSE else Expr.atom(Select(condition, one, other))
+        return other if condition == FALSE else Expr({(Select(condition, one, other),): 1})
 
     @property
     def is_parameter(self) -> bool:
@@ -316,7 +316,7 @@ class Geometric(Composite):
         if number is not None and number <= _count_powers(factor):
             power = factor**number
             return trunc_div(value, power) if is_division else value * power
-        return Expr.atom(Geometric(value, factor, is_division, times))
+        return Expr({(Geometric(value, factor, is_division, times),): 1})
 
     @property
     def text_needs_parentheses(self) -> bool:  # type: ignore[override] # a class's constant above

@@ -139,11 +139,6 @@ class Expr(Compound["Expr"]):
         return Expr({(symbol,): 1})
 
     @staticmethod
-    def atom(atom: Atom) -> "Expr":
-        """Make the expression that is one atom; the factory functions simplify, this does not."""
-        return Expr({(atom,): 1})
-
-    @staticmethod
     def of(operand: Operand) -> "Expr":
         """Make an expression of a number or a symbol; an expression stays itself."""
         if isinstance(operand, Expr):

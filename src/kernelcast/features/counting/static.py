@@ -48,13 +48,11 @@ def bind_scalars(facts: KernelFacts, arguments: Sequence[Argument]) -> dict[str,
             start = one.offset_bytes.constant_term
             content = bytes(map(int, argument.values[start : start + one.element_bytes]))
             found[one.name] = int.from_bytes(content, "little", signed=one.is_signed)
-        if fields:
-            continue
-        if argument.element.lanes == 1:
+        if not fields and argument.element.lanes == 1:
             found[parameter.name] = int(argument.values[0])
-            continue
-        for lane, value in enumerate(argument.values):
-            found[f"{parameter.name}.s{lane:x}"] = int(value)
+        elif not fields:
+            lanes = enumerate(argument.values)
+            found |= {f"{parameter.name}.s{lane:x}": int(value) for lane, value in lanes}
     return found
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -168,28 +167,23 @@ def count_unjumped(facts: KernelFacts, counters: SoftwareCounters) -> OperationC
     Loops are gone through once at least. Stores and atomics are those executed: lanes that are
     masked out do not touch memory.
     """
-
-    @cache
-    def count(number: int) -> float:
-        block = facts.blocks[number]
-        if block.parent is None:
-            return 1.0
-        times = count(block.parent)
-        if block.kind not in _REPEATED:
-            return times
-        idle = times - counters.block_counts[block.parent]
-        return max(times, counters.block_counts[number] + idle)
-
-    found = add_weighted((one.operations, count(one.id)) for one in facts.blocks)
+    times: list[float] = []
+    for block, executions in zip(facts.blocks, counters.block_counts, strict=True):
+        around = 1.0 if block.parent is None else times[block.parent]
+        if block.parent is not None and block.kind in _REPEATED:
+            idle = around - counters.block_counts[block.parent]
+            around = max(around, executions + idle)
+        times.append(around)
+    found = add_weighted((one.operations, n) for one, n in zip(facts.blocks, times, strict=True))
     executed = counters.executed
     return OperationCounts(
         operations={
-            one: executed.operations.get(one, 0.0) if one.kind is OperationKind.ATOMIC else times
-            for one, times in found.operations.items()
+            one: executed.operations.get(one, 0.0) if one.kind is OperationKind.ATOMIC else n
+            for one, n in found.operations.items()
         },
         memory={
-            one: executed.memory.get(one, 0.0) if one.is_store else times
-            for one, times in found.memory.items()
+            one: executed.memory.get(one, 0.0) if one.is_store else n
+            for one, n in found.memory.items()
         },
     )
 
@@ -209,23 +203,15 @@ def doubt_counts(facts: KernelFacts, counters: SoftwareCounters) -> tuple[float,
     if counters.is_exact or not unsure:
         return 0.0, ()
     endless = {name for name, one in unsure.items() if not has_bound(one)}
-    work = [
-        times * count_instructions(block.operations)
-        for block, times in zip(facts.blocks, counters.block_counts, strict=True)
-    ]
+    # The work by its counter, and the loops within which that counts: what is last is `ONCE`.
+    work = [0.0] * (len(facts.reaches) + 1)
+    for block, times in zip(facts.blocks, counters.block_counts, strict=True):
+        work[block.counter] += times * count_instructions(block.operations)
+    around = [*({loop.name for loop in one.loops} for one in facts.reaches), set[str]()]
     every = sum(work)
     half_width = 0.0
     for names, width in ((unsure.keys() - endless, -_LEFT_EARLY), (endless, _ENDLESS)):
-        reached = {
-            counter
-            for counter, one in enumerate(facts.reaches)
-            if not {*names}.isdisjoint(each.name for each in one.loops)
-        }
-        within = sum(
-            amount
-            for block, amount in zip(facts.blocks, work, strict=True)
-            if block.counter in reached
-        )
+        within = sum(amount for amount, own in zip(work, around, strict=True) if own & names)
         share = within / every if every else 0.0
         half_width += abs(math.log(1.0 - share + share * math.exp(width)))
     notes = [
