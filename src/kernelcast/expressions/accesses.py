@@ -95,10 +95,6 @@ class MemoryAccess:
             and all(loop.is_exact for loop in self.loops)
         )
 
-    def explain_unknown(self) -> str:
-        """Say where it stands, and why nobody knows its address."""
-        return f"line {self.line}: {self.describe_unknown()}"
-
     def describe_unknown(self) -> str:
         """Say why nobody knows its address."""
         told = f"the address of {self.text or self.buffer or 'an access'}"
@@ -109,7 +105,7 @@ class MemoryAccess:
     def refuse_unknown(self, kernel: str) -> InputError:
         """Make the error of a model that needs its address."""
         return InputError(
-            f"{kernel}, {self.explain_unknown()}; only work-groups that run show it: allow "
+            f"{kernel}, line {self.line}: {self.describe_unknown()}; only work-groups that run show it: allow "
             "samples, or record addresses (`kernelcast model` with --device ID, for the problem's "
             "own local size without folding)"
         )

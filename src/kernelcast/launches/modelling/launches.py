@@ -210,7 +210,7 @@ def find_unknown(
 def _list_gaps(accesses: Sequence[MemoryAccess], recorded: RecordedAddresses | None) -> list[str]:
     """Say which accesses no model can place, and which ones it takes for executed."""
     notes = [
-        f"{one.explain_unknown()}; it needs recorded addresses"
+        f"line {one.line}: {one.describe_unknown()}; it needs recorded addresses"
         for one in find_unknown(accesses, recorded)
     ]
     if not all(one.guard.is_exact for one in accesses):
