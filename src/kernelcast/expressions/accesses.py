@@ -105,7 +105,7 @@ class MemoryAccess:
     def refuse_unknown(self, kernel: str) -> InputError:
         """Make the error of a model that needs its address."""
         return InputError(
-            f"{kernel}, line {self.line}: {self.describe_unknown()}; only work-groups that run show it: allow "
-            "samples, or record addresses (`kernelcast model` with --device ID, for the problem's "
-            "own local size without folding)"
+            f"{kernel}, line {self.line}: {self.describe_unknown()}; only work-groups that run "
+            "show it: allow samples, or record addresses (`kernelcast model` with --device ID, for "
+            "the problem's own local size without folding)"
         )
