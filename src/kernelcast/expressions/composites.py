@@ -207,7 +207,7 @@ class Bitwise(Composite):
             return Expr.constant(_BITWISE[operator](value, number))
         common = None if number is None else _mask(one, number)
         if number is None or common is None:
-            return Expr.atom(Bitwise(one, two, operator))
+            return Expr({(Bitwise(one, two, operator),): 1})
         if operator == "&":
             return common
         return one + number - (common if operator == "|" else 2 * common)
