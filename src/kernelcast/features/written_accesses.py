@@ -78,9 +78,7 @@ _Term: TypeAlias = Expr | Condition
 class _Text:
     """A formula, read as Python does but for C's division and C's signs for and, or, not."""
 
-    def __init__(
-        self, text: str, scalars: Collection[str], arrays: Collection[str] = ()
-    ) -> None:  # fmt: skip
+    def __init__(self, text: str, scalars: Collection[str], arrays: Collection[str] = ()) -> None:
         text = re.sub(r"&&|\|\||!(?!=)", lambda one: _SIGNS[one[0]], text)
         self._text = text.replace("\n", " ")
         self._scalars, self._arrays = scalars, arrays
@@ -104,19 +102,22 @@ class _Text:
         return self._point(complaint, node.col_offset - 1)
 
     def number(self, node: ast.expr) -> Expr:
-        try:
-            term = self._read(node)
-        except RecursionError:
-            raise self.error("nested too deeply; write a simpler expression", node) from None
+        term = self._term(node)
         if isinstance(term, Condition):
             raise self.error("expected a number, found a condition", node)
         return term
 
     def condition(self, node: ast.expr) -> Condition:
-        term = self._read(node)
+        term = self._term(node)
         if isinstance(term, Expr):
             raise self.error("expected a condition such as `x < n`, found a number", node)
         return term
+
+    def _term(self, node: ast.expr) -> _Term:
+        try:
+            return self._read(node)
+        except RecursionError:
+            raise self.error("nested too deeply; write a simpler expression", node) from None
 
     def _read(self, node: ast.expr) -> _Term:
         match node:

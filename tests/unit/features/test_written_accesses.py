@@ -109,6 +109,7 @@ def test_reads_chained_and_joined_conditions() -> None:
         ("index[" + "(" * 300 + "x", "cannot be read", None),
         ("index[" + "-" * 900 + "x]", "too deeply", None),
         ("index[" + "-" * 20000 + "x]", "too deeply", None),
+        ("index[x] if " + "not " * 1200 + "x < 3", "too deeply", None),
     ],
 )
 def test_points_at_what_is_wrong(text: str, complaint: str, column: int | None) -> None:
