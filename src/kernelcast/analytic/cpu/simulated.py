@@ -191,8 +191,8 @@ class NestAddresses:
         chosen = self.kinds[:, 0] == self.kinds[:, 0].max()
         lowest = addresses[:, chosen].argmin(axis=1)
         sizes = self.kinds[chosen, 1][lowest]
-        begins = addresses[:, chosen].min(axis=1) % line_bytes < sizes
-        return int(begins.argmax()) if begins.any() else len(begins)
+        # None, where none of them begins a line.
+        return int((addresses[:, chosen].min(axis=1) % line_bytes < sizes).argmax())
 
     def take(self, most: int) -> tuple[Integers, Integers, int]:
         """List addresses and kinds of what some of the next iterations execute, and count these."""

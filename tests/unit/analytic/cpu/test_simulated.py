@@ -359,6 +359,14 @@ def test_counts_begin_with_a_line(shift: int) -> None:
     assert (found.levels[0].misses, found.levels[0].evicts) == (1, 1)
 
 
+def test_a_few_elements_between_the_beginnings_of_lines_are_counted() -> None:
+    """Counts a loop that ends before any element begins a line."""
+    nest = make_nest([("i", 0, 10, 1)], {"a": (21,)}, [("a", 16 * I + 8, True)])
+    level = CpuCache(name="L1", size_bytes=4096, ways=8, line_bytes=64)
+    [found, _] = simulate_nest(nest, [level], {}).levels
+    assert found.stores == 4
+
+
 def test_what_cannot_be_simulated_is_named() -> None:
     """What lacks a value, or cannot be a bound, is an error that names it."""
     for sizes, said in (({"N": 100}, "-D M"), ({"N": 100, "M": 1}, "never run for M=1, N=100")):
