@@ -186,12 +186,11 @@ class NestAddresses:
         return find_work_bytes(moves, line_bytes) or int(self.kinds[:, 1].max())
 
     def count_before_line(self, line_bytes: int) -> int:
-        """Count the iterations before one whose lowest store, else load, begins a cache line."""
+        """Count iterations before one whose lowest store, else load, begins a line; 0 without one."""
         addresses = self._find_addresses(self._held[:line_bytes])
         chosen = self.kinds[:, 0] == self.kinds[:, 0].max()
         lowest = addresses[:, chosen].argmin(axis=1)
         sizes = self.kinds[chosen, 1][lowest]
-        # None, where none of them begins a line.
         return int((addresses[:, chosen].min(axis=1) % line_bytes < sizes).argmax())
 
     def take(self, most: int) -> tuple[Integers, Integers, int]:
