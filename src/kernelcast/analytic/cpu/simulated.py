@@ -186,7 +186,7 @@ class NestAddresses:
         return find_work_bytes(moves, line_bytes) or int(self.kinds[:, 1].max())
 
     def count_before_line(self, line_bytes: int) -> int:
-        """Count iterations before one whose lowest store, else load, begins a line; 0 without one."""
+        """Count iterations before one whose lowest store, else load, begins a line; else 0."""
         addresses = self._find_addresses(self._held[:line_bytes])
         chosen = self.kinds[:, 0] == self.kinds[:, 0].max()
         lowest = addresses[:, chosen].argmin(axis=1)
