@@ -38,36 +38,31 @@ class Compiler:
 def find_compiler() -> Compiler:
     """Find what ``KERNELCAST_CLANG`` names, else the newest on the path and of ziglang."""
     chosen = os.environ.get(VARIABLE)
-    if chosen:
-        path = shutil.which(chosen)
-        compiler = _ask_version(_with_arguments(path)) if path else None
-        if compiler is None or compiler.version[0] < LEAST_VERSION:
-            raise InputError(
-                f"{VARIABLE} is {chosen!r}, which is no clang of version {LEAST_VERSION} or later; "
-                "give the path of one, or of zig, or leave the variable out"
-            )
-        return compiler
     # clang-40 is a name to look for in some nine years.
     named = (shutil.which(f"clang-{number}") for number in range(40, 14, -1))
     # The binary of the wheel starts in 5 ms; its Python module takes 20 ms more.
-    spec = importlib.util.find_spec("ziglang")
+    spec = None if chosen else importlib.util.find_spec("ziglang")
     folders = spec.submodule_search_locations if spec else None
     zig = shutil.which(str(Path(folders[0], "zig"))) if folders else None
-    found = (zig, shutil.which("clang"), next(filter(None, named), None))
-    paths = [path for path in found if path]
-    candidates = [one for path in paths if (one := _ask_version(_with_arguments(path)))]
+    found = (
+        (shutil.which(chosen),) if chosen
+        else (zig, shutil.which("clang"), next(filter(None, named), None))
+    )  # fmt: skip
+    candidates = [one for path in filter(None, found) if (one := _ask_version(path))]
     best = max(candidates, key=lambda one: one.version, default=None)
-    if best is None or best.version[0] < LEAST_VERSION:
-        msg = f"no clang of version {LEAST_VERSION} or later was found to compile with; {_INSTALL}"
-        raise MissingExtraError(msg)
-    return best
+    if best is not None and best.version[0] >= LEAST_VERSION:
+        return best
+    if chosen:
+        raise InputError(
+            f"{VARIABLE} is {chosen!r}, which is no clang of version {LEAST_VERSION} or later; "
+            "give the path of one, or of zig, or leave the variable out"
+        )
+    msg = f"no clang of version {LEAST_VERSION} or later was found to compile with; {_INSTALL}"
+    raise MissingExtraError(msg)
 
 
-def _with_arguments(path: str) -> tuple[str, ...]:
-    return (path, "clang") if Path(path).stem == "zig" else (path,)
-
-
-def _ask_version(command: tuple[str, ...]) -> Compiler | None:
+def _ask_version(path: str) -> Compiler | None:
+    command = (path, "clang") if Path(path).stem == "zig" else (path,)
     answer = ask((*command, "--version"))
     match = _VERSION.search(answer)
     if match is None or "Apple" in answer:  # whose versions are not LLVM's
