@@ -20,7 +20,7 @@ VARIABLE = "KERNELCAST_CLANG"
 LEAST_VERSION = 15
 """Earlier ones lack built-in functions of OpenCL C 3.0 and files that only appear to be there."""
 _VERSION = re.compile(r"clang version (\d+)\.(\d+)\.(\d+)[^\n]*")
-_ANSWER_LIMIT_S = 60
+_ANSWER_LIMIT_S = 120
 _INSTALL = (
     "install it with `pip install 'kernelcast[compile]'`, install clang 15 or later on the path, "
     f"or set {VARIABLE} to such a clang"
@@ -63,7 +63,10 @@ def find_compiler() -> Compiler:
 
 def _ask_version(path: str) -> Compiler | None:
     command = (path, "clang") if Path(path).stem == "zig" else (path,)
-    answer = ask((*command, "--version"))
+    try:
+        answer = ask((*command, "--version"))
+    except CompileError:
+        return None
     match = _VERSION.search(answer)
     if match is None or "Apple" in answer:  # whose versions are not LLVM's
         return None
@@ -76,23 +79,24 @@ def list_processors(compiler: Compiler, triple: str) -> list[str]:
     return re.findall(r"^\t(\S+)$", answer, re.MULTILINE)
 
 
-@functools.cache
-def ask(command: tuple[str, ...]) -> str:
-    """Ask a program about itself, which takes it 20 ms and more; the answer is kept until the
-    program changes, and empty where there is none."""
+@functools.lru_cache(maxsize=64)
+def ask(command: tuple[str, ...], code: str = "") -> str:
+    """Ask a program about itself or a file ``code``, which takes 20 ms and more; what it says is
+    kept until the program changes."""
     try:
         status = Path(command[0]).stat()
-        key = cache.digest((*command, f"answer {status.st_size} {status.st_mtime_ns}"))
+        key = cache.digest((*command, code, f"answer {status.st_size} {status.st_mtime_ns}"))
         entry = cache.read(key)
         if entry is None:
             with tempfile.TemporaryDirectory(prefix="kernelcast-compile-") as made:
-                code, output = run_limited(command, Path(made), _ANSWER_LIMIT_S)
-            if code != 0:
-                return ""
+                Path(made, "code").write_text(code, encoding="utf-8")
+                ended, output = run_limited(command, Path(made), _ANSWER_LIMIT_S)
+            if ended != 0:
+                raise CompileError(output.strip() or f"{command[0]} ended with status {ended}")
             entry = {"answer": output}
             cache.write(key, entry)
-    except (OSError, CompileError):
-        return ""
+    except OSError as error:
+        raise CompileError(f"{command[0]} cannot be run: {error}") from error
     answer: str = entry["answer"]
     return answer
 

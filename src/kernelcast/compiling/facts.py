@@ -6,23 +6,20 @@ import math
 import os
 import re
 import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kernelcast.compiling import cache
 from kernelcast.compiling.compilation import Compiled
-from kernelcast.compiling.compiler import ask, run_limited
+from kernelcast.compiling.compiler import ask
 from kernelcast.compiling.execution import Instruction, find_ptx_body, read_code
 from kernelcast.compiling.libraries import list_cuda_folders
 from kernelcast.compiling.signatures import read_amd_metadata
 from kernelcast.compiling.targets import CodeFormat, choose_processor
 from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.errors import (
-    CompileError,
     InputError,
     KernelNotFoundError,
     MissingExtraError,
@@ -179,19 +176,8 @@ def assemble_ptx(text: str, processor: str) -> dict[str, PtxasFacts]:
     # That of CUDA 13 knows none before sm_75.
     known = _PTXAS_SUPPORTED.findall(ask((str(ptxas), "--help")))
     architecture = choose_processor(processor, known)
-    status = ptxas.stat()
-    key = cache.digest((text, architecture, f"log {ptxas} {status.st_size} {status.st_mtime_ns}"))
-    entry = cache.read(key)
-    if entry is None:
-        with tempfile.TemporaryDirectory(prefix="kernelcast-ptxas-") as made:
-            Path(made, "code.ptx").write_text(text, encoding="utf-8")
-            command = [str(ptxas), "-arch", architecture, "-v", "code.ptx", "-o", "code.cubin"]
-            code, output = run_limited(command, Path(made), 120.0)
-        if code != 0:
-            raise CompileError(output.strip() or f"ptxas ended with status {code}")
-        entry = {"log": output}
-        cache.write(key, entry)
-    return read_ptxas_log(entry["log"])
+    command = (str(ptxas), "-arch", architecture, "-v", "code", "-o", "code.cubin")
+    return read_ptxas_log(ask(command, text))
 
 
 _PTX_LOCAL: Final = re.compile(

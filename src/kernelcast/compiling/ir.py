@@ -4,7 +4,7 @@ import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import takewhile
 from typing import Final
 
@@ -294,9 +294,7 @@ def _skip_attributes(text: str) -> str:
     return text
 
 
-@lru_cache(maxsize=16)
 def read_module(text: str) -> Module:
-    """Read a text; nobody may change what is read of it."""
     functions: dict[str, Function] = {}
     variables: dict[str, Global] = {}
     types: dict[str, str] = {}

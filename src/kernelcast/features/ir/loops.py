@@ -227,16 +227,13 @@ def solve_slots(slots: list[Slot], symbol: Symbol) -> None:
     # What is not solved has the buffers that it depends on, by way of others too.
     open_slots = [slot for slot in slots if slot.at_start is None]
     sources = {slot.before: sources_of(slot.start, slot.after) for slot in open_slots}
-    for _ in open_slots:
-        changed = False
+    before: dict[Symbol, frozenset[str]] = {}
+    while before != sources:
+        before = dict(sources)
         for slot in open_slots:
             if isinstance(slot.after, Expr):
-                own = sources[slot.before]
-                more = own.union(*(sources[each] for each in slot.after.symbols() & sources.keys()))
-                changed |= more != own
-                sources[slot.before] = more
-        if not changed:
-            break
+                others = (sources[each] for each in slot.after.symbols() & sources.keys())
+                sources[slot.before] = sources[slot.before].union(*others)
     for slot in open_slots:
         found = sources[slot.before]
         slot.at_start = Opaque(found, "" if found else REASON)

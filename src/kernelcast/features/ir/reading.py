@@ -48,6 +48,7 @@ _VECTOR = re.compile(r"vec|(?<!\d)[234]$", re.IGNORECASE)
 
 
 _NAME: Final = "<source>"
+_keep_module: Final = lru_cache(maxsize=16)(read_module)
 _ERROR: Final = re.compile(r"^(\S*:\d+:\d+): (?:fatal )?error: (.*)$", re.MULTILINE)
 _EXTENSIONS: Final = Dialect().extensions | {
     "cl_khr_subgroups", "cl_khr_subgroup_shuffle", "cl_khr_gl_msaa_sharing", "cl_khr_depth_images",
@@ -94,7 +95,7 @@ def read_code(
 def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Evaluator:
     """Compile a kernel, and prepare to ask what its values are."""
     find_kernel(kernel)
-    module = read_module(compile_program(kernel).text)
+    module = _keep_module(compile_program(kernel).text)
     function = module.functions[kernel.name]
     notes = DebugNotes(module, _NAME)
     flow = ControlFlow(function, notes.is_written_in)
