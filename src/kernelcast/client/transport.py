@@ -6,8 +6,9 @@ import logging
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from inspect import isawaitable
 from typing import Any, Final, Self
 
 import cattrs
@@ -117,9 +118,10 @@ class Transport:
         self._url = url
         self._service: ServiceIdentity | None = None
         self._is_checked = False
+        self._is_async = issubclass(http, httpx.AsyncClient)
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         try:
-            self._http = http(
+            self._http: Any = http(
                 base_url=url,
                 headers=headers,
                 timeout=httpx.Timeout(patience.timeout_s, connect=patience.connect_s),
@@ -130,10 +132,7 @@ class Transport:
             raise InputError(msg) from error
 
     async def close(self) -> None:
-        if isinstance(self._http, httpx.AsyncClient):
-            await self._http.aclose()
-        else:
-            self._http.close()
+        await _wait_for(self._http.aclose() if self._is_async else self._http.close())
 
     async def identify(self) -> ServiceIdentity:
         self._is_checked = False
@@ -160,18 +159,14 @@ class Transport:
         timeout = httpx.Timeout(self._patience.timeout_s, connect=self._patience.connect_s)
         try:
             await self._check_service()
-            if isinstance(self._http, httpx.AsyncClient):
-                async with self._http.stream("GET", path, timeout=timeout) as answer:
-                    if not answer.is_success:
-                        await answer.aread()
-                        raise read_error(answer)
-                    yield answer.aiter_lines()
-            else:
-                with self._http.stream("GET", path, timeout=timeout) as answer:
-                    if not answer.is_success:
-                        answer.read()
-                        raise read_error(answer)
-                    yield _iterate(answer.iter_lines())
+            async with AsyncExitStack() as stack:
+                opened = self._http.stream("GET", path, timeout=timeout)
+                enter = stack.enter_async_context if self._is_async else stack.enter_context
+                answer = await _wait_for(enter(opened))
+                if not answer.is_success:
+                    await _wait_for(answer.aread() if self._is_async else answer.read())
+                    raise read_error(answer)
+                yield answer.aiter_lines() if self._is_async else _iterate(answer.iter_lines())
         except httpx.TransportError as error:
             self._is_checked = False
             raise self._explain(error) from error
@@ -180,7 +175,7 @@ class Transport:
         """See who answers before the first request, and after the connection was lost."""
         if self._is_checked:
             return
-        answer = await self._request("GET", _HEALTH)
+        answer = await _wait_for(self._http.request("GET", _HEALTH))
         if answer.status_code not in _AGAIN:  # else the request will be told the same
             self._take_identity(answer)
 
@@ -205,7 +200,8 @@ class Transport:
             try:
                 if path != _HEALTH:
                     await self._check_service()
-                answer = await self._request(method, path, **options)
+                call = self._http.request(method, path, **options)
+                answer: httpx.Response = await _wait_for(call)
                 # Have the next request see who answers, where this one was another instance's.
                 told = answer.headers.get(INSTANCE_HEADER)
                 if told and self._service is not None and told != self._service.instance:
@@ -221,26 +217,23 @@ class Transport:
             await self._wait(attempt, answer.headers.get("retry-after"))
         raise AssertionError("no attempt was made")
 
-    async def _request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        if isinstance(self._http, httpx.AsyncClient):
-            return await self._http.request(method, path, **options)
-        return self._http.request(method, path, **options)
-
     async def _wait(self, attempt: int, told: str | None) -> None:
         """Wait as long as the service says, else longer each time; never all clients at once."""
         pause_s = 0.2 * 2.0**attempt
         if told is not None and told.isdigit():
             pause_s = float(told)
         jitter = random.uniform(0.8, 1.2)
-        seconds = min(pause_s, 30.0) * jitter
-        if self._patience.sleep is None and isinstance(self._http, httpx.AsyncClient):
-            await asyncio.sleep(seconds)
-        else:
-            (self._patience.sleep or time.sleep)(seconds)
+        usual = asyncio.sleep if self._is_async else time.sleep
+        await _wait_for((self._patience.sleep or usual)(min(pause_s, 30.0) * jitter))
 
     def _explain(self, error: httpx.TransportError) -> ConnectionFailedError:
         msg = f"service {self._url}: {type(error).__name__}: {error or 'no answer'}; is it running?"
         return ConnectionFailedError(msg)
+
+
+async def _wait_for(answer: Any) -> Any:
+    """Wait for what a client of coroutines answers; one that blocks has answered already."""
+    return await answer if isawaitable(answer) else answer
 
 
 async def _iterate(lines: Iterator[str]) -> AsyncIterator[str]:
