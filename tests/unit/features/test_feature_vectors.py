@@ -84,7 +84,7 @@ def list_described() -> list[str]:
 
 
 def test_the_reference_describes_every_feature() -> None:
-    """Has a row for each, names for all of the paper, and the schema: it changes with intent only."""
+    """Has a row for each, names for all of the paper, and the schema, which changes with intent."""
     schema = make_schema()
     assert sorted(list_described()) == sorted(schema.names)
     assert f"`{schema.id}`" in REFERENCE, (
