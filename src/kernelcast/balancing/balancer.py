@@ -414,7 +414,7 @@ def share_cores(
     descriptions: Mapping[str, DeviceDescription],
     available: Sequence[int] | None = None,
 ) -> list[DevicePlace]:
-    """Divide the cores that nobody has been given among CPU devices without any."""
+    """Divide the cores that no place has been given among CPU devices without any."""
     if available is None:  # none where processes cannot be bound to cores
         available = sorted(os.sched_getaffinity(0)) if sys.platform == "linux" else []
     taken = {core for one in places for core in one.cores}

@@ -60,7 +60,7 @@ class SharedMemory:
 
 
 def as_bytes(array: npt.NDArray[Any]) -> Bytes:
-    """Give a contiguous array's bytes, without a copy."""
+    """Return a contiguous array's bytes, without a copy."""
     return array.reshape(-1).view(np.uint8)
 
 

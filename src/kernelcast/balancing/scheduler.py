@@ -361,7 +361,7 @@ class Scheduler:
         self._estimate_end()
 
     def _give(self, number: int) -> None:
-        """Give a device that waits its next part, or have it hand its results over."""
+        """Send a device that waits its next part, or have it hand its results over."""
         state = self.execution.states[number]
         if not (self._has_begun and state.stage is Stage.IDLE):
             return

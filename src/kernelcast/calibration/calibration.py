@@ -155,7 +155,7 @@ class _Kept:
         self.save_state()
 
     def read(self, name: str) -> MachineDescription | None:
-        """Give what a microbenchmark has found already; None if it has not run."""
+        """Return what a microbenchmark has found already; None if it has not run."""
         path = self.folder / f"{name}.yaml"
         try:
             return read_machine(path) if path.is_file() else None
@@ -259,7 +259,7 @@ class Calibration:
 
 
 def list_benchmarks() -> dict[str, str]:
-    """Give each microbenchmark's title by its name, in the order in which they run."""
+    """Return each microbenchmark's title by its name, in the order in which they run."""
     return {name: title for name, (title, _) in SUITE.items()}
 
 

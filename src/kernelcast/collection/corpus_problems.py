@@ -75,7 +75,7 @@ def _read_whole_numbers(kernel: CorpusKernel, chosen: Mapping[str, int]) -> dict
 
 _MADE = "made.json"
 _MAKING = "making-"
-# Whoever asked for inputs within so many seconds may still be about to read them: they stay.
+# Inputs that were asked for within so many seconds may be about to be read: they stay.
 _IN_USE_S = 600.0
 
 
@@ -92,7 +92,7 @@ def keep_inputs(
     identity = json.dumps([application, dict(parameters)], sort_keys=True).encode() + code
     kept = folder / application / hashlib.sha256(identity).hexdigest()[:16]
     try:
-        os.utime(kept)  # before anything else: nobody drops what was just used
+        os.utime(kept)  # before anything else: what was just used is not dropped
     except FileNotFoundError:
         make_private_folder(kept.parent)
         making = Path(tempfile.mkdtemp(prefix=_MAKING, dir=kept.parent))

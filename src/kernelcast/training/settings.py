@@ -37,7 +37,7 @@ class RowFilter:
     """Shortest measured time of the whole launch, in seconds; 0 takes all. The paper's kernels take
     at least 0.1 s (section 6)."""
     least_work_groups: int = 256
-    """Fewest work-groups; 0 takes all, also launches whose work-groups nobody has noted."""
+    """Fewest work-groups; 0 takes all, also launches whose work-groups are not known."""
 
     def __post_init__(self) -> None:
         if not (0 <= self.shortest_s < math.inf and self.least_work_groups >= 0):

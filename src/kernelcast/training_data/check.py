@@ -139,7 +139,7 @@ def _list_contradictions(row: Row, made: Observation) -> Iterator[str]:
         stored, told = row[name], written[name]
         is_time = isinstance(stored, float) and isinstance(told, float)
         if stored != told and not (is_time and math.isclose(stored, told, rel_tol=_SAME)):
-            yield f"{name} is {stored}, its content makes {told}: somebody changed the row"
+            yield f"{name} is {stored}, its content makes {told}: the row was changed by hand"
     if (row["features"] is None) != (row["schema_id"] is None):
         yield "it has features without a schema, or a schema without features"
     elif row["features"] is None and row["origin"] == "collected":

@@ -266,7 +266,7 @@ class _Tuning:
         self.spent_s[stage] = time.perf_counter() - started_s
 
     def finish(self) -> TuneReport:
-        """Give what was found."""
+        """Return what was found."""
         possible = [one for one in self.found.values() if not one.obstacle]
         unknown = [one.limiter for one in possible if one.grade == UNKNOWN]
         noted = [one.note for one in possible if one.note]
@@ -295,7 +295,7 @@ class _Tuning:
         )
 
     def _choose(self, count: int) -> dict[int, Problem]:
-        """Give the best configurations as far as is known, best first."""
+        """Return the best configurations as far as is known, best first."""
         possible = (one for one in sort_configurations(self.found) if not one.obstacle)
         best = islice(possible, count)
         return {one.number: one.problem for one in best if one.problem is not None}

@@ -108,7 +108,7 @@ def sort_configurations(
 
 
 def report_to_json(report: TuneReport, *, top: int | None = None) -> dict[str, Any]:
-    """Give a report as plain values; times are in seconds."""
+    """Return a report as plain values; times are in seconds."""
     pick = report.pick
     return {
         **to_plain(report, omit=("names", "configurations")),

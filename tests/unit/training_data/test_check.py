@@ -69,7 +69,7 @@ def test_a_row_that_came_meanwhile_is_no_finding(
         ({"schema_id": "v9-000000000000"}, FindingKind.UNREADABLE, "is not in the store"),
         ({"samples": "[{]"}, FindingKind.UNREADABLE, "JSONDecodeError"),
         ({"flags": ",odd,"}, FindingKind.UNREADABLE, "ValueError"),
-        ({"driver": "other"}, FindingKind.INCONSISTENT, "somebody changed the row"),
+        ({"driver": "other"}, FindingKind.INCONSISTENT, "the row was changed by hand"),
         ({"work_groups": 3}, FindingKind.INCONSISTENT, "work_groups is 3, its content makes"),
         ({"sampling_s": None}, FindingKind.INCONSISTENT, "sampling_s is None, its content makes"),
     ],

@@ -46,7 +46,7 @@ class SampledMoment:
     """Natural logarithm of the whole launch's time in seconds, by the line through the samples."""
     signs: tuple[float, ...]
     at_s: float | None = None
-    """When they were taken, in UNIX seconds; None where nobody has noted it."""
+    """When they were taken, in UNIX seconds; None where that is not known."""
     is_busy: bool = False
 
     def __post_init__(self) -> None:

@@ -122,7 +122,7 @@ class SizeTable:
             + noise_variance(settings, settings.usual_noise)
         )  # fmt: skip
         left = own - float(shared @ self.inverse @ shared)
-        # What rounding may leave nothing of: 0.1 % is nobody's error.
+        # What rounding may leave nothing of: no error is below 0.1 %.
         variance = settings.scale * max(left, 1e-6)
         # How far off work alone foretells if a part of a known time does not grow with it.
         variance += float(np.abs(np.log1p(self.beside * np.expm1(apart))).min()) ** 2

@@ -40,7 +40,7 @@ model_to_json, model_from_json = _DOCUMENT.write, _DOCUMENT.read
 
 
 def publish_evidence(files: VersionedFiles, name: str, model: EvidenceModel) -> str:
-    """Add a version, which becomes the latest; give it."""
+    """Add a version, which becomes the latest; return it."""
     return files.publish_bytes(name, model_to_json(model).encode())
 
 

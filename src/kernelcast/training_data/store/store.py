@@ -145,7 +145,7 @@ class Store(Database):
             )
 
     def remove(self, keys: Sequence[str]) -> int:
-        """Remove observations and failures by key; give how many were there."""
+        """Remove observations and failures by key; return how many were there."""
         with self.write() as connection:
             return sum(
                 connection.execute(sa.delete(one).where(one.c.key.in_(keys))).rowcount
@@ -153,7 +153,7 @@ class Store(Database):
             )
 
     def remove_selected(self, wanted: Selection) -> int:
-        """Remove the observations of a selection in one transaction; give how many there were."""
+        """Remove the observations of a selection in one transaction; return how many there were."""
         conditions = list_conditions(wanted, OBSERVATIONS)
         if not conditions:
             msg = f"{self.where}: every observation would be removed; say which are meant"
@@ -162,7 +162,7 @@ class Store(Database):
             return connection.execute(sa.delete(OBSERVATIONS).where(*conditions)).rowcount
 
     def clear_failures(self, launch_key: str) -> int:
-        """Remove the failures of a launch that has worked since; give how many there were."""
+        """Remove the failures of a launch that has worked since; return how many there were."""
         wanted = sa.delete(FAILURES).where(FAILURES.c.launch_key == launch_key)
         with self.write() as connection:
             return connection.execute(wanted).rowcount
@@ -196,7 +196,7 @@ class Store(Database):
             for one in rows:
                 row = dict(one._mapping)
                 if row["schema_id"] is not None and row["schema_id"] not in schemas:
-                    schemas = self.schemas()  # somebody has added the row meanwhile
+                    schemas = self.schemas()  # another process has added the row meanwhile
                 yield row, schemas
 
     def history(self, launch_key: str) -> list[Observation]:
