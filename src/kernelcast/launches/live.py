@@ -58,8 +58,9 @@ class Launch:
     kernel: UserKernel
     """A `pyopencl.Kernel`; its source and build options are taken from its program."""
     global_size: Sequence[int]
+    """Work-items per dimension."""
     local_size: Sequence[int] | None
-    """The index space; a `local_size` of None lets the device choose."""
+    """Work-items of a work-group per dimension; None lets the device choose."""
     args: Sequence[Any]
     """The kernel's arguments in order: buffers, pyopencl's arrays, NumPy scalars,
     `pyopencl.LocalMemory`."""
@@ -70,8 +71,9 @@ class Launch:
     global_offset: Sequence[int] | None = None
     """First global id per dimension."""
     source: str | None = None
+    """Used instead of the program's own source."""
     build_options: str | Sequence[str] | None = None
-    """Used instead of the program's own."""
+    """Used instead of the program's own options."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,9 +31,11 @@ class Interval:
     """
 
     seconds: float
+    """The predicted time, in seconds."""
     low: float
+    """Lower end, ``0 < low <= seconds``."""
     high: float
-    """``0 < low <= seconds <= high``."""
+    """Upper end, ``seconds <= high``."""
     coverage: float
     """Share of cases in which the true time is meant to lie inside, between 0 and 1."""
 

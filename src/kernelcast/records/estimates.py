@@ -117,9 +117,11 @@ class Estimate:
     """How long a launch will take on one device."""
 
     device: str
+    """The device's name."""
     device_id: str
+    """Its stable id."""
     kernel: str
-    """Device name and stable id, kernel name."""
+    """The kernel's name."""
     ndrange: NDRange
     """The launch, local size chosen."""
     compute_units: int
@@ -308,12 +310,15 @@ class DeviceAnswer:
     """
 
     device_id: str
+    """Stable id of the device."""
     device: str
-    """Stable id and name of the device."""
+    """Its name."""
     problem: str
+    """Name of the problem."""
     kernel: str
-    """Name of the problem and of its kernel."""
+    """Name of its kernel."""
     estimate: Estimate | None = None
+    """The answer."""
     error: KernelcastError | None = None
     """Why the device has no answer."""
 

@@ -65,10 +65,13 @@ class TuneReport:
     """How a kernel is best launched on a device."""
 
     problem: str
+    """The problem's name."""
     kernel: str
-    """The problem's name and its kernel."""
+    """Its kernel's."""
     device: str
+    """The device's name."""
     device_id: str
+    """Its id."""
     names: tuple[str, ...]
     """What was searched over."""
     models: TuneModels
@@ -77,9 +80,11 @@ class TuneReport:
     """Best first: measured ones by their medians, then sampled ones, then predicted ones, then
     those that cannot be launched."""
     models_s: float
+    """Host time of ranking by models, in seconds."""
     sampling_s: float = 0.0
+    """Host time of sampling, builds included, in seconds."""
     measuring_s: float = 0.0
-    """Host time of ranking by models, sampling and measuring, builds included, in seconds."""
+    """Host time of measuring, builds included, in seconds."""
     warnings: tuple[str, ...] = ()
     """What to know."""
 
