@@ -44,32 +44,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictorOptions:
-    """What few programs change.
-
-    Parameters
-    ----------
-    settings : EstimateSettings
-        Budget, coverage, what may be used.
-    timeout_s : float
-        Time limit of one sampling, build included, in seconds.
-    executor : Executor
-        Has devices sample: each device in a process of its own unless another is given.
-    samples_store : SamplesStore or None
-        Where samples of launches are kept for other processes: in the data folder, nowhere if None
-        or where the executor samples on no device of this machine.
-    foretell : callable or None
-        A model of one's own that needs no samples: gives the seconds of a problem on a device, or
-        None. It counts where an evidence model knows its errors.
-    clock : callable
-        Gives seconds; for tests.
-    """
+    """What few programs change."""
 
     settings: EstimateSettings = field(default_factory=EstimateSettings)
+    """Budget, coverage, what may be used."""
     timeout_s: float = DEFAULT_TIMEOUT_S
+    """Time limit of one sampling, build included, in seconds."""
     executor: Executor = field(default_factory=WarmProcesses)
+    """Has devices sample: each device in a process of its own unless another is given."""
     samples_store: SamplesStore | None = field(default_factory=SamplesStore)
+    """Where samples of launches are kept for other processes: in the data folder, nowhere if None
+    or where the executor samples on no device of this machine."""
     foretell: Foretell | None = None
+    """A model of one's own that needs no samples: gives the seconds of a problem on a device, or
+    None. It counts where an evidence model knows its errors."""
     clock: Callable[[], float] = time.monotonic
+    """Gives seconds; for tests."""
 
     def choose_meter(self) -> ContentionMeter | None:
         """Give what measures other programs: callers of a service run launches who knows where."""

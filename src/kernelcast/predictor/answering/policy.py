@@ -18,26 +18,18 @@ METHODS = (*(one.value for one in Tier), *BESIDE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What an answer may be made of.
-
-    Parameters
-    ----------
-    settings : EstimateSettings
-        Budget, coverage, seed; whether work-groups may run, and whether observations and learned
-        models count.
-    methods : frozenset of str or None
-        Which methods answer; None: all.
-    timeout_s : float
-        Time limit of one sampling, in seconds.
-    spares_samples : bool
-        Whether a launch is sampled at fewer moments, or not at all, where other sizes of its kernel
-        tell enough, though its answer is made anew.
-    """
+    """What an answer may be made of."""
 
     settings: EstimateSettings = field(default_factory=EstimateSettings)
+    """Budget, coverage, seed; whether work-groups may run, and whether observations and learned
+    models count."""
     methods: frozenset[str] | None = None
+    """Which methods answer; None: all."""
     timeout_s: float = DEFAULT_TIMEOUT_S
+    """Time limit of one sampling, in seconds."""
     spares_samples: bool = False
+    """Whether a launch is sampled at fewer moments, or not at all, where other sizes of its kernel
+    tell enough, though its answer is made anew."""
 
     def __post_init__(self) -> None:
         if self.methods is not None and not any(one.value in self.methods for one in Tier):
