@@ -22,6 +22,7 @@ from kernelcast.predictor.answering.composing import (
     correct,
     counts_history,
     explain_unsampled,
+    tell_evidence,
     weigh_history,
     weigh_models,
 )
@@ -409,30 +410,25 @@ class Answers:
             pieces = kernel.weigh_samples(outcome.moments, name_size(identity), evidence.model)
             pieces += weigh_models(evidence.model, estimate, foretold_s)
         fused = fuse([one for one in pieces if one.kind in CORRECTED] or pieces)
-        learned = correct(evidence, outcome, fused, policy)
-        size = measure_launch(request.problem, identity, estimate.ndrange, facts)
-        learned_s = None
-        if learned.log_factor is not None:
-            fused = replace(fused, log_seconds=fused.log_seconds + learned.log_factor)
-            learned_s = fused.seconds
-        if outcome.depends_on_contents is not None:
-            kernel.depends_on_contents = outcome.depends_on_contents
-        if outcome.moments:
-            known = evidence.model.know_estimate(replace(size, at_s=time.time()), fused)
-            kernel.estimate(name_size(identity), known, outcome.moments)
         told = estimate.explain()
         notes = (*told.notes, *(facts.notes if facts else ()))
         estimate = replace(estimate, identity=identity, explanation=replace(told, notes=notes))
-        absence = {} if learned_s else {Tier.HYBRID.value: learned.failure or learned.absence}
-        return Basis(
-            estimate=add_models(self.trained_models, estimate, outcome, policy),
+        estimate = add_models(self.trained_models, estimate, outcome, policy)
+        basis = Basis(
+            estimate=tell_evidence(estimate, evidence),
             pieces=tuple(pieces),
-            evidence=evidence,
-            learned=learned,
-            learned_s=learned_s,
-            missing=absence,
-            size=size,
+            model=evidence.model,
+            size=measure_launch(request.problem, identity, estimate.ndrange, facts),
         )
+        basis = correct(basis, evidence.facts, outcome, fused, policy)
+        if outcome.depends_on_contents is not None:
+            kernel.depends_on_contents = outcome.depends_on_contents
+        if outcome.moments:
+            log_seconds = fused.log_seconds + (basis.log_factor or 0.0)
+            size = replace(basis.size, at_s=time.time())
+            known = basis.model.know_estimate(size, replace(fused, log_seconds=log_seconds))
+            kernel.estimate(name_size(identity), known, outcome.moments)
+        return basis
 
     def _model_alone(self, request: LaunchRequest, identity: LaunchIdentity) -> Basis:
         device, policy = request.device, request.policy
@@ -441,7 +437,7 @@ class Answers:
         def is_told_by_sizes() -> bool:
             """Tell whether other sizes answer, some of them observed."""
             return kernel.count_observed(identity, policy) > 0 and bool(
-                kernel.ask(identity, basis.size, basis.evidence.model, policy)
+                kernel.ask(identity, basis.size, basis.model, policy)
             )
 
         if is_told_by_sizes():
@@ -500,9 +496,9 @@ class Answers:
         estimate, doubt = put_analytic(estimate, analytic), analytic.doubt if analytic else 0.0
         pieces = weigh_models(evidence.model, estimate, self.foretell(problem, device), doubt)
         return Basis(
-            estimate=estimate,
+            estimate=tell_evidence(estimate, evidence),
             pieces=tuple(pieces),
-            evidence=evidence,
+            model=evidence.model,
             missing={Tier.HYBRID.value: _NO_SAMPLES, Tier.LINEAR.value: _NO_SAMPLES},
             size=measure_launch(problem, identity, ndrange, None),
         )
@@ -512,7 +508,7 @@ class Answers:
         basis = known.basis
         if basis is None:
             return None
-        history, model = self._recall(known, policy), basis.evidence.model
+        history, model = self._recall(known, policy), basis.model
         identity = basis.estimate.identity or known.identity
         sizes = self.memory.kernel_of(identity).ask(identity, basis.size, model, policy)
         if not known.is_compared and (basis.pieces or sizes):

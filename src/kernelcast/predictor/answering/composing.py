@@ -35,7 +35,6 @@ from kernelcast.predictor.answering.trained_models import FoundEvidence, Trained
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Interval, Tier, format_seconds
 from kernelcast.records.explanation import (
-    Explanation,
     HistoryFacts,
     Influence,
     ModelFacts,
@@ -99,35 +98,18 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
-    """What a learned correction says of a launch."""
-
-    log_factor: float | None = None
-    """Natural logarithm of the factor on what fused samples say; None where nothing was asked."""
-    distance: float = 0.0
-    """Of the launch to those that were learned from; above 1 is unlike them."""
-    facts: ModelFacts | None = None
-    influences: tuple[Influence, ...] = ()
-    failure: str = ""
-    absence: str = _NO_MODEL
-    """Why there is no correction although nothing went wrong."""
-
-    @property
-    def in_domain(self) -> bool:
-        return self.distance <= 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
     """What is known of a launch beside its own observations."""
 
     estimate: Estimate
     """The launch, its samples and all methods side by side; what it answers is not fused yet."""
     pieces: tuple[Piece, ...]
-    evidence: FoundEvidence
-    learned: Learned = field(default_factory=Learned)
-    learned_s: float | None = None
-    """What samples say, corrected, in seconds."""
+    model: EvidenceModel
+    """Weighs them."""
+    log_factor: float | None = None
+    """Natural logarithm of the factor on what fused samples say; None where nothing was asked."""
+    distance: float = 0.0
+    """Of the launch to those that the factor was learned from; above 1 is unlike them."""
     missing: Mapping[str, str] = field(default_factory=dict)
     """Why there is nothing of a tier."""
     size: KnownSize
@@ -241,50 +223,67 @@ def answer_statically(
         data_digest=str(stored.model.facts.get("data_digest", "")),
         rows=int(str(stored.model.facts["rows"])),
     )
+    estimate = replace(
+        estimate,
+        in_domain=bool(found.in_domain[0]),
+        explanation=replace(estimate.explain(), model=facts),
+    )
+    return replace(basis, estimate=estimate, pieces=(piece,))
+
+
+def tell_evidence(estimate: Estimate, evidence: FoundEvidence) -> Estimate:
+    """Say whose the weights of evidence are, and which were passed over."""
+    failures = [f"an evidence model was passed over: {one}" for one in evidence.failures]
     return replace(
-        basis,
-        estimate=replace(estimate, in_domain=bool(found.in_domain[0])),
-        pieces=(piece,),
-        learned=replace(basis.learned, facts=facts),
+        estimate,
+        warnings=(*estimate.warnings, *failures),
+        explanation=replace(estimate.explain(), evidence=evidence.origin),
     )
 
 
 def correct(
-    evidence: FoundEvidence, outcome: EstimateOutcome, said: FusedEstimate, policy: Policy
-) -> Learned:
-    model, row = evidence.model, outcome.row
+    basis: Basis, facts: ModelFacts, outcome: EstimateOutcome, said: FusedEstimate, policy: Policy
+) -> Basis:
+    """Ask what was learned of samples how far off those of the launch are."""
+    correction, row, estimate = basis.model.correction, outcome.row, basis.estimate
+    failure, absence = "", _NO_MODEL
     if not (policy.settings.uses_models and policy.uses(Tier.HYBRID)):
-        return Learned(absence=NOT_ASKED)
-    if model.correction is None:
-        return Learned()
-    if row is None:
-        return Learned(failure=outcome.row_failure)
-    values = row.vector.as_dict() | {name: row.columns[name] for name in FIGURES}
-    try:
-        log_factor, distance = model.find_correction(said, values)
-    except (ValueError, ArithmeticError, IndexError) as error:
-        failure = f"the model failed on this launch: {error!r}"
-        return Learned(facts=evidence.facts, failure=failure)
-    # Find the features without which the correction would differ most: each in turn is absent.
-    told = list_answer_values(said, values)
-    names = [name for name in values if name not in FIGURES]
-    repeated: dict[str, Any] = {name: np.full(len(names) + 1, one) for name, one in told.items()}
-    for place, name in enumerate(names, start=1):
-        repeated[name][place] = np.nan
-    corrections, _ = model.correction.predict(make_columns(repeated))
-    effects = corrections[0] - corrections[1:]
-    order = np.argsort(-np.abs(effects), kind="stable")[:5]
-    return Learned(
-        log_factor=log_factor,
-        distance=distance,
-        facts=evidence.facts,
-        # Smaller changes are rounding, or a gate that lets nothing through.
-        influences=tuple(
-            Influence(feature=names[place], factor=math.exp(effects[place]))
-            for place in order
-            if abs(effects[place]) > 1e-4
-        ),
-    )
+        absence = NOT_ASKED
+    elif correction is not None and row is None:
+        failure = outcome.row_failure
+    elif correction is not None and row is not None:
+        estimate = replace(estimate, explanation=replace(estimate.explain(), model=facts))
+        values = row.vector.as_dict() | {name: row.columns[name] for name in FIGURES}
+        try:
+            log_factor, distance = basis.model.find_correction(said, values)
+        except (ValueError, ArithmeticError, IndexError) as error:
+            failure = f"the model failed on this launch: {error!r}"
+        else:
+            # Find the features without which it would differ most: each in turn is absent.
+            told = list_answer_values(said, values)
+            names = [name for name in values if name not in FIGURES]
+            columns: dict[str, Any] = {name: np.full(len(names) + 1, told[name]) for name in told}
+            for place, name in enumerate(names, start=1):
+                columns[name][place] = np.nan
+            corrections, _ = correction.predict(make_columns(columns))
+            effects = corrections[0] - corrections[1:]
+            influences = tuple(
+                Influence(feature=names[place], factor=math.exp(effects[place]))
+                for place in np.argsort(-np.abs(effects), kind="stable")[:5]
+                # Smaller changes are rounding, or a gate that lets nothing through.
+                if abs(effects[place]) > 1e-4
+            )
+            hybrid_s = math.exp(said.log_seconds + log_factor)
+            estimate = replace(
+                estimate,
+                estimates_s={**estimate.estimates_s, Tier.HYBRID.value: hybrid_s},
+                explanation=replace(estimate.explain(), influences=influences),
+            )
+            return replace(basis, estimate=estimate, log_factor=log_factor, distance=distance)
+    if failure:
+        warning = f"no learned correction: {failure}"
+        estimate = replace(estimate, warnings=(*estimate.warnings, warning))
+    return replace(basis, estimate=estimate, missing={Tier.HYBRID.value: failure or absence})
 
 
 def explain_unsampled(estimate: Estimate, why: str) -> Estimate:
@@ -303,7 +302,7 @@ def compose(
     basis: Basis, remembered: Remembered, sizes: Sequence[Piece], policy: Policy
 ) -> tuple[Estimate, tuple[Piece, ...]]:
     """Fuse what may answer of all that is known of a launch, or all of it where nothing may."""
-    estimate, evidence, learned = basis.estimate, basis.evidence, basis.learned
+    estimate, model, explained = basis.estimate, basis.model, basis.estimate.explain()
     observed = () if remembered.piece is None else (remembered.piece,)
     pieces = (*observed, *sizes, *basis.pieces)
     if policy.methods is not None:
@@ -315,19 +314,20 @@ def compose(
     tier = _TIERS[fused.leading_kind]
     missing = {} if remembered.piece else {Tier.HISTORY.value: remembered.absence}
     missing |= basis.missing
-    if learned.log_factor is not None and policy.uses(Tier.HYBRID):
-        fused = move(fused, learned.log_factor, learned.distance)
-        if learned.in_domain:
+    is_like_known = basis.log_factor is None or basis.distance <= 1.0
+    if basis.log_factor is not None and policy.uses(Tier.HYBRID):
+        fused = move(fused, basis.log_factor, basis.distance)
+        if is_like_known:
             tier = Tier.HYBRID if tier is Tier.LINEAR else tier
         else:
             warnings.append(_UNLIKE)
             missing[Tier.HYBRID.value] = _UNLIKE
     origin = _NORMAL_INTERVAL
-    if name_situation(fused.pieces) in evidence.model.intervals:
+    if name_situation(fused.pieces) in model.intervals:
         origin = _CALIBRATED_INTERVAL
-    elif tier is Tier.LEARNED and learned.facts is not None:
+    elif tier is Tier.LEARNED and explained.model is not None:
         origin = _MODEL_INTERVAL
-    elif tier is Tier.ANALYTIC and evidence.model.plain.get(Kind.ANALYTIC) in {
+    elif tier is Tier.ANALYTIC and model.plain.get(Kind.ANALYTIC) in {
         None, ASSUMED_ERRORS,
     }:  # fmt: skip
         origin = _ASSUMED
@@ -337,13 +337,9 @@ def compose(
     for one in pieces:
         if _TIERS[one.kind] in {Tier.SIZES, Tier.LEARNED}:
             methods_s[_TIERS[one.kind].value] = math.exp(one.log_seconds)
-    if basis.learned_s is not None:
-        methods_s[Tier.HYBRID.value] = basis.learned_s
     if remembered.interval is not None:
         methods_s[Tier.HISTORY.value] = remembered.interval.seconds
-    failures = [f"an evidence model was passed over: {one}" for one in evidence.failures]
-    failures += [f"no learned correction: {learned.failure}"] if learned.failure else []
-    failures += [f"no history: {remembered.failure}"] if remembered.failure else []
+    failures = [f"no history: {remembered.failure}"] if remembered.failure else []
     facts = [
         PieceFacts(
             kind=one.kind.value,
@@ -358,23 +354,20 @@ def compose(
     ]
     made = replace(
         estimate,
-        interval=evidence.model.surround(fused, estimate.coverage),
+        interval=model.surround(fused, estimate.coverage),
         tier=tier,
-        in_domain=estimate.in_domain and (learned.log_factor is None or learned.in_domain),
+        in_domain=estimate.in_domain and is_like_known,
         estimates_s={name: seconds for name, seconds in methods_s.items() if policy.uses(name)},
         warnings=(
             *estimate.warnings, *failures, *warnings,
             *list_contradictions(pieces), *list_doubts(remembered.facts),
         ),
         explanation=replace(
-            estimate.explanation or Explanation(tier=tier),
+            explained,
             tier=tier,
             interval=origin,
             missing=missing,
             pieces=tuple(sorted(facts, key=lambda one: -one.weight)),
-            evidence=evidence.origin,
-            model=learned.facts,
-            influences=learned.influences,
             history=remembered.facts,
         ),
     )  # fmt: skip
