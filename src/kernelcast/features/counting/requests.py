@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -25,8 +25,6 @@ from kernelcast.records.software_counters import RecordedAddresses, RequestPatte
 SECTOR_BYTES = 32
 BANKS = 32
 BANK_BYTES = 4
-ROW_BYTES = BANKS * BANK_BYTES
-"""By so many bytes, or a multiple, requests can be moved and touch as many sectors and banks."""
 
 _NOWHERE = np.iinfo(np.int64).max
 _PIECES = (16, 8, 4)
@@ -114,9 +112,7 @@ def compute_requests(
         for symbol, value in ids.items()
     }
     start = Points.start(bindings | bind_names(scalars), is_present)
-    # Accesses have in common what is the same of iterations and of addresses.
-    runs: dict[object, Points] = {}
-    touched: dict[object, Touches] = {}
+    run = cache(partial(run_guarded, start, budget=BUDGET))
     found: list[_Requests] = []
     for access in accesses:
         offset = access.offset_bytes
@@ -125,25 +121,14 @@ def compute_requests(
         own = frozenset(loop.symbol for loop in access.loops)
         if not offset.symbols() - own <= start.bindings.keys():
             continue
-        way = access.loops, access.guard, offset.symbols()
-        if way not in runs:
-            points, share = run_guarded(start, access.guard, access.loops, way[-1], BUDGET)
-            runs[way] = replace(points, is_active=share > 0)
-        points = runs[way]
-        # What is moved by whole rows of banks touches as much.
-        moved = offset - offset.constant_term // ROW_BYTES * ROW_BYTES
-        is_local = access.space is MemorySpace.LOCAL
-        key = access.loops, access.guard, moved, access.bytes, is_local
+        points, share = run(access.guard, access.loops, offset.symbols())
+        is_local, is_active = access.space is MemorySpace.LOCAL, share > 0
         try:
-            if key not in touched:
-                offsets = moved.evaluate_where(points.is_active, points.bindings)
-                touched[key] = find_touches(
-                    widen(offsets, points.is_active.shape), points.is_active, access.bytes,
-                    is_local=is_local,
-                )  # fmt: skip
+            offsets = widen(offset.evaluate_where(is_active, points.bindings), share.shape)
         except EvaluationError:
             continue
-        found.append((access, points.weights, touched[key]))
+        touches = find_touches(offsets, is_active, access.bytes, is_local=is_local)
+        found.append((access, points.weights, touches))
     return _merge(found, warps=len(is_present))
 
 
