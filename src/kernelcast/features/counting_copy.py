@@ -107,7 +107,6 @@ class _Writer:
         self._evaluator, self._flow = reader.code, reader.code.flow
         self._module, self._function = self._evaluator.module, self._evaluator.function
         self._names: dict[str, str] = {}
-        self._globals: dict[str, str] = {}
         self._program: list[str] = []
         """Declarations ahead of the kernel."""
         self._declared: list[str] = []
@@ -235,25 +234,25 @@ class _Writer:
 
     def _global(self, text: str) -> str:
         """Give the address of a variable of the program, and declare it."""
+        if text in self._names:
+            return self._names[text]
         variable = self._module.globals.get(text)
         if variable is None:
             raise self._refuse(f"the address of {text}")
-        found = self._globals.get(text)
-        if found is None:
-            found = self._globals[text] = f"kc_g{len(self._globals)}"
-            size = self._module.size_of(variable.type)
-            declared = f"uchar {found}[{size}] __attribute__((aligned(16)))"
-            if variable.space == 3:
-                self._declared.append(f"__local {declared};")
-            elif not variable.value:
-                raise self._refuse(f"{text[1:]}, which is not defined,")
-            else:
-                values = ",".join(map(str, self._encode(variable.type, variable.value)))
-                space = "__constant" if variable.space in (0, 2) else "__global"
-                self._program.append(f"{space} {declared} = {{{values}}};")
-            if variable.space in (2, 3) and not text.startswith("@__const."):
-                self._bases[self._evaluator.name_global(text)] = f"(ulong){found}"
-        return found
+        name = self._names[text] = f"kc_g{len(self._names)}"
+        size = self._module.size_of(variable.type)
+        declared = f"uchar {name}[{size}] __attribute__((aligned(16)))"
+        if variable.space == 3:
+            self._declared.append(f"__local {declared};")
+        elif not variable.value:
+            raise self._refuse(f"{text[1:]}, which is not defined,")
+        else:
+            values = ",".join(map(str, self._encode(variable.type, variable.value)))
+            space = "__constant" if variable.space in (0, 2) else "__global"
+            self._program.append(f"{space} {declared} = {{{values}}};")
+        if variable.space in (2, 3) and not text.startswith("@__const."):
+            self._bases[self._evaluator.name_global(text)] = f"(ulong){name}"
+        return name
 
     def _encode(self, kind: str, value: str) -> bytes:
         try:

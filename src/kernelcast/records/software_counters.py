@@ -9,8 +9,6 @@ import numpy.typing as npt
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.operations import MemorySpace, OperationCounts, add_weighted
 
-ADDRESS_WORDS = 2
-"""Words of 64 bits per recorded address: the site and the address."""
 IntArray = npt.NDArray[np.int64]
 
 

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.software_counters import (
-    ADDRESS_WORDS,
     CounterSample,
     InstrumentedKernel,
     RecordedAddresses,
@@ -28,7 +27,8 @@ class CountedBox:
     """Work-items in the order of their global ids, dimension 0 fastest; the last counter is that
     of the log's entries."""
     log: npt.NDArray[np.uint64]
-    """Site and address of each access, in the order of execution; zeros behind the last."""
+    """Site and address of each access, in the order of execution; zeros behind the last. Shape
+    (work-items, capacity, 2)."""
 
 
 class CountingLaunch(OpenCLLaunch):
@@ -51,7 +51,7 @@ class CountingLaunch(OpenCLLaunch):
         for box in boxes:
             rows = int(np.prod(self.ndrange.work_items_of(box)[1]))
             counts = np.empty((instrumented.counter_count + 1, rows), dtype=np.uint32)
-            log = np.empty((rows, max(1, capacity), ADDRESS_WORDS), dtype=np.uint64)
+            log = np.empty((rows, max(1, capacity), 2), dtype=np.uint64)
             most = min(1 << 30, self.device.max_allocation_bytes)
             if log.nbytes > most:
                 raise DeviceLimitError(
