@@ -81,23 +81,8 @@ def complain(message: str) -> None:
     click.echo(f"kernelcast: {message}", err=True)
 
 
-@contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
-    """Show the stage at work on standard error, on a terminal and without ``--json`` only."""
-    if wants_json() or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-    # "line" is the spinner that every terminal can show.
-    with console.status(Text("starting"), spinner="line") as status:
-        yield lambda stage: status.update(Text(stage))
-
-
 class Tell(Protocol):
-    """Is told how far long work has come."""
+    """Is told how far long work has come; of work without parts `total` is 0."""
 
     def __call__(
         self, done: int, total: int, description: str, remaining_s: float | None = None
@@ -107,20 +92,20 @@ class Tell(Protocol):
 @contextmanager
 def progress_bar() -> Iterator[Tell]:
     """Show on standard error where work stands, on a terminal and without ``--json`` only."""
+    if wants_json() or not sys.stderr.isatty():
+        yield lambda *_, **__: None
+        return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
     from rich.table import Column
 
     from kernelcast.reports.numbers import format_duration
 
     console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-    if wants_json() or not console.is_terminal:
-        yield lambda *_, **__: None
-        return
     columns = (
         BarColumn(bar_width=16, table_column=Column(min_width=16)),
-        MofNCompleteColumn(table_column=Column(min_width=5)),
+        TextColumn("{task.fields[parts]}", markup=False, table_column=Column(min_width=5)),
         TimeElapsedColumn(table_column=Column(min_width=7)),
         TextColumn("{task.fields[rest]}", markup=False, table_column=Column(min_width=14)),
         # A narrow terminal cuts the words, never the numbers.
@@ -130,14 +115,24 @@ def progress_bar() -> Iterator[Tell]:
     with Bar(
         *columns, console=console, transient=True, expand=True, speed_estimate_period=3600.0
     ) as bar:
-        task = bar.add_task("starting", total=None, rest="")
+        task = bar.add_task("starting", total=None, parts="", rest="")
 
         def tell(done: int, total: int, description: str, remaining_s: float | None = None) -> None:
-            bar.update(task, completed=done, total=total, description=description)
+            parts = f"{done}/{total}" if total else ""
+            bar.update(
+                task, completed=done, total=total or None, description=description, parts=parts
+            )
             rest_s = bar.tasks[0].time_remaining if remaining_s is None else remaining_s
             bar.update(task, rest="" if rest_s is None else f"about {format_duration(rest_s)} left")
 
         yield tell
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[str], None]]:
+    """Show the stage at work where `progress_bar` shows parts."""
+    with progress_bar() as tell:
+        yield lambda stage: tell(0, 0, stage)
 
 
 class ExitStatus(IntEnum):

@@ -46,7 +46,7 @@ def test_it_says_what_is_done_and_what_the_rest_takes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As it is told, else by the pace of the parts that are done."""
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "200")
     shown = _show(capsys, (2, 9, "nbody: sampling", 125.0))
     assert "2/9" in shown
