@@ -223,7 +223,7 @@ class _Nest:
         labels = [one for one in self._flow.order if one in outer.blocks - inner.blocks]
         for label in labels:
             end = self._flow.terminator(label)
-            if end.operands and not self._evaluator.condition(end.operands[0], label).is_exact:
+            if end.operands and not self._evaluator.choice(label, frozenset((0,))).is_exact:
                 self._refuse(
                     "a condition between loops depends on data; expected a comparison of sums of "
                     "loop variables times constants, or the condition in the innermost loop",

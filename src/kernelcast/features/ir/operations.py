@@ -92,8 +92,6 @@ _FREE = re.compile(
 _ATOMIC = re.compile(r"atom(ic)?_\w+")
 VECTOR_ACCESS = re.compile(r"v(load|store)(?:(\d+)|(a?_half)(\d*)(?:_\w+)?)")
 
-NATIVE_PREFIXES = ("native_", "half_")
-
 
 @cache
 def find_parts(name: str, lanes: int) -> _Parts | None:
@@ -108,7 +106,7 @@ def find_parts(name: str, lanes: int) -> _Parts | None:
         return composed(lanes, Kind.SPECIAL_NATIVE if name.startswith("fast_") else Kind.SPECIAL)
     if name.startswith("convert_"):
         return ((Kind.CONVERT, 1, lanes),)
-    if name.startswith(NATIVE_PREFIXES):
+    if name.startswith(("native_", "half_")):
         return ((Kind.SPECIAL_NATIVE, 1, lanes),)
     return None
 

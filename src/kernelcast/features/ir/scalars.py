@@ -243,9 +243,6 @@ class Evaluator(Code):
             inner = inner.parent
         return value
 
-    def condition(self, operand: Operand, block: str) -> Condition:
-        return as_condition(self.operand(operand, block))
-
     def _constant(self, kind: str, text: str) -> Value:
         if text in ("true", "false"):
             return TRUE if text == "true" else FALSE
@@ -438,7 +435,7 @@ class Evaluator(Code):
             return Unknown(tuple(sorted(self._sources_of_exits(key[len(LEFT) :]))))
         end = self.flow.terminator(key)
         if end.opcode == "br":
-            condition = self.condition(end.operands[0], key)
+            condition = as_condition(self.operand(end.operands[0], key))
             return condition if 0 in edges else condition.negated()
         if end.opcode != "switch":
             return UNKNOWN
@@ -670,14 +667,18 @@ class Evaluator(Code):
 
     def _call_builtin(self, name: str, one: Instruction, *values: Value) -> Value:
         """Evaluate a built-in function of whole numbers."""
-        converted = _CONVERSION.fullmatch(name)
-        if converted and values:
-            return self._convert(values[0], converted, one)
         if name == "select" and len(values) == 3:
             return merge(as_condition(values[2]), values[1], values[0])
         numbers = [each for each in map(as_number, values) if isinstance(each, Expr)]
         if len(numbers) < len(values):
             return blur(*values)
+        if converted := _CONVERSION.fullmatch(name):
+            bits, is_signed = _CONVERTED_BITS[converted[2]], not converted[1]
+            if not converted[3]:
+                return self.arithmetic.widen(numbers[0], bits, is_signed=is_signed)
+            low = -(1 << (bits - 1)) if is_signed else 0
+            limited = minimum(maximum(numbers[0], low), low + (1 << bits) - 1)
+            return limited if bits < 32 else numbers[0]
         is_signed = not mangled_types(one).lstrip("Dv0123456789_").startswith(("j", "m", "t", "h"))
         name = {"llvm.smin": "min", "llvm.smax": "max", "llvm.abs": "abs"}.get(
             name.rpartition(".")[0], name)  # fmt: skip
@@ -689,18 +690,6 @@ class Evaluator(Code):
             found = found and self.arithmetic.combine(
                 opcode, found, number, bits_of(one.type), is_signed=is_signed)  # fmt: skip
         return found or Opaque(reason=f"{name}() is not followed")
-
-    def _convert(self, value: Value, match: re.Match[str], one: Instruction) -> Value:
-        number = as_number(value)
-        if is_float(one.operands[0][0]):
-            return blur(value, reason=_IN_FLOAT)
-        if isinstance(number, Opaque):
-            return value
-        bits, is_signed = _CONVERTED_BITS[match[2]], not match[1]
-        if not match[3]:
-            return self.arithmetic.widen(number, bits, is_signed=is_signed)
-        low = -(1 << (bits - 1)) if is_signed else 0
-        return number if bits >= 32 else minimum(maximum(number, low), low + (1 << bits) - 1)
 
 
 def move_place(place: Value, index: Value, size: int) -> Value:

@@ -82,7 +82,8 @@ class Code:
     def _map_takers(self, loop: Loop | None = None) -> dict[str, list[str]]:
         """Map each result and memory to those that take it, in a loop or in all the code.
 
-        In all the code, what a buffer holds does not depend on the address at which it is read.
+        In all the code, what a buffer holds depends neither on the address at which it is read nor
+        on what is stored there.
         """
         given = {name for _, name in self.function.parameters} | self.module.globals.keys()
         takers: dict[str, list[str]] = defaultdict(list)
@@ -104,43 +105,32 @@ class Code:
             sources = {f"*{base}" for base in read}
             if loop is not None or not read or not read <= given:
                 sources.update(each for each in self.list_inputs(one) if each not in written)
-            targets = [one.name, *(f"*{base}" for base in self.bases(*written))]
+            targets = [one.name, *(
+                f"*{base}" for base in self.bases(*written)
+                if loop is not None or base in self.instructions
+            )]  # fmt: skip
             for each in sources:
                 takers[each] += targets
         return takers
 
     @cached_property
     def held(self) -> Mapping[str, set[str]]:
-        """Buffers from which results and memories come, those of the work-item's own too."""
+        """Buffers from which results come, and what memories of the work-item's own hold."""
         found: dict[str, set[str]] = defaultdict(set)
-        takers, parameters = self._map_takers(), self.function.parameters
-        buffers = {
-            f"*{name}": name[1:]
-            for (_, name), is_copy in zip(parameters, self.function.by_value, strict=True)
-            if not is_copy
-        } | {
-            f"*{name}": self.name_global(name)
+        takers, function = self._map_takers(), self.function
+        given = zip(function.parameters, function.by_value, strict=True)
+        buffers = {name: name[1:] for (_, name), is_copy in given if not is_copy} | {
+            name: self.name_global(name)
             for name in self.module.globals if not name.startswith(INITIAL)
         }  # fmt: skip
-        waiting = [(taker, source) for memory, source in buffers.items()
-                   for taker in takers.get(memory, ())]  # fmt: skip
-        while waiting:
-            name, source = waiting.pop()
-            if name not in buffers and source not in found[name]:
-                found[name].add(source)
-                waiting += [(taker, source) for taker in takers.get(name, ())]
+        for name, buffer in buffers.items():
+            for taker in _reach(takers, f"*{name}"):
+                found[taker].add(buffer)
         return found
 
     def find_dependent(self, loop: Loop, seed: str) -> set[str]:
         """Find the results and memories that depend on a result by a loop's instructions."""
-        takers = self._map_takers(loop)
-        found, waiting = set[str](), [seed]
-        while waiting:
-            name = waiting.pop()
-            if name not in found:
-                found.add(name)
-                waiting += takers.get(name, ())
-        return found
+        return _reach(self._map_takers(loop), seed)
 
     def changes_itself(self, loop: Loop, labels: Iterable[str]) -> bool:
         """Tell whether branches ask for what an iteration makes of what the last one left."""
@@ -162,3 +152,14 @@ class Code:
             if again and not self.find_dependent(loop, name).isdisjoint(again):
                 return True
         return False
+
+
+def _reach(takers: Mapping[str, list[str]], start: str) -> set[str]:
+    """Find all that is made of a value, itself too."""
+    found, waiting = set[str](), [start]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += takers.get(name, ())
+    return found

@@ -156,8 +156,10 @@ def sources_of(*values: Value) -> frozenset[str]:
     for part in parts_of(*values):
         if isinstance(part, Opaque):
             found = found | part.sources if found else part.sources
+        elif isinstance(part, Unknown):
+            found |= frozenset(part.sources)
         elif isinstance(part, Condition):
-            found |= frozenset(_condition_sources(part))
+            found |= sources_of(*getattr(part, "parts", ()))
     return found
 
 
@@ -263,13 +265,6 @@ def put_in(part: Part, replacements: dict[Symbol, Expr]) -> Part:
         return part if isinstance(part, Opaque) else part.substitute(replacements)
     except InputError:
         return Opaque(reason="a division by zero")
-
-
-def _condition_sources(condition: Condition) -> Iterable[str]:
-    if isinstance(condition, Unknown):
-        return condition.sources
-    parts = getattr(condition, "parts", ())
-    return (name for part in parts for name in _condition_sources(part))
 
 
 def range_of(expr: Expr, unsigned: Mapping[str, int] = MappingProxyType({})) -> Range:
