@@ -91,10 +91,10 @@ _UNSET: Final = Opaque(reason="not set", is_unset=True)
 _IN_FLOAT: Final = "computed in floating point"
 _OWN_ARRAY: Final = "an array of the work-item's own"
 _LATER: Final = "set in a loop whose end is not known"
-_BINARY: Final = frozenset(
-    ("add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "sdiv", "udiv", "srem", "urem")
-)
-_LANE_WISE: Final = _BINARY | {"icmp", "sext", "zext", "trunc"}
+_LANE_WISE: Final = frozenset((
+    "add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "sdiv", "udiv", "srem", "urem",
+    "icmp", "sext", "zext", "trunc",
+))  # fmt: skip
 _CASTS: Final = ("addrspacecast", "bitcast", "ptrtoint", "inttoptr", "ptrtoaddr", "freeze")
 _MOVING_LANES: Final = ("extractelement", "insertelement", "shufflevector")
 _IDS: Final = {**ID_FUNCTIONS, "get_enqueued_local_size": SymbolKind.LOCAL_SIZE}
