@@ -207,11 +207,11 @@ class _Writer:
         if kind.startswith("ptr"):
             return f"{_SPACES[number_space(kind)]} uchar *"
         names = _SIGNED if is_signed else _UNSIGNED
+        lane = lane_of(kind)
         if kind in names:
             return names[kind]
-        sequence = split_sequence(kind) if is_vector(kind) else None
-        if sequence is not None and sequence[0] in (2, 3, 4, 8, 16) and sequence[1] in names:
-            return f"{'char' if sequence[1] == 'i1' else names[sequence[1]]}{sequence[0]}"
+        if lane in names and lanes_of(kind) in (2, 3, 4, 8, 16):
+            return f"{'char' if lane == 'i1' else names[lane]}{lanes_of(kind)}"
         if kind.startswith('target("spirv.Event"'):
             return "event_t"
         raise self._refuse(f"a value of type {kind}")
@@ -304,14 +304,6 @@ class _Writer:
         """Write what a vector's lanes are kept as; other numbers convert by themselves."""
         return f"as_{self._type(kind)}({text})" if is_vector(kind) else text
 
-    def _convert(self, kind: str, text: str, *, is_signed: bool = False) -> str:
-        """Convert to a type; a vector of signed numbers is kept as unsigned."""
-        name = self._type(kind, is_signed=is_signed)
-        if not is_vector(kind):
-            return f"(({name}){text})"
-        text = f"convert_{name}({text})"
-        return self._unsigned(kind, text) if name != self._type(kind) else text
-
     def _move(self, operands: Sequence[Operand], kind: str) -> str:
         terms = [self._operand(operands[0])]
         for operand, size in self._module.list_steps(kind, operands[1:]):
@@ -384,8 +376,13 @@ class _Writer:
         if opcode in ("icmp", "fcmp"):
             found = self._compare(one, texts)
             return f"convert_char{lanes_of(one.type)}({found})" if is_vector(one.type) else found
+        if opcode == "select" and not is_vector(operands[0][0]):
+            return f"{texts[0]} ? {texts[1]} : {texts[2]}"
         if opcode == "select":
-            return self._select(one, texts)
+            whole = _SIGNED[f"i{8 * self._module.size_of(lane_of(one.type))}"]
+            return (
+                f"select({texts[2]}, {texts[1]}, convert_{whole}{lanes_of(one.type)}({texts[0]}))"
+            )
         if opcode == "extractelement":
             found = self._element(texts[0], operands[0][0], operands[1])
             return f"({found} & 1)" if one.type == "i1" else found
@@ -408,13 +405,6 @@ class _Writer:
             raise self._refuse(f"the comparison {predicate}", one)
         return f"{_ORDERED[predicate]}({sides})"
 
-    def _select(self, one: Instruction, texts: list[str]) -> str:
-        chosen, then, otherwise = texts
-        if not is_vector(one.operands[0][0]):
-            return f"{chosen} ? {then} : {otherwise}"
-        whole = _SIGNED[f"i{8 * self._module.size_of(lane_of(one.type))}"]
-        return f"select({otherwise}, {then}, convert_{whole}{lanes_of(one.type)}({chosen}))"
-
     def _cast(self, one: Instruction, text: str) -> str:
         opcode, before, kind = one.opcode, one.operands[0][0], one.type
         is_condition = lane_of(before) == "i1"
@@ -434,7 +424,9 @@ class _Writer:
             text = self._signed(one.operands[0])
         elif opcode not in ("trunc", "zext", "fptosi", "fptoui", "uitofp", "fpext", "fptrunc"):
             raise self._refuse(f"the instruction {opcode}", one)
-        return self._convert(kind, text, is_signed=opcode in ("sext", "fptosi"))
+        name = self._type(kind, is_signed=opcode in ("sext", "fptosi"))
+        is_plain = not is_vector(kind)
+        return f"(({name}){text})" if is_plain else self._unsigned(kind, f"convert_{name}({text})")
 
     def _call(self, one: Instruction) -> None:
         name, result = name_called(one), self._names.get(one.name, "")

@@ -49,7 +49,6 @@ def find_touches(
     conflicts = np.zeros(len(offsets_bytes), dtype=np.int64)
     if is_local:
         piece = next((one for one in _PIECES if size_bytes % one == 0), size_bytes)
-        piece = min(piece, BANK_BYTES) if size_bytes < BANK_BYTES else piece
         words = -(-piece // BANK_BYTES)
         at_once = BANKS // words
         missing = ((0, 0), (0, -offsets_bytes.shape[1] % at_once))
