@@ -9,4 +9,9 @@ kernel void k(global int *a, int n, int m, uint u LOG) {
   a[AT((x - 3) ^ 1)] = 7;
   a[AT((x << 3) | (y & 7))] = 8;
   a[AT((m ^ -1) & 0xf0)] = 9;
-  a[AT((m | 6) & 31)] = 1; }
+  a[AT((m | 6) & 31)] = 1;
+  a[AT(x & (n - 1))] = 2;
+  a[AT(x ^ u)] = 3;
+  a[AT((m & n) | y)] = 4;
+  a[AT(-(x < n) & (y ^ n))] = 5;
+  a[AT((3 * x | n) ^ (u << y))] = 6; }

@@ -85,7 +85,6 @@ _SPACES: Final = {
     0: MemorySpace.PRIVATE, 1: MemorySpace.GLOBAL, 2: MemorySpace.CONSTANT, 3: MemorySpace.LOCAL,
     4: MemorySpace.GENERIC,
 }  # fmt: skip
-_WHOLE: Final = re.compile(r"-?\d+$")
 _FLOATING: Final = Opaque(reason="a floating-point number")
 _UNSET: Final = Opaque(reason="not set", is_unset=True)
 _IN_FLOAT: Final = "computed in floating point"
@@ -267,7 +266,7 @@ class Evaluator(Code):
             return Lanes(tuple(
                 self._constant(*read_operand(one)) for one in split_list(text[1:-1])
             ))  # fmt: skip
-        if not _WHOLE.match(text):
+        if not text.lstrip("-").isdigit():
             return Opaque(reason="a constant that is not followed")
         return Expr.constant(int(text))
 
@@ -450,18 +449,13 @@ class Evaluator(Code):
 
     def _sources_of_exits(self, header: str) -> frozenset[str]:
         """Give the buffers on which it depends how a loop is left."""
-
-        def find() -> frozenset[str]:
-            asked = {label for label, _ in self.flow.loop_at[header].exits}
-            for label in [*asked]:
-                asked.update(key for term in self.flow.terms[label] or () for key in term
-                             if not key.startswith(LEFT))  # fmt: skip
-            return sources_of(*(
-                self.value(value) for label in asked
-                for _, value in self.flow.terminator(label).operands[:1] if value.startswith("%")
-            ))  # fmt: skip
-
-        return self._remember(("sources", header), find, frozenset())
+        exits = {label for label, _ in self.flow.loop_at[header].exits}
+        asked = exits.union(*(term for label in exits for term in self.flow.terms[label] or ()))
+        ends = (self.flow.terminator(label) for label in asked if not label.startswith(LEFT))
+        values = (value for end in ends for _, value in end.operands[:1] if value.startswith("%"))
+        return self._remember(
+            ("sources", header), lambda: sources_of(*map(self.value, values)), frozenset()
+        )
 
     def guard(self, block: str) -> Condition:
         """Give the condition on which a block is executed, loops aside."""
