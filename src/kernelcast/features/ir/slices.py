@@ -136,7 +136,7 @@ class Code:
         """Tell whether branches ask for what an iteration makes of what the last one left."""
         waiting = [value for label in labels
                    for _, value in self.flow.terminator(label).operands[:1]]  # fmt: skip
-        asked: set[str] = set()
+        takers, asked = self._map_takers(loop), set[str]()
         while waiting:
             name = waiting.pop()
             one = self.instructions.get(name)
@@ -149,7 +149,7 @@ class Code:
                 continue
             again = [value for (_, value), label in zip(one.operands, one.labels, strict=True)
                      if label in inner.blocks and value != name]  # fmt: skip
-            if again and not self.find_dependent(loop, name).isdisjoint(again):
+            if again and not _reach(takers, name).isdisjoint(again):
                 return True
         return False
 
