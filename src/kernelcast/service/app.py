@@ -329,20 +329,22 @@ class Frame:
         state = scope.setdefault("state", {})
         state |= {"request_id": request_id, "has_body": has_body}
         most = _SIGN_IN_BYTES if scope["path"] == SIGN_IN_PATH else self._body_bytes
-        size, is_read, is_begun, status = 0, not has_body, False, 500
+        size = int(told_bytes) if told_bytes.isdecimal() and int(told_bytes) > most else 0
+        is_read, is_begun, status = not has_body, False, 500
         method = scope["method"]
         if method == "HEAD" and not scope["path"].endswith(STREAMS):
             scope = {**scope, "method": "GET"}  # by its own scope the server leaves the body out
 
         async def receive_limited() -> Message:
             nonlocal is_read, size
-            message = await receive()
-            if is_read:
-                return message
-            if message["type"] != "http.request":
-                raise HTTPException(HTTPStatus.BAD_REQUEST, "the caller went away")
-            size += len(message.get("body", b""))
-            is_read = size <= most and not message.get("more_body", False)
+            if size <= most:
+                message = await receive()
+                if is_read:
+                    return message
+                if message["type"] != "http.request":
+                    raise HTTPException(HTTPStatus.BAD_REQUEST, "the caller went away")
+                size += len(message.get("body", b""))
+                is_read = size <= most and not message.get("more_body", False)
             if size > most:
                 told = f"the body is larger than {most} bytes; send less at once"
                 raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, told)

@@ -59,7 +59,8 @@ def test_samplings_of_a_service_are_confined(
     settings = ServiceSettings(database=str(tmp_path / "rows.sqlite"), registry=str(tmp_path))
     service = Service(settings, Metrics())
     try:
-        assert service.estimating._backend._predictor._options.executor.confinement is confinement  # type: ignore[attr-defined]
+        executor = service.estimating._backend._predictor._options.executor  # type: ignore[attr-defined]
+        assert executor.children.confinement is confinement
         assert service.protection.name == "bubblewrap"
     finally:
         service.state.close()
