@@ -74,7 +74,6 @@ _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
     "cache-control": "no-store",
 }
-_RAW_HEADERS: Final = tuple((name.encode(), value.encode()) for name, value in _HEADERS.items())
 _SIGN_IN_BYTES: Final = 4096
 """Of the form of a stranger: a token and where to go."""
 STREAMS: Final = "/events"  # they would go on where nobody listens
@@ -354,19 +353,16 @@ class Frame:
             nonlocal is_begun, status
             if message["type"] == "http.response.start":
                 is_begun, status = True, message["status"]
-                names = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"], *(one for one in _RAW_HEADERS if one[0] not in names),
-                    (b"x-request-id", request_id.encode()),
-                ]  # fmt: skip
+                sent = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    sent.setdefault(name, value)
+                sent["x-request-id"] = request_id
                 if not is_read:  # nor is the rest of it
-                    MutableHeaders(scope=message)["connection"] = "close"
+                    sent["connection"] = "close"
             await send(message)
 
         try:
-            self._check_origin(scope, headers)
-            if not (is_text(scope["path"]) and is_plain_form(scope.get("query_string", b""))):
-                refuse_text()
+            self._check(scope, headers)
             await self._app(scope, receive_limited, send_framed)
         except ApiError as error:
             await ErrorResponse(error)(scope, receive, send_framed)
@@ -383,7 +379,6 @@ class Frame:
         finally:
             seconds = time.perf_counter() - started_s
             self._metrics.watch_request(method, _name_route(scope), status, seconds)
-            client = scope.get("client")
             log(
                 "request",
                 request_id=request_id,
@@ -391,12 +386,15 @@ class Frame:
                 path=scope["path"],
                 status=status,
                 seconds=round(seconds, 6),
-                client=client[0] if client else None,
+                client=(scope.get("client") or (None,))[0],
                 caller=state.get("caller"),
             )
 
-    def _check_origin(self, scope: Scope, headers: Headers) -> None:
-        """Refuse what a page of another site has sent, and forms that no page has sent."""
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        """Refuse what a page of another site has sent, forms that no page has sent, and what is no
+        text."""
+        if not (is_text(scope["path"]) and is_plain_form(scope.get("query_string", b""))):
+            refuse_text()
         host = headers.get("host", "")
         # The name without its port; brackets hold an IPv6 address.
         name = host[: host.find("]") + 1] if host.startswith("[") else host.partition(":")[0]

@@ -52,15 +52,13 @@ def test_samplings_of_a_service_are_confined(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What protects a service is given to each of its samplings."""
-    confinement = Confinement()
-    monkeypatch.setattr(
-        settings_module, "choose_protection", lambda *_: Protection(confinement=confinement)
-    )
+    protection = Protection(confinement=Confinement())
+    monkeypatch.setattr(settings_module, "choose_protection", lambda *_: protection)
     settings = ServiceSettings(database=str(tmp_path / "rows.sqlite"), registry=str(tmp_path))
     service = Service(settings, Metrics())
     try:
         executor = service.estimating._backend._predictor._options.executor  # type: ignore[attr-defined]
-        assert executor.children.confinement is confinement
+        assert executor.children.confinement is protection.confinement
         assert service.protection.name == "bubblewrap"
     finally:
         service.state.close()
