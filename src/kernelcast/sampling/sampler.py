@@ -3,7 +3,8 @@
 A *slab* is a run of consecutive work-groups, as the runtime would cut the whole launch, timed right
 behind a shorter one, the first at a new place, which finds neither its data nor the translations of
 its addresses in any cache. One of a third of its length follows: what every launch pays once is not
-the work-groups'. Where their rates contradict each other, another slab is taken later.
+the work-groups'. Where their rates contradict each other, another slab is taken, a longer one where
+this one pays much once as well.
 
 1. *Pilot*: launches that grow until one lasts long enough tell the approximate rate.
 2. *Survey*, unless the source proves that all work-groups do the same: short launches, one per
@@ -39,9 +40,10 @@ from kernelcast.sampling.windows import (
 # A slab is this share of a moment's budget, with a third of it before it and a third behind.
 _SLAB_SHARE, _SLAB_SPAN = 0.6, 5 / 3
 # The shorter launch pays its start for fewer work-groups: its rate is the higher one. Where it is
-# less than this part of the slab's, caches had yet to fill, or others slowed the slab down; where
-# it is so much more, the shorter one was slowed down: another slab waits so long, in seconds.
-_LOWEST, _HIGHEST, _LATER_S = 0.87, 1.5, 0.05
+# less than this part of the slab's, caches had yet to fill, or others slowed the slab down. Where
+# it is so much more, the slab pays much once too, as where a runtime cuts each launch into 64 tiles
+# whose work-items touch many pages each: another one is so many times as long.
+_LOWEST, _HIGHEST, _LONGER = 0.87, 1.5, 3
 # A slab of a short launch lasts so long, in seconds, or what is worth timing; at most this share,
 # as a pair of `sample_pairs` has of the index space.
 _SHORT_SLAB_S, _LARGEST_SHARE = 1.4e-3, 1 / 4
@@ -251,10 +253,8 @@ class Sampler:
                 replaced = timed
                 counts = self._launch.ndrange.group_counts
                 place = position_of(box, counts) + box.work_group_count + span // 2
-            elif rates[-1] > _HIGHEST * rates[0] and self._whole_s >= _LATER_S:
-                time.sleep(_LATER_S)
-                self._launch.settle(keeps_contents=True)
-                place = self._next_place()
+            elif rates[-1] > _HIGHEST * rates[0] and _LONGER * span <= self._total // 4:
+                replaced, span, place = timed, _LONGER * span, self._next_place()
             else:
                 return
 
