@@ -8,6 +8,7 @@ machines get faster and slower.
 """
 
 import json
+import math
 import mmap
 import os
 import time
@@ -26,6 +27,7 @@ from kernelcast.records.private_files import write_private
 from kernelcast.sampling import read_source
 from kernelcast.sampling.building import build_program
 from kernelcast.sampling.contention_meter import count_others, read_waiting
+from kernelcast.sampling.cores import read_work
 from kernelcast.sampling.opencl import cl
 
 _WORK_ITEMS, TRIAL_LOCAL_SIZE = 4096, 64
@@ -41,7 +43,7 @@ _SETTLED, _SETTLED_IN_A_ROW, _MOST_PROBES = 1.25, 2, 20
 _LONGEST_SETTLING_S, _LONGEST_WAKING_S, _WAKING_STEP_S = 0.03, 0.5, 0.06
 # Work-groups that show who gets which, launches of them, and how many must agree.
 _MOST_GROUPS, _DEALT_TRIES, _DEALT_ALONE = 1022, 40, 3
-_FORMAT = "kernelcast device trial 3"
+_FORMAT = "kernelcast device trial 4"
 _STANDS_S = 3600.0
 # Of a kernel that tells how much local memory a driver reports; places that a work-item reads.
 _DECLARED_BYTES, _PLACES_EACH = 1024, 64
@@ -69,7 +71,7 @@ class DeviceTrial:
     steps: int
     """Of the kernel, with which it runs for some milliseconds."""
     settled_s: float
-    """Best time of a shorter one, of `SETTLING` of its steps, in seconds."""
+    """Best time of one with this part of its steps, `SETTLING`, by `TrialTimes.share_of`."""
     launch_overhead_s: float
     """Time of a launch that does next to nothing, in seconds."""
     asleep_s: float = 0.0
@@ -131,6 +133,15 @@ class TrialTimes(NamedTuple):
     host_s: float
     worked_s: float
 
+    def share_of(self, cores: int | None) -> float:
+        """Give what each of the processors worked; the clock's time where that is not known.
+
+        Threads that wake late, or wait for others, lengthen a launch of some tenths of a
+        millisecond by half (PoCL), and their work by 1 to 6 % at most; where the host lets two
+        processors share a core, work takes twice as long.
+        """
+        return self.worked_s / cores if cores else self.host_s
+
 
 def prepare_trial(
     queue: cl.CommandQueue, program: cl.Program, buffer: cl.Buffer | None = None
@@ -142,11 +153,12 @@ def prepare_trial(
     def run(steps: int) -> TrialTimes:
         set_trial(kernel, target, steps)
         queue.finish()
-        start_s, start_worked_s = time.perf_counter(), time.process_time()
+        before, start_s = read_work(), time.perf_counter()
         # Enough work-groups for all threads; PoCL left to choose would make one of them all.
         event = cl.enqueue_nd_range_kernel(queue, kernel, (_WORK_ITEMS,), (TRIAL_LOCAL_SIZE,))
         queue.finish()
-        host_s, worked_s = time.perf_counter() - start_s, time.process_time() - start_worked_s
+        host_s, after = time.perf_counter() - start_s, read_work()
+        worked_s = sum(seconds - before.get(one, 0.0) for one, seconds in after.items())
         try:
             event_s = float(event.profile.end - event.profile.start) * 1e-9
         except cl.Error:  # profiling is refused or not available: the timer does not agree
@@ -156,14 +168,16 @@ def prepare_trial(
     return run
 
 
-def settle(run: Callable[[], float], settled_s: float, kind: DeviceKind) -> None:
-    """Repeat a launch until the device runs it at its usual rate: two threads that just woke may
-    share a core for 10 ms (PoCL), and a sample of 2 ms would see nothing else."""
+def settle(run: Callable[[], float], settled_s: float, kind: DeviceKind) -> float:
+    """Repeat a launch until the device runs it at its usual rate, or for as long as is worth it;
+    give its best time, in seconds."""
     longest_s = _LONGEST_WAKING_S if kind is DeviceKind.GPU else _LONGEST_SETTLING_S
     longest_s = max(longest_s, _MOST_PROBES * settled_s)  # where launches are slow
-    begin_s, good = time.perf_counter(), 0
+    begin_s, good, best_s = time.perf_counter(), 0, math.inf
     while good < _SETTLED_IN_A_ROW and time.perf_counter() - begin_s < longest_s:
-        good = good + 1 if run() <= _SETTLED * settled_s else 0
+        last_s = run()
+        best_s, good = min(best_s, last_s), good + 1 if last_s <= _SETTLED * settled_s else 0
+    return best_s
 
 
 def find_settled(run: Callable[[], float], kind: DeviceKind) -> float:
@@ -234,7 +248,7 @@ def _try(
         host_s=last.host_s,
         agrees=agrees,
         steps=steps,
-        settled_s=find_settled(lambda: run(steps // SETTLING).host_s, description.kind),
+        settled_s=find_settled(lambda: run(steps // SETTLING).share_of(cores), description.kind),
         # Other programs only lengthen a launch, most of nine on a busy machine.
         launch_overhead_s=min(believed),
         asleep_s=max(min(asleep), 0.0),

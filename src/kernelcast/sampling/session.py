@@ -29,7 +29,7 @@ from kernelcast.sampling.building import (
     take_kernel,
 )
 from kernelcast.sampling.contention_meter import METER
-from kernelcast.sampling.cores import TURNS, CoreTurns
+from kernelcast.sampling.cores import TURNS, CoreTurns, read_work
 from kernelcast.sampling.device_check import (
     SETTLING,
     TRIAL_SOURCE,
@@ -97,9 +97,9 @@ class LaunchTimer:
         found: list[float] = []
         with kept_apart(self.workers):
             for enqueue in enqueues:
-                before = _read_work(self.workers)
+                before = read_work(self.workers)
                 clock_s = self.by_clock(enqueue)
-                after = _read_work(self.workers)
+                after = read_work(self.workers)
                 times_s = [time_s - before.get(one, 0.0) for one, time_s in after.items()]
                 worked_s = sum(times_s)
                 # Fewer work-groups than cores keep some threads idle, or waiting.
@@ -113,7 +113,6 @@ class LaunchTimer:
         return found
 
 
-_THREADS = Path("/proc/self/task")
 # Who works less of a launch only hands it on; it is looked again after so many seconds.
 _WORKS, _LOOK_AGAIN_S = 0.2, 3.0
 _kept: dict[int, tuple[set[int], int]] = {}
@@ -126,12 +125,12 @@ def find_workers(run: Callable[[], object], cores: int) -> tuple[int, ...]:
     some milliseconds; none where fewer than cores come to work, as beside other programs."""
     caller = threading.get_native_id()
     others = {thread.native_id for thread in threading.enumerate()} - {caller}
-    for _ in range(5 if _THREADS.is_dir() else 0):
-        before, start_s = _read_work(()), time.perf_counter()
+    for _ in range(5 if read_work() else 0):
+        before, start_s = read_work(), time.perf_counter()
         run()
         least_s = _WORKS * (time.perf_counter() - start_s)
         worked = {
-            number: seconds - before.get(number, 0.0) for number, seconds in _read_work(()).items()
+            number: seconds - before.get(number, 0.0) for number, seconds in read_work().items()
         }
         found = [number for number in worked.keys() - others if worked[number] > least_s]
         if len(found) >= cores:
@@ -170,26 +169,6 @@ def _kept_on(thread: int, index: int) -> Iterator[None]:
             else:
                 with suppress(OSError):  # it has ended
                     os.sched_setaffinity(thread, allowed)
-
-
-def _read_work(workers: Sequence[int]) -> dict[int, float]:
-    """Read the processor time of a device's threads, or of all of this process, in seconds."""
-    # Linux's clock of a process counts a thread on another processor up to its last tick only,
-    # which may be four milliseconds ago; a thread's own clock is exact.
-    found = {}
-    for number in workers or _list_threads():
-        with suppress(OSError):  # it has just ended
-            found[number] = _read_thread(number or threading.get_native_id())
-    return found
-
-
-def _list_threads() -> list[int]:
-    return [int(path.name) for path in _THREADS.iterdir()] if _THREADS.is_dir() else []
-
-
-def _read_thread(number: int) -> float:
-    # clock_gettime(2): bits of the clock that counts one thread's nanoseconds.
-    return time.clock_gettime((~number << 3) | 0b110)
 
 
 def _event_seconds(event: cl.Event) -> float:
@@ -237,6 +216,7 @@ class DeviceSession:
         self._limits: LRUCache[Any, tuple[tuple[int, ...], int]] = LRUCache(_KERNELS_KEPT)
         self._last_busy_s = -math.inf
         self._looked_s = math.inf
+        self._settled_s = math.inf
 
     @cached_property
     def buffers(self) -> BufferPool:
@@ -304,11 +284,17 @@ class DeviceSession:
         if time.perf_counter() - self._looked_s > _LOOK_AGAIN_S:
             self._look_for_workers(self.timer)
         # All threads of a CPU device have to be awake, each on its processor.
+        trial = self.trial
+        self._settled_s = min(self._settled_s, trial.settled_s)
         with kept_apart(self.timer.workers):
-            settle(self.time_reference, self.trial.settled_s, self.description.kind)
+            best_s = settle(
+                lambda: self.run_trial(trial.steps // SETTLING).share_of(trial.cores),
+                self._settled_s, self.description.kind,
+            )  # fmt: skip
+        self._settled_s = min(self._settled_s, best_s)
 
     def time_reference(self) -> float:
-        """Time a launch that lasts some tenths of a millisecond at the device's usual rate."""
+        """Time a launch of some tenths of a millisecond by the clock."""
         return self.run_trial(self.trial.steps // SETTLING).host_s
 
     def measure_contention(self) -> Contention | None:

@@ -9,7 +9,13 @@ import pytest
 
 from kernelcast.records.device import DeviceKind
 from kernelcast.sampling import device_check
-from kernelcast.sampling.device_check import DeviceTrial, find_settled, recall_trial, settle
+from kernelcast.sampling.device_check import (
+    DeviceTrial,
+    TrialTimes,
+    find_settled,
+    recall_trial,
+    settle,
+)
 from support.builders import make_description
 
 DEVICE = make_description()
@@ -27,10 +33,17 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("settled_s", [5e-6, 1e-4, 1e-3])
 def test_waits_until_the_device_is_at_its_usual_rate(settled_s: float) -> None:
-    """Sees threads that share a core, however slow launches are, and waits until they do not."""
+    """Sees a slow processor, however slow launches are, and waits until it is not."""
     times = [2 * settled_s] * 6 + [settled_s] * 9
-    settle(lambda: times.pop(0), settled_s, DeviceKind.CPU)
+    assert settle(lambda: times.pop(0), settled_s, DeviceKind.CPU) == settled_s
     assert len(times) == 7
+
+
+def test_threads_that_wait_do_not_seem_slow() -> None:
+    """Launches are compared by the work of each processor, where that is known."""
+    times = TrialTimes(event_s=1e-9, host_s=3e-3, worked_s=2e-3)
+    assert times.share_of(cores=2) == 1e-3
+    assert times.share_of(cores=None) == 3e-3
 
 
 def test_a_device_that_never_settles_is_given_up() -> None:
