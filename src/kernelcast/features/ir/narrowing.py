@@ -8,32 +8,39 @@ its own. Seen in the machine code of small kernels (with version 0.2).
 """
 
 from collections.abc import Iterable, Mapping
+from enum import IntFlag, auto
 from functools import cached_property, reduce
-from typing import Final, TypeAlias
+from typing import Final
 
 from kernelcast.compiling.ir import Instruction, Operand
 from kernelcast.features.ir.operations import bits_of, name_called
 from kernelcast.features.ir.scalars import Evaluator
 
-Form: TypeAlias = int
-"""What an address is made of, as flags: none if only of constants."""
-_LOCAL_ID, _GLOBAL_ID = 1, 2
-_MIXED: Final = 4
-"""More than constants were added."""
-_NUMBER: Final = 8
-"""It holds a number that has 32 bits by itself."""
-_COUNTER: Final = 16
-"""It changes in a loop that is not written out."""
-# How the first id reaches it: the greatest counts, so forms are compared with these.
-_WHOLE: Final = 32
-"""With all its bits."""
-_SUM: Final = 64
-"""Cut, and added to another number of 32 bits."""
-_CUT: Final = 128
-"""Cut, but for constants that are added."""
-_LOST: Final = 256
-"""Without a sign, or cut after sums of 64 bits."""
-_IDS: Final = {"get_global_id": _GLOBAL_ID, "get_local_id": _LOCAL_ID}
+
+class Form(IntFlag):
+    """What an address is made of: none of these if only of constants."""
+
+    LOCAL_ID = auto()
+    GLOBAL_ID = auto()
+    MIXED = auto()
+    """More than constants were added."""
+    NUMBER = auto()
+    """It holds a number that has 32 bits by itself."""
+    COUNTER = auto()
+    """It changes in a loop that is not written out."""
+    # How the first id reaches it: the greatest counts, so forms are compared with these.
+    WHOLE = auto()
+    """With all its bits."""
+    SUM = auto()
+    """Cut, and added to another number of 32 bits."""
+    CUT = auto()
+    """Cut, but for constants that are added."""
+    LOST = auto()
+    """Without a sign, or cut after sums of 64 bits."""
+
+
+_NONE: Final = Form(0)
+_IDS: Final = {"get_global_id": Form.GLOBAL_ID, "get_local_id": Form.LOCAL_ID}
 _ORDERS: Final = ("slt", "sgt", "sle", "sge", "ult", "ugt", "ule", "uge")
 _SUMS: Final = ("add", "sub")
 
@@ -42,14 +49,14 @@ def find_narrowed(forms: Mapping[int, Form], looping: Iterable[int]) -> frozense
     """Give the sites whose addresses compilers do not see side by side."""
     whole = 0
     for form in forms.values():
-        if _WHOLE <= form < _SUM or (form >= _CUT and not form & _COUNTER):
-            whole |= form & (_LOCAL_ID | _GLOBAL_ID)
+        if Form.WHOLE <= form < Form.SUM or (form >= Form.CUT and not form & Form.COUNTER):
+            whole |= form & (Form.LOCAL_ID | Form.GLOBAL_ID)
     inside = frozenset(looping)
     return frozenset(
         site for site, form in forms.items()
-        if form >= _CUT
+        if form >= Form.CUT
         # Where an id is needed whole as well, sums of its lower half are no longer followed.
-        or (form >= _SUM and form & whole and (form & _COUNTER or site not in inside))
+        or (form >= Form.SUM and form & whole and (form & Form.COUNTER or site not in inside))
     )  # fmt: skip
 
 
@@ -62,24 +69,24 @@ class Forms:
 
     def combine(self, operands: Iterable[Operand]) -> Form:
         """Give the form of what some operands are added up to."""
-        return reduce(_add, map(self._of, operands), 0)
+        return reduce(_add, map(self._of, operands), _NONE)
 
     def _of(self, operand: Operand) -> Form:
         kind, value = operand
         if not value.startswith("%"):
-            return 0
+            return _NONE
         instruction = self._code.instructions.get(value)
         if instruction is None:
-            return _NUMBER if bits_of(kind) else 0
+            return Form.NUMBER if bits_of(kind) else _NONE
         if value not in self._known:
-            self._known[value] = 0  # what it is set to may be made of itself
+            self._known[value] = _NONE  # what it is set to may be made of itself
             form = self._find(instruction)
             is_kept = (
-                _CUT <= form < _LOST and instruction.type == "i64"
+                Form.CUT <= form < Form.LOST and instruction.type == "i64"
                 and instruction.opcode in ("sext", "mul", *_SUMS)
                 and len(self._code.flow.users[value]) > 1 and not self._has_lower_bounds
             )  # fmt: skip
-            self._known[value] = _reach(form, _WHOLE) if is_kept else form
+            self._known[value] = _reach(form, Form.WHOLE) if is_kept else form
         return self._known[value]
 
     @cached_property
@@ -88,7 +95,7 @@ class Forms:
         return any(
             one.opcode == "icmp" and one.detail in _ORDERS
             and any(not value.startswith("%") for _, value in one.operands)
-            and any(_CUT <= self._known.get(value, 0) < _LOST for _, value in one.operands)
+            and any(Form.CUT <= self._known.get(value, 0) < Form.LOST for _, value in one.operands)
             for one in self._code.flow.list_instructions()
         )  # fmt: skip
 
@@ -96,17 +103,17 @@ class Forms:
         if one.opcode == "call":
             name = name_called(one)
             if name in _IDS and one.operands[0][1] == "0":
-                return _WHOLE | _IDS[name]
-            return _MIXED if name.startswith("get_") else self.combine(one.operands)
+                return Form.WHOLE | _IDS[name]
+            return Form.MIXED if name.startswith("get_") else self.combine(one.operands)
         if one.opcode in ("load", "atomicrmw", "cmpxchg"):
-            return _NUMBER
+            return Form.NUMBER
         if one.opcode == "getelementptr":
             found = self._of(one.operands[0])
             for place, operand in enumerate(one.operands[1:]):
                 index = self._of(operand)
                 # The size of an array that is declared bounds its index.
-                if place and _CUT <= index < _LOST and not index & _MIXED:
-                    index = _reach(index, 0)
+                if place and Form.CUT <= index < Form.LOST and not index & Form.MIXED:
+                    index = _reach(index, _NONE)
                 found = _add(found, index)
             return found
         if one.opcode == "phi":
@@ -117,34 +124,34 @@ class Forms:
             bits_of(one.operands[0][0]) > 1
         ):  # fmt: skip
             form = self._of(one.operands[0])
-            if form < _WHOLE:
+            if form < Form.WHOLE:
                 return form
-            is_cut = one.opcode == "trunc" and form < _SUM and not form & _MIXED
-            return _reach(form, _CUT if is_cut else _LOST)
+            is_cut = one.opcode == "trunc" and form < Form.SUM and not form & Form.MIXED
+            return _reach(form, Form.CUT if is_cut else Form.LOST)
         if len(one.operands) == 2 and bits_of(one.type):
             return self._calculate(one)
         return self.combine(one.operands)
 
     def _calculate(self, one: Instruction) -> Form:
         forms = map(self._of, one.operands)
-        left, right = sorted(forms, key=lambda form: form.bit_length() * (form >= _WHOLE),
+        left, right = sorted(forms, key=lambda form: form.bit_length() * (form >= Form.WHOLE),
                              reverse=True)  # fmt: skip
         is_sum = one.opcode in _SUMS
         if is_sum and not right:
             return left
-        both = left | right | _MIXED
+        both = left | right | Form.MIXED
         numbers = [int(value) for _, value in one.operands if value.lstrip("-").isdigit()]
         is_shift = one.opcode == "shl" or (
             one.opcode == "mul" and any(each > 0 and not each & (each - 1) for each in numbers)
         )
-        if both < _WHOLE and not is_sum and is_shift:
-            return both | _NUMBER  # what is shifted does not meet what is added
-        if bits_of(one.type) != 32 or not _WHOLE <= both < _LOST:
+        if both < Form.WHOLE and not is_sum and is_shift:
+            return both | Form.NUMBER  # what is shifted does not meet what is added
+        if bits_of(one.type) != 32 or not Form.WHOLE <= both < Form.LOST:
             return both
         if "nsw" not in one.flags and one.opcode in (*_SUMS, "mul"):
-            return _reach(both, _LOST)
-        if both >= _CUT and right and not right & _COUNTER:
-            return _reach(both, _SUM if right & _NUMBER else _LOST)
+            return _reach(both, Form.LOST)
+        if both >= Form.CUT and right and not right & Form.COUNTER:
+            return _reach(both, Form.SUM if right & Form.NUMBER else Form.LOST)
         return both
 
     def _join(self, phi: Instruction) -> Form:
@@ -152,18 +159,22 @@ class Forms:
         loop = self._code.flow.loop_of.get(phi.block)
         if loop is None or loop.header != phi.block:
             return found
-        if found < _WHOLE:
+        if found < Form.WHOLE:
             count = self._code.loop_facts(loop).trip_count
             is_written_out = count is not None and count.constant_value is not None
-            return found & ~_COUNTER if is_written_out else found | _COUNTER
-        return _reach(found, _SUM) if _CUT <= found < _LOST and bits_of(phi.type) else found
+            return found & ~Form.COUNTER if is_written_out else found | Form.COUNTER
+        return (
+            _reach(found, Form.SUM)
+            if Form.CUT <= found < Form.LOST and bits_of(phi.type)
+            else found
+        )
 
 
 def _add(one: Form, two: Form) -> Form:
     """Give the form of a sum."""
-    return one | two | (_MIXED if one and two else 0)
+    return one | two | (Form.MIXED if one and two else _NONE)
 
 
 def _reach(form: Form, way: Form) -> Form:
     """Give the form of what the first id reaches in another way."""
-    return form % _WHOLE | way
+    return Form(form % Form.WHOLE) | way
