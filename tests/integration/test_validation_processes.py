@@ -105,7 +105,7 @@ def test_a_cluster_that_fails_is_an_error(cluster: str, monkeypatch: pytest.Monk
     """Whatever it was, and no traceback; errors of our own stay what they are."""
     errors = iter([RuntimeError("lost"), InputError("wrong")])
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise next(errors)
 
     monkeypatch.setattr(training, "validate", fail)

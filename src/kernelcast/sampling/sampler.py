@@ -41,8 +41,8 @@ from kernelcast.sampling.windows import (
 _SLAB_SHARE, _SLAB_SPAN = 0.6, 5 / 3
 # The shorter launch pays its start for fewer work-groups: its rate is the higher one. Where it is
 # less than this part of the slab's, caches had yet to fill, or others slowed the slab down. Where
-# it is so much more, the slab pays much once too, as where a runtime cuts each launch into 64 tiles
-# whose work-items touch many pages each: another one is so many times as long.
+# it is so much more, the slab pays much once too, or the shorter one was slowed down: another one
+# is so many times as long.
 _LOWEST, _HIGHEST, _LONGER = 0.87, 1.5, 3
 # A slab of a short launch lasts so long, in seconds, or what is worth timing; at most this share,
 # as a pair of `sample_pairs` has of the index space.
