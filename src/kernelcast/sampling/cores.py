@@ -68,25 +68,18 @@ def take_turns_by(descriptor: str) -> None:
     TURNS.use(int(descriptor))
 
 
-_THREADS = Path("/proc/self/task")
-
-
 def read_work(threads: Sequence[int] = ()) -> dict[int, float]:
     """Read the processor time of threads, 0 for whichever calls, or of all of this process, in
     seconds by their numbers; of none where the system does not tell."""
     # Linux's clock of a process counts a thread on another processor up to its last tick only,
     # which may be four milliseconds ago; a thread's own clock is exact.
     found = {}
-    for number in threads or _list_threads():
+    for number in threads or [int(path.name) for path in Path("/proc/self/task").glob("*")]:
         with suppress(OSError):  # it has just ended
             # clock_gettime(2): bits of the clock that counts one thread's nanoseconds.
             clock = (~(number or threading.get_native_id()) << 3) | 0b110
             found[number] = time.clock_gettime(clock)
     return found
-
-
-def _list_threads() -> list[int]:
-    return [int(path.name) for path in _THREADS.iterdir()] if _THREADS.is_dir() else []
 
 
 def read_cores(text: str) -> tuple[int, ...]:

@@ -134,12 +134,8 @@ class TrialTimes(NamedTuple):
     worked_s: float
 
     def share_of(self, cores: int | None) -> float:
-        """Give what each of the processors worked; the clock's time where that is not known.
-
-        Threads that wake late, or wait for others, lengthen a launch of some tenths of a
-        millisecond by half (PoCL), and their work by 1 to 6 % at most; where the host lets two
-        processors share a core, work takes twice as long.
-        """
+        """Give what each of the processors worked, the clock's time where that is not known:
+        threads that wake late lengthen a launch of tenths of a millisecond by half (PoCL)."""
         return self.worked_s / cores if cores else self.host_s
 
 

@@ -21,8 +21,10 @@ from kernelcast.sampling.session import DeviceSession
 _MODERN_LANGUAGE = re.compile(r"-cl-std=CL[23]\.\d")
 
 
-def check_memory(device: DeviceDescription, arguments: Sequence[Argument]) -> None:
-    """Refuse arguments that a device has no room for."""
+def check_memory(
+    device: DeviceDescription, arguments: Sequence[Argument], declared_bytes: int = 0
+) -> None:
+    """Refuse arguments, and declared local memory, that a device has no room for."""
     buffers = {
         index: one.bytes for index, one in enumerate(arguments) if isinstance(one, BufferArgument)
     }
@@ -38,17 +40,29 @@ def check_memory(device: DeviceDescription, arguments: Sequence[Argument]) -> No
             f"has {device.global_memory_bytes:,}; give a smaller problem"
         )
     local_bytes = sum(one.bytes for one in arguments if isinstance(one, LocalArgument))
-    if local_bytes > device.local_memory_bytes:
+    if local_bytes + declared_bytes > device.local_memory_bytes:
         raise DeviceLimitError(
-            f"{device.id}: the local-memory arguments take {local_bytes:,} bytes, a compute unit "
-            f"has {device.local_memory_bytes:,}"
+            f"{device.id}: local memory of {local_bytes + declared_bytes:,} bytes is asked for, a "
+            f"compute unit has {device.local_memory_bytes:,}"
         )
 
 
 def check_launch(
     session: DeviceSession, compiled: cl.Kernel, kernel: Kernel, ndrange: NDRange
 ) -> None:
-    device = session.description
+    device, local = session.description, ndrange.known_local_size
+    required, local_bytes = session.ask_limits(compiled, kernel)
+    if any(required) and required[: len(local)] != local:
+        raise DeviceLimitError(
+            f"{device.id}: local size {local} given, kernel {kernel.name} requires "
+            f"{required[: len(local)]} (reqd_work_group_size); give that one or none"
+        )
+    check_memory(device, (), local_bytes)
+    check_sizes(device, kernel, ndrange)
+
+
+def check_sizes(device: DeviceDescription, kernel: Kernel, ndrange: NDRange) -> None:
+    """Refuse work-groups that no kernel of a device can have."""
     local = ndrange.known_local_size
     for axis, (size, most) in enumerate(zip(local, device.max_work_item_sizes, strict=False)):
         if size > most:
@@ -60,17 +74,6 @@ def check_launch(
         raise DeviceLimitError(
             f"{device.id}: local size {local} makes work-groups of {ndrange.work_group_size} "
             f"work-items; the device allows at most {device.max_work_group_size}"
-        )
-    required, local_bytes = session.ask_limits(compiled, kernel)
-    if any(required) and required[: len(local)] != local:
-        raise DeviceLimitError(
-            f"{device.id}: local size {local} given, kernel {kernel.name} requires "
-            f"{required[: len(local)]} (reqd_work_group_size); give that one or none"
-        )
-    if local_bytes > device.local_memory_bytes:
-        raise DeviceLimitError(
-            f"{device.id}: kernel {kernel.name} declares {local_bytes:,} bytes of local memory, a "
-            f"compute unit has {device.local_memory_bytes:,}"
         )
     is_allowed = any(_MODERN_LANGUAGE.fullmatch(option) for option in kernel.build_options)
     if ndrange.is_uniform or (device.has_non_uniform_work_groups and is_allowed):

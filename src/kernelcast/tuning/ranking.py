@@ -2,7 +2,6 @@
 
 import multiprocessing
 import os
-import re
 import signal
 import sys
 import threading
@@ -16,42 +15,24 @@ from typing import Any
 from kernelcast.analytic.cpu.opencl.device import read_device
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.launches import choose_local_size, model_kernel
-from kernelcast.records.arguments import BufferArgument, LocalArgument
 from kernelcast.records.device import DeviceDescription, DeviceKind
-from kernelcast.records.errors import KernelcastError
+from kernelcast.records.errors import DeviceLimitError, KernelcastError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.problem import Problem
+from kernelcast.sampling.launch_limits import check_memory, check_sizes
 from kernelcast.tuning.cpu_cost import cost_launch
 from kernelcast.tuning.report import TunedConfiguration
 from kernelcast.tuning.space import SearchSpace
 
-_MODERN_LANGUAGE = re.compile(r"-cl-std=CL[23]\.\d")
-
 
 def find_obstacle(problem: Problem, device: DeviceDescription, *, local_bytes: int = 0) -> str:
     """Say why a device cannot take a launch; empty if nothing speaks against it."""
-    ndrange = problem.ndrange
-    if ndrange.local_size is not None:
-        if ndrange.work_group_size > device.max_work_group_size:
-            return (
-                f"{ndrange.work_group_size} work-items a work-group, the device allows "
-                f"{device.max_work_group_size}"
-            )
-        for size, most in zip(ndrange.local_size, device.max_work_item_sizes, strict=False):
-            if size > most:
-                return f"local size {size} in a dimension, the device allows {most}"
-        is_modern = any(_MODERN_LANGUAGE.fullmatch(one) for one in problem.kernel.build_options)
-        if not ndrange.is_uniform and not (device.has_non_uniform_work_groups and is_modern):
-            return f"local size {ndrange.local_size} does not divide {ndrange.global_size}"
-    local_bytes += sum(one.bytes for one in problem.arguments if isinstance(one, LocalArgument))
-    buffers = [one.bytes for one in problem.arguments if isinstance(one, BufferArgument)]
-    for what, needed, most in (
-        ("of local memory", local_bytes, device.local_memory_bytes),
-        ("in one buffer", max(buffers, default=0), device.max_allocation_bytes),
-        ("of buffers", sum(buffers), device.global_memory_bytes),
-    ):
-        if needed > most:
-            return f"{needed:,} bytes {what}, the device allows {most:,}"
+    try:
+        check_memory(device, problem.arguments, local_bytes)
+        if problem.ndrange.local_size is not None:
+            check_sizes(device, problem.kernel, problem.ndrange)
+    except DeviceLimitError as error:
+        return str(error)
     return ""
 
 

@@ -153,7 +153,7 @@ def test_limits_of_the_device_bar_configurations(
     small = replace(make_description(), max_work_group_size=32)
     report = tune_on_device(space, small, machine=machine)
     assert report.valid_count == 4
-    assert "the device allows 32" in report.configurations[-1].obstacle
+    assert "the device allows at most 32" in report.configurations[-1].obstacle
 
 
 def test_errors_in_the_source_are_told(problem_file: Path, machine: MachineDescription) -> None:

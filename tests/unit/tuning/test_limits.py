@@ -32,24 +32,24 @@ def test_nothing_speaks_against_what_fits() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"max_work_group_size": 1023}, "1024 work-items a work-group, the device allows 1023"),
-        ({"max_work_item_sizes": (1024, 16, 16)}, "local size 32 in a dimension"),
-        ({"local_memory_bytes": 2**14 - 1}, "16,384 bytes of local memory"),
-        ({"max_allocation_bytes": 2**22 - 1}, "4,194,304 bytes in one buffer"),
-        ({"global_memory_bytes": 2**22 - 1}, "4,194,304 bytes of buffers"),
+        ({"max_work_group_size": 1023}, "work-groups of 1024 work-items; the device allows at most 1023"),
+        ({"max_work_item_sizes": (1024, 16, 16)}, "axis 1: local size 32 exceeds the device's 16"),
+        ({"local_memory_bytes": 2**14 - 1}, "local memory of 16,384 bytes"),
+        ({"max_allocation_bytes": 2**22 - 1}, "a buffer of 4,194,304 bytes"),
+        ({"global_memory_bytes": 2**22 - 1}, "the buffers take 4,194,304 bytes"),
     ],
 )
 def test_each_limit_is_told(change: dict[str, object], words: str) -> None:
     """The obstacle says what is asked for and what the device allows."""
     device: DeviceDescription = replace(DEVICE, **change)  # type: ignore[arg-type]  # one field each
     found = find_obstacle(FITS, device)
-    assert found.startswith(words)
+    assert words in found
 
 
 def test_local_memory_of_kernel_and_arguments_adds_up() -> None:
     """Each alone would fit."""
     found = find_obstacle(FITS, DEVICE, local_bytes=2**14 + 1)
-    assert found.startswith("32,769 bytes")
+    assert "32,769 bytes" in found
 
 
 def test_a_remainder_needs_device_and_language() -> None:

@@ -22,21 +22,14 @@ class Form(IntFlag):
 
     LOCAL_ID = auto()
     GLOBAL_ID = auto()
-    MIXED = auto()
-    """More than constants were added."""
-    NUMBER = auto()
-    """It holds a number that has 32 bits by itself."""
-    COUNTER = auto()
-    """It changes in a loop that is not written out."""
+    MIXED = auto()  # more than constants were added
+    NUMBER = auto()  # it holds a number that has 32 bits by itself
+    COUNTER = auto()  # it changes in a loop that is not written out
     # How the first id reaches it: the greatest counts, so forms are compared with these.
-    WHOLE = auto()
-    """With all its bits."""
-    SUM = auto()
-    """Cut, and added to another number of 32 bits."""
-    CUT = auto()
-    """Cut, but for constants that are added."""
-    LOST = auto()
-    """Without a sign, or cut after sums of 64 bits."""
+    WHOLE = auto()  # with all its bits
+    SUM = auto()  # cut, and added to another number of 32 bits
+    CUT = auto()  # cut, but for constants that are added
+    LOST = auto()  # without a sign, or cut after sums of 64 bits
 
 
 _NONE: Final = Form(0)

@@ -71,10 +71,6 @@ def load_ndrange(text: str | None) -> NDRange | None:
     return None if text is None else _make_ndrange(json.loads(text))
 
 
-def _list_sizes(ndrange: NDRange) -> list[Any]:
-    return [ndrange.global_size, ndrange.local_size, ndrange.global_offset]
-
-
 def _make_ndrange(sizes: Sequence[Any], _: object = None) -> NDRange:
     global_size, local_size, offset = sizes
     return NDRange(
@@ -114,7 +110,9 @@ def _make_converter() -> cattrs.Converter:
     made = cattrs.Converter(detailed_validation=False, forbid_extra_keys=True)
     made.register_unstructure_hook(TimedLaunch, _write_launch)
     made.register_structure_hook(TimedLaunch, _read_launch)
-    made.register_unstructure_hook(NDRange, _list_sizes)
+    made.register_unstructure_hook(
+        NDRange, lambda one: [one.global_size, one.local_size, one.global_offset]
+    )
     made.register_structure_hook(NDRange, _make_ndrange)
     made.register_unstructure_hook(datetime, dump_time)
     made.register_unstructure_hook_func(
