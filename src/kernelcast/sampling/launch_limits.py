@@ -42,7 +42,7 @@ def check_memory(
     local_bytes = sum(one.bytes for one in arguments if isinstance(one, LocalArgument))
     if local_bytes + declared_bytes > device.local_memory_bytes:
         raise DeviceLimitError(
-            f"{device.id}: local memory of {local_bytes + declared_bytes:,} bytes is asked for, a "
+            f"{device.id}: local memory would take {local_bytes + declared_bytes:,} bytes, a "
             f"compute unit has {device.local_memory_bytes:,}"
         )
 

@@ -34,7 +34,7 @@ def test_nothing_speaks_against_what_fits() -> None:
     [
         ({"max_work_group_size": 1023}, "work-items; the device allows at most 1023"),
         ({"max_work_item_sizes": (1024, 16, 16)}, "axis 1: local size 32 exceeds the device's 16"),
-        ({"local_memory_bytes": 2**14 - 1}, "local memory of 16,384 bytes"),
+        ({"local_memory_bytes": 2**14 - 1}, "local memory would take 16,384 bytes"),
         ({"max_allocation_bytes": 2**22 - 1}, "a buffer of 4,194,304 bytes"),
         ({"global_memory_bytes": 2**22 - 1}, "the buffers take 4,194,304 bytes"),
     ],
