@@ -48,7 +48,7 @@ ThreadsWaiting: TypeAlias = Mapping[str, Waiting]
 def read_waiting() -> ThreadsWaiting:
     """Read what the threads of this process have worked and waited so far."""
     found = {}
-    for thread in _list_threads(os.getpid()):
+    for thread in list_threads(os.getpid()):
         with suppress(OSError):  # it has just ended
             found[thread] = _read_thread(thread)
     return found
@@ -129,7 +129,7 @@ METER: Final = ContentionMeter()
 
 def count_others() -> int:
     """Count threads of other programs that run or want to; 0 where that cannot be read."""
-    own = sum(map(_is_running, _list_threads(os.getpid())))
+    own = sum(map(_is_running, list_threads(os.getpid())))
     try:
         running = int(_read("loadavg").split()[3].partition(b"/")[0])
     except (OSError, IndexError, ValueError):
@@ -140,7 +140,7 @@ def count_others() -> int:
     is_all_seen = (_PROCESSES / str(_KERNEL)).is_dir()
     is_seen = any(_list_running())
     if is_seen or not is_all_seen:
-        own = max(own, sum(map(_is_running, _list_threads(os.getpid()))), 1 - is_seen)
+        own = max(own, sum(map(_is_running, list_threads(os.getpid()))), 1 - is_seen)
         return max(running - own, int(is_seen))
     return 0
 
@@ -148,7 +148,7 @@ def count_others() -> int:
 def runs_besides(threads: Iterable[int | None]) -> bool:
     """Tell whether a thread of this process other than these runs or wants to."""
     left_out = {f"{os.getpid()}/task/{number}" for number in threads}
-    return any(_is_running(one) for one in _list_threads(os.getpid()) if one not in left_out)
+    return any(_is_running(one) for one in list_threads(os.getpid()) if one not in left_out)
 
 
 def _list_running() -> Iterator[bool]:
@@ -167,10 +167,10 @@ def _list_running() -> Iterator[bool]:
             started_s = int(told[_STARTED]) / os.sysconf("SC_CLK_TCK")
             if int(told[_PARENT]) == own and started_s > youngest_s:
                 continue
-            yield told[_STATE] == b"R" or any(map(_is_running, _list_threads(int(name))))
+            yield told[_STATE] == b"R" or any(map(_is_running, list_threads(int(name))))
 
 
-def _list_threads(process: int) -> list[str]:
+def list_threads(process: int) -> list[str]:
     with suppress(OSError):
         tasks = os.listdir(f"{_PROCESSES}/{process}/task")  # noqa: PTH208 - names
         return [f"{process}/task/{one}" for one in tasks]

@@ -1,5 +1,4 @@
-"""Processors of the host: which of them this process uses, how long its threads work on them, and
-whose turn it is to measure.
+"""Processors of the host: which this process uses, what it works on them, whose turn it is.
 
 Whoever builds and fills buffers shares the processors with others who do; who times work-groups has
 them alone. Each waits for a while at most: a process whose kernel hangs stops no other one.
@@ -13,9 +12,9 @@ import threading
 import time
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from pathlib import Path
 
 from kernelcast.records.errors import InputError
+from kernelcast.sampling.contention_meter import list_threads
 
 _PATTERN = re.compile(r"\d+(-\d+)?(\+\d+(-\d+)?)*")
 
@@ -74,7 +73,7 @@ def read_work(threads: Sequence[int] = ()) -> dict[int, float]:
     # Linux's clock of a process counts a thread on another processor up to its last tick only,
     # which may be four milliseconds ago; a thread's own clock is exact.
     found = {}
-    for number in threads or [int(path.name) for path in Path("/proc/self/task").glob("*")]:
+    for number in threads or [int(one.rpartition("/")[2]) for one in list_threads(os.getpid())]:
         with suppress(OSError):  # it has just ended
             # clock_gettime(2): bits of the clock that counts one thread's nanoseconds.
             clock = (~(number or threading.get_native_id()) << 3) | 0b110

@@ -154,6 +154,8 @@ def prepare_trial(
         event = cl.enqueue_nd_range_kernel(queue, kernel, (_WORK_ITEMS,), (TRIAL_LOCAL_SIZE,))
         queue.finish()
         host_s, after = time.perf_counter() - start_s, read_work()
+        if before.keys() - after.keys():  # a thread has ended, and with it what it worked
+            return run(steps)
         worked_s = sum(seconds - before.get(one, 0.0) for one, seconds in after.items())
         try:
             event_s = float(event.profile.end - event.profile.start) * 1e-9

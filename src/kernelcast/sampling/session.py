@@ -285,11 +285,10 @@ class DeviceSession:
             self._look_for_workers(self.timer)
         # All threads of a CPU device have to be awake, each on its processor.
         trial = self.trial
-        self._settled_s = min(self._settled_s, trial.settled_s)
         with kept_apart(self.timer.workers):
             best_s = settle(
                 lambda: self.run_trial(trial.steps // SETTLING).share_of(trial.cores),
-                self._settled_s, self.description.kind,
+                min(self._settled_s, trial.settled_s), self.description.kind,
             )  # fmt: skip
         self._settled_s = min(self._settled_s, best_s)
 

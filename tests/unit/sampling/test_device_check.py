@@ -4,6 +4,7 @@ import os
 import time
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -13,6 +14,7 @@ from kernelcast.sampling.device_check import (
     DeviceTrial,
     TrialTimes,
     find_settled,
+    prepare_trial,
     recall_trial,
     settle,
 )
@@ -44,6 +46,15 @@ def test_threads_that_wait_do_not_seem_slow() -> None:
     times = TrialTimes(event_s=1e-9, host_s=3e-3, worked_s=2e-3)
     assert times.share_of(cores=2) == 1e-3
     assert times.share_of(cores=None) == 3e-3
+
+
+def test_the_work_of_a_thread_that_has_ended_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tries the launch again: half of its work would seem to be the usual rate."""
+    readings = iter([{1: 0.0, 2: 5.0}, {1: 1e-3}, {1: 1e-3}, {1: 2e-3, 3: 1e-3}])
+    monkeypatch.setattr(device_check, "read_work", lambda: next(readings))
+    monkeypatch.setattr(device_check, "cl", MagicMock(Error=RuntimeError))
+    run = prepare_trial(MagicMock(), MagicMock(), MagicMock())
+    assert run(1).worked_s == pytest.approx(2e-3)
 
 
 def test_a_device_that_never_settles_is_given_up() -> None:
