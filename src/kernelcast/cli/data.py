@@ -293,14 +293,11 @@ def remodel_rows(
     """
     from kernelcast.collection import remodelling
     from kernelcast.collection.own_problems import find_problems
-    from kernelcast.launches.data_folder import data_folder
     from kernelcast.training_data.applications import find_kernels
 
     kernels = find_kernels() if problems is None else find_problems(problems)[0]
     with open_data_store(place, must_exist=True) as store, progress() as report:
-        counts = remodelling.remodel_rows(
-            store, wanted, kernels, cache_folder=data_folder() / "corpus", report=report
-        )
+        counts = remodelling.remodel_rows(store, wanted, kernels, report=report)
     done = counts.pop(remodelling.REMODELLED, 0)
     left_out = (f"{count:,} left out: {reason}" for reason, count in counts.items())
     content = {"remodelled": done, "left_out": dict(counts)}

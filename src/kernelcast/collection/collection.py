@@ -8,12 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from statistics import fmean
 
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.sizes import read_sizes, write_sizes
-from kernelcast.launches.data_folder import data_folder
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.launch_identity import LaunchIdentity
@@ -23,7 +20,7 @@ from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training_data.applications import CorpusKernel
 from kernelcast.training_data.store import Selection, Store, StoreError
 from kernelcast.training_data.store.schema import load_mapping
-from kernelcast.workers import MessageKind, Task, stream_isolated
+from kernelcast.workers import Task, stream_isolated
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,30 +55,9 @@ class CollectionOutcome:
     is_out_of_time: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizesChosen:
-    sizes: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowStarted:
-    """A launch is about to be measured; if the process dies, it was this one."""
-
-    launch: LaunchIdentity
-    number: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowSkipped:
-    """A row that is not measured: it is there already, or too small or long for the collection."""
-
-    launch_key: str
-    reason: str = ""
-    """Why; empty if it is there already."""
-
-
-Message = SizesChosen | RowStarted | RowSkipped | Observation | FailureRecord
+Message = LaunchIdentity | Observation | FailureRecord | str
+"""What a child process tells of each row: its launch first, as the process may die of it, then what
+came of it. A text says why it is not measured, empty if it is there already."""
 
 
 def make_failure(launch: LaunchIdentity, error: KernelcastError) -> FailureRecord:
@@ -98,7 +74,6 @@ class KernelTask:
     kernel: CorpusKernel
     device_id: str
     settings: CollectionSettings
-    cache_folder: Path
     sizes: tuple[int, ...] = ()
     """Values of the size parameter; empty: find them."""
     done: frozenset[str] = frozenset()
@@ -144,38 +119,63 @@ def run_job(
     if kernel.uses_fp64 and not device.has_fp64:
         outcome.skipped[kernel.name] = "the device has no double precision"
         return False
-    settings, sizes_of = order.settings, order.sizes_of
     of_kernel = Selection(kernels=(kernel.stem,), applications=(kernel.application,))
     wanted = replace(of_kernel, devices=(device.id,), drivers=(device.driver,))
-    keys = _list_done(store, wanted, retries_failures=order.retries_failures)
-    elsewhere: tuple[int, ...] = ()
-    if sizes_of is not None and not kernel.sizes:
-        found = store.find(replace(of_kernel, devices=(sizes_of,)))
+    # Sound rows of today's sampler need no other, nor do failures.
+    sound = replace(wanted, without_flags=frozenset({ObservationFlag.CONTAMINATED}))
+    failed = () if order.retries_failures else store.failures(wanted)
+    keys = {one.launch.key for one in failed} | {
+        row.launch_key
+        for rows in store.read_rows(sound, columns=("launch_key", "versions"))
+        for row in rows
+        if read_sampler(load_mapping(row.versions)) >= SAMPLER
+    }
+    sizes = kernel.sizes
+    if order.sizes_of is not None and not sizes:
+        found = store.find(replace(of_kernel, devices=(order.sizes_of,)))
         known = {int(one.launch.parameters[kernel.size.parameter]) for one in found}
-        elsewhere = tuple(sorted(known))
-        if not elsewhere:
-            outcome.skipped[kernel.name] = f"the store has no rows of it on {sizes_of}"
+        sizes = tuple(sorted(known))
+        if not sizes:
+            outcome.skipped[kernel.name] = f"the store has no rows of it on {order.sizes_of}"
             return False
+    passed = set[str]()  # a fresh process comes again to what the one that died has done
     current: LaunchIdentity | None = None
-    take = partial(_take, store, outcome, kernel.name, keys, set(), report)
+
+    def keep(launch: LaunchIdentity, row: Observation | FailureRecord | str) -> None:
+        if isinstance(row, Observation):
+            store.add(row, replace=True)  # a disturbed one may be there
+            store.clear_failures(launch.key)
+            outcome.measured += 1
+            outcome.disturbed += ObservationFlag.CONTAMINATED in row.flags
+        elif isinstance(row, FailureRecord):
+            store.add_failures([row])
+            outcome.failures.append(row)
+        elif row:
+            outcome.skipped[kernel.name] = row
+        else:
+            outcome.present += launch.key not in passed
+        passed.add(launch.key)
+        if not isinstance(row, str):
+            keys.add(launch.key)
+
     while True:
-        sizes = kernel.sizes or elsewhere or read_sizes(device, kernel, settings)
         task = KernelTask(
-            kernel=kernel, device_id=device.id, settings=settings,
-            cache_folder=data_folder() / "corpus", sizes=sizes, done=frozenset(keys),
+            kernel=kernel, device_id=device.id, settings=order.settings, sizes=sizes,
+            done=frozenset(keys),
         )  # fmt: skip
         try:
-            for message in stream_isolated(
-                _COLLECT, task, timeout_s=settings.row_timeout_s, subject=device.id
-            ):
-                if message.kind is MessageKind.PROGRESS:
-                    report(message.content)
-                elif isinstance(message.content, SizesChosen):
-                    write_sizes(device, kernel, settings, message.content.sizes)
-                elif message.kind is MessageKind.ITEM:
-                    current = take(message.content)
-                    if current is None and order.is_over:
-                        return True
+            for told in stream_isolated(
+                _COLLECT, task, timeout_s=order.settings.row_timeout_s, subject=device.id,
+                report=report,
+            ):  # fmt: skip
+                if isinstance(told, LaunchIdentity):
+                    current = told
+                    continue
+                assert current is not None
+                keep(current, told)
+                current = None
+                if order.is_over:
+                    return True
         except StoreError:
             raise
         except KernelcastError as error:
@@ -183,53 +183,13 @@ def run_job(
                 outcome.errors[kernel.name] = str(error)
                 return False
             # The driver died or hung at this launch; the others get a fresh process.
-            current = take(make_failure(current, error))
+            keep(current, make_failure(current, error))
+            current = None
             if order.is_over:
                 return True
         else:
             outcome.kernels += 1
             return False
-
-
-def _list_done(store: Store, wanted: Selection, *, retries_failures: bool) -> set[str]:
-    """List the keys of launches that need no row: sound ones of today's sampler, and failures."""
-    sound = replace(wanted, without_flags=frozenset({ObservationFlag.CONTAMINATED}))
-    failed = () if retries_failures else store.failures(wanted)
-    return {one.launch.key for one in failed} | {
-        row.launch_key
-        for rows in store.read_rows(sound, columns=("launch_key", "versions"))
-        for row in rows
-        if read_sampler(load_mapping(row.versions)) >= SAMPLER
-    }
-
-
-def _take(
-    store: Store, outcome: DeviceOutcome, kernel: str, done: set[str], passed: set[str],
-    report: Callable[[str], None], content: RowStarted | RowSkipped | Observation | FailureRecord,
-) -> LaunchIdentity | None:  # fmt: skip
-    """Store and count what a child process hands over; return the launch that it is at."""
-    match content:
-        case RowStarted(launch=launch, number=number, total=total):
-            report(f"row {number} of {total}")
-            return launch
-        case RowSkipped(launch_key=key, reason=""):
-            # A fresh process passes those that were measured by the one that died.
-            outcome.present += key not in passed
-            passed.add(key)
-        case RowSkipped(reason=reason):
-            outcome.skipped[kernel] = reason
-        case Observation() | FailureRecord():
-            if isinstance(content, Observation):
-                store.add(content, replace=True)  # a disturbed one may be there
-                store.clear_failures(content.launch.key)
-                outcome.measured += 1
-                outcome.disturbed += ObservationFlag.CONTAMINATED in content.flags
-            else:
-                store.add_failures([content])
-                outcome.failures.append(content)
-            done.add(content.launch.key)
-            passed.add(content.launch.key)
-    return None
 
 
 def collect(

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from kernelcast.collection.corpus_problems import prepare_launch
+from kernelcast.launches.settings import prefix
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError
 from kernelcast.sampling.discovery import choose_device, find_devices
@@ -18,7 +19,7 @@ from kernelcast.sampling.problems import Values, run_whole
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.training_data.applications import CorpusKernel, load_reference
 from kernelcast.training_data.reference import Array, Reference, Value
-from kernelcast.workers import MessageKind, Reporter, Task, stream_isolated
+from kernelcast.workers import Reporter, Task, stream_isolated
 
 
 def find_difference(
@@ -151,14 +152,12 @@ def check_on_devices(
             while left:
                 task = tuple(left), device.id
                 try:
-                    for message in stream_isolated(
-                        _CHECK, task, timeout_s=timeout_s, subject=device.id
-                    ):
-                        if message.kind is MessageKind.PROGRESS:
-                            report(f"{device.id}: {message.content}")
-                        elif message.kind is MessageKind.ITEM:
-                            del left[0]
-                            yield message.content
+                    for outcome in stream_isolated(
+                        _CHECK, task, timeout_s=timeout_s, subject=device.id,
+                        report=prefix(report, f"{device.id}: "),
+                    ):  # fmt: skip
+                        del left[0]
+                        yield outcome
                 except KernelcastError as error:
                     if not left:  # it died of nothing that was to be checked
                         break

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import yaml
 
+from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.problem_file import read_parameters, read_problem
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import MAX_DIMENSIONS
@@ -39,9 +40,12 @@ def prepare_launch(
     parameters: Mapping[str, int],
     *,
     local_size: tuple[int, ...],
-    cache_folder: Path,
+    cache_folder: Path | None = None,
 ) -> PreparedProblem:
-    """Make the problem of a corpus kernel with any of its parameters replaced."""
+    """Make the problem of a corpus kernel with any of its parameters replaced.
+
+    Generated inputs are kept in `cache_folder`, else in the data folder.
+    """
     known = read_parameters(kernel.problem_path)
     extents = dict(zip(LOCAL_PARAMETERS, local_size, strict=False))
     chosen = dict(parameters) | {name: one for name, one in extents.items() if name in known}
@@ -50,7 +54,8 @@ def prepare_launch(
     if make is not None:  # parameters may follow from the inputs
         given = {name: value for name, value in complete.items() if name not in LOCAL_PARAMETERS}
         code = (kernel.problem_path.parent / "inputs.py").read_bytes()
-        folder, made = keep_inputs(cache_folder, kernel.application, given, code, make)
+        kept_in = cache_folder or data_folder() / "corpus"
+        folder, made = keep_inputs(kept_in, kernel.application, given, code, make)
         chosen |= made
     problem = read_problem(kernel.problem_path, parameters=chosen, inputs_folder=folder)
     if problem.ndrange.local_size != tuple(local_size):

@@ -13,16 +13,16 @@ from importlib.metadata import version
 from statistics import median
 
 from kernelcast.analytic.cpu.estimate import REVISION
-from kernelcast.collection.collection import (
-    KernelTask,
-    RowSkipped,
-    RowStarted,
-    SizesChosen,
-    make_failure,
-)
-from kernelcast.collection.corpus_problems import PreparedProblem, prepare_launch
+from kernelcast.collection.collection import KernelTask, make_failure
+from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.collection.settings import CollectionSettings
-from kernelcast.collection.sizes import choose_sizes, find_anchor, lengthen_times
+from kernelcast.collection.sizes import (
+    choose_sizes,
+    find_anchor,
+    lengthen_times,
+    read_sizes,
+    write_sizes,
+)
 from kernelcast.launches.estimation import time_whole
 from kernelcast.launches.features import (
     DeviceFindings,
@@ -52,6 +52,7 @@ from kernelcast.sampling.machine_state import read_processor_times, read_state_s
 from kernelcast.sampling.plan import SAMPLER, SamplingPlan
 from kernelcast.sampling.sampler import choose_unit, sample_pairs
 from kernelcast.sampling.session import DeviceSession, open_session
+from kernelcast.training_data.applications import CorpusKernel
 from kernelcast.workers import COUNTING, Reporter
 
 
@@ -200,51 +201,50 @@ def collect_kernel(task: KernelTask, report: Reporter) -> None:
     """Measure the rows of a kernel; each is given to the parent as soon as it is there."""
     report("opening the device")
     session = open_session(*choose_device(task.device_id, find_devices()))
-    sizes = task.sizes
+    device, kernel, settings = session.description, task.kernel, task.settings
+    sizes = task.sizes or read_sizes(device, kernel, settings)
     if not sizes:
         report("looking for sizes")
-        sizes = find_sizes(session, task)
-        report.give(SizesChosen(sizes=sizes))
-    shapes = list_shapes(task.kernel.local_sizes[: task.settings.local_sizes], sizes)
+        sizes = find_sizes(session, kernel, settings)
+        write_sizes(device, kernel, settings, sizes)
+    shapes = list_shapes(kernel.local_sizes[: settings.local_sizes], sizes)
     for number, (size, local_size) in enumerate(shapes, start=1):
         report("making inputs")
-        prepared = _prepare(task, size, local_size)
+        prepared = prepare_launch(kernel, {kernel.size.parameter: size}, local_size=local_size)
         launch = identify_launch(
-            prepared.problem,
-            session.description,
-            seed=task.settings.seed,
-            parameters=prepared.parameters,
+            prepared.problem, device, seed=settings.seed, parameters=prepared.parameters
         )
-        names = {"suite": task.kernel.suite, "application": task.kernel.application}
-        launch = replace(launch, kernel=replace(launch.kernel, name=task.kernel.stem, **names))
+        names = {"suite": kernel.suite, "application": kernel.application}
+        launch = replace(launch, kernel=replace(launch.kernel, name=kernel.stem, **names))
         work_groups = prepared.problem.ndrange.work_group_count
-        if launch.key in task.done:
-            report.give(RowSkipped(launch_key=launch.key))
-        elif work_groups < task.settings.least_work_groups:
-            report.give(RowSkipped(launch_key=launch.key, reason=f"{work_groups} work-groups"))
-        else:
-            report.give(RowStarted(launch=launch, number=number, total=len(shapes)))
-            problem = prepared.problem.on(session.description)
-            row: Observation | FailureRecord | RowSkipped
+        report.give(launch)
+        row: Observation | FailureRecord | str = ""
+        if launch.key not in task.done and work_groups < settings.least_work_groups:
+            row = f"{work_groups} work-groups"
+        elif launch.key not in task.done:
+            report(f"row {number} of {len(shapes)}")
             try:
-                row = observe_launch(session, problem, launch, task.settings, report=report)
+                row = observe_launch(
+                    session, prepared.problem.on(device), launch, settings, report=report
+                )
             except TooLongError as error:
-                row = RowSkipped(launch_key=launch.key, reason=str(error))
+                row = str(error)
             except KernelcastError as error:
                 row = make_failure(launch, error)
-            report.give(row)
+        report.give(row)
 
 
-def find_sizes(session: DeviceSession, task: KernelTask) -> tuple[int, ...]:
+def find_sizes(
+    session: DeviceSession, kernel: CorpusKernel, settings: CollectionSettings
+) -> tuple[int, ...]:
     """Find the sizes at which the kernel takes the times that are wanted on this device."""
-    kernel, settings = task.kernel, task.settings
     times_s = (settings.shortest_s, settings.longest_s)
     goal_s = (settings.shortest_s * settings.longest_s) ** 0.5
-
     fill_s: dict[int, float] = {}
 
     def predict(size: int) -> float:
-        prepared = _prepare(task, size, kernel.local_sizes[0])
+        usual = kernel.local_sizes[0]
+        prepared = prepare_launch(kernel, {kernel.size.parameter: size}, local_size=usual)
         problem = prepared.problem.on(session.description)
         with prepared_launch(session, problem, OpenCLLaunch, seed=settings.seed) as launch:
             plan = SamplingPlan(seed=settings.seed)
@@ -268,10 +268,3 @@ def list_shapes(
     usual, *others = local_sizes
     shapes = [(size, usual) for size in sizes]
     return shapes + [(size, other) for other in others for size in sizes[::2]]
-
-
-def _prepare(task: KernelTask, size: int, local_size: tuple[int, ...]) -> PreparedProblem:
-    parameters = {task.kernel.size.parameter: size}
-    return prepare_launch(
-        task.kernel, parameters, local_size=local_size, cache_folder=task.cache_folder
-    )

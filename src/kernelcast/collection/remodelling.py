@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.collection.corpus_problems import prepare_launch
@@ -28,7 +27,6 @@ def remodel_rows(
     wanted: Selection,
     kernels: Iterable[CorpusKernel],
     *,
-    cache_folder: Path,
     report: Callable[[str], None] = lambda _: None,
 ) -> Counter[str]:
     """Compute the analytic features of stored observations anew; nothing is run."""
@@ -38,7 +36,7 @@ def remodel_rows(
     def remodel() -> Iterator[Observation]:
         for one in store.find(wanted):
             try:
-                made = _remodel(one, by_name, cache_folder)
+                made = _remodel(one, by_name)
             except KernelcastError as error:
                 counts[str(error).splitlines()[0]] += 1
                 continue
@@ -51,9 +49,7 @@ def remodel_rows(
     return counts
 
 
-def _remodel(
-    one: Observation, kernels: dict[tuple[str, str], CorpusKernel], cache_folder: Path
-) -> Observation:
+def _remodel(one: Observation, kernels: dict[tuple[str, str], CorpusKernel]) -> Observation:
     launch = one.launch
     kernel = kernels.get((launch.kernel.application, launch.kernel.name))
     ndrange = launch.ndrange
@@ -69,9 +65,7 @@ def _remodel(
         )
     machine = _read_machine(path)
     size = {kernel.size.parameter: int(launch.parameters[kernel.size.parameter])}
-    problem = prepare_launch(
-        kernel, size, local_size=ndrange.local_size, cache_folder=cache_folder
-    ).problem
+    problem = prepare_launch(kernel, size, local_size=ndrange.local_size).problem
     if problem.kernel.digest != launch.kernel.digest:
         raise InputError("the kernel's source is another one today")
     estimate = estimate_analytically(model_launch(problem), machine)

@@ -1,7 +1,7 @@
 """Runs a task in a child process, so that a driver's crash or hang ends the task, not us."""
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import Any, TypeVar
 
@@ -30,10 +30,31 @@ def run_isolated(
     report: Callable[[str], None] = lambda _: None,
     confinement: Confinement | None = None,
 ) -> R:
-    messages = stream_isolated(
+    messages = _follow(
         task, arguments, timeout_s=timeout_s, subject=subject, confinement=confinement
     )
     return take_result(task, messages, subject, report)
+
+
+def stream_isolated(
+    task: Task[Any],
+    arguments: object,
+    *,
+    timeout_s: float,
+    subject: str,
+    report: Callable[[str], None] = lambda _: None,
+) -> Iterator[Any]:
+    """Run a task in a child process of its own and yield its items as they come.
+
+    Its time limit is counted anew from each item unless the task says otherwise; errors are those
+    of `run_isolated`.
+    """
+    with closing(_follow(task, arguments, timeout_s=timeout_s, subject=subject)) as messages:
+        for message in messages:
+            if message.kind is MessageKind.ITEM:
+                yield message.content
+            elif message.kind is MessageKind.PROGRESS:
+                report(message.content)
 
 
 def take_result(
@@ -55,7 +76,7 @@ def take_result(
     raise KernelcastError(msg)
 
 
-def stream_isolated(
+def _follow(
     task: Task[Any],
     arguments: object,
     *,
@@ -63,11 +84,6 @@ def stream_isolated(
     subject: str,
     confinement: Confinement | None = None,
 ) -> Generator[Message, None, None]:
-    """Run a task in a child process of its own and give what it tells as it comes.
-
-    Its time limit is counted anew from each item unless the task says otherwise; errors are those
-    of `run_isolated`.
-    """
     child = ChildProcess.start(confinement=confinement)
     try:
         yield from converse(child, task, arguments, timeout_s=timeout_s, subject=subject)

@@ -56,7 +56,7 @@ class WarmChild:
     def stream(
         self, task: Task[Any], arguments: object, *, timeout_s: float, subject: str
     ) -> Generator[Message, None, None]:
-        """Have it do a task and give what it tells as it comes, see `stream_isolated`."""
+        """Have it do a task and give what it tells as it comes, see `converse`."""
         with self._lock:
             ended = self._ended
             for is_last_try in (False, True):

@@ -20,7 +20,6 @@ from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.training_data.applications import find_kernels
 from kernelcast.training_data.reference import Reference
-from kernelcast.workers import Message, MessageKind
 from support.builders import make_description
 
 (NBODY,) = find_kernels("nbody/nbody")
@@ -150,13 +149,12 @@ def test_crash_costs_only_the_kernel_that_crashed(monkeypatch: pytest.MonkeyPatc
     kernels = find_kernels("mat_vec_mul")
     asked = []
 
-    def stream(_: object, task: tuple[Any, str], **__: object) -> Iterator[Message]:
+    def stream(_: object, task: tuple[Any, str], **__: object) -> Iterator[CheckOutcome]:
         asked.append([one.name for one in task[0]])
         for one in task[0]:
             if one.name == "mat_vec_mul/coal1":
                 raise KernelRunError("the process died")
-            outcome = CheckOutcome(kernel=one.name, device_id=task[1], status=CheckStatus.PASSED)
-            yield Message(MessageKind.ITEM, outcome)
+            yield CheckOutcome(kernel=one.name, device_id=task[1], status=CheckStatus.PASSED)
 
     monkeypatch.setattr("kernelcast.collection.corpus_checks.stream_isolated", stream)
     outcomes = list(check_on_devices((*kernels, NBODY), [make_description()]))

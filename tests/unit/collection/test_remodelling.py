@@ -36,7 +36,7 @@ def test_rows_get_the_analytic_features_of_today(home: Path) -> None:
     )
     with open_store(home / "rows.sqlite") as store:
         store.add_many([one, elsewhere, unknown])
-        counts = remodel_rows(store, Selection(), find_kernels("blackscholes"), cache_folder=home)
+        counts = remodel_rows(store, Selection(), find_kernels("blackscholes"))
         made = store.get(one.key)
         assert store.get(elsewhere.key) == elsewhere
     assert counts.pop(REMODELLED) == 1

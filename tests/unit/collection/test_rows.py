@@ -9,9 +9,6 @@ from kernelcast.collection import collection
 from kernelcast.collection.collection import (
     CollectionOrder,
     Message,
-    RowSkipped,
-    RowStarted,
-    SizesChosen,
     collect,
 )
 from kernelcast.collection.kernel_task import KernelTask, list_shapes, make_failure
@@ -30,8 +27,7 @@ from kernelcast.records.observed_times import summarise_runs
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training_data.applications import find_kernels
 from kernelcast.training_data.store import Selection, Store, StoreError, open_store
-from kernelcast.workers import Message as ChildMessage
-from kernelcast.workers import MessageKind, Task
+from kernelcast.workers import Task
 from support.builders import make_description
 
 KERNEL = find_kernels("nbody")[0]
@@ -55,15 +51,10 @@ def make_launch(number: int, device_id: str = DEVICE.id) -> LaunchIdentity:
 
 def observe(task: KernelTask) -> Iterator[Message]:
     """Measure what is missing, as the child does."""
-    if not task.sizes:
-        yield SizesChosen(sizes=(1, 2, 3, 4))
     for number in range(1, ROWS + 1):
         launch = make_launch(number)
-        if launch.key in task.done:
-            yield RowSkipped(launch_key=launch.key)
-            continue
-        yield RowStarted(launch=launch, number=number, total=ROWS)
-        yield make_row(launch)
+        yield launch
+        yield "" if launch.key in task.done else make_row(launch)
 
 
 def make_row(launch: LaunchIdentity, sampler: int = SAMPLER) -> Observation:
@@ -89,10 +80,8 @@ def collect_with(
 ) -> collection.DeviceOutcome:
     """Collect one kernel on one device with a child of our own."""
 
-    def stream(_: Task[Any], task: KernelTask, **__: object) -> Iterator[ChildMessage]:
-        for message in child(task):
-            yield ChildMessage(MessageKind.ITEM, message)
-        yield ChildMessage(MessageKind.RESULT, None)
+    def stream(_: Task[Any], task: KernelTask, **__: object) -> Iterator[Message]:
+        return child(task)
 
     monkeypatch.setattr(collection, "stream_isolated", stream)
     order = CollectionOrder(
@@ -106,10 +95,9 @@ def collect_with(
 def test_stores_rows_and_passes_them_next_time(
     monkeypatch: pytest.MonkeyPatch, store: Store
 ) -> None:
-    """Rows that are there are not measured again, at the sizes that were chosen at first."""
+    """Rows that are there are not measured again."""
     first = collect_with(monkeypatch, store, observe)
     assert (first.measured, first.present, store.count()) == (ROWS, 0, ROWS)
-    assert read_sizes(DEVICE, KERNEL, CollectionSettings()) == (1, 2, 3, 4)
     again = collect_with(monkeypatch, store, observe)
     assert (again.measured, again.present, store.count()) == (0, ROWS, ROWS)
 
@@ -130,7 +118,7 @@ def test_a_crash_costs_one_row(monkeypatch: pytest.MonkeyPatch, store: Store) ->
     def crash(task: KernelTask) -> Iterator[Message]:
         for message in observe(task):
             yield message
-            if isinstance(message, RowStarted) and message.number == 2:
+            if message == make_launch(2):
                 text = "signal SIGSEGV"
                 raise KernelRunError(text)
 
@@ -147,24 +135,23 @@ def test_a_crash_costs_one_row(monkeypatch: pytest.MonkeyPatch, store: Store) ->
 
 
 LAUNCH = make_launch(1)
-STARTED = RowStarted(launch=LAUNCH, number=1, total=2)
 
 
 @pytest.mark.parametrize(
     ("messages", "found"),
     [
         (
-            [STARTED, make_failure(LAUNCH, InputError("no such buffer"))],
+            [LAUNCH, make_failure(LAUNCH, InputError("no such buffer"))],
             {"failures": [("InputError", "no such buffer")]},
         ),
         ([KernelRunError("does not compile")], {"errors": {KERNEL.name: "does not compile"}}),
         (
-            [RowSkipped(launch_key=LAUNCH.key, reason="12 work-groups")],
+            [LAUNCH, "12 work-groups"],
             {"skipped": {KERNEL.name: "12 work-groups"}},
         ),
         # A row that turns out too long is over: what follows it is no failure of its launch.
         (
-            [STARTED, RowSkipped(launch_key=LAUNCH.key, reason="9 s"), KernelRunError("SIGSEGV")],
+            [LAUNCH, "9 s", KernelRunError("SIGSEGV")],
             {"skipped": {KERNEL.name: "9 s"}, "errors": {KERNEL.name: "SIGSEGV"}},
         ),
     ],
@@ -231,7 +218,7 @@ def test_ctrl_c_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch, store: Stor
     def interrupt(task: KernelTask) -> Iterator[Message]:
         for message in observe(task):
             yield message
-            if isinstance(message, RowStarted) and message.number == 3:
+            if message == make_launch(3):
                 raise KeyboardInterrupt
 
     outcome = collect_with(monkeypatch, store, interrupt)

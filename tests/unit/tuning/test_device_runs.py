@@ -8,7 +8,7 @@ import pytest
 from kernelcast.records.errors import EstimateTimeoutError, KernelRunError
 from kernelcast.tuning import device_runs
 from kernelcast.tuning.device_runs import EventKind, TuningEvent, TuningTask
-from kernelcast.workers import Message, MessageKind, Task
+from kernelcast.workers import Task
 
 
 class Child:
@@ -19,23 +19,17 @@ class Child:
         self.dies_at_once = dies_at_once
         self.starts: list[list[int]] = []
 
-    def __call__(self, asked: Task[Any], task: TuningTask, **_: Any) -> Iterator[Message]:  # noqa: ANN401
+    def __call__(self, asked: Task[Any], task: TuningTask, **_: Any) -> Iterator[TuningEvent]:  # noqa: ANN401
         """Tell what happens to each configuration."""
         assert asked.name == "run_tuning"
         self.starts.append(list(task.problems))
         if self.dies_at_once:
             raise KernelRunError("gone")
         for number in task.problems:
-            yield item(TuningEvent(number=number, kind=EventKind.STARTED))
+            yield TuningEvent(number=number, kind=EventKind.STARTED)
             if number in self.deadly:
                 raise self.deadly[number]
-            yield item(TuningEvent(number=number, kind=EventKind.RAN, seconds=1.0))
-        yield Message(MessageKind.RESULT, None)
-
-
-def item(event: TuningEvent) -> Message:
-    """Wrap an event."""
-    return Message(MessageKind.ITEM, event)
+            yield TuningEvent(number=number, kind=EventKind.RAN, seconds=1.0)
 
 
 def run(child: Child, monkeypatch: pytest.MonkeyPatch) -> list[TuningEvent]:

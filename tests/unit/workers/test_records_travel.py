@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernelcast.collection.collection import Message, RowSkipped, SizesChosen
+from kernelcast.collection.collection import Message
 from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.launch_identity import DeviceIdentity, KernelIdentity, LaunchIdentity
 from kernelcast.records.machine import DevicePeaks
@@ -45,8 +45,8 @@ COUNTS = OperationCounts(
     [
         (RUN, SampleRun),
         (make_description(), type(make_description())),
-        (SizesChosen(sizes=(1, 2)), Message),
-        (RowSkipped(launch_key="a", reason="b"), Message),
+        (LAUNCH, Message),
+        ("12 work-groups", Message),
         (FAILURE, Message),
         (COUNTS, OperationCounts),
         (Trait(value=1.0 / 3, source=TraitSource.MEASURED), Trait[float]),
