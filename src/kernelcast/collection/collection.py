@@ -37,6 +37,21 @@ class DeviceOutcome:
     errors: dict[str, str] = field(default_factory=dict)
     """Kernels that could not even be begun, with the reason."""
 
+    def keep(self, row: Observation | FailureRecord | str, kernel: str, store: Store) -> None:
+        """Store and count what came of a row of a kernel, see `Message`."""
+        if isinstance(row, Observation):
+            store.add(row, replace=True)  # a disturbed one may be there
+            store.clear_failures(row.launch.key)
+            self.measured += 1
+            self.disturbed += ObservationFlag.CONTAMINATED in row.flags
+        elif isinstance(row, FailureRecord):
+            store.add_failures([row])
+            self.failures.append(row)
+        elif row:
+            self.skipped[kernel] = row
+        else:
+            self.present += 1
+
     def absorb(self, other: "DeviceOutcome") -> None:
         """Add what another part of the collection has come to on the same device."""
         self.kernels += other.kernels
@@ -121,20 +136,11 @@ def run_job(
         return False
     of_kernel = Selection(kernels=(kernel.stem,), applications=(kernel.application,))
     wanted = replace(of_kernel, devices=(device.id,), drivers=(device.driver,))
-    # Sound rows of today's sampler need no other, nor do failures.
-    sound = replace(wanted, without_flags=frozenset({ObservationFlag.CONTAMINATED}))
-    failed = () if order.retries_failures else store.failures(wanted)
-    keys = {one.launch.key for one in failed} | {
-        row.launch_key
-        for rows in store.read_rows(sound, columns=("launch_key", "versions"))
-        for row in rows
-        if read_sampler(load_mapping(row.versions)) >= SAMPLER
-    }
+    known = _list_done(store, wanted, retries_failures=order.retries_failures)
     sizes = kernel.sizes
     if order.sizes_of is not None and not sizes:
         found = store.find(replace(of_kernel, devices=(order.sizes_of,)))
-        known = {int(one.launch.parameters[kernel.size.parameter]) for one in found}
-        sizes = tuple(sorted(known))
+        sizes = tuple(sorted({int(one.launch.parameters[kernel.size.parameter]) for one in found}))
         if not sizes:
             outcome.skipped[kernel.name] = f"the store has no rows of it on {order.sizes_of}"
             return False
@@ -142,26 +148,14 @@ def run_job(
     current: LaunchIdentity | None = None
 
     def keep(launch: LaunchIdentity, row: Observation | FailureRecord | str) -> None:
-        if isinstance(row, Observation):
-            store.add(row, replace=True)  # a disturbed one may be there
-            store.clear_failures(launch.key)
-            outcome.measured += 1
-            outcome.disturbed += ObservationFlag.CONTAMINATED in row.flags
-        elif isinstance(row, FailureRecord):
-            store.add_failures([row])
-            outcome.failures.append(row)
-        elif row:
-            outcome.skipped[kernel.name] = row
-        else:
-            outcome.present += launch.key not in passed
+        if launch.key not in passed:
+            outcome.keep(row, kernel.name, store)
         passed.add(launch.key)
-        if not isinstance(row, str):
-            keys.add(launch.key)
 
     while True:
         task = KernelTask(
             kernel=kernel, device_id=device.id, settings=order.settings, sizes=sizes,
-            done=frozenset(keys),
+            done=known | passed,
         )  # fmt: skip
         try:
             for told in stream_isolated(
@@ -190,6 +184,18 @@ def run_job(
         else:
             outcome.kernels += 1
             return False
+
+
+def _list_done(store: Store, wanted: Selection, *, retries_failures: bool) -> frozenset[str]:
+    """List the keys of launches that need no row: sound ones of today's sampler, and failures."""
+    sound = replace(wanted, without_flags=frozenset({ObservationFlag.CONTAMINATED}))
+    failed = () if retries_failures else store.failures(wanted)
+    return frozenset(one.launch.key for one in failed) | {
+        row.launch_key
+        for rows in store.read_rows(sound, columns=("launch_key", "versions"))
+        for row in rows
+        if read_sampler(load_mapping(row.versions)) >= SAMPLER
+    }
 
 
 def collect(

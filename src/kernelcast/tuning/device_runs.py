@@ -72,9 +72,7 @@ def run_on_device(
         part = replace(task, problems=dict(left), runs=dict(runs))
         event: TuningEvent
         try:
-            for event in stream_isolated(
-                _TUNE, part, timeout_s=timeout_s, subject=task.device_id
-            ):
+            for event in stream_isolated(_TUNE, part, timeout_s=timeout_s, subject=task.device_id):
                 if event.kind is EventKind.STARTED:
                     current = event.number
                 elif event.kind is EventKind.RAN:
