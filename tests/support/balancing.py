@@ -10,15 +10,11 @@ import numpy.typing as npt
 from kernelcast.balancing.launch_buffers import SharedMemory
 from kernelcast.balancing.messages import (
     Collect,
-    Collected,
     Command,
     Failed,
     Finish,
     MemoryRange,
-    Opened,
     Prepare,
-    Prepared,
-    Ran,
     Reply,
     Run,
 )
@@ -104,7 +100,7 @@ class FakeDevices:
         self._count = 0
         self.memory = SharedMemory.make()
         for number in range(len(devices)):
-            opened = Opened(start_s=0.0, end_s=0.0, device="fake")
+            opened = Reply(start_s=0.0, end_s=0.0, device="fake")
             self._push(number, opened)
 
     def now_s(self) -> float:
@@ -130,6 +126,10 @@ class FakeDevices:
         one.free_s = reply.end_s
         self._push(device, reply)
 
+    def owes(self, device: int) -> bool:
+        """Tell whether a reply waits."""
+        return any(one == device for _, _, one, _ in self._replies)
+
     def receive(self, within_s: float | None = None) -> tuple[int, Reply] | None:
         """Let time pass until the next reply, at most so much."""
         waiting = min(self._replies, default=None)
@@ -153,8 +153,8 @@ class FakeDevices:
             case Prepare():
                 return self._prepare(one, command, start_s)
             case Run():
-                took_s = one.run([command.space.box(span) for span in command.spans])
-                return Ran(start_s=start_s, end_s=start_s + sum(took_s))
+                took_s = one.run(command.boxes)
+                return Reply(start_s=start_s, end_s=start_s + sum(took_s))
             case Collect():
                 for index, spans in command.spans.items():
                     for first, stop in spans:
@@ -162,11 +162,11 @@ class FakeDevices:
                             index
                         ].view(np.uint8)[first:stop]
                 spent_s = one.upload_s / max(1, one.uploaded_bytes) * _count_bytes(one, command)
-                return Collected(start_s=start_s, end_s=start_s + spent_s)
+                return Reply(start_s=start_s, end_s=start_s + spent_s)
             case Finish():
                 return Reply(start_s=start_s, end_s=start_s)
 
-    def _prepare(self, one: FakeDevice, command: Prepare, start_s: float) -> Prepared:
+    def _prepare(self, one: FakeDevice, command: Prepare, start_s: float) -> Reply:
         one.ran = set()
         one.local_size = command.ndrange.known_local_size[0]
         one.arrays = [
@@ -176,7 +176,7 @@ class FakeDevices:
             )
         ]
         one.in_place = command.in_place
-        return Prepared(
+        return Reply(
             start_s=start_s,
             end_s=start_s + one.prepare_s,
             upload_s=one.upload_s,

@@ -20,11 +20,11 @@ from kernelcast.balancing.host_arguments import (
     read_host_arguments,
 )
 from kernelcast.balancing.launch_buffers import LaunchBuffers, as_bytes
-from kernelcast.balancing.messages import Failed, Finish, Opened, Prepare
+from kernelcast.balancing.messages import Failed, Finish, Prepare
 from kernelcast.balancing.reports import make_report
-from kernelcast.balancing.scheduler import Scheduler, SplitLaunch, join_errors
+from kernelcast.balancing.scheduler import DeviceState, Scheduler, Stage, join_errors
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
-from kernelcast.balancing.work import FloatArray
+from kernelcast.balancing.work import FloatArray, WorkQueue
 from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import bind_scalars
 from kernelcast.features.write_safety import SplitSafety, assess_split
@@ -86,7 +86,6 @@ class Balancer:
         self._devices: Devices = processes or DeviceProcesses(
             places, timeout_s=self._settings.timeout_s
         )
-        self._outstanding = [1] * len(places)  # each says once that it is open
         self._names = [place.device_id for place in places]
         self._errors: dict[int, KernelcastError] = {}
 
@@ -101,15 +100,14 @@ class Balancer:
 
     def wait_open(self) -> None:
         """Wait until every device is open, or has failed to open, and idle."""
-        while any(self._outstanding[n] for n in range(len(self._places)) if n not in self._errors):
+        while any(self._devices.owes(n) for n in range(len(self._places)) if n not in self._errors):
             heard = self._devices.receive()
             if heard is None:
                 continue
             number, reply = heard
-            self._outstanding[number] -= 1
             if isinstance(reply, Failed):
                 self._errors[number] = reply.error
-            elif isinstance(reply, Opened):
+            elif reply.device:
                 self._names[number] = reply.device
 
     def balance(
@@ -195,34 +193,33 @@ class Balancer:
                 if safety.rules[name] is MergeRule.READ or name in safety.unread
             ),
         )
-        launch = SplitLaunch(
-            space=safety.space,
-            prepare=prepare,
-            buffers=buffers,
-            is_known_even=is_even,
-            weights=weights,
-            estimates={
-                number: found.expected if isinstance(found, Estimate) else found
-                for number, place in enumerate(self._places)
-                if (found := (estimates or {}).get(place.device_id)) is not None
-            },
+        count, fixed = safety.space.count, rules.fixed_shares
+        states = []
+        for number, place in enumerate(self._places):
+            alone = (estimates or {}).get(place.device_id)
+            takes_part = number not in self._errors and (not fixed or fixed[number] > 0)
+            states.append(
+                DeviceState(
+                    anchor=number / max(1, len(self._places) - 1),
+                    estimate=alone.expected if isinstance(alone, Estimate) else alone,
+                    owned=np.zeros(count, dtype=np.bool_),
+                    collected=np.zeros(count, dtype=np.bool_),
+                    stage=Stage.PREPARING if takes_part else Stage.OUT,
+                )
+            )
+        queue = WorkQueue(count, weights, is_even=is_even)
+        scheduler = Scheduler(
+            self._devices, prepare, buffers, safety.space, queue, states, rules, report
         )
-        fixed = rules.fixed_shares
-        taking_part = [
-            number not in self._errors and (not fixed or fixed[number] > 0)
-            for number in range(len(self._places))
-        ]
-        scheduler = Scheduler(self._devices, launch, rules, taking_part, report)
         try:
-            execution = scheduler.run()
+            scheduler.run()
         finally:
-            for number, state in enumerate(scheduler.execution.states):
-                self._outstanding[number] = state.outstanding
+            for number, state in enumerate(states):
                 if state.error is not None and state.is_gone:
                     self._errors[number] = state.error
-        execution.started_s, execution.merging_s = started_s, self._devices.now_s()
+        merging_s = self._devices.now_s()
         report("merging results")
-        handed = [n for n, one in enumerate(execution.states) if one.collected.any()]
+        handed = [n for n, one in enumerate(states) if one.collected.any()]
         widths = {index: array.dtype.itemsize for index, array in args.buffers.items()}
         for index, conflicts in buffers.merge(memory, handed, widths).items():
             if conflicts:
@@ -234,15 +231,14 @@ class Balancer:
         buffers.take(memory, arrays, handed)
         for number in range(len(self._places)):
             if number not in self._errors:  # they drop their buffers; nothing waits for that
-                self._outstanding[number] += 1
                 self._devices.send(number, Finish())
-        execution.ended_s = time.monotonic()
+        ended_s = time.monotonic()
         if write_back is not None:
             merged = zip(args.buffers, safety.rules.values(), strict=True)
             write_back(index for index, rule in merged if rule is not MergeRule.READ)
-        return make_report(
-            kernel.name, safety, execution, self._places, self._names, notes, self._errors
-        )
+        devices = list(zip(self._places, self._names, states, strict=True))
+        times_s = (started_s, merging_s, ended_s)
+        return make_report(kernel.name, safety, scheduler, devices, times_s, notes, self._errors)
 
 
 def weigh_slabs(problem: Problem, space: SlabSpace) -> tuple[bool, FloatArray | None]:

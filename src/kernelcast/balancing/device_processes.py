@@ -7,20 +7,15 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kernelcast.balancing.launch_buffers import SharedMemory
 from kernelcast.balancing.messages import (
     Collect,
-    Collected,
     Command,
     Failed,
-    Finish,
     MemoryRange,
-    Opened,
     Prepare,
-    Prepared,
-    Ran,
     Reply,
     Run,
 )
@@ -37,13 +32,8 @@ if TYPE_CHECKING:
     from kernelcast.sampling.session import DeviceSession
 
 _MODULE = "kernelcast.balancing.device_processes"
-_OPEN = Task(entry=f"{_MODULE}:open_device", returns=Opened)
-_TASKS: dict[type[Command], Task[Any]] = {
-    command: Task(entry=f"{_MODULE}:answer", returns=reply)
-    for command, reply in (
-        (Prepare, Prepared), (Run, Ran), (Collect, Collected), (Finish, Reply),
-    )
-}  # fmt: skip
+_OPEN = Task(entry=f"{_MODULE}:open_device", returns=Reply)
+_ANSWER = Task(entry=f"{_MODULE}:answer", returns=Reply)
 
 
 class Devices(Protocol):
@@ -59,6 +49,9 @@ class Devices(Protocol):
     def send(self, device: int, command: Command) -> None:
         """Send a device a command; it does them one after the other."""
 
+    def owes(self, device: int) -> bool:
+        """Tell whether replies of a device are still to come."""
+
     def receive(self, within_s: float | None = None) -> tuple[int, Reply] | None:
         """Wait for the next reply; None where there is none within the time."""
 
@@ -68,26 +61,26 @@ class Devices(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class _Device:
-    """A child process and the tasks whose results are still to come from it."""
+    """A child process and the orders whose results are still to come from it."""
 
     device_id: str
     child: ChildProcess
-    expected: deque[Task[Any]] = field(default_factory=deque)
+    expected: deque[object] = field(default_factory=deque)
     is_alive: bool = True
 
-    def order(self, task: Task[Any], arguments: object, *, within_s: float) -> None:
+    def order(self, task: Task[Reply], arguments: object, *, within_s: float) -> None:
         """Send it a task; that it does not take it shows in that it never answers."""
         if self.is_alive:
-            self.expected.append(task)
+            self.expected.append(arguments)
             with contextlib.suppress(TimeoutError):
                 self.child.order(task, arguments, within_s=within_s)
 
     def read(self, *, within_s: float) -> Reply:
         """Take its next message, which has begun to arrive."""
-        task = self.expected.popleft()
+        order = self.expected.popleft()
         try:
             frame = self.child.channel.receive(within_s=within_s)
-            message = read_message(frame, returns=task.returns, gives=task.gives)
+            message = read_message(frame, returns=_ANSWER.returns, gives=_ANSWER.gives)
         except ClosedError:
             return self.fail(KernelRunError(self.child.explain_death(self.device_id, "")))
         except (NotDecodableError, TimeoutError) as error:
@@ -101,7 +94,7 @@ class _Device:
             return reply
         if message.kind is MessageKind.ERROR:
             # A launch that cannot be prepared is not the end.
-            return self.fail(message.content, is_final=task is not _TASKS[Prepare])
+            return self.fail(message.content, is_final=not isinstance(order, Prepare))
         msg = f"{self.device_id}: kernelcast failed; please report:\n{message.content}"
         return self.fail(KernelcastError(msg))
 
@@ -135,7 +128,7 @@ class DeviceProcesses:
         except BaseException:
             self.close()
             raise
-        prepare(*(task.returns for task in (_OPEN, *_TASKS.values())))
+        prepare(_ANSWER.returns)
 
     def now_s(self) -> float:
         """Tell the time; Linux has the same for all processes."""
@@ -143,7 +136,10 @@ class DeviceProcesses:
 
     def send(self, device: int, command: Command) -> None:
         self._silent_since_s = time.monotonic()
-        self._devices[device].order(_TASKS[type(command)], command, within_s=self._timeout_s)
+        self._devices[device].order(_ANSWER, command, within_s=self._timeout_s)
+
+    def owes(self, device: int) -> bool:
+        return bool(self._devices[device].expected)
 
     def receive(self, within_s: float | None = None) -> tuple[int, Reply] | None:
         """Wait for the next reply; that there was none for too long is one, too."""
@@ -182,67 +178,19 @@ class DeviceProcesses:
         self.memory.close()
 
 
-class DeviceWorker:
+@dataclass(slots=True)
+class OpenDevice:
     """An open device, the memory that it shares with the host, and the launch that it prepared."""
 
-    def __init__(self, session: "DeviceSession", memory: SharedMemory) -> None:
-        self._session = session
-        self._memory = memory
-        self._launch: PartialLaunch | None = None
-
-    def answer(self, command: Command) -> Reply:
-        start_s = time.monotonic()
-        if isinstance(command, Prepare):
-            return self._prepare(command, start_s)
-        if isinstance(command, Finish):
-            self._drop()
-            return Reply(start_s=start_s, end_s=time.monotonic())
-        if self._launch is None:
-            raise KernelcastError("nothing is prepared")
-        match command:
-            case Run():
-                self._launch.run([command.space.box(span) for span in command.spans])
-                return Ran(start_s=start_s, end_s=time.monotonic())
-            case Collect():
-                for index, spans in command.spans.items():
-                    self._launch.read(index, spans, self._memory.view(command.targets[index]))
-                return Collected(start_s=start_s, end_s=time.monotonic())
-
-    def _prepare(self, command: Prepare, start_s: float) -> Prepared:
-        from kernelcast.sampling.partial_launch import PartialLaunch
-
-        self._drop()
-        self._memory.map(command.memory_bytes)
-        contents: list[Content] = [
-            self._memory.view(one) if isinstance(one, MemoryRange) else one
-            for one in command.contents
-        ]
-        launch = self._launch = PartialLaunch(
-            self._session,
-            command.kernel,
-            command.ndrange,
-            command.arguments,
-            contents,
-            command.in_place,
-        )
-        return Prepared(
-            start_s=start_s,
-            end_s=time.monotonic(),
-            upload_s=launch.upload_s,
-            uploaded_bytes=launch.uploaded_bytes,
-            in_place=frozenset(launch.in_place),
-        )
-
-    def _drop(self) -> None:
-        if self._launch is not None:
-            self._launch.release()
-            self._launch = None
+    session: "DeviceSession"
+    memory: SharedMemory
+    launch: "PartialLaunch | None" = None
 
 
-_opened: list[DeviceWorker] = []
+_opened: list[OpenDevice] = []
 
 
-def open_device(order: tuple[DevicePlace, int], _: Reporter) -> Opened:
+def open_device(order: tuple[DevicePlace, int], _: Reporter) -> Reply:
     """Open a device on its cores, with the descriptor of the memory that it shares: runtimes start
     their threads when they are loaded."""
     start_s = time.monotonic()
@@ -251,11 +199,46 @@ def open_device(order: tuple[DevicePlace, int], _: Reporter) -> Opened:
     from kernelcast.sampling.partial_launch import open_place
 
     session = open_place(place.device_id, place.compute_units)
-    _opened.append(DeviceWorker(session, SharedMemory(memory)))
-    return Opened(start_s=start_s, end_s=time.monotonic(), device=session.description.name)
+    _opened.append(OpenDevice(session, SharedMemory(memory)))
+    return Reply(start_s=start_s, end_s=time.monotonic(), device=session.description.name)
 
 
 def answer(command: Command, _: Reporter) -> Reply:
-    if not _opened:
-        raise KernelcastError("the device is not open")
-    return _opened[0].answer(command)
+    """Do a command on the open device."""
+    start_s, (one,) = time.monotonic(), _opened
+    if isinstance(command, Run | Collect):
+        if one.launch is None:
+            raise KernelcastError("nothing is prepared")
+        if isinstance(command, Run):
+            one.launch.run(command.boxes)
+        else:
+            for index, spans in command.spans.items():
+                one.launch.read(index, spans, one.memory.view(command.targets[index]))
+        return Reply(start_s=start_s, end_s=time.monotonic())
+    if one.launch is not None:
+        one.launch.release()
+        one.launch = None
+    if not isinstance(command, Prepare):
+        return Reply(start_s=start_s, end_s=time.monotonic())
+    from kernelcast.sampling.partial_launch import PartialLaunch
+
+    one.memory.map(command.memory_bytes)
+    contents: list[Content] = [
+        one.memory.view(value) if isinstance(value, MemoryRange) else value
+        for value in command.contents
+    ]
+    launch = one.launch = PartialLaunch(
+        one.session,
+        command.kernel,
+        command.ndrange,
+        command.arguments,
+        contents,
+        command.in_place,
+    )
+    return Reply(
+        start_s=start_s,
+        end_s=time.monotonic(),
+        upload_s=launch.upload_s,
+        uploaded_bytes=launch.uploaded_bytes,
+        in_place=frozenset(launch.in_place),
+    )

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelcast.records.arguments import Argument, LocalArgument
-from kernelcast.records.balance import SlabSpace, Span
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.ndrange import NDRange
+from kernelcast.records.ndrange import GroupBox, NDRange
 
 ByteSpan = tuple[int, int]
 
@@ -38,10 +37,9 @@ class Prepare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Run some slabs, each span as a launch of its own."""
+    """Run work-groups, each box as a launch of its own."""
 
-    space: SlabSpace
-    spans: tuple[Span, ...]
+    boxes: tuple[GroupBox, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,33 +64,13 @@ class Reply:
 
     start_s: float
     end_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened(Reply):
-    """The device is open; comes once, before any command."""
-
-    device: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared(Reply):
-    """Kernel and buffers are on the device."""
-
-    upload_s: float
+    device: str = ""
+    """The device's name, once it is open: that is said before any command."""
+    upload_s: float = 0.0
     uploaded_bytes: int = 0
+    """What a device that is prepared took over, and how long that took."""
     in_place: frozenset[int] = frozenset()
-    """Positions of the buffers that are used where they lie."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ran(Reply):
-    """Slabs are done."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collected(Reply):
-    """Results are in the shared memory."""
+    """Positions of the buffers that it uses where they lie."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

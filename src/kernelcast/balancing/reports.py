@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from kernelcast.balancing.scheduler import Execution
+from kernelcast.balancing.scheduler import DeviceState, Scheduler
 from kernelcast.balancing.settings import DevicePlace
 from kernelcast.balancing.work import spans_of
 from kernelcast.features.write_safety import SplitSafety
@@ -15,20 +15,18 @@ from kernelcast.records.plain import pick
 def make_report(
     kernel: str,
     safety: SplitSafety,
-    execution: Execution,
-    places: Sequence[DevicePlace],
-    names: Sequence[str],
+    scheduler: Scheduler,
+    devices: Sequence[tuple[DevicePlace, str, DeviceState]],
+    times_s: tuple[float, float, float],
     notes: Sequence[str],
     errors: Mapping[int, KernelcastError],
 ) -> BalanceReport:
-    space = safety.space
-    started_s, merging_s, ended_s = execution.started_s, execution.merging_s, execution.ended_s
-    first_s = execution.first_s or merging_s
-    last_s = max(execution.last_s, first_s)
+    """Report a launch; the host's times are those when it began, began to merge, and was done."""
+    space, (started_s, merging_s, ended_s) = safety.space, times_s
+    first_s = scheduler.first_s or merging_s
+    last_s = max(scheduler.last_s, first_s)
     shares, left_out = [], []
-    for number, (state, place, name) in enumerate(
-        zip(execution.states, places, names, strict=True)
-    ):
+    for number, (place, name, state) in enumerate(devices):
         done = space.work_groups(spans_of(state.owned.nonzero()[0]))
         alone = state.estimate
         failure = state.error or errors.get(number)
@@ -50,9 +48,9 @@ def make_report(
         if state.is_left_out:
             left_out.append(f"{name}: left out, too slow to be of use")
     merging = Bar(
-        device=len(places), activity=Activity.MERGE, start_s=merging_s, end_s=ended_s
+        device=len(devices), activity=Activity.MERGE, start_s=merging_s, end_s=ended_s
     )  # the host
-    end_s = execution.estimated_end_s
+    end_s = scheduler.estimated_end_s
     return BalanceReport(
         kernel=kernel,
         space=space,
@@ -60,7 +58,7 @@ def make_report(
         shares=tuple(shares),
         bars=tuple(
             replace(bar, start_s=bar.start_s - started_s, end_s=bar.end_s - started_s)
-            for bar in (*execution.bars, merging)
+            for bar in (*scheduler.bars, merging)
         ),
         estimated_s=None if end_s is None else max(0.0, end_s - first_s),
         real_s=last_s - first_s,

@@ -18,7 +18,7 @@ again what it has not handed over.
 
 import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -27,19 +27,14 @@ import numpy as np
 from kernelcast.balancing.device_processes import Devices
 from kernelcast.balancing.launch_buffers import LaunchBuffers
 from kernelcast.balancing.messages import (
-    Collected,
-    Command,
     Failed,
     Prepare,
-    Prepared,
-    Ran,
     Reply,
     Run,
 )
 from kernelcast.balancing.settings import BalanceSettings
 from kernelcast.balancing.work import (
     BoolArray,
-    FloatArray,
     Slabs,
     WorkQueue,
     cut,
@@ -81,15 +76,11 @@ class DeviceState:
     """From where it takes slabs: 0 is the first, 1 the last."""
     owned: BoolArray
     """Slabs that its results are, or will be, taken of."""
-    handed_over: BoolArray
-    """Those whose results it was told to hand over."""
     collected: BoolArray
     """Those whose results are in the shared memory."""
     estimate: Interval | None = None
     """What the whole launch takes on it alone, as far as that is known before."""
     stage: Stage = Stage.PREPARING
-    outstanding: int = 0
-    """Replies that are to come."""
     queued: list[tuple[Slabs, float]] = field(default_factory=list)
     """Slabs that it has been given and has not reported, and their work."""
     rate: float | None = None
@@ -165,74 +156,41 @@ class DeviceState:
             )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SplitLaunch:
-    """What a launch asks of devices."""
-
-    space: SlabSpace
-    prepare: Prepare
-    buffers: LaunchBuffers
-    is_known_even: bool = False
-    weights: FloatArray | None = None
-    """Work of each slab, 1 on average, where the source tells that it differs."""
-    estimates: Mapping[int, Interval] = field(default_factory=dict)
-    """By the device's number: what the whole launch takes on it alone."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Execution:
-    """How a launch went; times are by the devices' clock."""
-
-    states: list[DeviceState]
-    bars: list[Bar] = field(default_factory=list)
-    estimated_end_s: float | None = None
-    """When all results would be there, said once all speeds were known."""
-    first_s: float = 0.0
-    """When all devices were prepared."""
-    last_s: float = 0.0
-    started_s: float = 0.0
-    merging_s: float = 0.0
-    ended_s: float = 0.0
-    """When the host began, began to merge results, and was done."""
-
-
 class Scheduler:
-    """Runs one launch; devices that are not `taking_part` have failed before, or get no share."""
+    """Runs one launch on the devices whose stage is not `Stage.OUT`; times are by their clock."""
 
     def __init__(
         self,
         devices: Devices,
-        launch: SplitLaunch,
+        prepare: Prepare,
+        buffers: LaunchBuffers,
+        space: SlabSpace,
+        queue: WorkQueue,
+        states: Sequence[DeviceState],
         settings: BalanceSettings,
-        taking_part: Sequence[bool],
         report: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._devices = devices
-        self._launch = launch
+        self._prepare, self._buffers = prepare, buffers
+        self._space, self._queue = space, queue
         self._settings = settings
         self._report = report
-        self._is_even = launch.is_known_even
-        count, last = launch.space.count, max(1, len(taking_part) - 1)
-        self.execution = Execution(states=[
-            DeviceState(
-                anchor=number / last, estimate=launch.estimates.get(number),
-                owned=np.zeros(count, dtype=np.bool_), collected=np.zeros(count, dtype=np.bool_),
-                handed_over=np.zeros(count, dtype=np.bool_),
-                stage=Stage.PREPARING if takes_part else Stage.OUT,
-            )
-            for number, takes_part in enumerate(taking_part)
-        ])  # fmt: skip
-        self._queue = WorkQueue(count, launch.weights)
+        self.states = states
+        self.bars: list[Bar] = []
+        self.estimated_end_s: float | None = None
+        """When all results would be there, said once all speeds were known."""
+        self.first_s = self.last_s = 0.0
+        """When all devices were prepared, and when the last results were there."""
         shares = settings.fixed_shares  # one for each device, or none
-        edges = [round(count * sum(shares[:n])) for n in range(len(shares) + 1)]
+        edges = [round(space.count * sum(shares[:n])) for n in range(len(shares) + 1)]
         self._fixed = {n: float(edges[n + 1] - edges[n]) for n in range(len(shares))}
         self._has_begun = False
 
-    def run(self) -> Execution:
-        for number, state in enumerate(self.execution.states):
+    def run(self) -> None:
+        for number, state in enumerate(self.states):
             if state.can_work:
                 state.begun_s = self._devices.now_s()
-                self._send(number, self._launch.prepare)
+                self._devices.send(number, self._prepare)
         self._report("preparing")
         while not self._is_done():
             is_watched = any(
@@ -247,55 +205,48 @@ class Scheduler:
                 self._take(*heard)
             if not self._has_begun:
                 self._begin()
-            for number in range(len(self.execution.states)):
+            for number in range(len(self.states)):
                 self._give(number)
-        return self.execution
 
     def _working(self) -> list[DeviceState]:
-        return [one for one in self.execution.states if one.can_work]
+        return [one for one in self.states if one.can_work]
 
     def _is_done(self) -> bool:
         return self._queue.is_empty and not any(
-            (one.owned & ~one.collected).any() for one in self.execution.states
+            (one.owned & ~one.collected).any() for one in self.states
         )
 
     def _take(self, number: int, reply: Reply) -> None:
-        state = self.execution.states[number]
-        state.outstanding -= 1
+        state = self.states[number]
         if isinstance(reply, Failed):
             state.error, state.is_gone = reply.error, reply.is_final
             if state.can_work:
                 self._lose(state)
                 self._fixed.clear()
                 if not self._is_done() and not self._working():
-                    raise join_errors([one.error for one in self.execution.states if one.error])
-        elif state.can_work:
-            match reply:
-                case Prepared():
-                    launch = self._launch
-                    self._draw(number, Activity.PREPARE, reply)
-                    if reply.uploaded_bytes:
-                        returned = sum(
-                            size
-                            for index, size in launch.buffers.result_bytes.items()
-                            if index not in reply.in_place
-                        )
-                        returning_s = returned * reply.upload_s / reply.uploaded_bytes
-                        state.transfer_s = returning_s / launch.space.count
-                    state.stage, state.begun_s = Stage.IDLE, reply.end_s
-                    if not self._settings.fixed_shares and not self._queue.is_empty:
-                        self._run(
-                            number, [self._queue.take(0.0, anchor=state.anchor)], Stage.WARMING
-                        )
-                case Ran():
-                    self._take_ran(number, reply)
-                case Collected():
-                    self._draw(number, Activity.COLLECT, reply)
-                    self.execution.last_s = max(self.execution.last_s, reply.end_s)
-                    state.collected |= state.handed_over
-                    state.stage = Stage.IDLE
-                case _:  # what an earlier launch left
-                    return
+                    raise join_errors([one.error for one in self.states if one.error])
+        elif not state.can_work:
+            return
+        elif state.stage is Stage.PREPARING:
+            self._draw(number, Activity.PREPARE, reply)
+            if reply.uploaded_bytes:
+                returned = sum(
+                    size
+                    for index, size in self._buffers.result_bytes.items()
+                    if index not in reply.in_place
+                )
+                returning_s = returned * reply.upload_s / reply.uploaded_bytes
+                state.transfer_s = returning_s / self._space.count
+            state.stage, state.begun_s = Stage.IDLE, reply.end_s
+            if not self._settings.fixed_shares and not self._queue.is_empty:
+                self._run(number, [self._queue.take(0.0, anchor=state.anchor)], Stage.WARMING)
+        elif state.stage is Stage.COLLECTING:
+            self._draw(number, Activity.COLLECT, reply)
+            self.last_s = max(self.last_s, reply.end_s)
+            state.collected |= state.owned
+            state.stage = Stage.IDLE
+        else:
+            self._take_ran(number, reply)
 
     def _begin(self) -> None:
         """Have devices sample, or start at once where they have estimates, when all are warm."""
@@ -303,16 +254,16 @@ class Scheduler:
         if any(one.stage in (Stage.PREPARING, Stage.WARMING) for one in working):
             return
         self._has_begun = True
-        self.execution.first_s = self._devices.now_s()
+        self.first_s = self._devices.now_s()
         if self._settings.fixed_shares:
             return
         # Fewer than four slabs for each device are divided without samples.
         is_sampled = self._queue.weight >= 4 * len(working)
-        for number, state in enumerate(self.execution.states):
+        for number, state in enumerate(self.states):
             if not state.can_work:
                 continue
             if state.estimate is not None:
-                state.rate = self._launch.space.count / state.estimate.seconds
+                state.rate = self._space.count / state.estimate.seconds
                 state.doubt = math.sqrt(state.estimate.high / state.estimate.low)
             elif is_sampled:
                 self._report("sampling")
@@ -324,8 +275,8 @@ class Scheduler:
         taken = [self._queue.take(work, anchor=(0.31 + one * GOLDEN) % 1) for one in places]
         self._run(number, [slabs for slabs in taken if slabs.size], Stage.SAMPLING)
 
-    def _take_ran(self, number: int, reply: Ran) -> None:
-        state = self.execution.states[number]
+    def _take_ran(self, number: int, reply: Reply) -> None:
+        state = self.states[number]
         slabs, work = state.queued.pop(0)
         stage, state.begun_s = state.stage, reply.end_s
         spent_s = max(reply.end_s - reply.start_s, 1e-9)
@@ -349,7 +300,7 @@ class Scheduler:
         state.predict()
         if len(state.samples) == 1:
             # Have it go on at other places, as its share of the work allows.
-            count = self._launch.space.count
+            count = self._space.count
             rate = state.rate or 0.0
             share_s = count / sum(one.rate or 0.0 for one in self._working() if one.samples)
             # At most eight places more are sampled; a launch at each should last 0.2 ms.
@@ -362,39 +313,40 @@ class Scheduler:
 
     def _give(self, number: int) -> None:
         """Send a device that waits its next part, or have it hand its results over."""
-        state = self.execution.states[number]
+        state = self.states[number]
         if not (self._has_begun and state.stage is Stage.IDLE):
             return
         weight = 0.0 if self._queue.is_empty else self._allot(number)
         if weight > 0:
             self._send_parts(number, weight)
         elif (state.owned & ~state.collected).any():
-            state.handed_over, state.stage = state.owned.copy(), Stage.COLLECTING
-            self._send(number, self._launch.buffers.collect(number, state.owned & ~state.collected))
+            state.stage = Stage.COLLECTING
+            self._devices.send(
+                number, self._buffers.collect(number, state.owned & ~state.collected)
+            )
             self._report("collecting results")
 
     @property
     def _shortest_s(self) -> float:
         """The least that is worth a launch, in seconds: twice as long where work is even."""
-        return self._settings.shortest_s * (2.0 if self._is_even else 1.0)
+        return self._settings.shortest_s * (2.0 if self._queue.is_even else 1.0)
 
     def _allot(self, number: int) -> float:
         """Say how much of the work left a device gets next."""
         if self._fixed:
             return self._fixed.pop(number, 0.0)
-        state, working = self.execution.states[number], self._working()
-        weight = 0.0
-        rate = state.effective_rate
+        state, left = self.states[number], self._queue.weight
+        rate, weight = state.effective_rate, 0.0
         if rate is None or rate * state.doubt >= _LEAST_SHARE * self._add_up_others(state):
-            weight = self._find_part(state, working)
-        is_last = all(one.stage in (Stage.IDLE, Stage.COLLECTING) for one in working)
+            weight = self._find_part(state, left)
+        is_last = all(one.stage in (Stage.IDLE, Stage.COLLECTING) for one in self._working())
         # No other device is at work that could take what this one is too slow for.
-        return self._queue.weight if is_last and weight <= 0 else weight
+        return left if is_last and weight <= 0 else weight
 
-    def _find_part(self, state: DeviceState, working: Sequence[DeviceState]) -> float:
+    def _find_part(self, state: DeviceState, left: float) -> float:
         """Find a device's next part: all that is left where that is next to nothing, none if the
         others are done before it could help; what was given out cannot be taken back."""
-        own, left, now_s = state.known_rate, self._queue.weight, self._devices.now_s()
+        own, working, now_s = state.known_rate, self._working(), self._devices.now_s()
         if own is None:
             return left / len(working)
         least = own * self._shortest_s
@@ -411,7 +363,7 @@ class Scheduler:
             return fair
         # Parts of a fair share where speeds have been seen at work: small parts cost time, large
         # ones are a risk where work differs from place to place.
-        later = 0.7 if self._is_even else 0.5
+        later = 0.7 if self._queue.is_even else 0.5
         part = later if state.runs else self._settings.first_share
         # Without harm it can be given this much if it is slower and all others are faster.
         slow = own / state.doubt
@@ -422,11 +374,11 @@ class Scheduler:
         """Send slabs; what may be uneven in two launches, so that its speed is known half-way."""
         if weight <= 0:
             return
-        state = self.execution.states[number]
+        state = self.states[number]
         slabs = self._queue.take(weight, anchor=state.anchor)
         is_sampling = any(one.stage is Stage.SAMPLING for one in self._working())
         is_short = weight < _LITTLE * (state.effective_rate or 0.0) * self._shortest_s
-        is_telling = not is_short and not (state.runs and self._is_even)
+        is_telling = not is_short and not (state.runs and self._queue.is_even)
         is_cut = not self._settings.fixed_shares and (is_sampling or is_telling)
         # A part that is run in two launches: the share of the first one.
         parts = cut(slabs, 0.6, from_end=state.anchor >= 1) if is_cut else [slabs]
@@ -435,14 +387,15 @@ class Scheduler:
 
     def _run(self, number: int, parts: Sequence[Slabs], stage: Stage) -> None:
         """Have a device run slabs that were taken for it, each part by a command of its own."""
-        state = self.execution.states[number]
+        state = self.states[number]
         if not state.queued:
             state.begun_s = self._devices.now_s()
         state.stage = stage
         for part in parts:
             state.owned[part] = True
             state.queued.append((part, self._queue.weight_of(part)))
-            self._send(number, Run(space=self._launch.space, spans=tuple(spans_of(part))))
+            boxes = tuple(self._space.box(span) for span in spans_of(part))
+            self._devices.send(number, Run(boxes=boxes))
 
     def _leave_out(self) -> None:
         """Do without devices that are too slow to be of use: the others do what they were given."""
@@ -479,15 +432,15 @@ class Scheduler:
 
     def _estimate_end(self) -> None:
         """Weigh slabs and say when all will be done, once all have sampled."""
-        working, count = self._working(), self._launch.space.count
+        working, count = self._working(), self._space.count
         if (
-            self.execution.estimated_end_s is not None
+            self.estimated_end_s is not None
             or any(one.stage is Stage.SAMPLING for one in working)
             or not all(one.estimate for one in working)
         ):
             return
         sampled = [one for one in working if one.samples]
-        if sampled and self._launch.weights is None:
+        if sampled and not self._queue.is_weighed:
             most = max(len(one.samples) for one in sampled)
             weights = weigh_slabs(
                 [one.list_paces() for one in sampled if 2 * len(one.samples) > most], count
@@ -495,13 +448,12 @@ class Scheduler:
             # Places whose work differs by less differ by the machine's noise.
             if weights.max() > 1.5 * weights.min():
                 self._queue.weigh(weights)
-                self._is_even = False
         for one in sampled:
             one.learn(self._queue.weight_of)
             one.predict()
         now_s = self._devices.now_s()
         end_s = _find_finish(working, self._queue.weight, now_s)
-        self.execution.estimated_end_s = end_s
+        self.estimated_end_s = end_s
         left = copy.deepcopy(self._queue)
         for one in working:
             more = (one.known_rate or 0.0) * max(0.0, end_s - max(now_s, one.free_at_s))
@@ -511,19 +463,15 @@ class Scheduler:
     def _draw(
         self, number: int, activity: Activity, reply: Reply, spans: Sequence[Span] = ()
     ) -> None:
-        self.execution.bars.append(
+        self.bars.append(
             Bar(
                 device=number,
                 activity=activity,
                 start_s=reply.start_s,
                 end_s=reply.end_s,
-                work_groups=self._launch.space.work_groups(spans),
+                work_groups=self._space.work_groups(spans),
             )
         )
-
-    def _send(self, number: int, command: Command) -> None:
-        self.execution.states[number].outstanding += 1
-        self._devices.send(number, command)
 
 
 def _find_finish(devices: Sequence[DeviceState], left: float, now_s: float) -> float:

@@ -16,9 +16,11 @@ Slabs = npt.NDArray[np.intp]
 class WorkQueue:
     """Slabs that no device has been given yet."""
 
-    def __init__(self, count: int, weights: FloatArray | None = None) -> None:
+    def __init__(self, count: int, weights: FloatArray | None, *, is_even: bool) -> None:
         self._is_free = np.ones(count, dtype=np.bool_)
         self._weights = np.ones(count) if weights is None else weights
+        self.is_even = is_even
+        self.is_weighed = weights is not None
 
     @property
     def weight(self) -> float:
@@ -29,7 +31,7 @@ class WorkQueue:
         return not self._is_free.any()
 
     def weigh(self, weights: FloatArray) -> None:
-        self._weights = weights
+        self._weights, self.is_even = weights, False
 
     def weight_of(self, slabs: Slabs) -> float:
         return float(self._weights[slabs].sum())
