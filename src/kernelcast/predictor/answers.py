@@ -215,8 +215,8 @@ class Answers:
         known = self.memory.find(identity)
         with known.lock:
             history = self._recall(known, self.policy)
-            verdict = history.add(seen)
-            if verdict.flags <= DOUBTED and known.answer is not None:
+            flags = history.add(seen)
+            if flags <= DOUBTED and known.answer is not None:
                 known.answer = self._choose(known, self.policy)
             before = self._stamp(known.identity)
             ndrange = known.identity.ndrange
@@ -227,7 +227,7 @@ class Answers:
                 kernel.observe(name_size(known.identity), size, history)
             if known.stamp == before:  # other sizes' answers have to be made anew, not its own
                 known.stamp = self._stamp(known.identity)
-        return verdict.flags
+        return flags
 
     def _stamp(self, identity: LaunchIdentity) -> tuple[int, int]:
         return self.trained_models.generation, self.memory.kernel_of(identity).version

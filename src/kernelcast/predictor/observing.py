@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from cachetools import LRUCache
 
-from kernelcast.predictor.answering.launch_history import Seen
+from kernelcast.predictor.answering.launch_history import see
 from kernelcast.predictor.answering.memory import Memory
 from kernelcast.predictor.answers import Answers
 from kernelcast.records.errors import InputError, KernelcastError
@@ -84,12 +84,7 @@ class Observer:
             versions=self._versions,
             measured_at=datetime.now(UTC),
         )
-        seen = Seen(
-            key=one.key,
-            seconds=one.seconds,
-            when=one.measured_at,
-            is_first=is_new if is_first is None else is_first,
-        )
+        seen = replace(see(one), is_first=is_new if is_first is None else is_first)
         flags = self._answers.take(identity, seen)
         self._writer.add(replace(one, flags=flags))
         return flags

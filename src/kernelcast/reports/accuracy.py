@@ -120,7 +120,9 @@ def _replay(rows: Sequence[Any]) -> tuple[tuple[Interval, float] | None, datetim
         if place == len(rows) and (answer := history.answer(DEFAULT_COVERAGE)) is not None:
             remembered = (answer, one.seconds)
         noise = one.noise if one.run_count > 1 else None
-        if history.add(Seen(seconds=one.seconds, noise=noise, when=when)).has_shifted:
+        shifts = history.shifts
+        history.add(Seen(seconds=one.seconds, noise=noise, when=when))
+        if history.shifts > shifts:
             shifted_at = when
     return remembered, shifted_at
 

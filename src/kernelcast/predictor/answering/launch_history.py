@@ -71,134 +71,109 @@ DOUBTED: Final = frozenset({ObservationFlag.DOUBTED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Floor:
-    """A time that no run can be below, and why."""
+class Claim:
+    """What else than observations says of a launch's time: an estimate, or a lower bound alone."""
 
-    # No device starts and ends a kernel in less: the fastest need about a microsecond.
-    seconds: float = 1e-7
-    reason: str = "no device runs a kernel in less than 100 ns"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """An estimate that observations are held against."""
-
+    text: str
+    """What is said against times outside."""
     seconds: float
-    factor: float = _FAR
-    source: str = _SAMPLES
-    """Whose estimate it is, to be followed by the time."""
-    by_clock: bool = False
-    """Whether the host's clock has told it, since the device's events tell wrong times."""
+    low_s: float
+    high_s: float = math.inf
+    source: str = ""
+    """Whose estimate it is; empty of a bound."""
+    is_certain: bool = False
+    """Whether nothing below is believed, however often it repeats."""
 
     def holds(self, seconds: float) -> bool:
-        return self.seconds / self.factor <= seconds <= self.seconds * self.factor
+        return self.low_s <= seconds <= self.high_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plausible:
-    """What is known of a launch beside its observations."""
-
-    floor: Floor = Floor()
-    """By physics."""
-    launch: Floor = Floor()
-    """By the time of a launch that does nothing: less is only doubted."""
-    expected: tuple[Expected, ...] = ()
-    """By estimates; one that is near suffices."""
-
-    def supports(self, seconds: float) -> bool:
-        least_s = max(self.floor.seconds, self.launch.seconds)
-        return seconds >= least_s and any(one.holds(seconds) for one in self.expected)
-
-    def exclude(self, seconds: float) -> str:
-        """Say why no run can take so little; empty if one can."""
-        if seconds < self.floor.seconds:
-            return f"less than {self.floor.seconds:.3g} s is impossible: {self.floor.reason}"
-        for one in self.expected:
-            if one.by_clock and seconds < one.seconds / one.factor:
-                return (
-                    f"{one.source} {one.seconds:.3g} s by the host's clock, and this device's "
-                    "events tell wrong times: report seconds by the clock"
-                )
-        return ""
-
-    def contradict(self, seconds: float) -> str:
-        """Say what speaks against a time; empty if nothing does."""
-        if reason := self.exclude(seconds):
-            return reason
-        if seconds < self.launch.seconds:
-            return f"less than {self.launch.seconds:.3g} s is unlikely: {self.launch.reason}"
-        if not self.expected or self.supports(seconds):
-            return ""
-        nearest = min(self.expected, key=lambda one: abs(math.log(one.seconds / seconds)))
-        return f"{nearest.source} {nearest.seconds:.3g} s"
+def claim(
+    seconds: float, factor: float = _FAR, source: str = _SAMPLES, *, by_clock: bool = False
+) -> Claim:
+    """Claim that a launch takes so long, within a factor; `by_clock` if the host's clock has told
+    it, since the device's events tell wrong times."""
+    hint = (
+        " by the host's clock, and this device's events tell wrong times: report seconds by the "
+        "clock"
+    )
+    return Claim(
+        text=f"{source} {seconds:.3g} s{hint if by_clock else ''}",
+        seconds=seconds,
+        low_s=seconds / factor,
+        high_s=seconds * factor,
+        source=source,
+        is_certain=by_clock,
+    )
 
 
-def expect(estimate: Estimate, *, by_clock: bool = False) -> Expected:
+def expect(estimate: Estimate, *, by_clock: bool = False) -> Claim:
     interval = estimate.interval
     width = max(math.log(interval.high / interval.seconds),
                 math.log(interval.seconds / interval.low))  # fmt: skip
-    return Expected(
-        seconds=interval.seconds,
-        factor=max(_FAR, math.exp(min(2.0 * width, 50.0))),
-        source=_SOURCES.get(estimate.tier, _SAMPLES),
-        by_clock=by_clock,
-    )
+    factor = max(_FAR, math.exp(min(2.0 * width, 50.0)))
+    source = _SOURCES.get(estimate.tier, _SAMPLES)
+    return claim(interval.seconds, factor, source, by_clock=by_clock)
 
 
-def bound_launch(device: DeviceDescription, ndrange: NDRange) -> Floor:
-    """Give the time below which no launch of this size is, whatever it does."""
+def _bound(seconds: float, reason: str) -> Claim:
+    text = f"less than {seconds:.3g} s is impossible: {reason}"
+    return Claim(text=text, seconds=seconds, low_s=seconds, is_certain=True)
+
+
+# No device starts and ends a kernel in less: the fastest need about a microsecond.
+LEAST: Final = _bound(1e-7, "no device runs a kernel in less than 100 ns")
+
+
+def bound_launch(device: DeviceDescription, ndrange: NDRange) -> Claim:
+    """Bound the time of a launch of this size, whatever it does."""
     units, items = _count_units(device), ndrange.work_item_count
     # Three instructions a cycle on 64 lanes of a byte each, at 6 GHz: below 1.2e12.
-    floor = Floor(
-        seconds=items / (2e12 * units),
-        reason=f"{items:,} work-items on {units} compute units",
-    )
-    return max(Floor(), floor, key=lambda one: one.seconds)
+    least_s = items / (2e12 * units)
+    floor = _bound(least_s, f"{items:,} work-items on {units} compute units")
+    return max(LEAST, floor, key=lambda one: one.low_s)
 
 
-def doubt_launch(machine: MachineDescription | None) -> Floor:
-    """Give the time below which a launch on a calibrated device is unlikely to be."""
+def doubt_launch(machine: MachineDescription | None) -> list[Claim]:
+    """Tell below which time a launch on a device is unlikely to be, if it was calibrated."""
     launch = None if machine is None else machine.costs.get("launch_s")
     if launch is None:
-        return Floor()
-    reason = f"a launch that does nothing takes {launch.value:.3g} s on this device"
+        return []
     # A launch takes a quarter of one that does nothing at least: that was measured on another day.
     # It is a reason for doubt, no bound: one of PoCL's ends in 180 ns by its event where another
     # that does as little, and wakes a thread, takes 7 us.
-    return Floor(seconds=0.25 * launch.value, reason=reason)
+    least_s = 0.25 * launch.value
+    nothing = f"a launch that does nothing takes {launch.value:.3g} s on this device"
+    text = f"less than {least_s:.3g} s is unlikely: {nothing}"
+    return [Claim(text=text, seconds=least_s, low_s=least_s)]
 
 
 def bound_traffic(
     moved_bytes: float, device: DeviceDescription, machine: MachineDescription | None
-) -> Floor:
-    """Give the time in which a device cannot have moved so many different bytes."""
+) -> Claim:
+    """Bound the time in which a device moves so many different bytes."""
     units = _count_units(device)
     # Beyond its nearest cache the best core of today moves 64 bytes a cycle at 6 GHz, a GPU's unit
     # 128 bytes at 2 GHz: below 0.4e12 bytes/s.
-    floor = Floor(
-        seconds=moved_bytes / (1e12 * units),
-        reason=f"{moved_bytes / 1e6:,.3g} MB move, by {units} compute units",
-    )
+    least_s = moved_bytes / (1e12 * units)
+    reason = f"{moved_bytes / 1e6:,.3g} MB move, by {units} compute units"
     memory = None if machine is None else machine.memory("global")
-    if machine is None or memory is None:
-        return floor
-    rates = [one.value for one in memory.load_bytes_per_s.values()]
-    rates += [memory.copy_bytes_per_s.value] if memory.copy_bytes_per_s else []
-    if not rates:
-        return floor
-    cached_bytes = 0.0
-    for cache in machine.caches:
-        sizes = [one.value for one in (cache.size_bytes, cache.reported_size_bytes) if one]
-        shared = cache.shared_by.value if cache.shared_by else 1
-        cached_bytes += max(sizes, default=0) * max(1.0, _count_units(device) / max(shared, 1))
-    rest = moved_bytes - cached_bytes
-    peak = max(rates)
-    if rest <= 0 or rest / (_PEAK_SLACK * peak) < floor.seconds:
-        return floor
-    return Floor(
-        seconds=rest / (_PEAK_SLACK * peak),
-        reason=f"{rest / 1e6:,.3g} MB more than its caches hold move, at {peak / 1e9:,.3g} GB/s",
-    )
+    rates = [] if memory is None else [one.value for one in memory.load_bytes_per_s.values()]
+    if memory is not None and memory.copy_bytes_per_s:
+        rates.append(memory.copy_bytes_per_s.value)
+    if machine is not None and rates:
+        cached_bytes = 0.0
+        for cache in machine.caches:
+            sizes = [one.value for one in (cache.size_bytes, cache.reported_size_bytes) if one]
+            shared = cache.shared_by.value if cache.shared_by else 1
+            cached_bytes += max(sizes, default=0) * max(1.0, units / max(shared, 1))
+        rest, peak = moved_bytes - cached_bytes, max(rates)
+        if rest / (_PEAK_SLACK * peak) > least_s:
+            least_s = rest / (_PEAK_SLACK * peak)
+            reason = (
+                f"{rest / 1e6:,.3g} MB more than its caches hold move, at {peak / 1e9:,.3g} GB/s"
+            )
+    return _bound(least_s, reason)
 
 
 def _count_units(device: DeviceDescription) -> int:
@@ -214,23 +189,20 @@ def check_history(
     if history.is_empty:
         return
     machine = find_sound_machine(device.id)
-    floors = [history.known.floor, bound_launch(device, problem.ndrange)]
-    expected = history.known.expected
-    suspect_s = bound_traffic(problem.buffer_bytes, device, machine).seconds
-    least_s = history.find_least(max(one.seconds for one in floors))
-    if least_s < suspect_s and not any(one.holds(least_s) for one in expected):
+    known = [*history.known, bound_launch(device, problem.ndrange)]
+    estimates = [one for one in known if one.source]
+    suspect_s = bound_traffic(problem.buffer_bytes, device, machine).low_s
+    least_s = history.find_least(max(one.low_s for one in known if one.is_certain))
+    if least_s < suspect_s and not any(one.holds(least_s) for one in estimates):
         task = ModelTask(problem=problem, device_id=device.id, wants_bytes=True)
         with suppress(KernelcastError):
             found = executor.model(task, timeout_s=10.0, report=lambda _: None)
-            floors.append(bound_traffic(found.touched_bytes, device, machine))
-            if found.analytic is not None and not expected:
+            known.append(bound_traffic(found.touched_bytes, device, machine))
+            if found.analytic is not None and not estimates:
                 # As `expect` takes it for the interval that the model has where its errors are not
                 # known: a factor of 3 either way.
-                seconds = found.analytic.seconds
-                expected = (Expected(seconds=seconds, factor=9.0, source=_MODEL),)
-    floor = max(floors, key=lambda one: one.seconds)
-    known = Plausible(floor=floor, launch=doubt_launch(machine), expected=expected)
-    history.hold_against(known)
+                known.append(claim(found.analytic.seconds, 9.0, _MODEL))
+    history.hold_against([*known, *doubt_launch(machine)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,24 +232,11 @@ def see(one: Observation) -> Seen:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What an observation was found to be."""
-
-    flags: frozenset[ObservationFlag]
-    has_shifted: bool = False
-    doubt: str = ""
-    """What it contradicts; empty if it is believed."""
-
-
-_SOUND = Verdict(frozenset())
-
-
 @dataclass(slots=True)
 class LaunchHistory:
     """Observations of one launch, newest last; not for several threads at once."""
 
-    known: Plausible = field(default_factory=Plausible)
+    known: tuple[Claim, ...] = ()
     """What is known of the launch beside its observations; see `hold_against`."""
     instructions: object = None
     """How many it executes, where the store tells that."""
@@ -285,6 +244,8 @@ class LaunchHistory:
     """Why there is none, where there is none."""
     failure: str = ""
     """What went wrong when the store was asked."""
+    shifts: int = 0
+    """How often observations that repeat have taken the place of what was believed."""
     middle_s: float = 0.0
     """The usual time, in the middle of what is believed."""
     _all: deque[Seen] = field(default_factory=lambda: deque(maxlen=2 * RECENT))
@@ -311,33 +272,58 @@ class LaunchHistory:
     def agrees_with(self, seconds: float) -> bool:
         """Tell whether a time contradicts nothing, since observations near it are believed."""
         is_near = bool(self._believed) and _are_within(_FAR, seconds, self.middle_s)
-        return is_near and not self.known.exclude(seconds)
+        return is_near and not self._exclude(seconds)
 
-    def add(self, one: Seen) -> Verdict:
+    def add(self, one: Seen) -> frozenset[ObservationFlag]:
+        """Judge an observation; an outlier, and one that is doubted, changes no answer."""
         if one.is_first:
-            return Verdict(frozenset({ObservationFlag.FIRST_LAUNCH}))
+            return frozenset({ObservationFlag.FIRST_LAUNCH})
         if one.key and any(one.key == known.key for known in self._all):
-            reason = next((why for known, why in self._aside if known.key == one.key), "")
-            return Verdict(DOUBTED, doubt=reason) if reason else _SOUND
+            return DOUBTED if self.find_doubt(one.key) else frozenset()
         self._all.append(one)
         return self._judge(one)
 
-    def expect(self, one: Expected) -> None:
-        """Set aside what contradicts an estimate; the last of a kind counts."""
-        others = [other for other in self.known.expected if other.source != one.source]
-        self.hold_against(replace(self.known, expected=(one, *others)))
+    def find_doubt(self, key: str) -> str:
+        """Say what an observation contradicts; empty if it is believed."""
+        return next((why for one, why in self._aside if one.key == key), "")
 
-    def hold_against(self, known: Plausible) -> None:
+    def expect(self, one: Claim) -> None:
+        """Set aside what contradicts an estimate; the last of a kind counts."""
+        self.hold_against([one, *(other for other in self.known if other.source != one.source)])
+
+    def hold_against(self, known: Sequence[Claim]) -> None:
         """Judge everything anew by what is known now."""
-        self.known, before = known, self.known
+        self.known, before = tuple(dict.fromkeys(known)), self.known
         is_calm = not self._contradiction and not any(why for _, why in self._aside)
-        if known == before or (is_calm and not any(known.contradict(x.seconds) for x in self._all)):
+        if self.known == before or (
+            is_calm and not any(self._contradict(one.seconds) for one in self._all)
+        ):
             return
         self._believed.clear()
         self._aside.clear()
         self._contradiction = ""
         for one in self._all:
             self._judge(one)
+
+    def _exclude(self, seconds: float) -> str:
+        """Say why no run can take so little; empty if one can."""
+        broken = [x for x in (LEAST, *self.known) if x.is_certain and seconds < x.low_s]
+        return max(broken, key=lambda one: (not one.source, one.low_s)).text if broken else ""
+
+    def _supports(self, seconds: float) -> bool:
+        """Tell whether an estimate is near, and nothing makes the time unlikely."""
+        is_low = any(seconds < one.low_s for one in (LEAST, *self.known) if not one.source)
+        return not is_low and any(one.source and one.holds(seconds) for one in self.known)
+
+    def _contradict(self, seconds: float) -> str:
+        """Say what speaks against a time; empty if nothing does."""
+        if reason := self._exclude(seconds):
+            return reason
+        broken = [x for x in self.known if not x.source and seconds < x.low_s]
+        estimates = [x for x in self.known if x.source]
+        if not broken and not any(one.holds(seconds) for one in estimates):  # tell the nearest
+            broken = sorted(estimates, key=lambda one: abs(math.log(one.seconds / seconds)))
+        return broken[0].text if broken else ""
 
     def answer(self, coverage: float) -> Interval | None:
         """Give the usual time and the interval that the next run will lie in; None without any."""
@@ -376,12 +362,12 @@ class LaunchHistory:
             contradiction=self._contradiction,
         )
 
-    def _judge(self, one: Seen) -> Verdict:
-        reason = self.known.contradict(one.seconds)
+    def _judge(self, one: Seen) -> frozenset[ObservationFlag]:
+        reason = self._contradict(one.seconds)
         if self._believed:  # others that are believed count most
             said = _quote(len(self._believed), self.middle_s)
             reason = "" if self.agrees_with(one.seconds) else reason or said
-        elif one.is_doubted and not self.known.supports(one.seconds):
+        elif one.is_doubted and not self._supports(one.seconds):
             reason = reason or "it contradicted what was known of the launch when it came"
         # Deviations beyond which an observation sticks out (Iglewicz and Hoaglin, "How to Detect
         # and Handle Outliers", 1993); a deviation of fewer than five runs says little.
@@ -391,25 +377,27 @@ class LaunchHistory:
             # What is near it is believed with it where nothing was before.
             near = [] if self._believed else [
                 x for x, _ in self._aside
-                if _are_within(_FAR, x.seconds, one.seconds) and not self.known.exclude(x.seconds)
+                if _are_within(_FAR, x.seconds, one.seconds) and not self._exclude(x.seconds)
             ]  # fmt: skip
-            return self._believe([*near, one], anew=False)
+            self._believe([*near, one], anew=False)
+            return frozenset()
         last = max((x.when for x in self._believed if x.when is not None), default=None)
         # Times within this factor repeat each other; whole runs differ by 3 to 10 %.
         repeats = [
             x for x, why in (*self._aside, (one, reason))
             if bool(why) == bool(reason) and _are_within(1.25, x.seconds, one.seconds)
-            and not self.known.exclude(x.seconds)
+            and not self._exclude(x.seconds)
         ]  # fmt: skip
         since = [x for x in repeats if last is None or (x.when is not None and x.when > last)]
         count = _count_moments(since) if reason else len(repeats)
         if one in repeats and count >= _REPEATS:
             self._believe(repeats, anew=True)
-            self._contradiction = reason and self.known.contradict(one.seconds)
-            return Verdict(frozenset(), has_shifted=True)
-        is_plausible = not (one.is_doubted or self.known.contradict(one.seconds))
+            self._contradiction = reason and self._contradict(one.seconds)
+            self.shifts += 1
+            return frozenset()
+        is_plausible = not (one.is_doubted or self._contradict(one.seconds))
         # One that contradicts what is believed may be right without repeating.
-        may_outvote = is_plausible and not self.known.supports(self.middle_s)
+        may_outvote = is_plausible and not self._supports(self.middle_s)
         # More moments outvote fewer; within one moment, more observations do.
         votes, others = _count_moments(repeats), _count_moments(self._believed)
         if votes == others == _count_moments([*repeats, *self._believed]) == 1:
@@ -419,11 +407,11 @@ class LaunchHistory:
             wrong = [(known, why) for known in self._believed]
             self._believe(repeats, anew=True)
             self._aside.extend(wrong)
-            return _SOUND
+            return frozenset()
         self._aside.append((one, reason))
-        return Verdict(DOUBTED if reason else frozenset({ObservationFlag.OUTLIER}), doubt=reason)
+        return DOUBTED if reason else frozenset({ObservationFlag.OUTLIER})
 
-    def _believe(self, these: Sequence[Seen], *, anew: bool) -> Verdict:
+    def _believe(self, these: Sequence[Seen], *, anew: bool) -> None:
         """Rest the answer on observations too, or on them alone."""
         kept = [x for x in self._aside if x[1] and x[0] not in these]
         self._aside = deque(kept, maxlen=RECENT)
@@ -452,7 +440,6 @@ class LaunchHistory:
         if oldest is not None and _count_moments(self._believed) >= _REPEATS:
             while self._aside and (when := self._aside[0][0].when) is not None and when < oldest:
                 self._aside.popleft()
-        return _SOUND
 
 
 def _count_moments(these: Collection[Seen]) -> int:
@@ -489,10 +476,9 @@ class Judge:
             history = self._known[one.launch.key] = self._recall(one.launch)
         if history.agrees_with(one.seconds):  # nearly all: need not be learned from here
             return one, ""
-        verdict = history.add(see(one))
-        if not verdict.doubt:
+        if history.add(see(one)) != DOUBTED:
             return one, ""
-        return replace(one, flags=one.flags | DOUBTED), verdict.doubt
+        return replace(one, flags=one.flags | DOUBTED), history.find_doubt(one.key)
 
     def forget(self) -> None:
         self._known.clear()

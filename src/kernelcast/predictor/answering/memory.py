@@ -26,10 +26,10 @@ from kernelcast.models.evidence.fusion import Piece
 from kernelcast.predictor.answering.composing import Basis
 from kernelcast.predictor.answering.kernel_sizes import KnownKernel, SizeKey
 from kernelcast.predictor.answering.launch_history import (
-    Expected,
+    Claim,
     LaunchHistory,
-    Plausible,
     Seen,
+    claim,
     doubt_launch,
 )
 from kernelcast.predictor.answering.launch_request import INSTRUCTIONS, LaunchRequest
@@ -74,7 +74,7 @@ class KnownLaunch:
     pieces: tuple[Piece, ...] = ()
     outcome: EstimateOutcome | None = None
     history: LaunchHistory | None = None
-    expected: Expected | None = None
+    expected: Claim | None = None
     """What the last answer said that rests on no observation, to hold those against it."""
     is_compared: bool = False
     """Whether its observations are held against what this launch says without them."""
@@ -176,9 +176,9 @@ class Memory:
         """
         with self._met:
             known = self._launches.get(_name(identity))
-        told = None if known is None else known.expected
-        expected: tuple[Expected, ...] = () if told is None else (told,)
-        history = LaunchHistory(known=Plausible(expected=expected))
+        history = LaunchHistory()
+        if known is not None and known.expected is not None:
+            history.known = (known.expected,)
         store = self.open(may_create=False)
         if store is not None:
             from kernelcast.training_data.store.schema import Selection, dump_once
@@ -197,13 +197,12 @@ class Memory:
             rows = store.read_newest(wanted, _COLUMNS, most=200)
             # Estimates that came with observations: the last few.
             stored = list(dict.fromkeys(row.linear_s for row in rows if row.linear_s))[-3:]
-            expected += tuple(Expected(seconds=seconds) for seconds in stored)
-            history.known = Plausible(expected=expected)
+            history.known += tuple(map(claim, stored))
             for row in rows:
                 history.add(_see(row))
         if by_key:
             machine = find_sound_machine(identity.device.id)
-            history.hold_against(replace(history.known, launch=doubt_launch(machine)))
+            history.hold_against([*history.known, *doubt_launch(machine)])
         return history
 
     def _read_sizes(self, digest: str, device_id: str, driver: str) -> dict[SizeKey, LaunchHistory]:
