@@ -15,7 +15,6 @@ from kernelcast.models.evidence.model import CORRECTED
 from kernelcast.predictor.answering.composing import (
     NOT_ASKED,
     Basis,
-    Remembered,
     add_models,
     answer_statically,
     compose,
@@ -23,7 +22,6 @@ from kernelcast.predictor.answering.composing import (
     counts_history,
     explain_unsampled,
     tell_evidence,
-    weigh_history,
     weigh_models,
 )
 from kernelcast.predictor.answering.kernel_sizes import (
@@ -48,6 +46,7 @@ from kernelcast.predictor.answering.policy import BUSY, Policy, hold
 from kernelcast.predictor.answering.tasks import (
     EstimateOutcome,
     EstimateTask,
+    annotate,
     append_moments,
     put_analytic,
 )
@@ -96,27 +95,29 @@ class Answers:
         default_factory=lambda: defaultdict(threading.Lock)
     )
 
-    def ask(self, request: LaunchRequest) -> KnownLaunch:
-        """Find the launch and see to it that it can be answered."""
-        known = self._find(request)
+    def ask(self, request: LaunchRequest) -> tuple[KnownLaunch, Estimate]:
+        """Find the launch, and its answer; make it where none stands."""
         if self.meter is not None:
             self.meter.note(request.device)
-        with hold(known.sampling, request.limit, BUSY):
-            self._refresh(known)
-            if not self._is_answered(known, request):
-                known = self._make_ready(known, request)
-            self._compose(request, known)
+        answer = None
+        while answer is None:  # another thread may have found just now that it has to be made anew
+            known = self._find(request)
+            with hold(known.sampling, request.limit, BUSY):
+                self._refresh(known)
+                if not self._is_answered(known, request):
+                    known = self._make_ready(known, request)
+                answer = self._compose(request, known)
         if request.remembers:
             self.note_asked(request, known)
-        return known
+        return known, answer
 
     def foretell_launch(self, request: LaunchRequest) -> tuple[Estimate | None, bool]:
         """Answer by what is known without running anything; tell whether that is the last word."""
         settings, known = request.policy.settings, self._find(request)
         self._refresh(known)
         if self._is_answered(known, request):
-            self._compose(request, known)
-            return known.answer, known.answer is not None
+            told = self._compose(request, known)
+            return told, told is not None
         guess = KnownLaunch(identity=known.identity, history=known.history)
         kept = self._recall_samples(request) if settings.samples else None
         if kept is not None:
@@ -126,8 +127,7 @@ class Answers:
                 guess.basis = self._model_alone(request, known.identity)
             except DeviceError:
                 guess.basis = self._describe(request, known.identity)
-        self._compose(request, guess)
-        told = guess.answer
+        told = self._compose(request, guess)
         if told is None or settings.measure or not settings.samples:
             return told, not settings.samples
         # What a sampling may take, its builds included.
@@ -148,9 +148,9 @@ class Answers:
         check_history(history, request.problem, request.device, request.executor)
         return history
 
-    def make_answer(self, known: KnownLaunch, request: LaunchRequest) -> Answer:
+    def make_answer(self, known: KnownLaunch, request: LaunchRequest, estimate: Estimate) -> Answer:
         """Give an answer, its samples, and what makes a better one of it where there is any."""
-        estimate, outcome = self.require(known, request), known.outcome
+        outcome = known.outcome
         settings = request.policy.settings
         can_refine = settings.samples and not settings.measure and not request.is_live
         if outcome is None or not can_refine or not known.is_open:
@@ -160,8 +160,9 @@ class Answers:
         def refine() -> Answer:
             more = KnownLaunch(identity=known.identity)
             more.take_samples(self.sample_once(request, before))
-            self._compose(request, more)
-            return self.make_answer(more, request)
+            better = self._compose(request, more)
+            assert better is not None  # samples answer
+            return self.make_answer(more, request, self.as_now(better))
 
         return Answer(estimate=estimate, recording=known.record(), refine=refine)
 
@@ -183,20 +184,11 @@ class Answers:
             self.samples_store.keep(request, outcome)
         return outcome
 
-    def require(self, known: KnownLaunch, request: LaunchRequest) -> Estimate:
-        """Give the answer; another thread may have found just now that it has to be made anew."""
-        answer = known.answer
-        while answer is None:
-            known = self.ask(request)
-            answer = known.answer
-        return self.as_now(answer)
-
     def as_now(self, answer: Estimate) -> Estimate:
         """Have an answer say what other programs do now; its time alone stands."""
         if self.meter is None:
             return answer
-        known = answer.explanation or Explanation(tier=answer.tier)
-        told = known.contention
+        told = answer.explain().contention
         if told is not None and (datetime.now(UTC) - told.measured_at).total_seconds() < FRESH_S:
             return answer
         seen = self.meter.measure(answer.device_id)
@@ -204,11 +196,8 @@ class Answers:
             return answer
         old = list_contention(told)
         kept = [one for one in answer.warnings if one not in old]
-        return replace(
-            answer,
-            warnings=(*list_contention(seen), *kept),
-            explanation=replace(known, contention=seen),
-        )
+        warnings = (*list_contention(seen), *kept)
+        return annotate(replace(answer, warnings=warnings), contention=seen)
 
     def take(self, identity: LaunchIdentity, seen: Seen) -> frozenset[ObservationFlag]:
         """Judge an observation of a launch, and change its answer accordingly."""
@@ -333,13 +322,14 @@ class Answers:
         )
         return request.executor.sample(task, timeout_s=policy.timeout_s, report=request.report)
 
-    def _compose(self, request: LaunchRequest, known: KnownLaunch) -> None:
-        """Make the answer of a launch that has none."""
+    def _compose(self, request: LaunchRequest, known: KnownLaunch) -> Estimate | None:
+        """Give the answer of a launch; make it if there is none."""
         with known.lock:
             if known.answer is None:
                 if known.basis is None and known.outcome is not None:
                     known.basis = self._weigh_samples(request, known.outcome)
                 known.answer = self._choose(known, request.policy)
+            return known.answer
 
     def _take_outcome(
         self, known: KnownLaunch, request: LaunchRequest, outcome: EstimateOutcome
@@ -410,9 +400,8 @@ class Answers:
             pieces = kernel.weigh_samples(outcome.moments, name_size(identity), evidence.model)
             pieces += weigh_models(evidence.model, estimate, foretold_s)
         fused = fuse([one for one in pieces if one.kind in CORRECTED] or pieces)
-        told = estimate.explain()
-        notes = (*told.notes, *(facts.notes if facts else ()))
-        estimate = replace(estimate, identity=identity, explanation=replace(told, notes=notes))
+        notes = (*estimate.explain().notes, *(facts.notes if facts else ()))
+        estimate = annotate(replace(estimate, identity=identity), notes=notes)
         estimate = add_models(self.trained_models, estimate, outcome, policy)
         basis = Basis(
             estimate=tell_evidence(estimate, evidence),
@@ -512,13 +501,11 @@ class Answers:
         identity = basis.estimate.identity or known.identity
         sizes = self.memory.kernel_of(identity).ask(identity, basis.size, model, policy)
         if not known.is_compared and (basis.pieces or sizes):
-            alone, _ = compose(basis, Remembered(), sizes, policy)
+            alone, _ = compose(basis, LaunchHistory(), sizes, policy)
+            assert alone is not None  # of the pieces that there are
             known.expected = expect(alone, by_clock=bool(known.outcome and known.outcome.by_clock))
             known.is_compared = True
             self.memory.find(identity).expected = known.expected
             history.expect(known.expected)
-        remembered = weigh_history(history, policy, model)
-        if remembered.piece is None and not sizes and not basis.pieces:
-            return None
-        made, known.pieces = compose(basis, remembered, sizes, policy)
+        made, known.pieces = compose(basis, history, sizes, policy)
         return made

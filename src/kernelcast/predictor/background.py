@@ -237,11 +237,10 @@ class Asker:
         """Answer a launch, however long that takes; what it raises is its answer."""
         try:
             request = one.request = read(one.launch, one.device)
-            known = one.known = self._answers.ask(request)
-            one.best = known.answer or one.best
-            one.is_last_word = known.answer is not None
-            one.best = self._answers.require(known, request)
+            known, one.best = self._answers.ask(request)
             one.is_last_word = True
+            one.best = self._answers.as_now(one.best)
+            one.known = known
         except NoAnswerYetError:
             raise
         except Exception as error:  # noqa: BLE001 - it is raised in the caller's thread

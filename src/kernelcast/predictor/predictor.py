@@ -222,13 +222,13 @@ class Predictor:
             report=report,
             remembers=remembers,
         )
+        known = one.known  # before the answer: a thread may set it right afterwards
         estimate = one.conclude(limit)
         if keep is None:
             return estimate
-        if one.known is not None and one.request is not None:
-            answer = self._answers.make_answer(one.known, one.request)
-            keep(answer)
-            return estimate if limit is not None else answer.estimate
+        if known is not None and one.request is not None:
+            keep(self._answers.make_answer(known, one.request, estimate))
+            return estimate
         patient = replace(policy, settings=replace(policy.settings, within_s=None))
 
         def refine() -> Answer:

@@ -24,16 +24,15 @@ from kernelcast.models.evidence.model import (
 from kernelcast.models.evidence.sizes import KnownSize
 from kernelcast.models.regression import FIGURES, make_columns
 from kernelcast.predictor.answering.launch_history import (
-    NO_HISTORY,
     NOT_BELIEVED,
     LaunchHistory,
     list_doubts,
 )
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.predictor.answering.tasks import EstimateOutcome
+from kernelcast.predictor.answering.tasks import EstimateOutcome, annotate
 from kernelcast.predictor.answering.trained_models import FoundEvidence, TrainedModels
 from kernelcast.records.errors import KernelcastError
-from kernelcast.records.estimates import Estimate, Interval, Tier, format_seconds
+from kernelcast.records.estimates import Estimate, Tier, format_seconds
 from kernelcast.records.explanation import (
     HistoryFacts,
     Influence,
@@ -83,21 +82,6 @@ _NO_MODEL = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
-    """What earlier observations of the launch say."""
-
-    piece: Piece | None = None
-    """The usual time; None where there are no observations that are believed."""
-    interval: Interval | None = None
-    """The same with what single runs differ by."""
-    facts: HistoryFacts | None = None
-    """How many, and from when."""
-    absence: str = NO_HISTORY
-    """Why there is none, or why it does not answer."""
-    failure: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Basis:
     """What is known of a launch beside its own observations."""
 
@@ -120,31 +104,27 @@ def counts_history(policy: Policy) -> bool:
     return policy.settings.uses_history and policy.uses(Tier.HISTORY)
 
 
-def weigh_history(history: LaunchHistory, policy: Policy, model: EvidenceModel) -> Remembered:
-    if not counts_history(policy):
-        return Remembered(absence=NOT_ASKED)
+def _weigh_history(history: LaunchHistory, policy: Policy, model: EvidenceModel) -> Piece | str:
+    """Weigh what was observed of a launch, or say why it does not answer."""
     facts = history.describe()
+    if not counts_history(policy):
+        return NOT_ASKED
     if not facts.observations:
-        if facts.set_aside:
-            return Remembered(facts=facts, absence=NOT_BELIEVED)
-        return Remembered(absence=history.absence, failure=history.failure)
-    interval = history.answer(policy.settings.coverage)
+        return NOT_BELIEVED if facts.set_aside else history.absence
     if policy.settings.measure:
-        absence = "whole runs are measured for comparison"
-        return Remembered(interval=interval, facts=facts, absence=absence)
+        return "whole runs are measured for comparison"
     age_s = math.inf
     if facts.first is not None and facts.last is not None:
         # What has held for so long is trusted for as long again.
         held_s = (facts.last - facts.first).total_seconds()
         age_s = max(max(time.time() - facts.last.timestamp(), 0.0) - held_s, 0.0)
-    piece = model.weigh_observation(
+    return model.weigh_observation(
         math.log(history.middle_s),
         history.noise,
         age_s,
         moments=history.moments,
         repeats=facts.observations,
     )
-    return Remembered(piece=piece, interval=interval, facts=facts)
 
 
 def weigh_models(
@@ -188,7 +168,7 @@ def add_models(
             continue
         if math.isfinite(seconds) and seconds > 0:
             estimates_s[name] = seconds
-    return replace(estimate, estimates_s=estimates_s, warnings=(*estimate.warnings, *failures))
+    return annotate(replace(estimate, estimates_s=estimates_s), *failures)
 
 
 def answer_statically(
@@ -209,7 +189,7 @@ def answer_statically(
             failure = str(error)
     if stored is None or failure:
         told = f"the model {STATIC_MODEL} does not answer: {failure}"
-        return replace(basis, estimate=replace(estimate, warnings=(*estimate.warnings, told)))
+        return replace(basis, estimate=annotate(estimate, told))
     width = math.log(found.high[0] / found.seconds[0])
     piece = Piece(
         kind=Kind.LEARNED,
@@ -223,22 +203,14 @@ def answer_statically(
         data_digest=str(stored.model.facts.get("data_digest", "")),
         rows=int(str(stored.model.facts["rows"])),
     )
-    estimate = replace(
-        estimate,
-        in_domain=bool(found.in_domain[0]),
-        explanation=replace(estimate.explain(), model=facts),
-    )
+    estimate = annotate(replace(estimate, in_domain=bool(found.in_domain[0])), model=facts)
     return replace(basis, estimate=estimate, pieces=(piece,))
 
 
 def tell_evidence(estimate: Estimate, evidence: FoundEvidence) -> Estimate:
     """Say whose the weights of evidence are, and which were passed over."""
     failures = [f"an evidence model was passed over: {one}" for one in evidence.failures]
-    return replace(
-        estimate,
-        warnings=(*estimate.warnings, *failures),
-        explanation=replace(estimate.explain(), evidence=evidence.origin),
-    )
+    return annotate(estimate, *failures, evidence=evidence.origin)
 
 
 def correct(
@@ -252,7 +224,7 @@ def correct(
     elif correction is not None and row is None:
         failure = outcome.row_failure
     elif correction is not None and row is not None:
-        estimate = replace(estimate, explanation=replace(estimate.explain(), model=facts))
+        estimate = annotate(estimate, model=facts)
         values = row.vector.as_dict() | {name: row.columns[name] for name in FIGURES}
         try:
             log_factor, distance = basis.model.find_correction(said, values)
@@ -274,37 +246,32 @@ def correct(
                 if abs(effects[place]) > 1e-4
             )
             hybrid_s = math.exp(said.log_seconds + log_factor)
-            estimate = replace(
-                estimate,
-                estimates_s={**estimate.estimates_s, Tier.HYBRID.value: hybrid_s},
-                explanation=replace(estimate.explain(), influences=influences),
-            )
+            methods_s = {**estimate.estimates_s, Tier.HYBRID.value: hybrid_s}
+            estimate = annotate(replace(estimate, estimates_s=methods_s), influences=influences)
             return replace(basis, estimate=estimate, log_factor=log_factor, distance=distance)
     if failure:
-        warning = f"no learned correction: {failure}"
-        estimate = replace(estimate, warnings=(*estimate.warnings, warning))
+        estimate = annotate(estimate, f"no learned correction: {failure}")
     return replace(basis, estimate=estimate, missing={Tier.HYBRID.value: failure or absence})
 
 
 def explain_unsampled(estimate: Estimate, why: str) -> Estimate:
     """Say in an answer why the launch was not sampled, and that asking again may be better."""
-    note = f"not sampled: {why}"
-    known = estimate.explain()
-    missing = {**known.missing, **dict.fromkeys((Tier.HYBRID.value, Tier.LINEAR.value), why)}
-    return replace(
-        estimate,
-        warnings=(note, *estimate.warnings),
-        explanation=replace(known, missing=missing),
-    )
+    missing = dict.fromkeys((Tier.HYBRID.value, Tier.LINEAR.value), why)
+    warnings = (f"not sampled: {why}", *estimate.warnings)
+    known = estimate.explain().missing
+    return annotate(replace(estimate, warnings=warnings), missing={**known, **missing})
 
 
 def compose(
-    basis: Basis, remembered: Remembered, sizes: Sequence[Piece], policy: Policy
-) -> tuple[Estimate, tuple[Piece, ...]]:
+    basis: Basis, history: LaunchHistory, sizes: Sequence[Piece], policy: Policy
+) -> tuple[Estimate | None, tuple[Piece, ...]]:
     """Fuse what may answer of all that is known of a launch, or all of it where nothing may."""
     estimate, model, explained = basis.estimate, basis.model, basis.estimate.explain()
-    observed = () if remembered.piece is None else (remembered.piece,)
-    pieces = (*observed, *sizes, *basis.pieces)
+    observed = _weigh_history(history, policy, model)
+    absence = observed if isinstance(observed, str) else ""
+    pieces = (*([] if isinstance(observed, str) else [observed]), *sizes, *basis.pieces)
+    if not pieces:
+        return None, ()
     if policy.methods is not None:
         wanted = {Tier.LINEAR} if policy.uses(Tier.HYBRID) else set()
         wanted |= {tier for tier in Tier if policy.uses(tier)}
@@ -312,7 +279,7 @@ def compose(
     fused = fuse(pieces)
     warnings: list[str] = []
     tier = _TIERS[fused.leading_kind]
-    missing = {} if remembered.piece else {Tier.HISTORY.value: remembered.absence}
+    missing = {Tier.HISTORY.value: absence} if absence else {}
     missing |= basis.missing
     is_like_known = basis.log_factor is None or basis.distance <= 1.0
     if basis.log_factor is not None and policy.uses(Tier.HYBRID):
@@ -337,9 +304,10 @@ def compose(
     for one in pieces:
         if _TIERS[one.kind] in {Tier.SIZES, Tier.LEARNED}:
             methods_s[_TIERS[one.kind].value] = math.exp(one.log_seconds)
-    if remembered.interval is not None:
-        methods_s[Tier.HISTORY.value] = remembered.interval.seconds
-    failures = [f"no history: {remembered.failure}"] if remembered.failure else []
+    told = history.describe() if counts_history(policy) else HistoryFacts(observations=0)
+    if told.observations:
+        methods_s[Tier.HISTORY.value] = history.middle_s
+    failures = [f"no history: {history.failure}"] if history.failure else []
     facts = [
         PieceFacts(
             kind=one.kind.value,
@@ -360,7 +328,7 @@ def compose(
         estimates_s={name: seconds for name, seconds in methods_s.items() if policy.uses(name)},
         warnings=(
             *estimate.warnings, *failures, *warnings,
-            *list_contradictions(pieces), *list_doubts(remembered.facts),
+            *list_contradictions(pieces), *list_doubts(told),
         ),
         explanation=replace(
             explained,
@@ -368,7 +336,7 @@ def compose(
             interval=origin,
             missing=missing,
             pieces=tuple(sorted(facts, key=lambda one: -one.weight)),
-            history=remembered.facts,
+            history=told if told.observations or told.set_aside else None,
         ),
     )  # fmt: skip
     return made, pieces

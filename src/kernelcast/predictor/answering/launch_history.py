@@ -31,7 +31,7 @@ from cachetools import TTLCache
 from kernelcast.launches.machines import find_sound_machine
 from kernelcast.models.linear import student_quantile
 from kernelcast.predictor.answering.processes import Executor
-from kernelcast.predictor.answering.tasks import ModelTask
+from kernelcast.predictor.answering.tasks import ModelTask, annotate
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.estimates import Estimate, Interval, Tier
@@ -512,12 +512,11 @@ def update_doubts(estimate: Estimate, facts: HistoryFacts) -> Estimate:
     old, new = list_doubts(known.history), list_doubts(facts)
     if old == new:
         return estimate
-    kept = [one for one in estimate.warnings if one not in old]
+    kept = tuple(one for one in estimate.warnings if one not in old)
     absence = NOT_BELIEVED if facts.set_aside else NO_HISTORY
-    is_observed = facts.observations or facts.set_aside
-    known = replace(
-        known,
-        history=facts if is_observed else None,
+    return annotate(
+        replace(estimate, warnings=kept),
+        *new,
+        history=facts if facts.observations or facts.set_aside else None,
         missing={**known.missing, Tier.HISTORY.value: absence},
     )
-    return replace(estimate, warnings=(*kept, *new), explanation=known)

@@ -25,6 +25,7 @@ from kernelcast.predictor.answering.tasks import (
     LaunchRow,
     ModelOutcome,
     ModelTask,
+    annotate,
     put_analytic,
     read_moments,
 )
@@ -240,8 +241,7 @@ def _add_measurement(
     found_s = () if measured is None else measured.durations_s
     if len(found_s) < runs:
         what = f"{len(found_s)} of {runs} whole runs" if found_s else "no whole run"
-        told = f"{what} fitted into the time limit (--timeout)"
-        estimate = replace(estimate, warnings=(*estimate.warnings, told))
+        estimate = annotate(estimate, f"{what} fitted into the time limit (--timeout)")
     return replace(
         outcome,
         estimate=replace(estimate, measurement=measured),
@@ -338,8 +338,7 @@ def _add_facts(
             analytic = model_own_launch(problem, estimate.ndrange, estimate.device_id)
             estimate = put_analytic(estimate, analytic)
         except KernelcastError as error:
-            warnings = (*estimate.warnings, f"no analytic estimate: {error}")
-            estimate = replace(estimate, warnings=warnings)
+            estimate = annotate(estimate, f"no analytic estimate: {error}")
         return replace(outcome, estimate=estimate, row_failure=found or "")
     estimate = put_analytic(estimate, found.analytic)
     outcome = replace(

@@ -17,6 +17,7 @@ from kernelcast.predictor.answering.tasks import (
     EstimateTask,
     ModelOutcome,
     ModelTask,
+    annotate,
 )
 from kernelcast.records.arguments import ScalarArgument
 from kernelcast.records.errors import KernelcastError, KernelRunError
@@ -94,8 +95,7 @@ def take_outcome(
         if sampled is None:
             raise
         if sampled.awaits_runs:
-            estimate, told = sampled.estimate, f"whole runs were not timed: {error}"
-            estimate = replace(estimate, warnings=(*estimate.warnings, told))
+            estimate = annotate(sampled.estimate, f"whole runs were not timed: {error}")
             return replace(sampled, estimate=estimate, awaits_runs=False)
         sampled = replace(sampled, row_failure=str(error))
     if sampled is None:

@@ -3,14 +3,14 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from kernelcast.launches.recordings import LaunchFacts, Recording
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.model import MOMENT_FORM, SampledMoment, read_moment
 from kernelcast.records.arguments import Access
 from kernelcast.records.estimates import Estimate
-from kernelcast.records.explanation import AnalyticEstimate, Explanation
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.feature_vector import FeatureVector
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
@@ -148,13 +148,18 @@ def read_moments(
     )
 
 
+def annotate(estimate: Estimate, *warnings: str, **explained: Any) -> Estimate:  # noqa: ANN401
+    """Add warnings to an answer, and say more of how it was obtained."""
+    return replace(
+        estimate,
+        warnings=(*estimate.warnings, *warnings),
+        explanation=replace(estimate.explain(), **explained),
+    )
+
+
 def put_analytic(estimate: Estimate, found: AnalyticEstimate | None) -> Estimate:
     if found is None:
         return estimate
-    known = estimate.explanation or Explanation(tier=estimate.tier)
-    return replace(
-        estimate,
-        estimates_s={**estimate.estimates_s, "analytic": found.seconds},
-        limiter=found.limiter,
-        explanation=replace(known, limiters=dict(found.limiters)),
-    )
+    estimates_s = {**estimate.estimates_s, "analytic": found.seconds}
+    estimate = replace(estimate, estimates_s=estimates_s, limiter=found.limiter)
+    return annotate(estimate, limiters=dict(found.limiters))
