@@ -1,10 +1,11 @@
 """``kernelcast model cpu``: C loops by ECM and Roofline, OpenCL kernels by the analytic model."""
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -13,7 +14,7 @@ from kernelcast.analytic.cpu.in_core import InCoreProvider, InCoreTerms, OsacaPr
 from kernelcast.analytic.cpu.layer_conditions import Transition, advise_blocking, list_transitions
 from kernelcast.analytic.cpu.machine import CpuMachine, read_machine
 from kernelcast.cli import options as option
-from kernelcast.cli.model import chart_limiters
+from kernelcast.cli.model import chart_limiters, describe_estimate
 from kernelcast.cli.terminal import present, progress
 from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.launches.machines import find_machine, list_machines
@@ -32,9 +33,10 @@ from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
+from kernelcast.records.yaml_files import read_text
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.numbers import format_seconds
-from kernelcast.reports.presenter import Part, Section, Table, write_lines
+from kernelcast.reports.presenter import Field, Part, Section, Table, write_lines
 from kernelcast.sampling.loop_benchmark import LoopMeasurement, measure_loop
 
 _PREFIXES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -200,11 +202,7 @@ class CpuOptions:
     ) -> tuple[InCoreProvider | None, tuple[str, ...]]:
         """Choose what tells the time in the core, None for the instruction table; with notes."""
         if self.assembly_file is not None:
-            try:
-                assembly = self.assembly_file.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                msg = f"{self.assembly_file}: the assembly cannot be read: {error}"
-                raise InputError(msg) from error
+            assembly = read_text(self.assembly_file, "assembly")
             name = self.architecture or choose_architecture(machine)[0].name
             iterations = self.iterations_per_pass or 0.0
             return OsacaProvider(assembly, architecture=name, iterations=iterations), ()
@@ -242,47 +240,19 @@ class CpuOptions:
         return provider, ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Size:
-    """One size of a loop: what is predicted, and measured if it was run."""
-
-    loop: LoopPrediction
-    unit: Unit
-    measured: LoopMeasurement | None = None
-
-    @property
-    def measured_cycles(self) -> float | None:
-        """Core cycles per cache line of work, at the machine description's clock."""
-        return None if self.measured is None else self.loop.work.cycles(self.measured.shortest_s)
-
-    @property
-    def error(self) -> float | None:
-        return self.measured_cycles and self.loop.cycles / self.measured_cycles - 1
-
-    def write(self, cycles: float | None) -> str:
-        """Write cycles per cache line in the unit asked for; nothing of none."""
-        if cycles is None:
-            return ""
-        value = self.loop.work.tell(cycles, self.unit)
-        if self.unit is Unit.SECONDS:
-            return format_seconds(value)
-        prefix = ""
-        if self.unit in {Unit.ITERATIONS_PER_S, Unit.FLOP_PER_S}:
-            scale, prefix = next((one for one in _PREFIXES if value >= one[0]), (1.0, ""))
-            value /= scale
-        digits = 1 if value >= 10 and "cy" in self.unit else 2
-        return f"{value:.{digits}f} {prefix}{self.unit}"
-
-    def to_plain(self) -> dict[str, object]:
-        content = prediction_to_json(self.loop, self.unit)
-        if self.measured is not None and self.measured_cycles is not None:
-            content["measured"] = {
-                "wall_s": self.measured.seconds, "cpu_s": self.measured.cpu_seconds,
-                "shortest_s": self.measured.shortest_s, "compiler": self.measured.compiler,
-                "value": self.loop.work.tell(self.measured_cycles, self.unit),
-                "error": self.error,
-            }  # fmt: skip
-        return content
+def _write(loop: LoopPrediction, unit: Unit, cycles: float | None) -> str:
+    """Write cycles per cache line in the unit asked for; nothing of none."""
+    if cycles is None:
+        return ""
+    value = loop.work.tell(cycles, unit)
+    if unit is Unit.SECONDS:
+        return format_seconds(value)
+    prefix = ""
+    if unit in {Unit.ITERATIONS_PER_S, Unit.FLOP_PER_S}:
+        scale, prefix = next((one for one in _PREFIXES if value >= one[0]), (1.0, ""))
+        value /= scale
+    digits = 1 if value >= 10 and "cy" in unit else 2
+    return f"{value:.{digits}f} {prefix}{unit}"
 
 
 @option.command(
@@ -302,19 +272,33 @@ def cpu(options: CpuOptions) -> None:
 def _model_loop(options: CpuOptions) -> None:
     source, model = options.read_model()
     swept, unit = options.swept, options.unit
-    rows: list[_Size] = []
+    loops: list[LoopPrediction] = []
+    measured: list[LoopMeasurement | None] = []
     with progress() as report:
         for constants in options.list_constants():
             size = f"{swept}={constants[swept]}" if swept else "the loop"
             report(f"predicting {size}")
-            loop, measured = model.predict(constants, options.cores), None
+            loops.append(model.predict(constants, options.cores))
+            ran = None
             if options.measures:
                 report(f"measuring {size}")
                 flags = options.flags.split()
-                measured = measure_loop(
-                    write_loop(source, model.nest, loop.constants, options.compiler, flags)
+                ran = measure_loop(
+                    write_loop(source, model.nest, loops[-1].constants, options.compiler, flags)
                 )
-            rows.append(_Size(loop=loop, unit=unit, measured=measured))
+            measured.append(ran)
+    # Core cycles per cache line of work, at the machine description's clock.
+    cycles = [
+        None if ran is None else loop.work.cycles(ran.shortest_s)
+        for loop, ran in zip(loops, measured, strict=True)
+    ]
+    rows = [
+        {
+            "loop": loop, "ran": ran, "cycles": taken, "error": taken and loop.cycles / taken - 1,
+            "write": partial(_write, loop, unit),
+        }
+        for loop, ran, taken in zip(loops, measured, cycles, strict=True)
+    ]  # fmt: skip
     transitions, solved = _solve(options, model)
     predictor = "layer conditions" if options.predictor == "lc" else "cache simulation"
     cores = f"{options.cores} cores" if options.cores > 1 else "1 core"
@@ -322,40 +306,57 @@ def _model_loop(options: CpuOptions) -> None:
     content: dict[str, object] = {
         "kernel": model.nest.name,
         "machine": model.machine.id,
-        "sizes": [row.to_plain() for row in rows],
+        "sizes": [
+            prediction_to_json(loop, unit)
+            | (
+                {}
+                if ran is None or taken is None
+                else {
+                    "measured": {
+                        "wall_s": ran.seconds,
+                        "cpu_s": ran.cpu_seconds,
+                        "shortest_s": ran.shortest_s,
+                        "compiler": ran.compiler,
+                        "value": loop.work.tell(taken, unit),
+                        "error": loop.cycles / taken - 1,
+                    },
+                }
+            )
+            for loop, ran, taken in zip(loops, measured, cycles, strict=True)
+        ],
         "transitions": [asdict(transition) for transition in transitions],
     }
-    notes = [note for row in rows for note in row.loop.notes]
+    notes = [note for loop in loops for note in loop.notes]
     parts: list[Part] = [title]
     if swept:
         sweep = Table.of(rows, {
             swept: ("number", f"loop.constants.{swept}"),
-            "terms (cy/CL)": ("number", lambda one: one.loop.ecm.notation()),
-            f"ECM ({unit})": ("number", lambda one: one.write(one.loop.cycles)),
+            "terms (cy/CL)": ("number", lambda one: one["loop"].ecm.notation()),
+            f"ECM ({unit})": ("number", lambda one: one["write"](one["loop"].cycles)),
             "Roofline": ("number", lambda one: (
-                one.write(one.loop.roofline.cycles) if one.loop.roofline else ""
+                one["write"](one["loop"].roofline.cycles) if one["loop"].roofline else ""
             )),
-            "saturating cores": ("number", lambda one: one.loop.ecm.saturation_cores or ""),
-            "measured": ("number", lambda one: one.write(one.measured_cycles)),
-            "wall": ("s", "measured.seconds"), "CPU": ("s", "measured.cpu_seconds"),
-            "error": "signed share",
+            "saturating cores": ("number", lambda one: one["loop"].ecm.saturation_cores or ""),
+            "measured": ("number", lambda one: one["write"](one["cycles"])),
+            "wall": ("s", "ran.seconds"), "CPU": ("s", "ran.cpu_seconds"), "error": "signed share",
         })  # fmt: skip
         parts += [sweep.without_empty("measured", "wall", "CPU", "error"), *solved]
     else:
-        [row] = rows
-        scaling = model.scale(row.loop.constants)
-        advice = advise_blocking(model.nest, model.machine, row.loop.constants, options.cores)
+        [loop] = loops
+        scaling = model.scale(loop.constants)
+        advice = advise_blocking(model.nest, model.machine, loop.constants, options.cores)
         content["scaling"] = [asdict(one) for one in scaling]
         content["advice"] = [asdict(one) for one in advice]
-        parts += [*write_lines("loop.txt", row=row, of=row.loop), _list_levels(row.loop)]
+        parts += [*write_lines("loop.txt", of=loop, **rows[0]), _list_levels(loop)]
         if model.machine.cores > 1:
             parts.append(Table.of(scaling[:16], {
-                "cores": "whole", f"ECM ({unit})": ("number", lambda one: row.write(one.cycles)),
+                "cores": "whole",
+                f"ECM ({unit})": ("number", lambda one: _write(loop, unit, one.cycles)),
                 "memory": ("text", lambda one: "saturated" if one.is_saturated else ""),
             }))  # fmt: skip
         parts += [*solved, *(f"advice: {one}" for one in advice)]
-        notes += model.conflicts(row.loop.constants)
-    present(content, *parts, figure=_chart_sweep(title, swept, rows), notes=notes)
+        notes += model.conflicts(loop.constants)
+    present(content, *parts, figure=_chart_sweep(title, swept, loops, cycles, unit), notes=notes)
 
 
 def _solve(options: CpuOptions, model: LoopModel) -> tuple[tuple[Transition, ...], list[Part]]:
@@ -387,34 +388,29 @@ def _solve(options: CpuOptions, model: LoopModel) -> tuple[tuple[Transition, ...
 def _list_levels(loop: LoopPrediction) -> Table:
     times = {one.farther: one for one in loop.ecm.transfers}
     lines = {one.farther: one.lines for one in loop.volumes.transfers()}
+    roofs = {} if loop.roofline is None else {one.level: one for one in loop.roofline.ceilings}
 
-    def show(level: str) -> tuple[str, str, str, str]:
-        """Write the boundary nearer than a level, its lines and its time, and the Roofline."""
-        time = times.get(level)
-        ceiling = None if loop.roofline is None else loop.roofline.ceiling(level)
-        bound = f"{ceiling.cycles:.1f}" if ceiling else ""
-        if time is None:
-            return "", "", "", bound
-        return f"{time.nearer}-{level}", f"{lines[level]:.4g}", f"{time.cycles:.1f}", bound
+    def of(found: Mapping[str, Any], write: Callable[[Any], str]) -> tuple[str, Field]:
+        """Write something of a level; nothing where there is none."""
+        return "number", lambda one: write(found[one.name]) if one.name in found else ""
 
-    return Table(
-        columns={
-            "level": "text", "hits": ".4g", "misses": ".4g", "evicts": ".4g", "boundary": "text",
-            "lines": "number", "cy/CL": "number", "Roofline cy/CL": "number",
-        },
-        rows=[
-            (one.name, one.hits, one.misses, one.evicts, *show(one.name))
-            for one in loop.volumes.levels
-        ],
-    )  # fmt: skip
+    return Table.of(loop.volumes.levels, {
+        "level": ("text", "name"), "hits": ".4g", "misses": ".4g", "evicts": ".4g",
+        "boundary": ("text", of(times, lambda one: f"{one.nearer}-{one.farther}")[1]),
+        "lines": of(times, lambda one: f"{lines[one.farther]:.4g}"),
+        "cy/CL": of(times, lambda one: f"{one.cycles:.1f}"),
+        "Roofline cy/CL": of(roofs, lambda one: f"{one.cycles:.1f}"),
+    })  # fmt: skip
 
 
-def _chart_sweep(title: str, name: str, rows: Sequence[_Size]) -> Figure:
+def _chart_sweep(
+    title: str, name: str, loops: Sequence[LoopPrediction], measured: Sequence[float | None],
+    unit: Unit,
+) -> Figure:  # fmt: skip
     """Chart ECM terms, Roofline and measurements over a size; below, lines over each boundary.
 
     As the paper's Fig. 3 and 4, in cycles and cache lines per cache line of work.
     """
-    loops = [row.loop for row in rows]
     sizes = [loop.constants.get(name, 0) for loop in loops]
     times = {"T_nOL": [one.in_core.non_overlapping if one.in_core else 0.0 for one in loops]}
     lines: dict[str, list[float]] = {}
@@ -437,13 +433,12 @@ def _chart_sweep(title: str, name: str, rows: Sequence[_Size]) -> Figure:
         totals["Roofline"] = roofs
     upper = [make_series(name, sizes, own, "stack") for name, own in times.items()]
     upper += [make_series(name, sizes, own, "line") for name, own in totals.items()]
-    ran = [(size, one.measured_cycles) for size, one in zip(sizes, rows, strict=True)]
-    measured = {size: cycles for size, cycles in ran if cycles is not None}
-    if measured:
-        upper.append(make_series("measured", measured.keys(), measured.values()))
+    ran = {size: each for size, each in zip(sizes, measured, strict=True) if each is not None}
+    if ran:
+        upper.append(make_series("measured", ran.keys(), ran.values()))
     lower = [make_series(boundary, sizes, own, "line") for boundary, own in lines.items()]
-    if rows[0].unit is not Unit.CYCLES_PER_LINE:
-        title += f"\nin {rows[0].unit}: {rows[0].write(loops[0].cycles)} at the first size"
+    if unit is not Unit.CYCLES_PER_LINE:
+        title += f"\nin {unit}: {_write(loops[0], unit, loops[0].cycles)} at the first size"
     x, per_line = Axis(name or "size"), "per cache line of work"
     charts = (
         Chart(x=x, y=Axis(f"core cycles {per_line}"), series=tuple(upper)),
@@ -477,25 +472,12 @@ def _model_problem(options: CpuOptions) -> None:
         )
         parts: list[Part] = [f"{name} on {machine.id}", table]
     else:
-        limiters = sorted(first.limiters.items(), key=lambda item: -item[1])
         width = first.quantities.get("vector_work_items_count", 1.0)
         parts = [
-            f"{name} on {first.machine}: {format_seconds(first.seconds)}, limited by "
-            f"{first.limiter}",
-            Table(
-                columns={"limiter": "text", "alone": "s", "of total": "share"},
-                rows=[(one, alone, alone / first.seconds) for one, alone in limiters if alone > 0],
-            ),
-            Table(
-                columns={"boundary": "text", "GB": ".3g"},
-                rows=[
-                    (boundary.replace("_", " "), volume / 1e9)
-                    for boundary, volume in first.volumes.items()
-                ],
-            ),
-            f"{width:.0f} work-items run in the lanes of a vector"
+            describe_estimate(name, first, first.quantities["updates_per_s"] * first.seconds),
+            f"\n{width:.0f} work-items run in the lanes of a vector"
             if width > 1
-            else "work-items run one after the other",
+            else "\nwork-items run one after the other",
         ]
     notes = [note for one in estimates for note in one.notes]
     title = f"{name} on {machine.id}"

@@ -1,14 +1,14 @@
 """``kernelcast model gpu``."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from kernelcast.cli import options as option
-from kernelcast.cli.model import chart_limiters
+from kernelcast.cli.model import chart_limiters, describe_estimate
 from kernelcast.cli.terminal import present, progress, progress_bar
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
@@ -41,18 +41,10 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
-from kernelcast.reports.numbers import format_count, format_seconds, format_share
-from kernelcast.reports.presenter import Field, Part, Section, Table
+from kernelcast.reports.numbers import format_share
+from kernelcast.reports.presenter import Field, Part, Table
 
 _SWEEP = re.compile(r"\s*(?P<name>[A-Za-z_]\w*)\s*=(?P<range>[^=]+)")
-_BOUNDARIES: Final = {
-    "L2_to_L1": "L2 to L1 (loads)",
-    "L1_to_L2": "L1 to L2 (stores)",
-    "DRAM_to_L2": "DRAM to L2 (loads)",
-    "L2_to_DRAM": "L2 to DRAM (stores)",
-}
-
-
 _COLUMNS: Final[Mapping[str, tuple[str, Field]]] = {
     "time": ("s", "estimate.seconds"),
     "updates/s": ("count", lambda one: one.updates / one.estimate.seconds),
@@ -233,9 +225,16 @@ def gpu(options: GpuOptions) -> None:
             chart_limiters("Limiters", labels, [one.estimate for one in found]),
             _chart_volumes(labels, found),
         )
+        # One machine is described in full, several in a table.
+        [first, *others] = found
+        about = {"machine": ("text", "estimate.machine"), "local size": ("text", "label")}
         present(
             [configuration_to_json(source.name, one) for one in found],
-            *_describe(source.name, found),
+            Table.of(found, {**about, **_COLUMNS}, title=source.name)
+            if others
+            else describe_estimate(
+                source.name, first.estimate, first.updates, f" (local size {first.label})"
+            ),
             figure=Figure(charts=charts, title=source.name, columns=1),
             notes=[note for one in found for note in one.estimate.notes],
         )
@@ -380,59 +379,6 @@ def _present_comparisons(title: str, comparisons: Sequence[Comparison]) -> None:
     figure = Figure(charts=tuple(charts), title=title)
     content = [comparison_to_json(one) for one in comparisons]
     present(content, title, table, *lines, figure=figure)
-
-
-def _describe(name: str, answers: Sequence[Configuration]) -> Iterator[Part]:
-    """Describe a kernel on one machine in full, on several in a table."""
-    if len(answers) > 1:
-        about = {"machine": ("text", "estimate.machine"), "local size": ("text", "label")}
-        yield Table.of(answers, {**about, **_COLUMNS}, title=name)
-        return
-    [answer] = answers
-    estimate = answer.estimate
-    without = {  # the time without each limiter
-        name: estimate.quantities[key]
-        for name in estimate.limiters
-        if (key := f"without_{name.lower()}_s") in estimate.quantities
-    }
-    advice = []
-    if without:
-        best = min(without, key=lambda each: without[each])
-        gain = without[best] / estimate.seconds - 1
-        advice.append("\nWhat would help most: " + (
-            "nothing alone; several limiters take equally long." if gain > -0.005 else
-            f"less {best}; without any it would take {format_seconds(without[best])}, "
-            f"{format_share(gain, signed=True)}."
-        ))  # fmt: skip
-    order = sorted(estimate.limiters.items(), key=lambda item: -item[1])
-    limiters = Table(
-        columns={"limiter": "text", "time alone": "s", "of the time": "share", "": "text",
-                 "without it": "s"},
-        rows=[
-            (limiter, seconds, seconds / estimate.seconds,
-             "#" * round(20 * min(seconds / estimate.seconds, 1)), without.get(limiter))
-            for limiter, seconds in order
-            if seconds
-        ],
-    )  # fmt: skip
-    volumes = Table(
-        columns={"between": "text", "whole launch": "B", "B/update": ".2f",
-                 "at this time": "number"},
-        rows=[
-            (_BOUNDARIES.get(key, key), round(volume), volume / answer.updates,
-             f"{volume / estimate.seconds / 1e9:,.0f} GB/s")
-            for key, volume in estimate.volumes.items()
-        ],
-    )  # fmt: skip
-    yield Section(
-        title=f"{name} on {estimate.machine}: {format_seconds(estimate.seconds)}, "
-        f"{format_count(answer.updates / estimate.seconds)} updates/s, limited by "
-        f"{estimate.limiter} (local size {answer.label})",
-        parts=[
-            Section(title="Volumes", parts=[volumes]),
-            Section(title="Limiters", parts=[limiters.without_empty("without it"), *advice]),
-        ],
-    )
 
 
 def _chart_volumes(labels: Sequence[str], answers: Sequence[Configuration]) -> Chart:
