@@ -148,15 +148,6 @@ def test_versions(dialect: Dialect, options: tuple[str, ...], versions: tuple[in
     assert store(text, *options, dialect=dialect).endswith("i32 1")
 
 
-def test_no_double_precision() -> None:
-    """A device without double precision refuses it in the compiler's words."""
-    single = Dialect.from_device("OpenCL 3.0 X", "")
-    source = "kernel void k(global double *a) { a[0] = 1; }"
-    with pytest.raises(CompileError, match="double"):
-        compile_kernel(source, dialect=single)
-    assert compile_kernel(source, dialect=POCL).kernels
-
-
 @pytest.mark.parametrize("language", ["CL1.2", "CL2.0", "CL3.0"])
 @pytest.mark.parametrize(
     "body",
@@ -186,13 +177,6 @@ def test_loops_stay_as_written(pragma: str) -> None:
     """LLVM IR as written keeps its loops, also those that a pragma asks to unroll."""
     source = f"kernel void k(global float *a) {{\n{pragma}for (int i = 0; i < 8; ++i) a[i] *= 2; }}"
     assert compile_kernel(source).text.count("fmul float") == 1
-
-
-def test_lines_as_written() -> None:
-    """LLVM IR as written says which line of the source each instruction is of."""
-    text = compile_kernel(KERNEL.replace("{", "\n{\n"), source_name="lines.cl").text
-    assert 'DIFile(filename: "lines.cl"' in text
-    assert "DILocation(line: 3" in text
 
 
 @pytest.mark.parametrize("target", ["sm_75", "gfx90a"])

@@ -3,15 +3,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.expressions import (
     FALSE,
     TRUE,
     UNKNOWN,
-    And,
-    Comparison,
     Condition,
     Expr,
     Symbol,
@@ -131,14 +129,6 @@ def test_substitution_then_evaluation(tree: Tree, values: dict[Symbol, int]) -> 
     assert X not in found.symbols()
 
 
-@given(tree=trees())
-def test_double_negation(tree: Tree) -> None:
-    """Comes back to a comparison after two negations."""
-    condition = build(tree)
-    assume(isinstance(condition, Comparison))
-    assert condition.negated().negated() == condition
-
-
 @pytest.mark.parametrize(
     ("condition", "text"),
     [
@@ -195,15 +185,6 @@ def test_simplifications(condition: Condition, simple: Condition) -> None:
     assert hash(condition) == hash(simple)
 
 
-def test_unknown_names_its_sources() -> None:
-    """Knows that a condition depends on data, and on which."""
-    condition = conjunction(less(x, n), DATA)
-    assert isinstance(condition, And)
-    assert not condition.is_exact
-    assert condition.parts == (less(x, n), Unknown(("mask",)))
-    assert condition.symbols() == {X, N}
-
-
 def test_later_parts_are_guarded() -> None:
     """Asks no value of what an earlier part has settled, as C does: here a division by zero."""
     guarded = conjunction(not_equal(n, 0), less(floor_div(x, n), 2))
@@ -216,9 +197,3 @@ def test_later_parts_are_guarded() -> None:
         disjunction(equal(n, 0), less(floor_div(x, n), 2)).evaluate(values),
         [[True, True, True], [True, False, False]],
     )
-
-
-def test_quasi_affine() -> None:
-    """Looks for products of variables in all its expressions."""
-    assert conjunction(less(x, n * k), DATA).is_quasi_affine()
-    assert not disjunction(less(x, n), less(x * k, n)).is_quasi_affine()

@@ -192,13 +192,6 @@ def test_substitution_then_evaluation(
     assert substitute(build(tree), replacements).evaluate(values) == expected
 
 
-@given(tree=trees(), values=bindings())
-def test_numbers_for_all_symbols_leave_a_number(tree: Tree, values: dict[Symbol, int]) -> None:
-    """Folds every expression into its value once all symbols are numbers."""
-    expected = computed(tree, values)
-    assert substitute(build(tree), values).constant_value == expected
-
-
 @given(tree=trees())
 def test_copies_are_equal(tree: Tree) -> None:
     """Pickles and copies itself with hash and text."""
@@ -307,19 +300,6 @@ def test_truncation_is_not_split() -> None:
     assert floor_div(4 * x + 1, 4) == x
 
 
-def test_linear_form() -> None:
-    """Gives coefficients and constant of linear expressions only."""
-    assert (4 * x - n + 3).as_linear() == ({X: 4, N: -1}, 3)
-    assert (x * n).as_linear() is floor_div(x, 4).as_linear() is None
-
-
-def test_arrays_broadcast() -> None:
-    """Broadcasts arrays of different shape, in untaken arms too."""
-    safe = select(expressions.not_equal(n, 0), floor_div(x, n), -1)
-    found = safe.evaluate({X: np.array([[4], [9]]), N: np.array([0, 2, 3], dtype=np.int32)})
-    np.testing.assert_array_equal(found, [[-1, 2, 1], [-1, 4, 3]])
-
-
 @pytest.mark.parametrize(
     ("expr", "values", "message"),
     [
@@ -362,9 +342,3 @@ def test_long_divisions_end_at_zero() -> None:
     found = halves.evaluate({N: -(2**40), K: np.array([0, 39, 40, 41, 62, 63, 500])})
     np.testing.assert_array_equal(found, [-(2**40), -2, -1, 0, 0, 0, 0])
     assert halves.evaluate({N: 2**40, K: 500}) == 0
-
-
-def test_symbols_are_one_object() -> None:
-    """Keeps one object per symbol."""
-    assert pickle.loads(pickle.dumps(X)) is X
-    assert copy.deepcopy(X) is X

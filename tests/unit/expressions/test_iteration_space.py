@@ -1,6 +1,5 @@
 """Shares of iterations, rows and lines, beside plain enumeration."""
 
-import itertools
 
 import pytest
 from hypothesis import given
@@ -99,20 +98,3 @@ def test_what_is_not_affine_is_refused() -> None:
     space = IterationSpace(SQUARE, {N: 64})
     with pytest.raises(InputError, match="cannot be counted; expected comparisons of sums"):
         space.share(less(Expr.symbol(I) * Expr.symbol(J), 5))
-
-
-def test_large_squares_are_counted_at_once() -> None:
-    """Counts hundreds of millions of iterations without a walk through them."""
-    space = IterationSpace(SQUARE, {N: 20_000})
-    assert space.share(less(I, J)) == pytest.approx((20_000 - 1) / (2 * 20_000))
-
-
-def test_combinations_of_decisions_add_up() -> None:
-    """The chances of all outcomes of two decisions are one."""
-    other = Symbol(SymbolKind.CONTENT, "b[i] > 0")
-    space = IterationSpace(SQUARE, {N: 8}, 0.3)
-    sides = [
-        conjunction(equal(DATA, one), equal(other, two))
-        for one, two in itertools.product((0, 1), repeat=2)
-    ]
-    assert sum(map(space.share, sides)) == pytest.approx(1)

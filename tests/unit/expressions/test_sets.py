@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from kernelcast.expressions import (
     TRUE,
-    Comparison,
     Condition,
     Expr,
     Relation,
@@ -103,22 +102,6 @@ def test_bounds_hold_every_value(guard: Condition, expr: Expr) -> None:
             assert exists.evaluate({X: x})
             assert low.evaluate({X: x}) <= min(values)
             assert high.evaluate({X: x}) >= max(values)
-
-
-@given(guard=COMPARISONS, expr=EXPRS)
-def test_bounds_of_few_pieces_are_taken(guard: Condition, expr: Expr) -> None:
-    """Without "or", some point has the least value and some point the greatest."""
-    small = conjunction(guard, less_equal(0, X), less_equal(0, Y))
-    points = [one for one in POINTS if small.evaluate(one)]
-    linear = 3 * Expr.symbol(X) - 2 * Expr.symbol(Y)
-    if guard.symbols() and not (isinstance(guard, Comparison) and guard.expr.as_linear()):
-        return
-    low, high, exists = PointSet([X, Y], [*BOX, small], make_context(MANY)).bound(linear, ())
-    values = [linear.evaluate(one) for one in points]
-    assert bool(exists.evaluate({})) == bool(values)
-    if values:
-        assert low.constant_value == min(values)
-        assert high.constant_value == max(values)
 
 
 @given(some=EXPRS, other=EXPRS, guard=CONDITIONS, size=st.integers(1, 3))

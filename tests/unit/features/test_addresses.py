@@ -6,6 +6,7 @@ from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
 from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts
 from kernelcast.records.kernel import Kernel
+from support.kernel_facts import facts_of
 
 
 def analyse(body: str, *, before: str = "", options: tuple[str, ...] = ()) -> KernelFacts:
@@ -160,7 +161,7 @@ def test_gaps_tell_of_every_address_that_is_not_known() -> None:
 def test_a_type_of_the_host_is_a_float() -> None:
     """Takes a type that -D would give as float or, by its name, as a vector; errors stay."""
     source = "kernel void k(global T *a, global T_VEC4 *b) { a[2] = b[1].x; }"
-    facts = read_facts(Kernel(name="k", source=source))
+    facts = facts_of(source)
     assert {str(one.offset_bytes) for one in facts.accesses} == {"8", "16"}
     assert any("T_VEC4 is not defined, taken as float4" in gap.reason for gap in facts.gaps)
 

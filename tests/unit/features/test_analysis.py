@@ -17,9 +17,10 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, OperationKind, add_weighted
 from kernelcast.records.software_counters import LineFacts
+from support.kernel_facts import facts_of
 
 SOURCE = """
-kernel void scale(global const float *restrict x, global float *y, constant float *c, float f,
+kernel void k(global const float *restrict x, global float *y, constant float *c, float f,
                   local float *t, uint n) {
   local int shared[4][8];
   size_t i = get_global_id(0);
@@ -31,7 +32,7 @@ kernel void other(global int *a) { a[0]++; }
 
 def test_parameters_say_what_they_are() -> None:
     """Gives space, qualifiers, width, and whether each is read or written."""
-    facts = read_facts(Kernel(name="scale", source=SOURCE))
+    facts = facts_of(SOURCE)
     x, y, c, f, t, n = facts.parameters
     assert (x.space, x.is_const, x.is_restrict, x.element_bytes) == (
         MemorySpace.GLOBAL, True, True, 4,
@@ -57,21 +58,14 @@ def test_kept_facts_that_are_none_are_read_anew(
     assert [one.name for one in read_facts(kernel).parameters] == ["a"]
 
 
-def test_local_arrays_have_their_bytes() -> None:
-    """Lists the local memory that a kernel declares."""
-    facts = read_facts(Kernel(name="scale", source=SOURCE))
-    assert [(one.name, one.bytes) for one in facts.local_arrays] == [("shared", 128)]
-    assert (facts.local_bytes, facts.coverage, facts.gaps) == (128, 1.0, ())
-
-
 def test_atomic_types_are_what_they_hold() -> None:
     """Knows the bytes and the space of OpenCL C 2.0's atomic types, and of accesses to them."""
-    source = """kernel void count(global const float *x, global atomic_uint *bins) {
+    source = """kernel void k(global const float *x, global atomic_uint *bins) {
         local atomic_int most;
         atomic_fetch_add(&bins[(uint)x[get_global_id(0)]], 1u);
         atomic_fetch_max(&most, 3);
     }"""
-    facts = read_facts(Kernel(name="count", source=source))
+    facts = facts_of(source)
     bins = facts.parameters[1]
     assert (bins.space, bins.element_bytes) == (MemorySpace.GLOBAL, 4)
     assert (bins.is_read, bins.is_written) == (True, True)
@@ -81,7 +75,7 @@ def test_atomic_types_are_what_they_hold() -> None:
 
 def test_a_kernel_that_is_not_there_is_named() -> None:
     """Says which kernels the source has."""
-    with pytest.raises(KernelNotFoundError, match="its kernels are: scale, other"):
+    with pytest.raises(KernelNotFoundError, match="its kernels are: k, other"):
         read_facts(Kernel(name="absent", source=SOURCE))
 
 
@@ -112,7 +106,7 @@ def test_values_that_grow_without_end_are_given_up(step: str, steps: int) -> Non
         "kernel void k(global int *a, int n) {"
         f" int x = get_global_id(0), y = n; a[x] = 0; {body} a[x] = 1; }}"
     )
-    first, last = read_facts(Kernel(name="k", source=source)).accesses
+    first, last = facts_of(source).accesses
     assert str(first.offset_bytes) == "4*global_id(0)"
     assert last.pattern is AddressPattern.UNKNOWN
     assert last.reason in (
@@ -129,7 +123,7 @@ def test_conditions_that_grow_without_end_are_given_up(steps: int) -> None:
         "kernel void k(global int *a, int n) {"
         f" int x = get_global_id(0), b = x > n; {body} if (b) a[x] = 1; }}"
     )
-    facts = read_facts(Kernel(name="k", source=source))
+    facts = facts_of(source)
     [store] = facts.accesses
     assert sum(len(str(one.guard)) for one in facts.reaches) < 1000 * steps
     assert not store.guard.is_exact
@@ -143,7 +137,7 @@ def test_copies_by_work_groups_are_accesses_of_their_work_items() -> None:
         " event_t e = async_work_group_copy(b, a, 40, 0);"
         " e = async_work_group_strided_copy(a, b, 4, 8, e); wait_group_events(1, &e); }"
     )
-    facts = read_facts(Kernel(name="k", source=source))
+    facts = facts_of(source)
     ndrange = NDRange(global_size=(64,), local_size=(16,))
     counters = summarise(facts, count_statically(facts, ndrange, {}, [0]))
     counts = [
@@ -155,35 +149,20 @@ def test_copies_by_work_groups_are_accesses_of_their_work_items() -> None:
     assert counts == [40 / 16, 4 / 16, 4 / 16, 40 / 16]
 
 
-def write_unrolled_hash(rounds: int) -> str:
-    """Write a kernel that mixes a state of eight words, three lines a round."""
-    state = [f"s{number}" for number in range(8)]
-    lines = [
-        "constant uint K[4] = {1u, 2654435769u, 3u, 40503u};",
-        "uint choose(uint x, uint y, uint z) { return z ^ (x & (y ^ z)); }",
-        "kernel void hash(global const uint *in, global uint *out) {",
-        "uint g = get_global_id(0), w[16]; for (int i = 0; i < 16; i++) w[i] = in[16 * g + i];",
-        *(f"uint {name} = in[8 * g + {number}];" for number, name in enumerate(state)),
-    ]
-    for place in range(rounds):
-        a, _, _, d, e, f, g, h = state
-        lines += [
-            f"w[{place % 16}] += rotate(w[{(place + 1) % 16}], {place % 31 + 1}u);",
-            f"{h} += choose({e}, {f}, {g}) + K[{place % 4}] + w[{place % 16}];",
-            f"{d} += {h}; {h} ^= rotate({a}, 7u);",
-        ]
-        state = [state[-1], *state[:-1]]
-    stores = (f"out[8 * g + {number}] = {name};" for number, name in enumerate(state))
-    return "\n".join((*lines, *stores, "}"))
-
-
 def test_a_long_unrolled_kernel_is_read_whole() -> None:
     """Thousands of lines without a loop are one block; every access has its expression."""
-    facts = read_facts(Kernel(name="hash", source=write_unrolled_hash(1000)))
+    rounds = "\n".join(
+        f"w[{one % 16}] += rotate(w[{(one + 1) % 16}], {one % 31 + 1}u);\n"
+        f"s ^= w[{one % 16}] + (s & {one + 1}u);" for one in range(1000)
+    )  # fmt: skip
+    facts = facts_of(
+        "kernel void k(global const uint *in, global uint *out) { uint g = get_global_id(0), w[16],"
+        f" s = g; for (int i = 0; i < 16; i++) w[i] = in[16 * g + i];\n{rounds}\nout[g] = s; }}"
+    )
     assert facts.coverage == 1
-    assert sum(one.kind is AccessKind.STORE for one in facts.accesses) == 8
+    assert sum(one.kind is AccessKind.STORE for one in facts.accesses) == 1
     total = sum(one.operations.count(OperationKind.LOGIC) for one in facts.blocks)
-    assert total == 6 * 1000  # two rotations, three of `choose`, one exclusive or
+    assert total == 3 * 1000  # a rotation, an "and", an exclusive "or"
 
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -210,7 +189,7 @@ kernel void k(global float *a, int n)
 
 def lines_of(source: str) -> dict[int, LineFacts]:
     """Split a source by its lines."""
-    return {one.line: one for one in read_facts(Kernel(name="k", source=source)).lines}
+    return {one.line: one for one in facts_of(source).lines}
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -237,11 +216,6 @@ def test_operations_are_on_the_line_where_they_begin() -> None:
         lines[place].once.count_memory(MemorySpace.GLOBAL, is_store=False) for place in (13, 14)
     ]
     assert loads == [2, 1]
-
-
-def test_lines_without_code_are_left_out() -> None:
-    """Has nothing to say of braces, declarations of memory and blank lines."""
-    assert lines_of(TWICE).keys() == {3, 9, 10, 12, 13, 14}
 
 
 def test_executions_are_those_of_the_most_frequent_part() -> None:
@@ -277,6 +251,6 @@ def test_arrays_of_a_work_item_hold_what_others_were_filled_from() -> None:
         out[y[n & 3]] = 2;
         out[pair.first[n & 1]] = 3;
     }"""
-    stores = [one for one in read_facts(Kernel(name="k", source=source)).accesses
+    stores = [one for one in facts_of(source).accesses
               if one.kind is AccessKind.STORE]  # fmt: skip
     assert [one.sources for one in stores] == [("in",), ("in",), ("pairs",)]

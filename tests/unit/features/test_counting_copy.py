@@ -10,6 +10,7 @@ from kernelcast.features.counting_copy import write_counting_copy
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.software_counters import InstrumentedKernel
+from support.kernel_facts import facts_of
 
 
 def copy_of(source: str, *options: str) -> InstrumentedKernel:
@@ -83,19 +84,10 @@ def test_each_access_writes_its_address_down() -> None:
         "    s[a[0]] += b[1]; atomic_add(&b[2], 3); int4 v = vload4(1, a); b[v.x] = 0;\n}\n"
     )
     copy = copy_of(source)
-    accesses = read_facts(Kernel(name="k", source=source)).accesses
+    accesses = facts_of(source).accesses
     places = [(str(one.site), str("abs".index(one.buffer or ""))) for one in accesses]
     noted = re.findall(r"kc_capacity, (\d+), .* - \(ulong\)kc_p([012])\);", copy.kernel.source)
     assert sorted(noted) == sorted(places)
-
-
-def test_code_of_macros_is_counted() -> None:
-    """Where code comes from does not matter: it is the compiled code that is written down."""
-    source = (
-        "#define HELPER int help(int n) { while (n > 3) n /= 2; return n; }\n"
-        "HELPER\nkernel void k(global int *a) { a[0] = help(a[1]); }"
-    )
-    assert copy_of(source).counter_count > 0
 
 
 def test_a_source_with_errors_is_refused() -> None:

@@ -7,20 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.requests import compute_requests, find_touches, measure_requests
-from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.software_counters import RecordedAddresses, RequestPattern
+from support.kernel_facts import facts_of
 
 LINE = NDRange(global_size=(256,), local_size=(64,))
-
-
-def facts_of(source: str) -> KernelFacts:
-    """Analyse a kernel named k."""
-    return read_facts(Kernel(name="k", source=source))
 
 
 def compute(source: str, ndrange: NDRange = LINE, **scalars: int) -> tuple[RequestPattern, ...]:
@@ -57,17 +50,6 @@ def test_sectors_of_a_warp_follow_the_stride(
     assert (pattern.requests, pattern.is_store, pattern.is_measured) == (1, True, False)
 
 
-@pytest.mark.parametrize(("width", "conflicts"), [(32, 31), (33, 0), (34, 1), (36, 3)])
-def test_a_column_of_a_tile_conflicts_unless_it_is_padded(width: int, conflicts: int) -> None:
-    """In a tile 32 wide all of a column lies in one bank; one more column spreads it."""
-    source = (
-        "kernel void k(global float *x) {"
-        f" local float tile[32][{width}]; int l = get_local_id(0); x[l] = tile[l][5]; }}"
-    )
-    [load] = [one for one in compute(source) if one.space is MemorySpace.LOCAL]
-    assert load.bank_conflicts_per_request == conflicts
-
-
 @pytest.mark.parametrize(
     ("element", "index", "conflicts"),
     [("float", "l", 0), ("float", "0", 0), ("float2", "l", 0), ("float4", "l", 0),
@@ -82,26 +64,6 @@ def test_wide_accesses_are_served_in_parts(element: str, index: str, conflicts: 
     )
     [store] = [one for one in compute(source) if one.space is MemorySpace.LOCAL]
     assert store.bank_conflicts_per_request == conflicts
-
-
-def test_a_guard_leaves_lanes_out() -> None:
-    """Of lanes 0 to 7 come one sector and one request; warps without lanes make none."""
-    source = "kernel void k(global float *x) { int l = get_local_id(0); if (l < 8) x[l] = 1; }"
-    [pattern] = compute(source)
-    assert pattern.requests == 0.5
-    assert (pattern.sectors_per_request, pattern.ideal_sectors_per_request) == (1, 1)
-
-
-def test_a_warp_requests_as_often_as_its_longest_lane_loops() -> None:
-    """Lanes that have left their loop are missing from later requests."""
-    source = (
-        "kernel void k(global float *x) { int l = get_local_id(0);"
-        " for (int i = 0; i <= l; i++) x[l] = 1; }"
-    )
-    [pattern] = compute(source, NDRange(global_size=(32,), local_size=(32,)))
-    lanes = np.arange(1, 33)
-    assert pattern.requests == 32
-    assert pattern.sectors_per_request == np.ceil(lanes / 8).mean()
 
 
 def test_long_loops_are_sampled_without_losing_requests() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from kernelcast.expressions import (
     TRUE,
-    UNKNOWN,
     Condition,
     Expr,
     Symbol,
@@ -43,9 +42,9 @@ from kernelcast.features.counting.summary import summarise
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import ElementType, LocalArgument, ScalarArgument
 from kernelcast.records.errors import NDRangeError
-from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.software_counters import SoftwareCounters
+from support.kernel_facts import facts_of
 from support.strategies import ndranges
 
 Symbols = tuple[Symbol, ...]
@@ -56,11 +55,6 @@ GROUP0, L1 = Symbol(SymbolKind.GROUP_ID), Symbol(SymbolKind.LOCAL_ID, axis=1)
 N = Symbol(SymbolKind.SCALAR, "n")
 K, J = Symbol(SymbolKind.LOOP, "k"), Symbol(SymbolKind.LOOP, "j")
 LINE = NDRange(global_size=(128,), local_size=(64,))
-
-
-def facts_of(source: str) -> KernelFacts:
-    """Analyse a kernel named k."""
-    return read_facts(Kernel(name="k", source=source))
 
 
 def make_loop(symbol: Symbol, condition: Condition, count: Expr | None = None) -> LoopFacts:
@@ -148,18 +142,6 @@ def test_data_makes_counters_estimates_that_say_so() -> None:
     assert [sample.is_exact[one] for one in asked] == [False, False, True]
 
 
-def test_a_loop_that_may_break_counts_as_running_to_its_bound() -> None:
-    """The bound is what is known, and it is marked as an estimate."""
-    facts = facts_of(
-        "kernel void k(global int *x, int n) {"
-        " for (int i = 0; i < n; i++) { if (x[i] > 3) break; x[i] = 2; } }"
-    )
-    sample = count_statically(facts, LINE, {"n": 40}, [0])
-    body = counter_of(facts, "loop body")
-    assert sample.counts[0, 0, body] == 40
-    assert sample.is_exact[body] is False
-
-
 def test_a_test_s_right_side_runs_once_more_than_the_body() -> None:
     """`while (i < n && i < m)` asks its second question for each iteration and for the last."""
     facts = facts_of(
@@ -189,20 +171,6 @@ def test_what_a_test_on_data_reads_is_bounded_as_the_body_is() -> None:
     assert runs == [True, True, True, True, True, False]
 
 
-def test_a_missing_scalar_is_no_error() -> None:
-    """What depends on it is estimated, the rest stays exact."""
-    facts = facts_of(
-        "kernel void k(global int *x, int n) { int g = get_global_id(0); if (g < n) x[g] = 1;"
-        " for (int i = 0; i < n; i++) x[i] = 0; if (g < 3) x[g] = 2; }"
-    )
-    sample = count_statically(facts, LINE, {}, [0])
-    first, last = (one.counter for one in facts.blocks if one.kind == "then")
-    body = counter_of(facts, "loop body")
-    assert [sample.is_exact[one] for one in (first, body, last)] == [False, False, True]
-    assert np.all(sample.counts[0, :, [first, body]].T == [0.5, ASSUMED_TRIPS])
-    assert sample.counts[..., last].sum() == 3
-
-
 def test_work_items_that_a_remainder_work_group_lacks_do_nothing() -> None:
     """The last work-group of a 10-wide space in fours holds two."""
     ndrange = NDRange(global_size=(10,), local_size=(4,))
@@ -211,15 +179,6 @@ def test_work_items_that_a_remainder_work_group_lacks_do_nothing() -> None:
     assert sample.work_items == (4, 2)
     assert sample.is_present.tolist() == [[True] * 4, [True, True, False, False]]
     assert sample.counts[..., 0].tolist() == [[0, 0, 0, 1], [1, 1, 0, 0]]
-
-
-def test_a_loop_too_long_to_enumerate_is_sampled_and_marked() -> None:
-    """Sampled iterations stand for all: the estimate is near, and not called exact."""
-    guard = equal(floor_mod(Expr.symbol(K), 3), 0)
-    loop = make_loop(K, less(K, N), Expr.symbol(N))
-    counts, is_exact = count_one(guard, (loop,), n=3_000_000, budget=10_000)
-    assert counts[0] == pytest.approx(1_000_000, rel=0.02)
-    assert not is_exact
 
 
 def test_nested_loops_too_long_to_enumerate_are_sampled_at_both_levels() -> None:
@@ -239,14 +198,6 @@ def test_bounds_on_a_long_loop_are_solved_not_enumerated() -> None:
     counts, is_exact = count_one(guard, (loop,), n=10**9)
     last = (5 * 10**9 - 1) // 7
     assert np.array_equal(counts, last - np.arange(128.0))
-    assert is_exact
-
-
-def test_what_does_not_depend_on_a_solved_loop_still_holds_work_items_back() -> None:
-    """Only the first four of each work-group run the iterations before their global id."""
-    loop = make_loop(K, less(K, N), Expr.symbol(N))
-    counts, is_exact = count_one(conjunction(less(L0, 4), less(K, G0)), (loop,), n=1000)
-    assert np.array_equal(counts, np.where(np.arange(128) % 64 < 4, np.arange(128), 0))
     assert is_exact
 
 
@@ -281,18 +232,6 @@ def test_a_division_by_zero_is_no_error() -> None:
     assert not is_exact
 
 
-@settings(deadline=None)
-@given(ndrange=ndranges(max_groups=3, max_local=4))
-def test_the_work_groups_cover_the_index_space_once(ndrange: NDRange) -> None:
-    """Global ids of all work-groups are those of the launch, each once."""
-    bound, is_present = bind_ids(ndrange, range(ndrange.work_group_count))
-    ids = [
-        np.asarray(bound[Symbol(SymbolKind.GLOBAL_ID, axis=axis)])[is_present] for axis in range(3)
-    ]
-    assert len(set(zip(*ids, strict=True))) == ndrange.work_item_count == ids[0].size
-    assert is_present.sum() == ndrange.work_item_count
-
-
 @given(ndrange=ndranges(), count=st.integers(1, 20), seed=st.integers(0, 3))
 def test_sampled_work_groups_hold_the_first_and_the_last(
     ndrange: NDRange, count: int, seed: int
@@ -321,14 +260,6 @@ def test_scalars_are_bound_by_name_and_lane() -> None:
         LocalArgument(bytes=64),
     )
     assert bind_scalars(facts, arguments) == {"n": -7, "v.s0": 3, "v.s1": 4}
-
-
-def test_unknown_parts_of_a_guard_multiply() -> None:
-    """A known part that fails makes the count exact for the work-items it excludes."""
-    guard = conjunction(less(L0, 4), UNKNOWN)
-    counts, is_exact = count_one(guard, ())
-    assert np.array_equal(counts, np.tile([0.5] * 4 + [0.0] * 60, 2))
-    assert not is_exact
 
 
 def affine(symbols: Symbols) -> st.SearchStrategy[Expr]:
@@ -452,26 +383,3 @@ def test_every_example_is_counted(name: str) -> None:
     assert found.is_exact == (name not in ON_DATA) or name in MAY_WRAP
     assert all(0 < warp.lane_efficiency <= 1 for warp in found.warps)
     assert found.patterns
-
-
-@pytest.mark.parametrize(
-    ("name", "trips"),
-    [("nbody", [256, 64]), ("matmul_tiled", [92, 16]), ("convolution", [7, 7]),
-     ("pointer_chase", [220]), ("scan_blocks", [7]), ("chebyshev_fp64", [479])],
-)  # fmt: skip
-def test_trips_of_examples_are_what_their_arguments_say(name: str, trips: list[int]) -> None:
-    """16,384 bodies in tiles of 64; 1,472 columns in tiles of 16; log2 of 128 work-items."""
-    assert [loop.mean for loop in count_example(name).loops] == trips
-
-
-@pytest.mark.parametrize(
-    ("name", "line", "sectors"),
-    [("triad", 12, 4), ("inplace_update", 16, 32), ("nbody", 30, 1), ("transcendental", 15, 32)],
-)
-def test_sectors_of_examples_are_what_their_strides_say(
-    name: str, line: int, sectors: float
-) -> None:
-    """Stride 4 bytes, stride 32 bytes, a broadcast, and float8 by float8."""
-    found = [one for one in count_example(name).patterns if one.line == line]
-    assert found
-    assert all(one.sectors_per_request == sectors for one in found)

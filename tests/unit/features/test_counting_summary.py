@@ -5,7 +5,6 @@ import numpy.typing as npt
 import pytest
 
 from kernelcast.expressions.kernel_facts import ONCE, BlockFacts, KernelFacts
-from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import (
     count_instructions,
@@ -13,7 +12,6 @@ from kernelcast.features.counting.summary import (
     doubt_counts,
     summarise,
 )
-from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import (
     MemoryOperation,
@@ -25,6 +23,7 @@ from kernelcast.records.operations import (
     OwnElement,
 )
 from kernelcast.records.software_counters import CounterSample, SoftwareCounters
+from support.kernel_facts import facts_of
 
 ADD = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
 BRANCH = Operation(kind=OperationKind.BRANCH)
@@ -63,7 +62,7 @@ def summarise_source(
     source: str, ndrange: NDRange, scalars: dict[str, int] | None = None
 ) -> SoftwareCounters:
     """Count a kernel named k statically in all its work-groups."""
-    facts = read_facts(Kernel(name="k", source=source))
+    facts = facts_of(source)
     sample = count_statically(facts, ndrange, scalars or {}, range(ndrange.work_group_count))
     return summarise(facts, sample)
 
@@ -93,15 +92,6 @@ def test_even_and_odd_lanes_on_two_sides_use_half_the_lanes() -> None:
     [warp] = found.warps
     assert warp.lane_efficiency == pytest.approx(0.5)
     assert (warp.branches, warp.divergent_branches) == (1, 1)
-
-
-def test_a_branch_that_whole_warps_take_alike_costs_nothing() -> None:
-    """Half of the work-items on each side do not diverge if they fill warps."""
-    sample = make_sample([[lane // 32, 1 - lane // 32] for lane in range(64)])
-    narrow, wide = summarise(branching(10, 10), sample, warp_widths=(32, 64)).warps
-    assert (narrow.lane_efficiency, narrow.divergent_branches) == (1, 0)
-    assert wide.lane_efficiency == 11 * 64 / (21 * 64)
-    assert wide.divergent_branches == 1
 
 
 def test_a_warp_loops_as_long_as_its_longest_work_item() -> None:
@@ -135,18 +125,6 @@ def test_lanes_without_work_items_do_nothing(
     found = summarise_source(source, NDRange(global_size=(size,), local_size=(local,)))
     assert (found.work_items, found.block_counts[0]) == (size, 1)
     assert [warp.lane_efficiency for warp in found.warps] == efficiencies
-
-
-def test_trips_are_per_entry_of_the_loop() -> None:
-    """An inner triangular loop makes (n + 1) / 2 iterations each time it is entered."""
-    source = (
-        "kernel void k(global float *x, int n) {"
-        " for (int i = 0; i < n; i++) for (int j = 0; j <= i; j++) x[j] += 1; }"
-    )
-    found = summarise_source(source, NDRange(global_size=(64,), local_size=(64,)), {"n": 9})
-    outer, inner = found.loops
-    assert (outer.mean, outer.least, outer.median, outer.most) == (9, 9, 9, 9)
-    assert inner.mean == 5
 
 
 def test_trips_of_a_triangular_loop_range_over_the_index_space() -> None:
@@ -214,7 +192,7 @@ def test_both_sides_of_conditions_are_gone_through(
         "float f(float x) { return sin(x); }"
         f"kernel void k(global float *a, int n, float x) {{ int i = get_global_id(0); {body} }}"
     )
-    facts = read_facts(Kernel(name="k", source=source))
+    facts = facts_of(source)
     counters = summarise(facts, count_statically(facts, LAUNCH, {"n": 0}, [0]))
     assert counters.executed.count(OperationKind.SPECIAL) == pytest.approx(executed)
     found = count_unjumped(facts, counters)
@@ -227,7 +205,7 @@ def test_masked_lanes_load_and_do_not_store() -> None:
         "kernel void k(global int *a) { int i = get_global_id(0);"
         " if (i < 16) { a[i] = a[i + 1]; atomic_inc(a); } }"
     )
-    facts = read_facts(Kernel(name="k", source=source))
+    facts = facts_of(source)
     counters = summarise(facts, count_statically(facts, LAUNCH, {}, [0]))
     found = count_unjumped(facts, counters)
     assert found.memory[LOAD] == pytest.approx(1)
@@ -243,7 +221,7 @@ def find_own(body: str) -> set[str]:
     source = f"kernel void k({_PARAMETERS}) {{ {body} }}"
     return {
         operation.name
-        for block in read_facts(Kernel(name="k", source=source)).blocks
+        for block in facts_of(source).blocks
         for operation in block.operations.operations
         if operation.kind is OperationKind.ADDRESS and operation.name
     }
@@ -281,22 +259,9 @@ def test_loops_that_data_end_leave_answers_in_doubt(
 ) -> None:
     """Doubts counts by factors, names line and cause, and nothing where the source tells all."""
     source = f"kernel void k({_PARAMETERS}) {{ {body} }}"
-    facts = read_facts(Kernel(name="k", source=source))
+    facts = facts_of(source)
     counters = summarise(facts, count_statically(facts, LAUNCH, {"n": 4}, [0]))
     half_width, notes = doubt_counts(facts, counters)
     assert least <= half_width <= most
     assert bool(notes) == bool(note)
     assert all("line 1: loop ends depend on data" in one and note in one for one in notes)
-
-
-def test_work_beside_a_loop_that_data_end_is_not_doubted() -> None:
-    """Leaves less in doubt the less of the work is within the loop."""
-    body = "float v = x; while (v > 1.0f) v *= a[0]; for (int k = 0; k < {}; ++k) a[k] = sin(v);"
-    found = []
-    for trips in (1, 100_000):
-        text = body.replace("{}", str(trips))
-        source = f"kernel void k({_PARAMETERS}) {{ {text} }}"
-        facts = read_facts(Kernel(name="k", source=source))
-        sample = count_statically(facts, LAUNCH, {}, [0])
-        found.append(doubt_counts(facts, summarise(facts, sample))[0])
-    assert found[1] < found[0] / 2

@@ -26,6 +26,7 @@ from kernelcast.records.operations import (
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import RequestPattern, SoftwareCounters, WarpCounters
 from support.builders import make_sample_run
+from support.kernel_facts import facts_of
 
 ROOT = Path(__file__).resolve().parents[3]
 REFERENCE = (ROOT / "docs/reference/features.md").read_text(encoding="utf-8")
@@ -36,7 +37,7 @@ TABLE_1 = {
     "global loads coalesced", "warp serializes", "IPS",
 }  # fmt: skip
 SOURCE = "kernel void k(global float *a, int n) { if (n > 0) a[get_global_id(0)] = n; }"
-FACTS: KernelFacts = read_facts(Kernel(name="k", source=SOURCE))
+FACTS: KernelFacts = facts_of(SOURCE)
 
 
 def make_pattern(*, is_store: bool, sectors: float) -> RequestPattern:
@@ -96,11 +97,6 @@ def test_the_reference_describes_every_feature() -> None:
         assert set(re.findall(r"`(.+?)`", names)) <= {*schema.names}
 
 
-def test_nothing_makes_an_empty_vector() -> None:
-    """Is absent group by group."""
-    assert combine().names == ()
-
-
 def test_static_features_come_from_source_and_launch() -> None:
     """Gives sizes of the launch and shapes of the source."""
     problem = read_problem(ROOT / "examples/matmul_tiled/matmul_tiled.yaml")
@@ -151,14 +147,6 @@ def test_sampled_features_leave_pilots_out() -> None:
     assert found["sampled.issued_instructions_per_s_per_compute_unit"] == 50 * 800 / 5 / 2
 
 
-def test_the_rate_is_absent_without_counters() -> None:
-    """Needs instructions to say how many there are per second."""
-    run = make_sample_run([(0, 2, 0.1)], work_groups=100)
-    found = combine(SampledSource(run=run, linear_s=5.0, compute_units=2))
-    assert "sampled.issued_instructions_per_s" in found.absent
-    assert "sampled.spread_ratio" in found.absent
-
-
 def test_counters_give_operations_per_lane_and_intensity() -> None:
     """Counts a fused float4 operation as four, and as eight flops."""
     found = combine(CounterSource(counters=make_counters(), facts=FACTS)).as_dict()
@@ -194,9 +182,3 @@ def test_requests_are_absent_where_no_address_is_known() -> None:
     assert "counters.global_sectors_per_warp" in vector.absent
     assert vector.as_dict()["counters.known_requests_ratio"] == 0
     assert vector.as_dict()["counters.bank_conflicts_per_warp"] == 0
-
-
-def test_analytic_features_are_taken_as_they_are() -> None:
-    """Leaves room for models of later rooms."""
-    vector = combine(analytic={"analytic.l2_miss_ratio": 0.25})
-    assert vector.as_dict() == {"analytic.l2_miss_ratio": 0.25}

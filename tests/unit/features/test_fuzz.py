@@ -10,6 +10,7 @@ from kernelcast.features.analysis import read_facts
 from kernelcast.features.ir.reading import compile_source
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
+from support.kernel_facts import facts_of
 
 EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*/*.cl"))
 _OPERATORS = ["+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^", "<", "==", "&&", "||"]
@@ -63,14 +64,6 @@ def test_nasty_sources_come_to_an_end(name: str) -> None:
 
 @settings(max_examples=30)
 @given(st.sampled_from(EXAMPLES), st.data())
-def test_truncated_sources_are_taken(path: Path, data: st.DataObject) -> None:
-    """Analyses the beginning of any example, wherever it ends."""
-    source = path.read_text()
-    analyse_all(source[: data.draw(st.integers(0, len(source)))])
-
-
-@settings(max_examples=30)
-@given(st.sampled_from(EXAMPLES), st.data())
 def test_damaged_sources_are_taken(path: Path, data: st.DataObject) -> None:
     """Analyses an example with some characters replaced."""
     signs = list(path.read_text())
@@ -106,7 +99,5 @@ def test_any_index_is_taken(index: str) -> None:
     """Gives an expression or a reason for any index, and raises nothing."""
     body = f"int x = get_global_id(0); a[{index}] = 1;"
     source = f"kernel void k(global int *a, int n, uint u) {{ {body} }}"
-    [access] = [
-        one for one in read_facts(Kernel(name="k", source=source)).accesses if one.buffer == "a"
-    ]
+    [access] = [one for one in facts_of(source).accesses if one.buffer == "a"]
     assert access.offset_bytes is not None or access.reason or access.sources

@@ -237,13 +237,6 @@ def test_the_same_branch_in_other_words_is_the_same(body: str) -> None:
     assert list_executed(read(NEST + body), 9) == {"load a[j][i]": inner, "store b[j][i]": ALL}
 
 
-def test_conditions_stand_between_loops() -> None:
-    """A condition around an inner loop is one of all that stands in it."""
-    source = "for (int j = 0; j < N; j++) if (j % 3 == 1) for (int i = 0; i < N; i++) a[j][i] = 1;"
-    found = list_executed(read(HEAD + source), 9)
-    assert found == {"store a[j][i]": {place for place in ALL if place[0] % 3 == 1}}
-
-
 def test_data_decide() -> None:
     """A condition on data is a decision; what it loads itself is loaded anyhow."""
     nest = read(NEST + "if (a[j][i] > t) b[j][i] = 2 * a[j][i];")
@@ -275,13 +268,3 @@ def test_what_a_branch_assigns_is_selected() -> None:
     for condition, count in (("a[j][i] > t", 1), ("j > 2", 0)):
         nest = read(NEST + f"if ({condition}) s += a[j][i];")
         assert nest.executed.count(Kind.SELECT) == count
-
-
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "examples/loops").glob("*.c")), ids=lambda path: path.stem
-)
-def test_examples_can_be_read(path: Path) -> None:
-    """Every example is a loop nest with accesses and operations."""
-    nest = read(path.read_text())
-    assert nest.accesses
-    assert nest.executed.operations

@@ -9,7 +9,6 @@ import pytest
 from kernelcast.expressions import Symbol, SymbolKind
 from kernelcast.expressions.axes import bind_ids, bind_names
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.analysis import read_facts
 from kernelcast.features.touched_ranges import (
     compare_touched,
     count_touched_bytes,
@@ -17,8 +16,8 @@ from kernelcast.features.touched_ranges import (
     find_overruns,
     find_touched,
 )
-from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
+from support.kernel_facts import facts_of
 
 N = 1 << 16
 
@@ -38,25 +37,13 @@ N = 1 << 16
 )
 def test_counts_what_the_source_proves(body: str, expected: float) -> None:
     """Each byte once; what depends on data, and iterations but the first, count as nothing."""
-    head = "kernel void f(global float *a, global const float *b, int n)"
+    head = "kernel void k(global float *a, global const float *b, int n)"
     source = f"{head} {{ int i = get_global_id(0); {body} }}"
-    facts = read(source, "f")
+    facts = facts_of(source)
     sizes = {"a": 4 * N, "b": 4 * N}
     launch = NDRange(global_size=(N,), local_size=(64,))
     found = count_touched_bytes(facts, launch, {"n": N}, sizes)
     assert found == pytest.approx(expected, rel=0.05, abs=4 * 64 * 16)
-
-
-def test_what_work_groups_share_counts_once() -> None:
-    """Rows that all work-groups of a line read are no more than the buffer has."""
-    source = (
-        "kernel void f(global float *a, global const float *b) {"
-        " a[get_global_id(1) * get_global_size(0) + get_global_id(0)] = b[get_global_id(0)]; }"
-    )
-    facts = read(source, "f")
-    launch = NDRange(global_size=(256, 256), local_size=(16, 16))
-    found = count_touched_bytes(facts, launch, {}, {"a": 4 * N, "b": 4 * 256})
-    assert 4 * N <= found <= 4 * N + 4 * 256
 
 
 LINE = NDRange(global_size=(64 * 64,), local_size=(64,))
@@ -66,7 +53,7 @@ ONE = GroupBox(start=(8,), shape=(1,))
 def compare(body: str, box: GroupBox = ONE, **scalars: int) -> tuple[float, float] | None:
     """Compare a box of a one-dimensional launch of a kernel with that body."""
     source = f"kernel void k(global float *x, global int *i, int n) {{ {body} }}"
-    facts = read(source, "k")
+    facts = facts_of(source)
     return compare_touched(facts, LINE, {"n": 7, **scalars}, box)
 
 
@@ -89,7 +76,7 @@ def test_what_is_not_known_is_absent(body: str) -> None:
 
 
 ROWS = """
-kernel void f(global float *a, global const float *b, int w)
+kernel void k(global float *a, global const float *b, int w)
 {
     int x = get_global_id(0), y = get_global_id(1);
     for (int k = 0; k < 3; k++)
@@ -101,7 +88,7 @@ NDRANGE = NDRange(global_size=(40, 12), local_size=(8, 4))
 
 def test_ranges_hold_all_addresses_of_a_box() -> None:
     """In two dimensions, with a loop and a division; no wider than the rows of the box."""
-    facts = read(ROWS, "f")
+    facts = facts_of(ROWS)
     touched = find_touched(facts, NDRANGE, {"w": 64})
     assert touched is not None
     assert touched.places >= {0, 1}
@@ -132,13 +119,13 @@ def test_ranges_hold_all_addresses_of_a_box() -> None:
 )
 def test_what_data_decide_has_no_ranges(body: str, known: set[int]) -> None:
     """Of buffers that address expressions do not tell of, nothing is promised."""
-    source = f"kernel void f(global int *a, global int *b) {{ int i = get_global_id(0); {body} }}"
-    facts = read(source, "f")
+    source = f"kernel void k(global int *a, global int *b) {{ int i = get_global_id(0); {body} }}"
+    facts = facts_of(source)
     found = find_touched(facts, NDRange(global_size=(64,), local_size=(8,)), {})
     assert (set() if found is None else found.places) == known
 
 
-STAR = """kernel void star(global const float *a, global float *b, int w, int h, int d) {
+STAR = """kernel void k(global const float *a, global float *b, int w, int h, int d) {
   int x = get_global_id(0), y = get_global_id(1), z = get_global_id(2);
   if (x < R || y < R || z < R || x >= w - R || y >= h - R || z >= d - R) return;
   int p = (z * h + y) * w + x;
@@ -148,18 +135,13 @@ STAR = """kernel void star(global const float *a, global float *b, int w, int h,
 }"""
 
 
-def read(source: str, name: str, *options: str) -> KernelFacts:
-    """Analyse a kernel."""
-    return read_facts(Kernel(name=name, source=source, build_options=options))
-
-
 @pytest.mark.parametrize(("radius", "offset"), [(1, 0), (4, 0), (9, 0), (4, 3)])
 def test_stencils_do_nothing_in_their_borders(radius: int, offset: int) -> None:
     """Finds the box that a look at every work-item finds."""
     extents, local = (48, 40, 30), (16, 8, 1)
     ndrange = NDRange(global_size=extents, local_size=local, global_offset=(0, 0, offset))
     scalars: Mapping[str, int] = dict(zip("whd", extents, strict=True))
-    found = find_active_box(read(STAR, "star", f"-DR={radius}"), ndrange, scalars)
+    found = find_active_box(facts_of(STAR, f"-DR={radius}"), ndrange, scalars)
     starts, shape = [], []
     for extent, size, first in zip(extents, local, ndrange.global_offset, strict=True):
         items = np.arange(first, first + extent)
@@ -169,102 +151,42 @@ def test_stencils_do_nothing_in_their_borders(radius: int, offset: int) -> None:
     assert found == GroupBox(start=tuple(starts), shape=tuple(shape))
 
 
-def test_conditions_on_data_count_as_met() -> None:
-    """Takes no work-group for idle that data might set to work."""
-    source = "kernel void k(global int *a) { int i = get_global_id(0); if (a[i] > 0) a[i] = 1; }"
-    ndrange = NDRange(global_size=(640,), local_size=(64,))
-    assert find_active_box(read(source, "k"), ndrange, {}) == GroupBox(start=(0,), shape=(10,))
-
-
 def test_unknown_scalars_leave_everything_active() -> None:
     """Gives the whole index space where a bound's value is not known."""
     source = (
         "kernel void k(global int *a, int n) { int i = get_global_id(0); if (i < n) a[i] = 1; }"
     )
     ndrange = NDRange(global_size=(640,), local_size=(64,))
-    facts = read(source, "k")
+    facts = facts_of(source)
     assert find_active_box(facts, ndrange, {}) == GroupBox(start=(0,), shape=(10,))
     assert find_active_box(facts, ndrange, {"n": 70}) == GroupBox(start=(0,), shape=(2,))
     assert find_active_box(facts, ndrange, {"n": 0}) is None
 
 
-def test_partial_work_groups_at_the_end_are_active() -> None:
-    """Counts a last work-group that is not full."""
-    source = "kernel void k(global int *a) { a[get_group_id(0) * 64 + get_local_id(0)] = 1; }"
-    ndrange = NDRange(global_size=(100,), local_size=(64,))
-    assert find_active_box(read(source, "k"), ndrange, {}) == GroupBox(start=(0,), shape=(2,))
-
-
 SHORT = NDRange(global_size=(64,), local_size=(16,))
-GUARDED = """
-kernel void f(global float *a, int n)
-{
-    int i = get_global_id(0);
-    if (i < n)
-        a[i] = 1.0f;
-}
-"""
-REPEATED_ROWS = """
-kernel void f(global float *a, int n)
-{
-    int x = get_global_id(0), y = get_global_id(1);
-    for (int k = 0; k < n; k++)
-        a[(y * 64 + x) * n + k] += 1.0f;
-}
-"""
-EARLIER = """
-kernel void f(global float *a, int n)
-{
-    a[(int)get_global_id(0) - n] = 1.0f;
-}
-"""
-DATA = """
-kernel void f(global int *a, int n)
-{
-    int i = get_global_id(0);
-    if (a[i] > n)
-        a[i + 1000] = 1;
-    a[a[i]] = 2;
-}
-"""
-LEFT = """
-kernel void f(global int *a, int n)
-{
-    for (int k = 0; k < n; k++) {
-        if (a[k] == 0)
-            break;
-        a[k + 1] = 0;
-    }
-}
-"""
-PACKED = """
-kernel void f(global float *a, int n)
-{
-    int i = get_global_id(0);
-    for (int k = 0; k <= i; k++)
-        a[i * (i + 1) / 2 + k] = 1.0f;
-}
-"""
-GUARDED_SQUARE = """
-kernel void f(global float *a, int n)
-{
-    int i = get_global_id(0);
-    if (i < n)
-        a[i * i - 1] = 1.0f;
-}
-"""
+GUARDED = "if (i < n) a[i] = 1;"
+REPEATED_ROWS = "for (int k = 0; k < n; k++) a[(j * 64 + i) * n + k] += 1;"
+EARLIER = "a[i - n] = 1;"
+DATA = "if (a[i] > n) a[i + 1000] = 1; a[a[i]] = 2;"
+LEFT = "for (int k = 0; k < n; k++) { if (a[k] == 0) break; a[k + 1] = 0; }"
+PACKED = "for (int k = 0; k <= i; k++) a[i * (i + 1) / 2 + k] = 1;"
+GUARDED_SQUARE = "if (i < n) a[i * i - 1] = 1;"
+
+
+def overrunning(body: str) -> KernelFacts:
+    """Analyse a kernel that writes to a buffer of numbers."""
+    ids = "int i = get_global_id(0), j = get_global_id(1);"
+    return facts_of(f"kernel void k(global int *a, int n) {{ {ids} {body} }}")
 
 
 def find_outside(
-    source: str, ndrange: NDRange, size: int, n: int
+    body: str, ndrange: NDRange, size: int, n: int
 ) -> list[tuple[int, tuple[int, ...]]]:
-    found = find_overruns(read(source, "f"), ndrange, {"a": size}, {"n": n})
+    """Find the bytes outside, and the work-items that are there."""
+    found = find_overruns(overrunning(body), ndrange, {"a": size}, {"n": n})
     places = (re.search(r"work-item \((.+)\) is at byte (.+), and", one) for one in found)
-    numbers = (
-        [int(one.replace(",", "")) for one in (place[2], *place[1].split(", "))]
-        for place in places
-        if place
-    )
+    numbers = ([int(one.replace(",", "")) for one in (place[2], *place[1].split(", "))]
+               for place in places if place)  # fmt: skip
     return [(first, tuple(rest)) for first, *rest in numbers]
 
 
@@ -308,6 +230,6 @@ def test_last_iterations_and_the_last_row_count() -> None:
 
 def test_scalars_without_a_value_prove_nothing() -> None:
     """A size that nobody knows, as a member of a structure, may be small enough."""
-    facts = read(GUARDED, "f")
+    facts = overrunning(GUARDED)
     assert find_overruns(facts, SHORT, {"a": 4}, {}) == []
     assert find_overruns(facts, SHORT, {"a": 4}, {"n": 2})

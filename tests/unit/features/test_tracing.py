@@ -43,13 +43,6 @@ def test_attributes_and_other_functions_stay() -> None:
     assert marked.endswith(f"KC_TRACE_END}}{after}")
 
 
-def test_text_beyond_ascii_moves_nothing() -> None:
-    """Puts the marks at the right bytes behind characters of several bytes."""
-    marked = mark("/* größe in °C */ kernel void k(global int *a) { a[0] = 1; }")
-    assert "{KC_TRACE_BEGIN\n" in marked
-    assert marked.startswith("/* größe in °C */ kernel void k(global int *a, KC_TRACE_PARAMETER) {")
-
-
 def test_returns_in_macros_are_fine() -> None:
     """Needs to know no return: they all become jumps, those of macros too."""
     marked = mark("#define LEAVE return\nkernel void k(int n) { if (n) LEAVE; else return; }")

@@ -4,102 +4,38 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import (
     count_statically,
     depends_on_contents,
     find_index_buffers,
 )
 from kernelcast.features.counting.work_profile import may_differ, profile_work
-from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
+from support.kernel_facts import facts_of
 
-ROWS = """
-kernel void f(global const int *begin, global const float *value, global float *out, int rows)
-{
-    const int row = get_global_id(0);
-    if (row >= rows)
-        return;
-    float sum = 0.0f;
-    for (int k = begin[row]; k < begin[row + 1]; ++k)
-        sum += value[k];
-    out[row] = sum;
-}
-"""
-LANES = """
-kernel void f(global const int *begin, global const float *value, global float *out, int rows)
-{
-    const int row = get_global_id(0) / 4, lane = get_global_id(0) % 4;
-    if (row >= rows)
-        return;
-    const int end = begin[row + 1];
-    float sum = 0.0f;
-    for (int k = begin[row] + lane; k < end; k += 4)
-        sum += value[k];
-    out[get_global_id(0)] = sum;
-}
-"""
-LISTED = """
-kernel void f(global const int *list, global const int *begin, global float *out, int rows)
-{
-    if (get_global_id(0) >= rows)
-        return;
-    const int row = list[get_global_id(0)];
-    for (int k = begin[row]; k < begin[row + 1]; ++k)
-        out[k] = 1.0f;
-}
-"""
-CHAIN = """
-kernel void f(global const int *next, global float *out, int rows)
-{
-    int at = get_global_id(0);
-    float sum = 0.0f;
-    while (at < rows) {
-        sum += out[at];
-        at = next[at];
-    }
-    out[get_global_id(0)] = sum;
-}
-"""
-FLAGS = """
-kernel void f(global const uchar *flag, global float *out, int n)
-{
-    const int i = get_global_id(0);
-    if (flag[i] == 3)
-        for (int k = 0; k < n; ++k)
-            out[i] += 1.0f;
-}
-"""
-LENGTHS = """
-kernel void f(global const uint *begin, global const float *value, global float *out, uint rows)
-{
-    const uint row = get_global_id(0);
-    if (row >= rows)
-        return;
-    const uint first = begin[row], count = begin[row + 1] - first;
-    float sum = 0.0f;
-    for (uint k = 0; k < count; ++k)
-        sum += value[first + k];
-    out[row] = sum;
-}
-"""
-LETTERS = """
-kernel void f(global const uchar *text, global float *out, int n)
-{
-    const int i = get_global_id(0);
-    if (text[i] - 97u < 26u)
-        for (int k = 0; k < n; ++k)
-            out[i] += 1.0f;
-}
-"""
+_ROW = "int row = get_global_id(0); if (row < rows)"
+ROWS = f"""kernel void k(global const int *begin, global const float *v,
+    global float *out, int rows)
+{{ {_ROW} for (int k = begin[row]; k < begin[row + 1]; ++k) out[row] += v[k]; }}"""
+LISTED = f"""kernel void k(global const int *list, global const int *begin,
+    global float *out, int rows)
+{{ {_ROW} for (int k = begin[list[row]]; k < begin[list[row] + 1]; ++k) out[k] = 1; }}"""
+CHAIN = """kernel void k(global const int *next, global float *out, int rows)
+{ for (int at = get_global_id(0); at < rows; at = next[at]) out[at] += 1; }"""
+LENGTHS = """kernel void k(global const uint *begin, global const float *v,
+    global float *out, uint rows)
+{ uint row = get_global_id(0); if (row >= rows) return;
+  uint first = begin[row], count = begin[row + 1] - first;
+  for (uint k = 0; k < count; ++k) out[row] += v[first + k]; }"""
+LETTERS = """kernel void k(global const uchar *text, global float *out, int n)
+{ int i = get_global_id(0); if (text[i] - 97u < 26u) for (int k = 0; k < n; ++k) out[i] += 1; }"""
 LOCAL = 8
 Contents = dict[str, npt.NDArray[np.integer]]
 
 
 def count_turns(source: str, contents: Contents, items: int, **scalars: int) -> list[float]:
     """Count the loop's iterations of each work-item."""
-    facts = read_facts(Kernel(name="f", source=source), frozenset(contents))
+    facts = facts_of(source, known_buffers=contents)
     ndrange = NDRange(global_size=(items,), local_size=(LOCAL,))
     groups = range(ndrange.work_group_count)
     sample = count_statically(facts, ndrange, scalars, groups, contents=contents)
@@ -130,16 +66,6 @@ def test_a_range_is_tested_without_sign() -> None:
     assert count_turns(LETTERS, {"text": text}, 8, n=5) == [5, 0, 5, 0, 0, 0, 5, 0]
 
 
-@given(lengths_of_rows)
-def test_rows_are_shared_by_lanes(lengths: list[int]) -> None:
-    """Four work-items take every fourth element each."""
-    begin = np.cumsum([0, *lengths], dtype=np.int64).astype(np.int32)
-    items = -(-4 * len(lengths) // LOCAL) * LOCAL
-    turns = count_turns(LANES, {"begin": begin}, items, rows=len(lengths))
-    expected = [len(range(lane, length, 4)) for length in lengths for lane in range(4)]
-    assert turns == [*expected, *[0] * (items - len(expected))]
-
-
 @given(st.data())
 def test_one_buffer_tells_where_to_look_in_another(data: st.DataObject) -> None:
     """Rows in the order of a list."""
@@ -154,15 +80,9 @@ def test_one_buffer_tells_where_to_look_in_another(data: st.DataObject) -> None:
     assert turns == [*(lengths[row] for row in order), *[0] * (items - len(order))]
 
 
-def test_conditions_ask_too() -> None:
-    """A flag of one byte decides whether a work-item does anything."""
-    flag = np.array([3, 0, 255, 3] * 4, dtype=np.uint8)
-    assert count_turns(FLAGS, {"flag": flag}, 16, n=5) == [5, 0, 0, 5] * 4
-
-
 def test_a_chain_is_not_followed() -> None:
     """What is read at another place in each iteration is no number that holds for all."""
-    facts = read_facts(Kernel(name="f", source=CHAIN), frozenset({"next"}))
+    facts = facts_of(CHAIN, known_buffers={"next"})
     assert facts.contents == ()
     assert not any(one.is_exact for one in facts.loops)
 
@@ -170,51 +90,25 @@ def test_a_chain_is_not_followed() -> None:
 @pytest.mark.parametrize(
     ("source", "expected"),
     [
-        (ROWS, {"begin", "value"}),
+        (ROWS, {"begin", "v"}),
         (LISTED, {"begin", "list"}),
         (ROWS.replace("const int *begin", "volatile int *begin"), set()),
         (ROWS.replace("global const int *begin", "global int *begin")
-             .replace("out[row] = sum", "begin[row] = sum"), set()),
-        ("kernel void f(global const int *a, global int *b) { b[0] = a[0]; }", set()),
+             .replace("out[row] +=", "begin[row] +="), set()),
+        ("kernel void k(global const int *a, global int *b) { b[0] = a[0]; }", set()),
     ],
 )  # fmt: skip
 def test_finds_buffers_that_decide_and_are_only_read(source: str, expected: set[str]) -> None:
     """A buffer that the kernel writes, or that may change meanwhile, tells nothing."""
-    found = find_index_buffers(read_facts(Kernel(name="f", source=source)))
+    found = find_index_buffers(facts_of(source))
     assert found == expected
-
-
-def test_without_contents_nothing_changes() -> None:
-    """The facts that all else is made of know no contents."""
-    kernel = Kernel(name="f", source=ROWS)
-    plain, known = read_facts(kernel), read_facts(kernel, frozenset({"begin"}))
-    assert plain.contents == ()
-    assert not may_differ(plain)
-    assert may_differ(known)
-    assert [one.offset_bytes for one in plain.accesses if one.buffer == "begin"] == [
-        one.offset_bytes for one in known.accesses if one.buffer == "begin"
-    ]
-
-
-def test_work_groups_weigh_by_their_rows() -> None:
-    """Rows of the second half are nine times as long."""
-    begin = np.cumsum([0, *[10] * 3200, *[90] * 3200], dtype=np.int32)
-    facts = read_facts(Kernel(name="f", source=ROWS), frozenset({"begin"}))
-    launch = NDRange(global_size=(6400,), local_size=(64,))
-    boxes = [GroupBox(start=(start,), shape=(5,)) for start in (3, 80)]
-    profile = profile_work(facts, launch, {"rows": 6400}, boxes, {"begin": begin})
-    assert profile is not None
-    assert profile.is_exact
-    light, heavy = profile.weights
-    assert light + heavy == pytest.approx(2, abs=0.02)
-    assert heavy / light == pytest.approx(9, rel=0.15)
 
 
 def test_every_work_group_of_a_box_is_counted() -> None:
     """A few rows hold most of the entries: some work-groups of a box do not stand for it."""
     lengths = np.minimum(np.random.default_rng(5).pareto(1.2, 64_000) * 10, 10_000).astype(np.int64)
     begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    facts = read_facts(Kernel(name="f", source=ROWS), frozenset({"begin"}))
+    facts = facts_of(ROWS, known_buffers={"begin"})
     launch = NDRange(global_size=(64_000,), local_size=(64,))
     boxes = [GroupBox(start=(start,), shape=(100,)) for start in (0, 300, 700)]
     profile = profile_work(facts, launch, {"rows": 64_000}, boxes, {"begin": begin})
@@ -228,7 +122,7 @@ def test_work_items_in_step_wait_for_the_slowest() -> None:
     """One long row among eight makes a vector of eight as slow as eight long rows."""
     lengths = np.where(np.arange(6400) < 3200, np.where(np.arange(6400) % 8 == 0, 800, 0), 100)
     begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    facts = read_facts(Kernel(name="f", source=ROWS), frozenset({"begin"}))
+    facts = facts_of(ROWS, known_buffers={"begin"})
     launch = NDRange(global_size=(6400,), local_size=(64,))
     boxes = [GroupBox(start=(start,), shape=(20,)) for start in (10, 70)]
     profile = profile_work(facts, launch, {"rows": 6400}, boxes, {"begin": begin})
@@ -239,15 +133,6 @@ def test_work_items_in_step_wait_for_the_slowest() -> None:
         assert parted / alike == pytest.approx(8, rel=0.05)
 
 
-def test_a_missing_content_counts_as_data() -> None:
-    """Contents that nobody has are guessed as before, and the result is no exact one."""
-    facts = read_facts(Kernel(name="f", source=ROWS), frozenset({"begin"}))
-    launch = NDRange(global_size=(64,), local_size=(64,))
-    profile = profile_work(facts, launch, {"rows": 64}, ())
-    assert profile is not None
-    assert not profile.is_exact
-
-
 @pytest.mark.parametrize(
     ("parameter", "count", "depends"),
     [("const settings c", "c.steps", True), ("int2 c", "c.y", True), ("int c", "c", False)],
@@ -256,43 +141,22 @@ def test_members_by_value_decide_as_contents_do(parameter: str, count: str, depe
     """Takes a loop's end in a structure or vector for contents; a scalar's value is known."""
     source = f"""
 typedef struct {{ float scale; int steps; }} settings;
-kernel void f(global float *out, {parameter})
+kernel void k(global float *out, {parameter})
 {{
     for (int k = 0; k < {count}; ++k)
         out[get_global_id(0)] += 1.0f;
 }}
 """
-    assert depends_on_contents(read_facts(Kernel(name="f", source=source))) is depends
+    assert depends_on_contents(facts_of(source)) is depends
 
 
-TRIANGLE = """
-kernel void f(global float *a, int n)
-{
-    const int row = get_global_id(0);
-    float sum = 0.0f;
-    for (int j = 0; j < row; ++j)
-        sum += a[j];
-    a[n + row] = sum;
-}
-"""
+TRIANGLE = """kernel void k(global float *a, int n)
+{ int row = get_global_id(0); for (int j = 0; j < row; ++j) a[n + row] += a[j]; }"""
 EVEN = TRIANGLE.replace("j < row", "j < n")
 DATA = TRIANGLE.replace("j < row", "j < (int)a[row]")
-HALF = """
-kernel void f(global float *a, int n)
-{
-    float sum = 0.0f;
-    if (get_group_id(0) < 50)
-        for (int j = 0; j < n; ++j)
-            sum += a[j];
-    a[get_global_id(0)] = sum;
-}
-"""
+HALF = """kernel void k(global float *a, int n)
+{ if (get_group_id(0) < 50) for (int j = 0; j < n; ++j) a[get_global_id(0)] += a[j]; }"""
 LAUNCH = NDRange(global_size=(6400,), local_size=(64,))
-
-
-def read(source: str) -> KernelFacts:
-    """Give what the source tells."""
-    return read_facts(Kernel(name="f", source=source))
 
 
 def box(start: int, groups: int) -> GroupBox:
@@ -305,13 +169,13 @@ def box(start: int, groups: int) -> GroupBox:
 )
 def test_only_places_make_a_difference(source: str, expected: bool) -> None:
     """Loops that end by ids, and conditions on the work-group, differ between places."""
-    assert may_differ(read(source)) is expected
+    assert may_differ(facts_of(source)) is expected
 
 
 def test_rows_of_a_triangle_weigh_by_their_length() -> None:
     """Work-group g of 100 has 64 g + 31.5 turns on average, all of them have 3199.5."""
     boxes = [box(0, 1), box(25, 1), box(99, 1), box(40, 20), box(0, 100)]
-    profile = profile_work(read(TRIANGLE), LAUNCH, {"n": 6400}, boxes)
+    profile = profile_work(facts_of(TRIANGLE), LAUNCH, {"n": 6400}, boxes)
     assert profile is not None
     assert profile.is_exact
     turns = [31.5, 25 * 64 + 31.5, 99 * 64 + 31.5, 49.5 * 64 + 31.5, 3199.5]
@@ -320,17 +184,10 @@ def test_rows_of_a_triangle_weigh_by_their_length() -> None:
     assert profile.spread == pytest.approx(3**-0.5, rel=0.02)
 
 
-def test_two_halves() -> None:
-    """A condition on the work-group's number parts heavy places from light ones."""
-    profile = profile_work(read(HALF), LAUNCH, {"n": 1000}, [box(10, 4), box(80, 4), box(48, 4)])
-    assert profile is not None
-    assert profile.weights == pytest.approx([2.0, 0.0, 1.0], abs=0.02)
-
-
 def test_typical_work_groups_do_about_the_mean_work() -> None:
     """In a triangle those in the middle; of two halves the heavy one: the other does nothing."""
-    triangle = profile_work(read(TRIANGLE), LAUNCH, {"n": 6400}, [])
-    half = profile_work(read(HALF), LAUNCH, {"n": 1000}, [])
+    triangle = profile_work(facts_of(TRIANGLE), LAUNCH, {"n": 6400}, [])
+    half = profile_work(facts_of(HALF), LAUNCH, {"n": 1000}, [])
     assert triangle is not None
     assert half is not None
     assert triangle.typical_weight == pytest.approx(1.0, abs=0.1)
@@ -344,7 +201,7 @@ def test_few_heavy_work_groups_are_typical_of_all() -> None:
     """Where one in twenty does all the work, only those are worth a sample."""
     source = HALF.replace("get_group_id(0) < 50", "get_group_id(0) % 20 == 3")
     assert source != HALF
-    profile = profile_work(read(source), LAUNCH, {"n": 1000}, [])
+    profile = profile_work(facts_of(source), LAUNCH, {"n": 1000}, [])
     assert profile is not None
     assert profile.typical == (3, 23, 43, 63, 83)
     assert profile.typical_weight == pytest.approx(20, rel=0.05)
@@ -359,15 +216,15 @@ def test_boxes_of_a_grid_weigh_by_their_rows() -> None:
         GroupBox(start=(0, 255), shape=(512, 2)),
         GroupBox(start=(300, 504), shape=(8, 8)),
     ]
-    profile = profile_work(read(source), launch, {"n": 4096}, boxes)
+    profile = profile_work(facts_of(source), launch, {"n": 4096}, boxes)
     assert profile is not None
     assert profile.weights == pytest.approx([32 / 2048, 1.0, 4064 / 2048], abs=0.03)
 
 
 def test_what_depends_on_data_is_not_exact() -> None:
     """A loop on data inside one on places is counted, as an assumption."""
-    source = TRIANGLE.replace("sum += a[j];", "for (int k = 0; k < (int)a[j]; ++k) sum += k;")
-    profile = profile_work(read(source), LAUNCH, {"n": 6400}, [box(0, 1), box(99, 1)])
+    source = TRIANGLE.replace("a[n + row]", "for (int k = 0; k < (int)a[j]; ++k) a[n + row]")
+    profile = profile_work(facts_of(source), LAUNCH, {"n": 6400}, [box(0, 1), box(99, 1)])
     assert profile is not None
     assert not profile.is_exact
     assert profile.weights[0] < 0.1 < 1.9 < profile.weights[1]

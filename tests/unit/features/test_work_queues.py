@@ -13,117 +13,62 @@ from kernelcast.records.kernel import Kernel
 
 _ROOT = Path(__file__).parents[3]
 _FOLDERS = ("src/kernelcast/training_data", "examples", "benchmarks")
+_COUNTER = "kernel void k(global volatile int *c, global float *a, int n) { int i; "
+_ATOMIC = "kernel void k(global atomic_int *c, global float *a, int n) { int i; "
 _FETCHING = {
-    "break": """
-kernel void k(global volatile int *c, global float *a, int n) {
-  for(;;) { int i = atomic_add(c, 1); if (i >= n) break; a[i] *= 2; } }
-""",
-    "helper": """
-int next(global volatile int *c) { return atomic_inc(c); }
-kernel void k(global volatile int *c, global float *a, int n) {
-  int i; while ((i = next(c)) < n) a[i] *= 2; }
-""",
-    "fetch_add": """
-kernel void k(global atomic_int *c, global float *a, int n) {
-  int i; do { i = atomic_fetch_add(c, 1); if (i < n) a[i] *= 2; } while (i < n); }
-""",
-    "program_scope": """
-global atomic_int c;
-kernel void k(global float *a, int n) {
-  int i; do { i = atomic_fetch_add(&c, 1); if (i < n) a[i] *= 2; } while (i < n); }
-""",
-    "queue_of_some": """
-kernel void k(global volatile int *c, global float *a, int n) {
-  int q = get_group_id(0)%4; int i; do { i = atomic_inc(&c[q]); if (i < n) a[i] *= 2; }
-    while (i < n); }
-""",
-    "leader": """
-kernel void k(global volatile int *c, global float *a, int n) {
-  local int next;
- while (true) { if (get_local_id(0)==0) next = atomic_add(c, 1);
-    barrier(CLK_LOCAL_MEM_FENCE); int i = next; barrier(CLK_LOCAL_MEM_FENCE);
-    if (i >= n) break; a[i] *= 2; } }
-""",
-    "all_in_helper": """
-int one(volatile global int *c, int n, global float *a) { int i = atomic_inc(c);
-    if (i >= n) return 0; a[i] *= 2; return 1; }
-kernel void k(global volatile int *c, global float *a, int n) {
-  while (one(c, n, a)); }
-""",
-    "goto": """
-kernel void k(global volatile int *c, global float *a, int n) {
-  again: ; int i = atomic_inc(c); if (i < n) { a[i] *= 2; goto again; } }
-""",
-    "down": """
-kernel void k(global volatile int *c, global float *a) {
-  int i; while ((i = atomic_dec(c)) > 0) a[i] *= 2; }
-""",
-    "bounded": """
-kernel void k(global volatile int *c, global float *a, int n) {
-  for (int r = 0; r < 10000; r++) { int i = atomic_inc(c); if (i >= n) break; a[i] *= 2; } }
-""",
+    "break": _COUNTER + "for (;;) { i = atomic_add(c, 1); if (i >= n) break; a[i] *= 2; } }",
+    "helper": "int next(global volatile int *c) { return atomic_inc(c); }"
+    + _COUNTER
+    + "while ((i = next(c)) < n) a[i] *= 2; }",
+    "fetch_add": _ATOMIC
+    + "do { i = atomic_fetch_add(c, 1); if (i < n) a[i] *= 2; } while (i < n); }",
+    "program_scope": "global atomic_int own;"
+    + _ATOMIC
+    + "do { i = atomic_fetch_add(&own, 1); if (i < n) a[i] *= 2; } while (i < n); }",
+    "queue_of_some": _COUNTER + "int q = get_group_id(0) % 4;"
+    "do { i = atomic_inc(&c[q]); if (i < n) a[i] *= 2; } while (i < n); }",
+    "leader": _COUNTER + "local int next; while (true) {"
+    "if (get_local_id(0) == 0) next = atomic_add(c, 1); barrier(CLK_LOCAL_MEM_FENCE); i = next;"
+    "barrier(CLK_LOCAL_MEM_FENCE); if (i >= n) break; a[i] *= 2; } }",
+    "all_in_helper": "int one(volatile global int *c, int n, global float *a) {"
+    "int i = atomic_inc(c); if (i >= n) return 0; a[i] *= 2; return 1; }"
+    + _COUNTER
+    + "while (one(c, n, a)); }",
+    "goto": _COUNTER + "again: i = atomic_inc(c); if (i < n) { a[i] *= 2; goto again; } }",
+    "down": _COUNTER + "while ((i = atomic_dec(c)) > 0) a[i] *= 2; }",
+    "bounded": _COUNTER + "for (int r = 0; r < 10000; r++) {"
+    "i = atomic_inc(c); if (i >= n) break; a[i] *= 2; } }",
 }
+_NUMBERS = "kernel void k(global volatile int *c, global int *d, global const int *w, int n) {"
+_SPREAD = "for (int i = get_global_id(0); i < n; i += get_global_size(0)) "
 _OTHERS = {
-    "histogram": """
-kernel void k(global int *c, global const int *a, int n) {
-  for (int i = get_global_id(0); i < n; i += get_global_size(0)) atomic_inc(&c[a[i]]); }
-""",
-    "append": """
-kernel void k(global int *c, global int *o, global const int *a, int n, int cap) {
-  for (int i = get_global_id(0); i < n; i += get_global_size(0)) { if (a[i] > 0) {
-    int p = atomic_inc(c); if (p >= cap) break; o[p] = i; } } }
-""",
-    "float_add": """
-void add(volatile global float *p, float x) { union { uint u; float f; } o, n; do {
-    o.f = *p; n.f = o.f + x; } while (atomic_cmpxchg((volatile global uint *)p, o.u,
-    n.u) != o.u); }
-kernel void k(global float *p) {
-  add(p, 1.0f); }
-""",
-    "exchange_lock": """
-kernel void k(global int *l, global int *d) {
-  while (atomic_xchg(l, 1)); d[0]++; atomic_xchg(l, 0); }
-""",
-    "counting_lock": """
-kernel void k(global int *l, global int *d) {
-  while (atomic_inc(l) != 0) atomic_dec(l); d[0]++; atomic_dec(l); }
-""",
-    "barrier_of_all": """
-kernel void k(global volatile int *t, global int *d) {
-  for (int it = 0; it < 10; it++) { d[get_global_id(0)]++; atomic_inc(t);
-    while (atomic_add(t, 0) < (it + 1) * get_global_size(0)); } }
-""",
-    "last_work_group": """
-kernel void k(global volatile int *t, global int *d, int n) {
-  for (int i = 0; i < n; i++) d[i]++;
-    if (atomic_inc(t) == get_num_groups(0) - 1) for (int i = 0; i < n; i++) d[0] += d[i]; }
-""",
-    "id_by_ticket": """
-kernel void k(global volatile int *t, global int *d, int n) {
-  int g = atomic_inc(t); for (int i = g * 64; i < min(n, g * 64 + 64); i++) d[i]++; }
-""",
-    "own_counter": """
-kernel void k(global volatile int *c, global float *a, int n) {
-  int i; do { i = atomic_inc(&c[get_group_id(0)]); if (i < n) a[i] *= 2; } while (i < n); }
-""",
-    "local_counter": """
-kernel void k(local int *c, global float *a, int n) {
-  int i; do { i = atomic_inc(c); if (i < n) a[i] *= 2; } while (i < n); }
-""",
-    "data_counter": """
-kernel void k(global int *c, global const int *w, global float *a, int n) {
-  int i; do { i = atomic_inc(c + w[get_global_id(0)]); if (i < n) a[i] *= 2; }
-    while (i < n); }
-""",
-    "marks": """
-kernel void k(global int *v, global int *s, int n) {
-  int sp = 1; int st[64]; st[0] = get_global_id(0); while (sp > 0) { int x = st[--sp];
-    if (atomic_inc(&v[x]) == 0) { st[sp++] = s[x]; } } }
-""",
-    "result_unused": """
-kernel void k(global int *v, global int *s, int n) {
-  int x = get_global_id(0); while (s[x] != 0) { atomic_inc(v); x = s[x]; } }
-""",
+    "histogram": _NUMBERS + _SPREAD + "atomic_inc(&c[w[i]]); }",
+    "append": _NUMBERS + _SPREAD + "if (w[i] > 0) {"
+    "int p = atomic_inc(c); if (p >= d[0]) break; d[p + 1] = i; } }",
+    "float_add": "void add(volatile global float *p, float x) {"
+    "union { uint u; float f; } o, n; do { o.f = *p; n.f = o.f + x; }"
+    "while (atomic_cmpxchg((volatile global uint *)p, o.u, n.u) != o.u); }"
+    "kernel void k(global float *p) { add(p, 1.0f); }",
+    "exchange_lock": _NUMBERS + "while (atomic_xchg(c, 1)); d[0]++; atomic_xchg(c, 0); }",
+    "counting_lock": _NUMBERS
+    + "while (atomic_inc(c) != 0) atomic_dec(c); d[0]++; atomic_dec(c); }",
+    "barrier_of_all": _NUMBERS + "for (int r = 0; r < 10; r++) {"
+    "d[get_global_id(0)]++; atomic_inc(c);"
+    "while (atomic_add(c, 0) < (r + 1) * get_global_size(0)); } }",
+    "last_work_group": _NUMBERS + "for (int i = 0; i < n; i++) d[i]++;"
+    "if (atomic_inc(c) == get_num_groups(0) - 1) for (int i = 0; i < n; i++) d[0] += d[i]; }",
+    "id_by_ticket": _NUMBERS
+    + "int g = atomic_inc(c); for (int i = g * 64; i < min(n, g * 64 + 64); i++) d[i]++; }",
+    "own_counter": _COUNTER
+    + "do { i = atomic_inc(&c[get_group_id(0)]); if (i < n) a[i] *= 2; } while (i < n); }",
+    "local_counter": _COUNTER
+    + "local int t; do { i = atomic_inc(&t); if (i < n) a[i] *= 2; } while (i < n); }",
+    "data_counter": _NUMBERS
+    + "int i; do { i = atomic_inc(c + w[get_global_id(0)]); if (i < n) d[i]++; } while (i < n); }",
+    "marks": _NUMBERS + "int sp = 1, st[64]; st[0] = get_global_id(0); while (sp > 0) {"
+    "int x = st[--sp]; if (atomic_inc(&c[x]) == 0) st[sp++] = d[x]; } }",
+    "result_unused": _NUMBERS
+    + "int x = get_global_id(0); while (d[x] != 0) { atomic_inc(c); x = d[x]; } }",
 }
 
 

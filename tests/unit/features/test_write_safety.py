@@ -1,7 +1,7 @@
 """Which launches may be split over devices, and which bytes each part writes."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.features.analysis import read_facts
 from kernelcast.features.write_safety import SplitSafety, assess_split
 from kernelcast.records.balance import MergeRule, SlabSpace
-from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
+from support.kernel_facts import facts_of
 
 _HEAD = "int i = get_global_id(0), j = get_global_id(1);"
 
@@ -36,7 +35,7 @@ def _assess(
     )
     ndrange = NDRange(global_size=size, local_size=local)
     return assess_split(
-        read_facts(Kernel(name="k", source=source)),
+        facts_of(source),
         SlabSpace(ndrange=ndrange, axis=axis, thickness=thickness),
         scalars or {"W": 1000, "H": 60},
         dict.fromkeys("xyp", 4 * count),
@@ -138,6 +137,18 @@ def test_local_memory_is_each_work_groups_own() -> None:
     assert _assess(body).rules["y"] is MergeRule.RANGES
 
 
+def _check_ranges(found: SplitSafety, written: Iterable[tuple[int, int]]) -> None:
+    """Check that elements are in the ranges of their slab, and that no two slabs share a byte."""
+    if found.rules["y"] is not MergeRule.RANGES:
+        return
+    count = found.space.count
+    spans = [found.footprints["y"].spans(np.arange(count) == slab) for slab in range(count)]
+    for slab, element in written:
+        assert any(a <= 4 * element and 4 * element + 4 <= b for a, b in spans[slab])
+    own = sorted(span for each in spans for span in each)
+    assert all(before[1] <= after[0] for before, after in pairwise(own))
+
+
 @given(
     width=st.integers(1, 40),
     height=st.integers(1, 40),
@@ -158,27 +169,12 @@ def test_ranges_hold_what_slabs_write(
         size=size, local=local, axis=axis, thickness=thickness,
         scalars={"W": width, "H": height},
     )  # fmt: skip
-    if found.rules["y"] is not MergeRule.RANGES:
-        return
-    space = found.space
-    seen: dict[int, int] = {}
-    for slab in range(space.count):
-        box = space.box((slab, slab + 1))
-        spans = found.footprints["y"].spans(np.arange(space.count) == slab)
-        for i in range(box.start[0] * local[0], (box.start[0] + box.shape[0]) * local[0]):
-            for j in range(box.start[1] * local[1], (box.start[1] + box.shape[1]) * local[1]):
-                if i >= width or j >= height:
-                    continue
-                names = {"i": i, "j": j, "W": width, "H": height}
-                place = 4 * eval(address.replace("/", "//"), {}, names)
-                assert any(a <= place and place + 4 <= b for a, b in spans)
-                assert seen.setdefault(place, slab) == slab
-    own = sorted(
-        span
-        for slab in range(space.count)
-        for span in found.footprints["y"].spans(np.arange(space.count) == slab)
-    )
-    assert all(before[1] <= after[0] for before, after in pairwise(own))
+    names = {"W": width, "H": height}
+    _check_ranges(found, (
+        ((i, j)[axis] // local[axis] // thickness,
+         eval(address.replace("/", "//"), {}, {"i": i, "j": j, **names}))
+        for i in range(width) for j in range(height)
+    ))  # fmt: skip
 
 
 def test_neighbouring_slabs_give_few_spans() -> None:
@@ -230,14 +226,12 @@ def test_ranges_of_guarded_sums_hold_what_is_written(
         size=(16 * groups, rows), local=(16, 1), axis=axis, scalars={"W": width, "H": height},
     )  # fmt: skip
     assert not found.refusals
-    if found.rules["y"] is not MergeRule.RANGES:
-        return
-    for slab in range(found.space.count):
-        spans = found.footprints["y"].spans(np.arange(found.space.count) == slab)
-        for group in range(groups) if axis else [slab]:
-            for lane in range(shift, min(shift + tile, 16)):
-                c = group * tile + lane - shift
-                c = c if sign > 0 else width - 1 - c
-                for j in [slab] if axis else range(rows):
-                    place = 4 * (j * width + c)
-                    assert not 0 <= c < width or any(a <= place < b for a, b in spans)
+    places = (
+        (j if axis else group, j, group * tile + lane - shift)
+        for group in range(groups) for j in range(rows)
+        for lane in range(shift, min(shift + tile, 16))
+    )  # fmt: skip
+    _check_ranges(found, (
+        (slab, j * width + (c if sign > 0 else width - 1 - c))
+        for slab, j, c in places if 0 <= c < width
+    ))  # fmt: skip

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.expressions import Expr, Symbol, SymbolKind, minimum, trunc_div
+from kernelcast.expressions import Expr, Symbol, SymbolKind, minimum
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.written_accesses import (
     WrittenArray,
@@ -50,12 +50,6 @@ def test_reads_addresses(text: str, offset: Expr | None) -> None:
         assert "rem n" in str(found)
         offset = found
     assert found == offset
-
-
-def test_divides_towards_zero() -> None:
-    """Rounds quotients towards zero, as OpenCL C does."""
-    found = read_access("index[x / 4]", ARRAYS).offset_bytes
-    assert found == 4 * trunc_div(X, 4)
 
 
 def test_reads_loops_outermost_first() -> None:
