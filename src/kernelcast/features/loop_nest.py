@@ -374,7 +374,7 @@ class _Nest:
             address = at.operands[0][1]
             at = self._instructions.get(address)
         array = self._arrays.get(address[1:])
-        written = self._text(one, outermost) or "an access"
+        written = self._read_text(one, outermost) or "an access"
         if array is None or len(indices) != len(array.dimensions):
             self._refuse(f"{written}: no element of an array that the listing declares",
                          self._place(one))  # fmt: skip
@@ -387,14 +387,9 @@ class _Nest:
                          "times constants", self._place(one))  # fmt: skip
         return (array.name, *parts), outermost
 
-    def _text(self, one: Instruction, address: Instruction | None) -> str:
-        for each in (address, one):
-            place = self._place(each) if each is not None else None
-            if place is not None and 0 < place.line <= len(self._listing.lines):
-                text = read_expression(self._listing.lines, place.line - 1, place.column - 1)
-                if text:
-                    return text
-        return ""
+    def _read_text(self, one: Instruction, address: Instruction | None) -> str:
+        notes = [each.note for each in (address, one) if each is not None]
+        return self._places.read_object(self._listing.lines, *notes)[1]
 
     def _note_accesses(self) -> None:
         """Note loads, unless a register holds the element, and stores: once, at the end."""
@@ -428,7 +423,7 @@ class _Nest:
                     place = self._place(one)
                     accesses[element] = NestAccess(
                         array=element[0], strides=element[1], offset=element[2], is_store=is_store,
-                        bytes=self._module.size_of(one.type), text=self._text(one, address),
+                        bytes=self._module.size_of(one.type), text=self._read_text(one, address),
                         line=place.line if place is not None else 0, condition=guard,
                     )  # fmt: skip
                     continue

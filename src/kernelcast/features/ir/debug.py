@@ -15,6 +15,7 @@ _LOCATION: Final = re.compile(
 _REFERENCE: Final = re.compile(r"!(\d+)")
 _UNSIGNED: Final = frozenset(("DW_ATE_unsigned", "DW_ATE_unsigned_char", "DW_ATE_boolean"))
 _SIGNED: Final = frozenset(("DW_ATE_signed", "DW_ATE_signed_char"))
+_BEGINNING: Final = re.compile(r"[A-Za-z_(*]")
 _EXPRESSION: Final = re.compile(r"[\w.]+|->|\s+(?=\[|->|\.\w)")
 
 
@@ -205,6 +206,19 @@ class DebugNotes:
             inner = self.name_part(note.element, rest // 8, bits)
             return inner and (f"[{index}]{inner[0]}", inner[1])
         return ("", note) if offset == 0 else None
+
+
+    def read_object(self, lines: list[str], *notes: int) -> tuple[Place | None, str]:
+        """Find where an object stands, by its address and its access, and its text."""
+        for number in notes:
+            place = self.place(number)
+            if place is not None and 0 < place.line <= len(lines):
+                line, column = lines[place.line - 1], max(0, place.column - 1)
+                if _BEGINNING.match(line, column):
+                    return place, read_expression(lines, place.line - 1, column)
+                if number == notes[-1]:
+                    return place, read_operand_before(line[:column])
+        return self.place(notes[-1]), ""
 
 
 def read_expression(lines: list[str], line: int, column: int) -> str:

@@ -22,7 +22,6 @@ from kernelcast.expressions.kernel_facts import (
     ParameterFacts,
 )
 from kernelcast.features.ir.control import LEFT, Loop
-from kernelcast.features.ir.debug import Place, read_expression, read_operand_before
 from kernelcast.features.ir.loops import describe_test
 from kernelcast.features.ir.narrowing import Form, Forms, find_narrowed
 from kernelcast.features.ir.operations import (
@@ -51,7 +50,6 @@ from kernelcast.records.software_counters import LineFacts
 
 _POINTER: Final = re.compile(r"P(?:U3AS\d+)?(?:U7_Atomic)?V?(K?)")
 _LANE: Final = re.compile(r"i32 (\d+)")
-_BEGINNING: Final = re.compile(r"[A-Za-z_(*]")
 _ACCESSING: Final = {"load": AccessKind.LOAD, "store": AccessKind.STORE,
                     "atomicrmw": AccessKind.ATOMIC, "cmpxchg": AccessKind.ATOMIC}  # fmt: skip
 _STEPS: Final = frozenset(("add", "sub", "shl", "lshr", "ashr", "mul", "sdiv", "udiv"))
@@ -449,7 +447,10 @@ class FactsReader:
         if kind is not AccessKind.ATOMIC:
             is_store = kind is AccessKind.STORE
             block.memory[MemoryOperation(space=spaces[0], is_store=is_store, bytes=size)] += 1
-        where, text = self._find_object(one, operands[0])
+        address = self._evaluator.instructions.get(operands[0][1])
+        is_indexed = address is not None and address.opcode == "getelementptr"
+        notes = (address.note,) if address and is_indexed and one.opcode != "call" else ()
+        where, text = self._notes.read_object(self._lines, *notes, one.note)
         key: object = id(one)
         if where is not None and where.line:
             written = (where.line, where.column, where.function, kind, size)
@@ -485,20 +486,6 @@ class FactsReader:
                 lanes=lanes, offset_bytes=known, pattern=pattern, guard=whole, loops=self._loops,
                 sources=tuple(sorted(blurred.sources)), reason=reason,
             ))  # fmt: skip
-
-    def _find_object(self, one: Instruction, operand: Operand) -> tuple[Place | None, str]:
-        """Find where the accessed object stands in the source, and how it is written there."""
-        address = self._evaluator.instructions.get(operand[1])
-        is_indexed = address is not None and address.opcode == "getelementptr"
-        for named in (address if is_indexed and one.opcode != "call" else None, one):
-            place = named and self._notes.place(named.note)
-            if place and 0 < place.line <= len(self._lines):
-                line, column = self._lines[place.line - 1], max(0, place.column - 1)
-                if _BEGINNING.match(line[column:]):
-                    return place, read_expression(self._lines, place.line - 1, column)
-                if named is one:
-                    return place, read_operand_before(line[:column])
-        return self._notes.place(one.note), ""
 
     # Parameters and the rest
 

@@ -1,7 +1,7 @@
 """How often loops run, and what their numbers are at the start of each iteration."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import replace
 from functools import reduce
 from typing import Final
 
@@ -201,71 +201,68 @@ def _is_positive(expr: Expr) -> bool:
 REASON: Final = "changes from iteration to iteration in a way that is not followed"
 
 
-@dataclass(slots=True)
-class Slot:
-    """One number that a loop changes."""
+def solve_numbers(
+    starts: Mapping[Symbol, Leaf], afters: Mapping[Symbol, Leaf], symbol: Symbol
+) -> dict[Symbol, Leaf]:
+    """Find what numbers are at the start of each iteration, by its number.
 
-    start: Leaf
-    before: Symbol
-    after: Leaf = field(default_factory=Opaque)
-    at_start: Leaf | None = None
-
-
-def solve_slots(slots: list[Slot], symbol: Symbol) -> None:
-    """Find what numbers are at the start of each iteration, by its number."""
-    befores = frozenset(slot.before for slot in slots)
+    They are named by what stands for them as they were before an iteration; given is what they are
+    at first, and after an iteration.
+    """
+    found: dict[Symbol, Leaf] = {}
     solved: dict[Symbol, Expr] = {}
-    for _ in range(len(slots) + 1):
-        known = len(solved)
-        for slot in slots:
-            if slot.before not in solved:
-                _solve_slot(slot, symbol, befores, solved)
-                if isinstance(slot.at_start, Expr):
-                    solved[slot.before] = slot.at_start
-        if len(solved) == known:
+    for _ in range(len(starts) + 1):
+        count = len(solved)
+        for before, start in starts.items():
+            if before in solved:
+                continue
+            after = as_number(put_in(afters[before], solved))
+            number = _solve_number(start, before, after, symbol, starts.keys())
+            if number is not None:
+                found[before] = number
+            if isinstance(number, Expr):
+                solved[before] = number
+        if len(solved) == count:
             break
     # What is not solved has the buffers that it depends on, by way of others too.
-    open_slots = [slot for slot in slots if slot.at_start is None]
-    sources = {slot.before: sources_of(slot.start, slot.after) for slot in open_slots}
-    before: dict[Symbol, frozenset[str]] = {}
-    while before != sources:
-        before = dict(sources)
-        for slot in open_slots:
-            if isinstance(slot.after, Expr):
-                others = (sources[each] for each in slot.after.symbols() & sources.keys())
-                sources[slot.before] = sources[slot.before].union(*others)
-    for slot in open_slots:
-        found = sources[slot.before]
-        slot.at_start = Opaque(found, "" if found else REASON)
+    sources = {
+        one: sources_of(start, afters[one]) for one, start in starts.items() if one not in found
+    }
+    earlier: dict[Symbol, frozenset[str]] = {}
+    while earlier != sources:
+        earlier = dict(sources)
+        for one in sources:
+            after = afters[one]
+            if isinstance(after, Expr):
+                others = (sources[each] for each in after.symbols() & sources.keys())
+                sources[one] = sources[one].union(*others)
+    return found | {one: Opaque(own, "" if own else REASON) for one, own in sources.items()}
 
 
-def _solve_slot(
-    slot: Slot, symbol: Symbol, befores: frozenset[Symbol], solved: dict[Symbol, Expr]
-) -> None:
-    after = as_number(put_in(slot.after, solved))
+def _solve_number(
+    start: Leaf, before: Symbol, after: Leaf, symbol: Symbol, befores: Set[Symbol]
+) -> Leaf | None:
     if isinstance(after, Opaque):
-        return
-    if isinstance(slot.start, Expr):
-        step = after - slot.before
+        return None
+    if isinstance(start, Expr):
+        step = after - before
         if not befores.isdisjoint(step.symbols()):
-            slot.at_start = _find_geometric(slot.start, after, slot.before, symbol)
+            multiplied = _find_geometric(start, after, before, symbol)
+            if multiplied is not None:
+                return multiplied
         elif parts := step.split(symbol):
             (fixed, slope), number = parts, Expr.symbol(symbol)
             pairs = floor_div(number * number - number, 2)
-            slot.at_start = slot.start + fixed * symbol + slope * pairs
-        if slot.at_start is not None:
-            return
-    if befores.isdisjoint(after.symbols()):  # each iteration sets it anew
-        earlier = as_number(put_in(after, {symbol: Expr.symbol(symbol) - 1}))
-        is_first = equal(Expr.symbol(symbol), 0)
-        if isinstance(earlier, Opaque):
-            slot.at_start = earlier
-        elif isinstance(slot.start, Expr):
-            slot.at_start = select(is_first, slot.start, earlier)
-        elif slot.start.is_unset:
-            slot.at_start = select(is_first, 0, earlier)
-        else:
-            slot.at_start = blur(slot.start, reason=REASON)
+            return start + fixed * symbol + slope * pairs
+    if not befores.isdisjoint(after.symbols()):
+        return None
+    # Each iteration sets it anew.
+    earlier = as_number(put_in(after, {symbol: Expr.symbol(symbol) - 1}))
+    if isinstance(earlier, Opaque):
+        return earlier
+    if isinstance(start, Opaque) and not start.is_unset:
+        return blur(start, reason=REASON)
+    return select(equal(symbol, 0), 0 if isinstance(start, Opaque) else start, earlier)
 
 
 def _find_geometric(start: Expr, after: Expr, before: Symbol, symbol: Symbol) -> Expr | None:

@@ -40,7 +40,7 @@ from kernelcast.expressions.kernel_facts import ContentRead
 from kernelcast.expressions.symbols import ID_FUNCTIONS
 from kernelcast.features.ir.control import LEFT, ControlFlow, Loop, Term
 from kernelcast.features.ir.debug import DebugNotes, TypeNote
-from kernelcast.features.ir.loops import REASON, Slot, describe_loop, solve_slots
+from kernelcast.features.ir.loops import REASON, describe_loop, solve_numbers
 from kernelcast.features.ir.operations import (
     bits_of,
     is_float,
@@ -56,6 +56,7 @@ from kernelcast.features.ir.values import (
     Arithmetic,
     Choice,
     Lanes,
+    Leaf,
     Memory,
     Opaque,
     Part,
@@ -500,30 +501,31 @@ class Evaluator(Code):
         phis = [one for one in self.flow.blocks[loop.header]
                 if one.opcode == "phi" and one.name not in self._known]  # fmt: skip
         starts = {phi.name: self._merge_sides(phi, loop, is_start=True) for phi in phis}
-        slots = {
-            name: [Slot(as_number(part), stand_in_for(name, at))
-                   for at, part in enumerate(parts_of(start))]
+        befores = {
+            name: [stand_in_for(name, at) for at, _ in enumerate(parts_of(start))]
             for name, start in starts.items()
-        }  # fmt: skip
+        }
         known = len(self._known)
         for phi in phis:
-            start, before = starts[phi.name], (Expr.symbol(one.before) for one in slots[phi.name])
-            known_as = exchange(start, before) if is_followed(phi.type) else blur(start)
-            self._known[phi.name] = known_as
+            start = starts[phi.name]
+            known_as = exchange(start, map(Expr.symbol, befores[phi.name]))
+            self._known[phi.name] = known_as if is_followed(phi.type) else blur(start)
         ends = {phi.name: self._merge_sides(phi, loop, is_start=False) for phi in phis}
         while len(self._known) > known:
             self._known.popitem()
         others = {name for name, end in ends.items() if _shape_of(starts[name]) != _shape_of(end)}
-        for name, end in ends.items():
+        at_first: dict[Symbol, Leaf] = {}
+        afters: dict[Symbol, Leaf] = {}
+        for name, own in befores.items():
+            end = ends[name]
             parts = repeat(blur(end, reason=REASON)) if name in others else parts_of(end)
-            for slot, part in zip(slots[name], parts, strict=False):
-                slot.after = as_number(part)
-        solve_slots([*chain.from_iterable(slots.values())], self.symbol(loop))
-        for name, own in slots.items():
+            at_first |= zip(own, map(as_number, parts_of(starts[name])), strict=True)
+            afters |= zip(own, map(as_number, parts), strict=False)
+        solved = solve_numbers(at_first, afters, self.symbol(loop))
+        for name, own in befores.items():
             start, end = starts[name], ends[name]
             if name not in others:
-                numbers = (slot.at_start or Opaque(reason=REASON) for slot in own)
-                self._known[name] = exchange(start, numbers)
+                self._known[name] = exchange(start, map(solved.__getitem__, own))
                 continue
             self._known[name] = blurred = blur(start, end, reason=REASON)
             if isinstance(start, Pointer) and isinstance(end, Pointer):
