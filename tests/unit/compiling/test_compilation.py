@@ -1,4 +1,3 @@
-import os
 import re
 import subprocess
 import sys
@@ -7,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.compiling import Dialect, Target, cache, compilation, compile_kernel, compiler
+from kernelcast.compiling import Dialect, Target, compilation, compile_kernel, compiler
 from kernelcast.compiling.compiler import find_compiler
 from kernelcast.records.errors import CompileError, InputError, MissingExtraError
 
@@ -216,16 +215,6 @@ def test_code_is_kept(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "store i32 4" in compile_kernel(source, include_folders=[folder]).text
 
 
-def test_cache_is_limited(tmp_path: Path) -> None:
-    """Entries that were unused for longest go first."""
-    for number in range(4):
-        path = tmp_path / f"{number}.json"
-        path.write_bytes(bytes(100))
-        os.utime(path, (number, number))
-    cache.trim(tmp_path, 250)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["2.json", "3.json"]
-
-
 def test_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing can be kept, everything is compiled all the same."""
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/none")
@@ -258,26 +247,6 @@ def test_chosen_compiler_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv(compiler.VARIABLE, write_compiler(tmp_path / "cc", "14.0.6", "exit 1"))
     with pytest.raises(InputError, match="is no clang of version 15 or later"):
         find_compiler()
-
-
-@pytest.mark.usefixtures("fresh_search", "own_cache")
-def test_a_compiler_is_asked_for_its_version_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Keeps what a compiler says of itself for other processes, until its file changes."""
-
-    def find_version() -> tuple[int, int, int]:
-        find_compiler.cache_clear()
-        compiler.ask.cache_clear()
-        return find_compiler().version
-
-    monkeypatch.setenv(compiler.VARIABLE, write_compiler(tmp_path / "cc", "18.1.0", "exit 1"))
-    assert find_version() == (18, 1, 0)
-    with monkeypatch.context() as patch:
-        patch.setattr(compiler, "run_limited", None)
-        assert find_version() == (18, 1, 0)
-    write_compiler(tmp_path / "cc", "19.1.10", "exit 1")
-    assert find_version() == (19, 1, 10)
 
 
 @pytest.mark.usefixtures("fresh_search")
@@ -400,13 +369,6 @@ def test_files_within(options: tuple[str, ...], name: str, folder: Path) -> None
     source = f'#include "{name}"\nkernel void k(global int *a) {{ a[0] = SIZE; }}'
     compiled = compile_kernel(source, options, include_folders=[folder])
     assert "store i32 7" in compiled.text
-
-
-def test_errors_in_included_files(folder: Path) -> None:
-    """An error in an included file is at that file's line."""
-    (folder / "wrong.h").write_text("\nint = 3;\n")
-    with pytest.raises(CompileError, match=r"wrong\.h:2:5: error"):
-        compile_kernel('#include "wrong.h"' + STORE, include_folders=[folder])
 
 
 @pytest.mark.parametrize("place", ["/", "/none/such"])

@@ -119,16 +119,6 @@ def test_arrays_are_decided_element_by_element(tree: Tree, values: list[dict[Sym
     np.testing.assert_array_equal(np.broadcast_to(found, len(values)), expected)
 
 
-@given(tree=trees(is_exact=False), values=bindings())
-def test_substitution_then_evaluation(tree: Tree, values: dict[Symbol, int]) -> None:
-    """Gives after a substitution the answer for the substituted values."""
-    condition = build(tree)
-    found = condition.substitute({X: 2 * n - k, K: 3})
-    replaced = values | {X: 2 * values[N] - values[K], K: 3}
-    assert found.evaluate(values) is condition.evaluate(replaced)
-    assert X not in found.symbols()
-
-
 @pytest.mark.parametrize(
     ("condition", "text"),
     [

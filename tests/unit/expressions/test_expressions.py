@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from kernelcast import expressions
 from kernelcast.expressions import (
-    Division,
     Expr,
     Symbol,
     SymbolKind,
@@ -289,15 +288,6 @@ def test_quasi_affine(expected: bool, exprs: list[Expr]) -> None:
 def test_simplifications(expr: Expr, simple: Expr) -> None:
     """Finds the simpler form."""
     assert expr == simple
-
-
-def test_truncation_is_not_split() -> None:
-    """Keeps multiples of the denominator inside a C division: (4*x + 1) / 4 is not x for x < 0."""
-    expr = trunc_div(4 * x + 1, 4)
-    assert isinstance(expr.sole_atom, Division)
-    assert not expr.sole_atom.is_floor
-    assert expr.evaluate({X: -1}) == 0
-    assert floor_div(4 * x + 1, 4) == x
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Shares of iterations, rows and lines, beside plain enumeration."""
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -9,7 +9,6 @@ from hypothesis.extra.numpy import arrays
 
 from kernelcast.features.counting.requests import compute_requests, find_touches, measure_requests
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.operations import MemorySpace
 from kernelcast.records.software_counters import RecordedAddresses, RequestPattern
 from support.kernel_facts import facts_of
 
@@ -50,22 +49,6 @@ def test_sectors_of_a_warp_follow_the_stride(
     assert (pattern.requests, pattern.is_store, pattern.is_measured) == (1, True, False)
 
 
-@pytest.mark.parametrize(
-    ("element", "index", "conflicts"),
-    [("float", "l", 0), ("float", "0", 0), ("float2", "l", 0), ("float4", "l", 0),
-     ("float", "2 * l", 1), ("float4", "2 * l", 1 * 4), ("double8", "l", 4 * 4 * 3),
-     ("uchar", "l", 0)],
-)  # fmt: skip
-def test_wide_accesses_are_served_in_parts(element: str, index: str, conflicts: int) -> None:
-    """A float4 of each lane takes four passes that are no conflicts; strides still are."""
-    source = (
-        "kernel void k(global int *x) {"
-        f" local {element} t[256]; int l = get_local_id(0); t[{index}] = 1; }}"
-    )
-    [store] = [one for one in compute(source) if one.space is MemorySpace.LOCAL]
-    assert store.bank_conflicts_per_request == conflicts
-
-
 def test_long_loops_are_sampled_without_losing_requests() -> None:
     """A million iterations are counted, and a few thousand of them looked at."""
     source = (
@@ -85,16 +68,6 @@ def test_addresses_that_need_what_is_not_given_are_left_out() -> None:
     )
     assert [one.line for one in compute(source)] == [1]
     assert len(compute(source, n=3)) == 2
-
-
-def test_a_place_that_is_never_reached_makes_no_requests() -> None:
-    """Zero requests are reported as such."""
-    source = (
-        "kernel void k(global int *x, local int *t, int n) {"
-        " if (get_global_id(0) < n) x[0] = t[0]; }"
-    )
-    for pattern in compute(source, n=0):
-        assert (pattern.requests, pattern.sectors_per_request) == (0, 0)
 
 
 def record(

@@ -1,7 +1,6 @@
 """Counters derived from source, against closed forms and an interpreter."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +28,6 @@ from kernelcast.expressions import (
 from kernelcast.expressions.accesses import LoopFacts
 from kernelcast.expressions.axes import bind_ids
 from kernelcast.expressions.kernel_facts import CounterReach, KernelFacts
-from kernelcast.features.analysis import read_facts
-from kernelcast.features.counting.requests import compute_requests
 from kernelcast.features.counting.static import (
     ASSUMED_TRIPS,
     BUDGET,
@@ -38,12 +35,9 @@ from kernelcast.features.counting.static import (
     choose_work_groups,
     count_statically,
 )
-from kernelcast.features.counting.summary import summarise
-from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import ElementType, LocalArgument, ScalarArgument
 from kernelcast.records.errors import NDRangeError
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.software_counters import SoftwareCounters
 from support.kernel_facts import facts_of
 from support.strategies import ndranges
 
@@ -169,16 +163,6 @@ def test_what_a_test_on_data_reads_is_bounded_as_the_body_is() -> None:
     assert not asking.is_exact
     runs = [bool(asking.condition.evaluate({asking.symbol: at, N: 4})) for at in range(6)]
     assert runs == [True, True, True, True, True, False]
-
-
-def test_work_items_that_a_remainder_work_group_lacks_do_nothing() -> None:
-    """The last work-group of a 10-wide space in fours holds two."""
-    ndrange = NDRange(global_size=(10,), local_size=(4,))
-    facts = facts_of("kernel void k(global int *x) { if (get_global_id(0) > 2) x[0] = 1; }")
-    sample = count_statically(facts, ndrange, {}, [0, 2])
-    assert sample.work_items == (4, 2)
-    assert sample.is_present.tolist() == [[True] * 4, [True, True, False, False]]
-    assert sample.counts[..., 0].tolist() == [[0, 0, 0, 1], [1, 1, 0, 0]]
 
 
 def test_nested_loops_too_long_to_enumerate_are_sampled_at_both_levels() -> None:
@@ -356,30 +340,3 @@ def test_counts_are_those_of_an_interpreter(nest: Nest, ndrange: NDRange, n: int
         }
         assert count == interpret(guard, found, {**own, N: n})
     assert is_exact
-
-
-EXAMPLES = Path(__file__).parents[3] / "examples"
-# What depends on data, so that its counters are estimates.
-ON_DATA = {"histogram", "mandelbrot", "spmv_csr"}
-# Unsigned sums of which the analysis may or may not see that they stay below 2**32.
-MAY_WRAP = {"reduction"}
-
-
-def count_example(name: str) -> SoftwareCounters:
-    """Count an example statically, with the arguments of its problem file."""
-    problem = read_problem(EXAMPLES / name / f"{name}.yaml")
-    facts = read_facts(problem.kernel)
-    scalars = bind_scalars(facts, problem.arguments)
-    groups = choose_work_groups(problem.ndrange)
-    sample = count_statically(facts, problem.ndrange, scalars, groups)
-    patterns = compute_requests(facts.accesses, problem.ndrange, scalars, work_groups=groups)
-    return summarise(facts, sample, patterns=patterns)
-
-
-@pytest.mark.parametrize("name", sorted(path.parent.name for path in EXAMPLES.glob("*/*.yaml")))
-def test_every_example_is_counted(name: str) -> None:
-    """Counts are exact where no data decides, and every warp issues something."""
-    found = count_example(name)
-    assert found.is_exact == (name not in ON_DATA) or name in MAY_WRAP
-    assert all(0 < warp.lane_efficiency <= 1 for warp in found.warps)
-    assert found.patterns

@@ -76,14 +76,6 @@ def test_damaged_sources_are_taken(path: Path, data: st.DataObject) -> None:
 
 
 @settings(max_examples=30)
-@given(st.binary(max_size=300))
-def test_bytes_are_taken_or_refused(content: bytes) -> None:
-    """Takes or refuses text that is no program at all."""
-    analyse_all(content.decode(errors="replace"))
-    analyse_all(f"{_BEGIN} {content.decode('latin-1')} }}")
-
-
-@settings(max_examples=30)
 @given(
     st.recursive(
         st.sampled_from(["x", "n", "u", "3", "-2", "0xffu", "get_local_id(0)"]),

@@ -63,12 +63,6 @@ def test_streams_share_pages_and_no_lines() -> None:
     assert compare("x[get_global_id(0)] = 1;", GroupBox(start=(0,), shape=(64,))) == (1.0, 1.0)
 
 
-def test_what_all_share_is_paid_by_the_few() -> None:
-    """One line that every work-group loads is a whole one for a box of one."""
-    lines, pages = compare("x[0] = x[n];") or (0.0, 0.0)
-    assert (lines, pages) == (64.0, 64.0)
-
-
 @pytest.mark.parametrize("body", ["x[i[get_global_id(0)]] = 1;", "int k = 3; k += n;"])
 def test_what_is_not_known_is_absent(body: str) -> None:
     """Where addresses depend on data, and where nothing is touched, there is no ratio."""

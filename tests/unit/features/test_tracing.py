@@ -43,12 +43,6 @@ def test_attributes_and_other_functions_stay() -> None:
     assert marked.endswith(f"KC_TRACE_END}}{after}")
 
 
-def test_returns_in_macros_are_fine() -> None:
-    """Needs to know no return: they all become jumps, those of macros too."""
-    marked = mark("#define LEAVE return\nkernel void k(int n) { if (n) LEAVE; else return; }")
-    assert "if (n) LEAVE; else return; " in marked
-
-
 @pytest.mark.parametrize(
     ("body", "mark_of_end"),
     [

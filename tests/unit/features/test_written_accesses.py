@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from kernelcast.expressions import Expr, Symbol, SymbolKind, minimum
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.written_accesses import (
-    WrittenArray,
     WrittenKernel,
     read_access,
     read_array,
@@ -165,14 +164,6 @@ def test_refuses_kernels_that_make_no_sense(changes: dict[str, object]) -> None:
     }  # fmt: skip
     with pytest.raises(InputError):
         WrittenKernel(**(usual | changes))
-
-
-def test_size_of_an_array_needs_positive_extents() -> None:
-    """Names the extent that a scalar makes zero."""
-    array: WrittenArray = ARRAYS["image"]
-    assert array.count_bytes({"n": 3}) == 4 * 3 * 5
-    with pytest.raises(InputError, match="extent 0 is 0"):
-        array.count_bytes({"n": 0})
 
 
 BYTE = read_array("byte:int8")
