@@ -207,7 +207,6 @@ class DebugNotes:
             return inner and (f"[{index}]{inner[0]}", inner[1])
         return ("", note) if offset == 0 else None
 
-
     def read_object(self, lines: list[str], *notes: int) -> tuple[Place | None, str]:
         """Find where an object stands, by its address and its access, and its text."""
         for number in notes:
