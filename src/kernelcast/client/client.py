@@ -3,7 +3,6 @@
 
 import base64
 import json
-import os
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import wraps
@@ -15,7 +14,6 @@ import numpy as np
 import yaml
 
 from kernelcast.client.answers import (
-    Answer,
     Device,
     EstimateAnswer,
     Job,
@@ -26,54 +24,27 @@ from kernelcast.client.answers import (
     StoredObservation,
     StoredRows,
 )
-from kernelcast.client.transport import ConnectionFailedError, Patience, ServiceIdentity, Transport
+from kernelcast.client.transport import (
+    HEALTH,
+    ConnectionFailedError,
+    ServiceIdentity,
+    Transport,
+    read_error,
+    wait_for,
+)
 from kernelcast.records.errors import ProblemFileError
 from kernelcast.records.frames import Frame, make_frame
 
-DEFAULT_URL: Final = "http://127.0.0.1:8372"
 _KEYS: Final = {"week": "week", "device": "device_id", "kernel": "kernel", "tier": "tier"}
-TOKEN_VARIABLE: Final = "KERNELCAST_TOKEN"
-"""Environment variable that holds the token where none is given."""
 
 Problem = Mapping[str, Any] | str
 """The keys of a problem file with the source as `code`, or the digest of a problem sent before."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
-A = TypeVar("A", bound=Answer)
 
 
-class _Asking:
-    """What both clients have: a connection, and how requests become answers."""
-
-    _http: type[httpx.Client | httpx.AsyncClient]
-
-    def __init__(
-        self,
-        url: str = DEFAULT_URL,
-        *,
-        token: str | None = None,
-        patience: Patience | None = None,
-        transport: httpx.AsyncBaseTransport | httpx.BaseTransport | None = None,
-    ) -> None:
-        known = token or os.environ.get(TOKEN_VARIABLE) or None
-        self._transport = Transport(url, known, patience or Patience(), self._http, transport)
-
-    async def _ask(self, method: str, path: str, content: Any = None, /, **params: Any) -> Any:
-        return await self._transport.ask(method, path, content, params=params)
-
-    async def _list(
-        self, record: type[A], path: str, name: str = "", /, **params: Any
-    ) -> tuple[A, ...]:
-        found = await self._ask("GET", path, **params)
-        return tuple(map(record.read, found[name or path.rpartition("/")[2]]))
-
-    async def _start(self, path: str, asked: Mapping[str, Any], key: str | None) -> Job:
-        headers = {"idempotency-key": key or uuid.uuid4().hex}
-        return Job.read(await self._transport.ask("POST", path, asked, headers=headers))
-
-
-class AsyncClient(_Asking):
+class AsyncClient(Transport):
     """Asks a predictor service from coroutines.
 
     Parameters
@@ -101,7 +72,7 @@ class AsyncClient(_Asking):
     ...         return await client.estimate(problem)
     """
 
-    _http = httpx.AsyncClient
+    _kind = httpx.AsyncClient
 
     async def __aenter__(self) -> Self:
         return self
@@ -111,7 +82,7 @@ class AsyncClient(_Asking):
 
     async def close(self) -> None:
         """Close all connections."""
-        await self._transport.close()
+        await wait_for(self._http.aclose() if self._is_async else self._http.close())
 
     async def identify(self) -> ServiceIdentity:
         """Ask which service answers; every other method does so before its first request.
@@ -123,7 +94,11 @@ class AsyncClient(_Asking):
         ConnectionFailedError
             If nobody answers.
         """
-        return await self._transport.identify()
+        self._is_checked = False
+        answer = await self._send("GET", HEALTH)
+        if not answer.is_success:
+            raise read_error(answer)
+        return self._take_identity(answer)
 
     async def devices(self) -> tuple[Device, ...]:
         """Describe the devices of the service's host.
@@ -331,7 +306,8 @@ class AsyncClient(_Asking):
         key : str, optional
             A second request with it starts nothing; given one of its own when left out.
         """
-        return await self._start("/v1/jobs", {"kind": kind, "options": dict(options or {})}, key)
+        asked = {"kind": kind, "options": dict(options or {})}
+        return Job.read(await self._ask("POST", "/v1/jobs", asked, key or uuid.uuid4().hex))
 
     async def compare(
         self, /, first: str, second: str, *, key: str | None = None, **options: Any
@@ -348,7 +324,7 @@ class AsyncClient(_Asking):
             ``devices``, ``split``, ``shortest_seconds``, ``least_work_groups``, ``resamples``.
         """
         asked = {"first": first, "second": second, **options}
-        return await self._start("/v1/comparisons", asked, key)
+        return Job.read(await self._ask("POST", "/v1/comparisons", asked, key or uuid.uuid4().hex))
 
     async def comparisons(self) -> tuple[Job, ...]:
         """List comparisons, newest first."""
@@ -375,7 +351,7 @@ class AsyncClient(_Asking):
         """Give a job whenever it changes, until it ends; also when the service starts anew."""
         while True:
             try:
-                async with self._transport.stream(f"/v1/jobs/{job_id}/events") as lines:
+                async with self._stream(f"/v1/jobs/{job_id}/events") as lines:
                     event = ""
                     async for line in lines:
                         name, _, content = line.partition(": ")
@@ -430,7 +406,7 @@ def _iterating(
     return ask
 
 
-class Client(_Asking):
+class Client(Transport):
     """Asks a predictor service: the methods of `AsyncClient`, which return when answers are there.
 
     Threads share one; parameters and notes are as there.
@@ -442,7 +418,7 @@ class Client(_Asking):
     ...     fastest = min(answers, key=lambda one: one.seconds)
     """
 
-    _http = httpx.Client
+    _kind = httpx.Client
 
     def __enter__(self) -> Self:
         return self

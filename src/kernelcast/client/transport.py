@@ -3,20 +3,24 @@
 
 import asyncio
 import logging
+import os
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from inspect import isawaitable
-from typing import Any, Final, Self
+from typing import Any, Final, TypeVar
 
 import cattrs
 import httpx
 
-from kernelcast.client.answers import ServiceError
+from kernelcast.client.answers import Answer, ServiceError
 from kernelcast.records.errors import InputError, KernelcastError
 
+DEFAULT_URL: Final = "http://127.0.0.1:8372"
+TOKEN_VARIABLE: Final = "KERNELCAST_TOKEN"
+"""Environment variable that holds the token where none is given."""
 INSTANCE_HEADER: Final = "x-kernelcast-instance"
 """Names the instance in answers."""
 _CONVERTER: Final = cattrs.Converter(detailed_validation=False)
@@ -25,7 +29,8 @@ _API: Final = "1"
 _log = logging.getLogger("kernelcast.client")
 
 _AGAIN: Final = frozenset({429, 502, 503, 504})
-_HEALTH: Final = "/health"
+HEALTH: Final = "/health"
+A = TypeVar("A", bound=Answer)
 
 
 class ConnectionFailedError(KernelcastError):
@@ -51,32 +56,6 @@ class ServiceIdentity:
     pid: int
     """Of the process that was started, on the service's host."""
 
-    @classmethod
-    def read(cls, url: str, content: Any) -> Self:
-        """Read what answers at a service's address.
-
-        Raises
-        ------
-        WrongServiceError
-            If it is no kernelcast service, or speaks another API.
-        """
-        told = content if isinstance(content, dict) else {}
-        try:
-            found = _CONVERTER.structure(told, cls)
-        except (KeyError, TypeError, ValueError):
-            found = None
-        if found is None or told.get("service") != "kernelcast":
-            raise WrongServiceError(
-                f"service {url}: what answers at /health is no kernelcast service, or an older one "
-                "that does not say so; give the address of `kernelcast serve`"
-            )
-        if found.api.partition(".")[0] != _API:
-            raise WrongServiceError(
-                f"service {url}: kernelcast {found.version} speaks version {found.api} of the API, "
-                f"this client {_API}.x; install the same version of both"
-            )
-        return found
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
@@ -100,73 +79,69 @@ class Patience:
 
 
 class Transport:
-    """A connection to a service; threads, or the coroutines of a loop, share one.
+    """A connection to a service, which both clients have; see `AsyncClient` for its parameters.
 
     Over a client of httpx that blocks, coroutines end without having waited for anything. Every
     request may be sent again: estimates change nothing, observations and jobs have keys.
     """
 
+    _kind: type[httpx.Client | httpx.AsyncClient]
+
     def __init__(
         self,
-        url: str,
-        token: str | None,
-        patience: Patience,
-        http: type[httpx.Client | httpx.AsyncClient],
-        transport: Any = None,
+        url: str = DEFAULT_URL,
+        *,
+        token: str | None = None,
+        patience: Patience | None = None,
+        transport: httpx.AsyncBaseTransport | httpx.BaseTransport | None = None,
     ) -> None:
-        self._patience = patience
+        self._patience = patience or Patience()
         self._url = url
         self._service: ServiceIdentity | None = None
         self._is_checked = False
-        self._is_async = issubclass(http, httpx.AsyncClient)
-        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        self._is_async = issubclass(self._kind, httpx.AsyncClient)
+        known = token or os.environ.get(TOKEN_VARIABLE)
+        options: Any = {
+            "base_url": url,
+            "headers": {"authorization": f"Bearer {known}"} if known else {},
+            "timeout": httpx.Timeout(self._patience.timeout_s, connect=self._patience.connect_s),
+            "transport": transport,
+        }
         try:
-            self._http: Any = http(
-                base_url=url,
-                headers=headers,
-                timeout=httpx.Timeout(patience.timeout_s, connect=patience.connect_s),
-                transport=transport,
-            )
+            self._http: Any = self._kind(**options)
         except httpx.InvalidURL as error:
             msg = f"service {url!r}: {error}; expected a URL such as http://127.0.0.1:8372"
             raise InputError(msg) from error
 
-    async def close(self) -> None:
-        await _wait_for(self._http.aclose() if self._is_async else self._http.close())
-
-    async def identify(self) -> ServiceIdentity:
-        self._is_checked = False
-        answer = await self._send("GET", _HEALTH)
-        if not answer.is_success:
-            raise read_error(answer)
-        return self._take_identity(answer)
-
-    async def ask(
-        self,
-        method: str,
-        path: str,
-        content: Any = None,
-        **options: Any,
+    async def _ask(
+        self, method: str, path: str, content: Any = None, key: str = "", /, **params: Any
     ) -> Any:
-        answer = await self._send(method, path, json=content, **options)
+        """Send a request, with a key where it shall do something once; give what is answered."""
+        headers = {"idempotency-key": key} if key else {}
+        answer = await self._send(method, path, json=content, params=params, headers=headers)
         if answer.is_success:
             return answer.json()
         raise read_error(answer)
 
+    async def _list(
+        self, record: type[A], path: str, name: str = "", /, **params: Any
+    ) -> tuple[A, ...]:
+        found = await self._ask("GET", path, **params)
+        return tuple(map(record.read, found[name or path.rpartition("/")[2]]))
+
     @asynccontextmanager
-    async def stream(self, path: str) -> AsyncIterator[AsyncIterator[str]]:
+    async def _stream(self, path: str) -> AsyncIterator[AsyncIterator[str]]:
         """Open a stream of lines; it may be silent for as long as it likes."""
-        timeout = httpx.Timeout(self._patience.timeout_s, connect=self._patience.connect_s)
         try:
             await self._check_service()
             async with AsyncExitStack() as stack:
-                opened = self._http.stream("GET", path, timeout=timeout)
                 enter = stack.enter_async_context if self._is_async else stack.enter_context
-                answer = await _wait_for(enter(opened))
+                answer = await wait_for(enter(self._http.stream("GET", path)))
                 if not answer.is_success:
-                    await _wait_for(answer.aread() if self._is_async else answer.read())
+                    await wait_for(answer.aread() if self._is_async else answer.read())
                     raise read_error(answer)
-                yield answer.aiter_lines() if self._is_async else _iterate(answer.iter_lines())
+                lines = answer.aiter_lines() if self._is_async else answer.iter_lines()
+                yield lines if self._is_async else _iterate(lines)
         except httpx.TransportError as error:
             self._is_checked = False
             raise self._explain(error) from error
@@ -175,17 +150,27 @@ class Transport:
         """See who answers before the first request, and after the connection was lost."""
         if self._is_checked:
             return
-        answer = await _wait_for(self._http.request("GET", _HEALTH))
+        answer = await wait_for(self._http.request("GET", HEALTH))
         if answer.status_code not in _AGAIN:  # else the request will be told the same
             self._take_identity(answer)
 
     def _take_identity(self, answer: httpx.Response) -> ServiceIdentity:
         """Note who answers; say so where it is another instance than before."""
         try:
-            content = answer.json()
-        except ValueError:
-            content = None
-        found = ServiceIdentity.read(self._url, content)
+            told = answer.json()
+            found = _CONVERTER.structure(told, ServiceIdentity)
+        except (KeyError, TypeError, ValueError, AttributeError):
+            told, found = {}, None
+        if found is None or told.get("service") != "kernelcast":
+            raise WrongServiceError(
+                f"service {self._url}: what answers at /health is no kernelcast service, or an "
+                "older one that does not say so; give the address of `kernelcast serve`"
+            )
+        if found.api.partition(".")[0] != _API:
+            raise WrongServiceError(
+                f"service {self._url}: kernelcast {found.version} speaks version {found.api} of "
+                f"the API, this client {_API}.x; install the same version of both"
+            )
         before, self._service, self._is_checked = self._service, found, True
         if before is not None and before.instance != found.instance:
             who = f"{found.instance}, kernelcast {found.version}, running since {found.started_at}"
@@ -198,10 +183,10 @@ class Transport:
         for attempt in range(self._patience.retries + 1):
             is_last = attempt == self._patience.retries
             try:
-                if path != _HEALTH:
+                if path != HEALTH:
                     await self._check_service()
                 call = self._http.request(method, path, **options)
-                answer: httpx.Response = await _wait_for(call)
+                answer: httpx.Response = await wait_for(call)
                 # Have the next request see who answers, where this one was another instance's.
                 told = answer.headers.get(INSTANCE_HEADER)
                 if told and self._service is not None and told != self._service.instance:
@@ -224,14 +209,14 @@ class Transport:
             pause_s = float(told)
         jitter = random.uniform(0.8, 1.2)
         usual = asyncio.sleep if self._is_async else time.sleep
-        await _wait_for((self._patience.sleep or usual)(min(pause_s, 30.0) * jitter))
+        await wait_for((self._patience.sleep or usual)(min(pause_s, 30.0) * jitter))
 
     def _explain(self, error: httpx.TransportError) -> ConnectionFailedError:
         msg = f"service {self._url}: {type(error).__name__}: {error or 'no answer'}; is it running?"
         return ConnectionFailedError(msg)
 
 
-async def _wait_for(answer: Any) -> Any:
+async def wait_for(answer: Any) -> Any:
     """Wait for what a client of coroutines answers; one that blocks has answered already."""
     return await answer if isawaitable(answer) else answer
 
