@@ -1,7 +1,7 @@
 """Long work as plain values in and out: what the service's jobs do in processes of their own."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any
@@ -69,8 +69,7 @@ def run_job(
         case JobKind.CALIBRATE:
             return _calibrate(options, hold, report)
         case JobKind.TRAIN:
-            seen: list[Observation] = []
-            return _train(options, load(keep=seen.append), seen, open_registry(registry), report)
+            return _train(options, load, open_registry(registry), report)
         case JobKind.VALIDATE:
             found = validate_models(load(), _validation_settings(options), _tell_fits(report))
             return json.loads(report_to_json(found))
@@ -178,12 +177,13 @@ def _calibrate(options: Mapping[str, Any], hold: Hold, report: Report) -> object
 
 def _train(
     options: Mapping[str, Any],
-    table: TrainingTable,
-    seen: Sequence[Observation],
+    load: Callable[..., TrainingTable],
     registry: ModelRegistry,
     report: Report,
 ) -> object:
     models: list[Plain] = []
+    seen: list[Observation] = []
+    left_out: list[str] = []
 
     def keep(one: StoredModel) -> None:
         version = registry.publish(one)
@@ -197,7 +197,7 @@ def _train(
 
     settings = TrainingSettings(with_validation=bool(options.get("validate", True)), jobs=1)
     outcome = train(
-        table,
+        load(keep=seen.append, tell=left_out.append),
         options.get("model", DEFAULT_MODEL),
         settings,
         keep=keep,
@@ -208,7 +208,9 @@ def _train(
          **one.model.facts}
         for one in calibrate_evidence(seen, machines_beside())
     ]  # fmt: skip
-    return {"models": models, "evidence": calibrated, "refused": dict(outcome.refused)}
+    left_out += [f"{name}: {why}" for name, why in outcome.left_out.items()]
+    refused = dict(outcome.refused)
+    return {"models": models, "evidence": calibrated, "refused": refused, "left_out": left_out}
 
 
 def _compare(options: Mapping[str, Any], table: TrainingTable, report: Report) -> object:

@@ -45,7 +45,7 @@ from kernelcast.service.settings import API_PREFIX, ServiceSettings
 from kernelcast.service.telemetry import LOGGER, Instance, Metrics, log
 from kernelcast.service_state import StoreError
 
-API_VERSION: Final = "1.13.1"
+API_VERSION: Final = "1.14.0"
 """Grows with every change of the API: docs/reference/openapi.yaml."""
 _LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 _ERRORS: Final[dict[int | str, dict[str, Any]]] = {
@@ -121,10 +121,9 @@ def _name_problem_type(described: dict[str, Any]) -> dict[str, Any]:
     for path in described["paths"].values():
         for operation in path.values():
             for status in map(str, _ERRORS):
-                content = operation["responses"][status]["content"]
-                content[ErrorResponse.media_type] = content.pop(
-                    "application/json", content.get(ErrorResponse.media_type)
-                )
+                answer = operation["responses"][status]
+                (described_as,) = answer["content"].values()
+                answer["content"] = {ErrorResponse.media_type: described_as}
     return described
 
 

@@ -48,7 +48,7 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
     if settings.port:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         tell(f"http://{host}:{settings.port}/")
-    instance = Instance.make()
+    instance = Instance()
     instance.announce()
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn answers what is under way, and then raises the signal once more.

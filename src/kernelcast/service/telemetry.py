@@ -10,7 +10,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
@@ -73,24 +73,14 @@ def set_up_logs(level: str = "info") -> None:
 class Instance:
     """A running service, all processes of one `kernelcast serve`; nothing here is secret."""
 
-    id: str
+    id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
     """Drawn when it starts."""
-    version: str
+    version: str = version("kernelcast")
     """Of kernelcast."""
-    started_at: str
+    started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     """In ISO 8601, UTC."""
-    pid: int
+    pid: int = field(default_factory=os.getpid)
     """Of the process that was started."""
-
-    @classmethod
-    def make(cls) -> Self:
-        """Begin a new one in this process."""
-        return cls(
-            id=uuid.uuid4().hex[:16],
-            version=version("kernelcast"),
-            started_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            pid=os.getpid(),
-        )
 
     def announce(self) -> None:
         """Tell child processes which instance they are part of."""
@@ -99,8 +89,7 @@ class Instance:
     @classmethod
     def find(cls) -> Self:
         """Find the instance that this process is part of; a new one where none was announced."""
-        told = os.environ.get(_INSTANCE_VARIABLE)
-        return cls(**json.loads(told)) if told else cls.make()
+        return cls(**json.loads(os.environ.get(_INSTANCE_VARIABLE, "{}")))
 
 
 class Metrics:

@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -105,7 +106,8 @@ def test_pauses_keep_to_the_share(
     async def refine_next(_: Estimating) -> float:
         return next(taken_s)
 
-    monkeypatch.setattr(asyncio, "sleep", sleep)
+    # Of this module alone: the service beside it pauses, too.
+    monkeypatch.setattr(estimating, "asyncio", SimpleNamespace(sleep=sleep))
     monkeypatch.setattr(Estimating, "_refine_next", refine_next)
     idle = service_of(quiet_client).estimating
     with pytest.raises(asyncio.CancelledError):

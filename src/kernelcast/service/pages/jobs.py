@@ -11,7 +11,8 @@ from threading import Lock
 from typing import Any, Final, get_origin
 
 from cachetools import LRUCache, cached
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
+from fastapi.sse import EventSourceResponse
 from pydantic import BaseModel, ValidationError
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
@@ -27,10 +28,11 @@ from kernelcast.service.routes.jobs import (
     TrainOptions,
     ValidateOptions,
     add_job,
+    check_stream,
     find_job,
+    follow_job,
 )
 from kernelcast.service.routes.jobs import cancel_job as cancel
-from kernelcast.service.routes.jobs import follow_job as follow
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=Route)
@@ -87,10 +89,10 @@ async def rerun_job(job_id: str, page: Admin) -> Response:
     return RedirectResponse(f"/jobs/{job.id}", HTTPStatus.SEE_OTHER)
 
 
-@router.get("/jobs/{job_id}/events")
-async def follow_job(job_id: str, page: Reader) -> Response:
-    """Follow a job until it ends; as the API does, for who has signed in."""
-    return await follow(job_id, page)
+router.add_api_route(
+    "/jobs/{job_id}/events", follow_job, dependencies=[Depends(check_stream)],
+    response_class=EventSourceResponse,
+)  # fmt: skip
 
 
 @router.get("/jobs/{job_id}/result.json")

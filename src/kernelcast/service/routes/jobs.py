@@ -5,14 +5,15 @@ import hashlib
 import json
 import secrets
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Header, Query
-from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
+from fastapi import APIRouter, Depends, Header, Query
+from fastapi.sse import EventSourceResponse, ServerSentEvent
 from pydantic import ConfigDict, Field
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.service_state import AuditRecord, JobKind, JobRecord, JobState
@@ -235,6 +236,7 @@ class TrainResult(Open):
     models: list[PublishedModel]
     evidence: list[PublishedModel] = Field(description="What weighs answers of several kinds.")
     refused: dict[str, str] = Field(description="Models that could not be trained, and why.")
+    left_out: list[str] = Field(default=[], description="Rows not learned from, and why.")
 
 
 class ValidateResult(Open):
@@ -348,19 +350,8 @@ async def cancel_job(job_id: str, call: Admin) -> JobOut:
     return JobOut.model_validate(job)
 
 
-@router.get(
-    "/jobs/{job_id}/events",
-    response_model=None,
-    responses={
-        200: {
-            "description": "Server-sent events: `job` with the whole job whenever it changes, "
-            "`end` when nothing follows, `error` when the service cannot look.",
-            "content": {"text/event-stream": {"schema": {"type": "string"}}},
-        }
-    },
-)
-async def follow_job(job_id: str, call: Reader) -> Response:
-    """Follow a job until it ends."""
+async def check_stream(job_id: str, call: Reader) -> None:
+    """Refuse to follow what is no job, or more jobs at once than one service follows."""
     service = call.service
     await find_job(job_id, service)
     if service.streams >= service.settings.limits.streams:
@@ -370,11 +361,38 @@ async def follow_job(job_id: str, call: Reader) -> Response:
             f"{service.streams} jobs are followed already; ask for the job's state now and then",
             retry_after_s=10,
         )
-    return StreamingResponse(
-        _tell_changes(job_id, service),
-        media_type="text/event-stream",
-        headers={"x-accel-buffering": "no"},
-    )
+
+
+@router.get(
+    "/jobs/{job_id}/events",
+    response_class=EventSourceResponse,
+    dependencies=[Depends(check_stream)],
+    response_description="Server-sent events: `job` with the whole job whenever it changes, `end` "
+    "when nothing follows, `error` when the service cannot look.",
+)
+async def follow_job(job_id: str, call: Reader) -> AsyncIterator[ServerSentEvent]:
+    """Follow a job until it ends."""
+    service, revision = call.service, -1
+    service.streams += 1
+    try:
+        while not service.stopping.is_set():
+            try:
+                job = await find_job(job_id, service)
+            except (KernelcastError, ApiError) as error:
+                described = as_api_error(error).describe()
+                yield ServerSentEvent(event="error", data={"error": described})
+                return
+            if job.revision != revision:
+                revision, event = job.revision, "end" if job.state.is_final else "job"
+                yield ServerSentEvent(
+                    event=event, data=JobOut.model_validate(job), id=str(revision)
+                )
+                if job.state.is_final:
+                    return
+            with suppress(TimeoutError):
+                await asyncio.wait_for(service.stopping.wait(), _LOOK_S)
+    finally:
+        service.streams -= 1
 
 
 @router.post("/comparisons", status_code=HTTPStatus.ACCEPTED, responses=_ACCEPTED)
@@ -459,34 +477,3 @@ async def find_result(service: Service, kinds: Sequence[JobKind], wanted: str) -
     if job is None or job.kind not in kinds or not job.has_result:
         refuse_unknown("validation" if kinds == (JobKind.VALIDATE,) else "comparison", wanted)
     return job
-
-
-async def _tell_changes(job_id: str, service: Service) -> AsyncIterator[bytes]:
-    revision, silent_s = -1, 0.0
-    service.streams += 1
-    try:
-        while not service.stopping.is_set():
-            try:
-                job = await find_job(job_id, service)
-            except (KernelcastError, ApiError) as error:
-                told = {"error": as_api_error(error).describe()}
-                yield format_sse_event(event="error", data_str=json.dumps(told))
-                return
-            if job.revision != revision:
-                revision, silent_s = job.revision, 0.0
-                yield format_sse_event(
-                    event="end" if job.state.is_final else "job",
-                    data_str=JobOut.model_validate(job).model_dump_json(),
-                    id=str(revision),
-                )
-                if job.state.is_final:
-                    return
-            elif silent_s >= 15.0:
-                silent_s = 0.0
-                yield KEEPALIVE_COMMENT
-            try:
-                await asyncio.wait_for(service.stopping.wait(), _LOOK_S)
-            except TimeoutError:
-                silent_s += _LOOK_S
-    finally:
-        service.streams -= 1

@@ -87,8 +87,9 @@ def test_a_job_at_work_with_its_log(client: TestClient) -> None:
          ["no cache", "it is gone", "61"]),
         (JobKind.TRAIN,
          {"models": [{"name": "hybrid/d", "version": "0001", "rows": 9, "kernels": 3,
-                      "devices": ["d"]}], "refused": {"hybrid/e": "too few rows"}},
-         ["hybrid/d", "too few rows"]),
+                      "devices": ["d"]}], "refused": {"hybrid/e": "too few rows"},
+          "left_out": ["hybrid/d: 3 of 12 rows are left out"]},
+         ["hybrid/d", "too few rows", "3 of 12 rows"]),
     ],
 )  # fmt: skip
 def test_results_are_tables(
