@@ -104,23 +104,33 @@ def _read_error(text: str) -> tuple[int, int, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalSizeAnswer:
-    """What the model says of one local size."""
+class Timed:
+    """What a launch takes with a local size or at a size; no time where there is a reason."""
 
-    local_size: tuple[int, ...]
-    """Work-items of a work-group."""
-    estimate: AnalyticEstimate | None = None
-    """None where it cannot be launched or modelled."""
+    value: tuple[int, ...]
+    where: str
+    """The machine or device that says so."""
+    seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    detail: str = ""
+    """The limiter, or the tier."""
     reason: str = ""
-    """Why it cannot."""
+    estimate: AnalyticEstimate | None = None
+    """The model's whole answer, where one was asked."""
+
+    @property
+    def text(self) -> str:
+        """The value as people write it."""
+        return " x ".join(map(str, self.value))
 
 
-MODEL_LOCAL_SIZES = Task(entry=f"{__name__}:model_local_sizes", returns=tuple[LocalSizeAnswer, ...])
+MODEL_LOCAL_SIZES = Task(entry=f"{__name__}:model_local_sizes", returns=tuple[Timed, ...])
 
 
 def model_local_sizes(
     asked: tuple[Problem, str, tuple[tuple[int, ...], ...] | None], report: ReportProgress
-) -> tuple[LocalSizeAnswer, ...]:
+) -> tuple[Timed, ...]:
     """Ask the model of a machine for local sizes: none for the launch's own, None for all that are
     worth it."""
     problem, name, wanted = asked
@@ -142,9 +152,12 @@ def model_local_sizes(
             else:
                 estimate = estimate_analytically(source.launch(one), machine)
         except InputError as error:
-            answers.append(LocalSizeAnswer(local_size=one, reason=str(error)))
-        else:
-            answers.append(LocalSizeAnswer(local_size=one, estimate=estimate))
+            answers.append(Timed(value=one, where=name, reason=str(error)))
+            continue
+        answers.append(Timed(
+            value=one, where=name, seconds=estimate.seconds, detail=estimate.limiter,
+            estimate=estimate,
+        ))  # fmt: skip
     return tuple(answers)
 
 

@@ -214,26 +214,21 @@ class _Work:
                     error = {**error, "message": redact_paths(error["message"])}
                     jobs.finish(*its, JobState.FAILED, error=error)
                 else:
-                    self._note_crash(outcome["died"])
+                    # Let it go on, unless it dies again and again at the same place.
+                    known, said = jobs.find(self._job.id), outcome["died"]
+                    log("job died", level=40, job=self._job.id, said=said)
+                    if known is not None and known.crashes + 1 >= self._most_crashes:
+                        message = (
+                            f"the job's process died {self._most_crashes} times without progress: "
+                            f"{redact_paths(said)}"
+                        )
+                        error = {"code": "job_crashed", "message": message, "detail": None}
+                        jobs.finish(*its, JobState.FAILED, error=error)
+                    else:
+                        self._advance(self._progress, "its process died")
+                        self._report()
+                        jobs.put_back(*its, has_crashed=True)
         except KernelcastError:
             return False
         log(told, job=self._job.id, outcome=next(iter(outcome)))
         return True
-
-    def _note_crash(self, said: str) -> None:
-        """Let a job that died go on, unless it dies again and again at the same place."""
-        jobs, its = self._state.jobs, (self._job.id, self._owner)
-        known = jobs.find(self._job.id)
-        log("job died", level=40, job=self._job.id, said=said)
-        if known is not None and known.crashes + 1 >= self._most_crashes:
-            error = {
-                "code": "job_crashed",
-                "message": f"the job's process died {self._most_crashes} times without progress: "
-                f"{redact_paths(said)}",
-                "detail": None,
-            }
-            jobs.finish(*its, JobState.FAILED, error=error)
-            return
-        self._advance(self._progress, "its process died")
-        self._report()
-        jobs.put_back(*its, has_crashed=True)

@@ -9,7 +9,6 @@ import contextlib
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -50,7 +49,35 @@ def redact(text: str, kernel: Kernel) -> str:
     """Give what a caller may read of an error of its kernel."""
     said, wrote, _ = text.partition(WROTE)
     head, *log = said.splitlines() or [""]
-    told = [head, *_choose_lines(log, kernel)]
+    # Keep lines about the submitted source; count the others.
+    told = [head]
+    withheld = 0
+    is_ours = False  # whether the last diagnostic was about the source
+    lines = kernel.source.splitlines()
+    quotable = {_bare(one) for one in lines} - {""}
+    words = frozenset(re.findall(r"\w+", kernel.source))
+    for line in filter(str.strip, log):
+        found = _DIAGNOSTIC.fullmatch(line)
+        if found is not None:
+            is_ours = found["file"].strip() in {kernel.source_name, ""}
+            is_ours = is_ours and 1 <= int(found["line"]) <= len(lines)
+        absent, quoted = _ABSENT.fullmatch(line.strip()), _QUOTED.fullmatch(line)
+        if found:
+            is_told = is_ours
+        elif absent:  # or a sentence without content
+            is_told = absent[absent.lastindex or 0] in words
+        else:
+            is_told = _SENTENCE.fullmatch(line.strip()) is not None
+        is_quotation = _bare(quoted["text"] if quoted else line) in quotable
+        if is_told or (is_ours and (is_quotation or _MARKS.fullmatch(line))):
+            told.append(line)
+        else:
+            withheld += 1
+            is_ours = False
+    if withheld:
+        what = "1 line" if withheld == 1 else f"{withheld} lines"
+        verb = "it does" if withheld == 1 else "they do"
+        told.append(f"({what} withheld: {verb} not speak of the submitted source)")
     if wrote:
         told[-1] += "; what the process wrote is withheld"
     return redact_paths("\n".join(told))
@@ -81,39 +108,6 @@ def redact_paths(text: str) -> str:
     return _paths(
         tuple(sorted((one for one in known if one.startswith("/")), key=len, reverse=True))
     ).sub(_HIDDEN, text)
-
-
-def _choose_lines(log: Sequence[str], kernel: Kernel) -> list[str]:
-    """Keep lines about the submitted source; count the others."""
-    told: list[str] = []
-    withheld = 0
-    is_ours = False  # whether the last diagnostic was about the source
-    lines = kernel.source.splitlines()
-    quotable = {_bare(one) for one in lines} - {""}
-    words = frozenset(re.findall(r"\w+", kernel.source))
-    for line in filter(str.strip, log):
-        found = _DIAGNOSTIC.fullmatch(line)
-        if found is not None:
-            is_ours = found["file"].strip() in {kernel.source_name, ""}
-            is_ours = is_ours and 1 <= int(found["line"]) <= len(lines)
-        absent, quoted = _ABSENT.fullmatch(line.strip()), _QUOTED.fullmatch(line)
-        if found:
-            is_told = is_ours
-        elif absent:  # or a sentence without content
-            is_told = absent[absent.lastindex or 0] in words
-        else:
-            is_told = _SENTENCE.fullmatch(line.strip()) is not None
-        is_quotation = _bare(quoted["text"] if quoted else line) in quotable
-        if is_told or (is_ours and (is_quotation or _MARKS.fullmatch(line))):
-            told.append(line)
-        else:
-            withheld += 1
-            is_ours = False
-    if withheld:
-        what = "1 line" if withheld == 1 else f"{withheld} lines"
-        verb = "it does" if withheld == 1 else "they do"
-        told.append(f"({what} withheld: {verb} not speak of the submitted source)")
-    return told
 
 
 def _bare(line: str) -> str:

@@ -4,9 +4,9 @@ import asyncio
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final
 from urllib.parse import urlencode
 
 import numpy as np
@@ -16,8 +16,8 @@ from starlette.responses import JSONResponse, Response
 from kernelcast.lab.tasks import (
     MODEL_LOCAL_SIZES,
     READ_SOURCE,
-    LocalSizeAnswer,
     SourceReport,
+    Timed,
     list_local_sizes,
 )
 from kernelcast.launches.machines import list_machines
@@ -65,34 +65,6 @@ _FIELDS: Final = {
 _FACTORS: Final = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1, 2)
 _COMPUTING = ("fp32", "fp64", "fp16", "int32")
 _MEMORIES = ("DRAM", "MEM", "L2")  # the outermost that the launch meets
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timed:
-    """What a launch takes with a local size or at a size; no times where there is a reason."""
-
-    value: tuple[int, ...]
-    where: str
-    """The machine or device that says so."""
-    seconds: float | None
-    low: float | None = None
-    high: float | None = None
-    detail: str = ""
-    """The limiter, or the tier."""
-    reason: str = ""
-
-    @classmethod
-    def of_model(cls, value: tuple[int, ...], machine: str, one: LocalSizeAnswer) -> Self:
-        """Take an answer of the analytic model."""
-        if one.estimate is None:
-            return cls(value=value, where=machine, seconds=None, reason=one.reason)
-        seconds, limiter = one.estimate.seconds, one.estimate.limiter
-        return cls(value=value, where=machine, seconds=seconds, detail=limiter)
-
-    @property
-    def text(self) -> str:
-        """The value as people write it."""
-        return " x ".join(map(str, self.value))
 
 
 async def show_lab(
@@ -304,8 +276,7 @@ async def compare_local_sizes(fields: LabFields, page: Call) -> Response:
     _, problem = await fields.make_problem(page.service)
     if fields.method != "estimate":
         machine = await choose_machine(fields.machine)
-        answers = await ask_model(problem, machine, None, page.service)
-        times = [Timed.of_model(one.local_size, machine, one) for one in answers]
+        times = await ask_model(problem, machine, None, page.service)
         return await _show_times(page, fields, problem.kernel.name, times)
     # Choose as many local sizes as may be sampled, evenly over the sizes of work-groups.
     if len(fields.devices) != 1:
@@ -362,7 +333,7 @@ async def _time(
         digest, problem = await fields.make_problem(page.service, changes)
         if machine:
             [one] = await ask_model(problem, machine, (), page.service)
-            times.append(Timed.of_model(value, machine, one))
+            times.append(replace(one, value=value))
             continue
         for ask in await list_asked(fields, digest, page):
             outcome = await page.service.estimating.answer(ask)
@@ -377,7 +348,7 @@ async def _time(
 
 async def ask_model(
     problem: Problem, machine: str, sizes: tuple[tuple[int, ...], ...] | None, service: Service
-) -> tuple[LocalSizeAnswer, ...]:
+) -> tuple[Timed, ...]:
     """Ask the analytic model about local sizes: all that are worth it, or where none is given the
     launch's own; what is wrong is told beside the field that it is about."""
     try:
