@@ -13,6 +13,7 @@ with warnings.catch_warnings():
     # It wants httpx2 by now; httpx still works, and our own client speaks it.
     warnings.simplefilter("ignore")
     from fastapi.testclient import TestClient
+import httpx
 from starlette.routing import BaseRoute
 
 from kernelcast.models.evidence.model import MOMENT_FORM
@@ -34,10 +35,22 @@ from kernelcast.records.problem import identify_launch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.backend import Ask, Backend
+from kernelcast.service.service import Service
 from support.builders import make_description, make_estimate
 from support.evidence import make_moment
 from support.fakes import SyntheticLaunch, sample
 
+Plain = dict[str, Any]
+FIRST, SECOND = "fake-device-0000", "other-device-1111"
+"""Ids of the fake devices."""
+PROBLEM: Plain = {
+    "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",
+    "kernel": "fill",
+    "global_size": [1024],
+    "local_size": [64],
+    "args": [{"buffer": "float32", "count": 1024}],
+}
+"""One that can be sent."""
 _ROUTES: list[BaseRoute] = []
 NS_PER_WORK_ITEM = 10.0
 """What the fake devices take."""
@@ -46,7 +59,7 @@ NS_PER_WORK_ITEM = 10.0
 def make_devices() -> tuple[DeviceDescription, ...]:
     """Describe two devices that do not exist."""
     first = make_description()
-    return first, replace(first, id="other-device-1111", name="Other device")
+    return first, replace(first, id=SECOND, name="Other device")
 
 
 @dataclass
@@ -187,3 +200,40 @@ def open_client(
     _ROUTES.extend(app.router.routes if not _ROUTES else ())
     app.router.routes[:] = _ROUTES
     return TestClient(app, base_url="http://127.0.0.1")
+
+
+def service_of(client: Any) -> Service:  # noqa: ANN401 - a test client, which is not ours
+    """Give the service behind a client."""
+    found: Service = client.app.state.service
+    return found
+
+
+def send_estimate(
+    client: Any,  # noqa: ANN401 - a test client
+    problem: Plain,
+    **more: object,
+) -> httpx.Response:
+    """Ask for an estimate, of the first device unless told otherwise."""
+    asked = {"problem": problem, "devices": [FIRST], **more}
+    answer: httpx.Response = client.post("/v1/estimates", json=asked)
+    return answer
+
+
+def estimate(
+    client: Any,  # noqa: ANN401 - a test client
+    problem: Plain,
+    **more: object,
+) -> Plain:
+    """Give the first answer to such a question."""
+    answer = send_estimate(client, problem, **more)
+    assert answer.status_code == 200, answer.text
+    found: Plain = answer.json()["estimates"][0]
+    return found
+
+
+def observe(client: Any, *observations: Plain) -> Plain:  # noqa: ANN401 - a test client
+    """Send observations; give what became of them."""
+    answer = client.post("/v1/observations", json={"observations": list(observations)})
+    assert answer.status_code == 200, answer.text
+    found: Plain = answer.json()
+    return found

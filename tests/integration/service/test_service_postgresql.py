@@ -1,18 +1,12 @@
 """The service over PostgreSQL, which may go away for a while."""
 
 import time
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-
-with warnings.catch_warnings():
-    # It wants httpx2 by now; httpx still works, and our own client speaks it.
-    warnings.simplefilter("ignore")
 
 from kernelcast.client import Client
 from kernelcast.client.transport import Patience
@@ -21,15 +15,8 @@ from kernelcast.records.service_state import JobKind, JobRecord, JobState, Scope
 from kernelcast.service.authentication import make_token
 from kernelcast.service_state import open_state
 from support.postgresql_cluster import PostgresqlCluster
+from support.service_backend import PROBLEM
 from support.service_process import ServiceProcess
-
-PROBLEM: dict[str, Any] = {
-    "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",
-    "kernel": "fill",
-    "global_size": [1024],
-    "local_size": [64],
-    "args": [{"buffer": "float32", "count": 1024}],
-}
 
 
 @pytest.fixture

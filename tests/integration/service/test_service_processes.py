@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -19,15 +18,9 @@ from kernelcast.client import Client, ConnectionFailedError
 from kernelcast.client.transport import Patience
 from kernelcast.training_data.store import open_store
 from support.observations import make_observation
+from support.service_backend import PROBLEM
 from support.service_process import ServiceProcess
 
-PROBLEM: dict[str, Any] = {
-    "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",
-    "kernel": "fill",
-    "global_size": [1024],
-    "local_size": [64],
-    "args": [{"buffer": "float32", "count": 1024}],
-}
 DEVICE = {"id": "far-away", "driver": "1"}
 _BATCH = 50
 

@@ -13,15 +13,7 @@ with warnings.catch_warnings():
     from fastapi.testclient import TestClient
 
 from kernelcast.service import ServiceSettings, changes
-from support.service_backend import FakeBackend, open_client
-
-PROBLEM: dict[str, Any] = {
-    "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",
-    "kernel": "fill",
-    "global_size": [1024],
-    "local_size": [64],
-    "args": [{"buffer": "float32", "count": 1024}],
-}
+from support.service_backend import PROBLEM, FakeBackend, open_client
 
 
 @pytest.fixture(autouse=True)

@@ -31,7 +31,10 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[ServiceSettings]:
 
 
 def test_options_become_settings(folder: Path, served: list[ServiceSettings]) -> None:
-    """And survive the way to other processes."""
+    """And survive the way to other processes; it is careful unless told otherwise."""
+    assert _run().exit_code == 0
+    usual = served.pop()
+    assert (usual.is_loopback, usual.allow_run, usual.needs_tokens) == (True, False, False)
     database = str(folder / "x.sqlite")
     result = _run("--host", "0.0.0.0", "--port", "1", "--workers", "2", "--allow-run", "--no-jobs",
                   "--queue", "3", "--timeout", "9", "--sandbox", "off",
@@ -58,15 +61,6 @@ def test_a_trusted_proxy_needs_tokens(folder: Path, served: list[ServiceSettings
     refused = _run("--trusted-proxy", "proxy.example")
     assert refused.exit_code == 2
     assert "trusted proxy 'proxy.example'" in refused.stderr
-
-
-def test_it_is_careful_unless_told_otherwise(folder: Path, served: list[ServiceSettings]) -> None:
-    """Loopback, no submitted kernels."""
-    del folder
-    assert _run().exit_code == 0
-    assert served[0].is_loopback
-    assert not served[0].allow_run
-    assert not served[0].needs_tokens
 
 
 def test_what_keeps_it_from_starting_is_told(folder: Path, served: list[ServiceSettings]) -> None:

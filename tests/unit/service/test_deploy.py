@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -62,11 +61,6 @@ def test_each_files_own_tool_accepts_it(name: str, command: str) -> None:
     assert done.returncode == 0, done.stdout[-500:] + done.stderr
 
 
-def test_the_unit_is_up_when_it_answers() -> None:
-    """The service tells systemd, see `test_service_processes`."""
-    assert "Type=notify" in (DEPLOY / "kernelcast.service").read_text(encoding="utf-8")
-
-
 def test_the_image_is_built_of_what_is_there() -> None:
     """Copies files that the list of ignored ones lets through."""
     root, path = DEPLOY.parents[2], DEPLOY / "Dockerfile"
@@ -76,11 +70,3 @@ def test_the_image_is_built_of_what_is_there() -> None:
     copied = re.findall(r"^COPY (?!--)(.+) \S+$", path.read_text(encoding="utf-8"), re.MULTILINE)
     assert {name for line in copied for name in line.split()} == sent
     assert all((root / name).exists() for name in sent)
-
-
-def test_prometheus_brings_its_token_and_the_rules() -> None:
-    """The example names the file of the token, and the rules that lie beside it."""
-    config: dict[str, Any] = yaml.safe_load((DEPLOY / "prometheus.yml").read_text(encoding="utf-8"))
-    (scraped,) = config["scrape_configs"]
-    assert scraped["authorization"]["credentials_file"].endswith(".token")
-    assert [(DEPLOY / name).is_file() for name in config["rule_files"]] == [True]

@@ -4,15 +4,12 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
 from kernelcast.predictor.answering.memory import Answer
 from kernelcast.records.errors import (
-    CompileError,
-    EstimateTimeoutError,
     InputError,
     KernelcastError,
     KernelRunError,
@@ -22,18 +19,17 @@ from kernelcast.service import Limits, ServiceSettings
 from kernelcast.service.backend import Ask
 from kernelcast.service.device_lock import DeviceLock
 from kernelcast.service.routes.estimates import EstimateOut
-from kernelcast.service.service import Service
-from support.service_backend import FakeBackend, failing, open_client
-
-Plain = dict[str, Any]
-FIRST, SECOND = "fake-device-0000", "other-device-1111"
-
-
-def _ask(client: TestClient, problem: Plain, **more: object) -> Plain:
-    answer = client.post("/v1/estimates", json={"problem": problem, **more})
-    assert answer.status_code == 200, answer.text
-    found: Plain = answer.json()
-    return found
+from support.service_backend import (
+    FIRST,
+    SECOND,
+    FakeBackend,
+    Plain,
+    estimate,
+    failing,
+    open_client,
+    send_estimate,
+    service_of,
+)
 
 
 def test_samples_have_to_gain_what_request_or_service_ask(
@@ -43,36 +39,28 @@ def test_samples_have_to_gain_what_request_or_service_ask(
     asked: list[float] = []
     backend.before = lambda ask: asked.append(ask.settings.least_gain)
     with open_client(settings, backend, least_gain=3.0) as client:
-        _ask(client, problem, devices=["fake"])
-        _ask(client, problem, devices=["fake"], least_gain=0.5)
-        wrong = client.post("/v1/estimates", json={"problem": problem, "least_gain": -1})
+        estimate(client, problem)
+        estimate(client, problem, least_gain=0.5)
     assert asked == [3.0, 0.5]
-    assert wrong.status_code == 422
     with pytest.raises(InputError, match="least gain"):
         replace(settings, least_gain=-1.0)
 
 
 def test_the_description_names_every_field(client: TestClient, problem: Plain) -> None:
     """What an answer holds stands in the API's description."""
-    answer = _ask(client, problem)["estimates"][0]
-    assert set(answer) <= set(EstimateOut.model_fields)
+    assert set(estimate(client, problem)) <= set(EstimateOut.model_fields)
 
 
 @pytest.mark.parametrize(
     ("error", "code"),
-    [
-        (KernelRunError("died"), "kernel_crashed"),
-        (EstimateTimeoutError("hung"), "kernel_timeout"),
-        (CompileError("syntax"), "compile_error"),
-        (KernelcastError("odd"), "internal_error"),
-    ],
+    [(KernelRunError("died"), "kernel_crashed"), (KernelcastError("odd"), "internal_error")],
 )
 def test_one_device_that_fails_does_not_take_the_others_answers(
     client: TestClient, backend: FakeBackend, problem: Plain, error: KernelcastError, code: str
 ) -> None:
     """Its own answer says why."""
     backend.before = lambda ask: failing(error)(ask) if ask.device.id == FIRST else None
-    first, second = _ask(client, problem)["estimates"]
+    first, second = send_estimate(client, problem, devices=[]).json()["estimates"]
     assert first["error"]["code"] == code
     assert "seconds" not in first
     assert second["seconds"] > 0
@@ -85,7 +73,7 @@ def test_one_sampling_at_a_time_on_a_device(
     backend.pause_s = 0.05
     problems = [{**problem, "global_size": [64 * (n + 1)]} for n in range(6)]
     with ThreadPoolExecutor(6) as pool:
-        list(pool.map(lambda one: _ask(client, one), problems))
+        list(pool.map(lambda one: send_estimate(client, one, devices=[]), problems))
     assert backend.calls["sample"] == 12
     assert backend.most_at_once == {FIRST: 1, SECOND: 1}
 
@@ -96,7 +84,6 @@ def test_a_full_queue_says_when_to_come_again(
     """503 with Retry-After; what needs no sampling is answered meanwhile."""
     begun, go_on = threading.Event(), threading.Event()
     sizes = [{**problem, "global_size": [64 * n]} for n in (2, 3, 4)]
-    asked = [{"problem": one, "devices": [FIRST]} for one in sizes]
 
     def hold(_: object) -> None:
         begun.set()
@@ -106,15 +93,14 @@ def test_a_full_queue_says_when_to_come_again(
         open_client(settings, backend, limits=Limits(queue=1)) as client,
         ThreadPoolExecutor(2) as pool,
     ):
-        kept = _ask(client, problem, devices=[FIRST])["estimates"][0]
+        kept = estimate(client, problem)
         backend.before = hold
-        waiting = [pool.submit(client.post, "/v1/estimates", json=one) for one in asked[:2]]
+        waiting = [pool.submit(send_estimate, client, one) for one in sizes[:2]]
         assert begun.wait(240)
-        lane = client.app.state.service.estimating.queue_of(FIRST)  # type: ignore[attr-defined]
-        while lane.length < 2:
+        while service_of(client).estimating.queue_of(FIRST).length < 2:
             time.sleep(0.01)
-        refused = client.post("/v1/estimates", json=asked[2])
-        meanwhile = _ask(client, problem, devices=[FIRST])["estimates"][0]
+        refused = send_estimate(client, sizes[2])
+        meanwhile = estimate(client, problem)
         go_on.set()
         assert [one.result().status_code for one in waiting] == [200, 200]
     assert refused.status_code == 503
@@ -130,10 +116,9 @@ def test_a_device_that_another_process_measures_is_waited_for(
     lock = DeviceLock(FIRST)
     with open_client(settings, backend, limits=Limits(wait_seconds=0.1)) as client:
         assert lock.acquire()
-        asked = {"problem": problem, "devices": [FIRST]}
-        refused = client.post("/v1/estimates", json=asked)
+        refused = send_estimate(client, problem)
         lock.release()
-        later = client.post("/v1/estimates", json=asked)
+        later = send_estimate(client, problem)
     assert refused.status_code == 503
     assert "a job or another process measures on it" in refused.json()["error"]["message"]
     assert later.status_code == 200
@@ -155,33 +140,17 @@ def test_answers_do_not_say_where_models_are(
         return replace(found, estimate=replace(found.estimate, explanation=explanation))
 
     monkeypatch.setattr(backend, "answer", explain)
-    answer = _ask(client, problem)["estimates"][0]
+    answer = estimate(client, problem)
     assert answer["explanation"]["model"]["name"] == "hybrid/x"
     assert "/secret" not in str(answer)
-
-
-def test_a_repeat_runs_nothing(client: TestClient, backend: FakeBackend, problem: Plain) -> None:
-    """Its answer is the one before, but for saying that it was kept."""
-    first = client.post("/v1/estimates", json={"problem": problem})
-    second = client.post("/v1/estimates", json={"problem": problem})
-    assert second.status_code == 200
-    assert backend.calls["sample"] == 2
-    assert second.headers["content-security-policy"]
-    assert second.headers["x-request-id"]
-    assert [one["is_kept"] for one in second.json()["estimates"]] == [True, True]
-    assert second.json()["estimates"][0]["seconds"] == first.json()["estimates"][0]["seconds"]
-    text = client.get("/metrics").text
-    counted = 'kernelcast_http_requests_total{method="POST",route="/v1/estimates",status="200"}'
-    assert f"{counted} 2.0" in text
 
 
 def test_other_models_make_answers_anew(
     client: TestClient, backend: FakeBackend, problem: Plain
 ) -> None:
-    """As soon as the service has looked."""
-    service: Service = client.app.state.service  # type: ignore[attr-defined]
-    client.post("/v1/estimates", json={"problem": problem})
-    backend.models = 7
-    client.portal.call(service.watcher.look)  # type: ignore[union-attr]
-    client.post("/v1/estimates", json={"problem": problem})
-    assert backend.calls["sample"] == 4
+    """As soon as the service has looked; before, a repeat runs nothing."""
+    for models, is_kept in ((1, False), (1, True), (2, False)):
+        backend.models = models
+        client.portal.call(service_of(client).watcher.look)  # type: ignore[union-attr]
+        assert estimate(client, problem)["is_kept"] == is_kept
+    assert backend.calls["sample"] == 2

@@ -1,7 +1,7 @@
 """Observations are stored before they are acknowledged, each key once."""
 
 import time
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
 from fastapi.testclient import TestClient
@@ -12,28 +12,18 @@ from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.service import ServiceSettings
 from kernelcast.service_state import Store, StoreError
 from kernelcast.service_state.state import ChangeTable
-from support.service_backend import FakeBackend
-
-Plain = dict[str, Any]
-FIRST = "fake-device-0000"
+from support.service_backend import FIRST, FakeBackend, Plain, estimate, observe
 
 
 def _report(problem: Plain, key: str, **more: object) -> Plain:
     return {"key": key, "problem": problem, "device": FIRST, "seconds": 0.5, **more}
 
 
-def _send(client: TestClient, *observations: Plain) -> Plain:
-    answer = client.post("/v1/observations", json={"observations": list(observations)})
-    assert answer.status_code == 200, answer.text
-    found: Plain = answer.json()
-    return found
-
-
 def test_what_is_acknowledged_is_stored(
     client: TestClient, settings: ServiceSettings, problem: Plain
 ) -> None:
     """With its runs, flags and origin."""
-    assert _send(
+    assert observe(
         client,
         _report(problem, "a", is_first_launch=True),
         _report(problem, "b", seconds=None, durations_seconds=[1.0, 3.0, 2.0]),
@@ -53,13 +43,12 @@ def test_other_observations_leave_an_answer_as_it_is(
     looks: list[int] = []
     look = backend.generation
     monkeypatch.setattr(backend, "generation", lambda: (looks.append(1), look())[1])
-    asked = {"problem": problem, "devices": [FIRST]}
-    client.post("/v1/estimates", json=asked)
-    _send(client, _report({**problem, "global_size": [128]}, "a"))
+    estimate(client, problem)
+    observe(client, _report({**problem, "global_size": [128]}, "a"))
     seen = len(looks) + 2  # the first may have begun before
     while len(looks) < seen:
         time.sleep(0.02)
-    assert client.post("/v1/estimates", json=asked).json()["estimates"][0]["tier"] == "linear"
+    assert estimate(client, problem)["tier"] == "linear"
     assert backend.calls["sample"] == 1
 
 
@@ -71,12 +60,11 @@ def test_a_store_that_is_away_is_told(
     def fail(*_: object, **__: object) -> NoReturn:
         raise StoreError("the server does not answer")
 
-    asked = {"problem": problem, "devices": [FIRST]}
-    assert client.post("/v1/estimates", json=asked).status_code == 200
+    estimate(client, problem)
     monkeypatch.setattr(Store, "add_many", fail)
     monkeypatch.setattr(ChangeTable, "read", fail)
     refused = client.post("/v1/observations", json={"observations": [_report(problem, "a")]})
-    assert client.post("/v1/estimates", json=asked).status_code == 200
+    assert estimate(client, problem)["is_kept"]
     assert refused.status_code == 503
     assert refused.json()["error"]["code"] == "database_unavailable"
     assert "retry-after" in refused.headers
@@ -86,18 +74,12 @@ def test_what_is_removed_at_a_terminal_is_noticed(
     client: TestClient, settings: ServiceSettings, problem: Plain
 ) -> None:
     """The service's answers follow, and its audit log says so."""
-
-    def find_tier() -> str:
-        asked = {"problem": problem, "devices": [FIRST]}
-        answer = client.post("/v1/estimates", json=asked)
-        return str(answer.json()["estimates"][0]["tier"])
-
-    _send(client, *(_report(problem, key, seconds=3e-5) for key in ("a", "b")))
-    assert find_tier() == "history"
+    observe(client, *(_report(problem, key, seconds=3e-5) for key in ("a", "b")))
+    assert estimate(client, problem)["tier"] == "history"
     with open_data_store(settings.database) as store:
         assert remove_by_hand(store, Selection(kernels=("fill",)), 2) == 2
     ends_s = time.monotonic() + 60
-    while (tier := find_tier()) == "history" and time.monotonic() < ends_s:
+    while (tier := estimate(client, problem)["tier"]) == "history" and time.monotonic() < ends_s:
         time.sleep(0.02)
     assert tier == "linear"
     (entry,) = client.get("/v1/audit").json()["entries"]

@@ -1,7 +1,6 @@
 """Other sizes of a kernel, asked through HTTP: scaled by what the source says that they do."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -10,10 +9,8 @@ from kernelcast.predictor.answering.processes import CallerProcesses
 from kernelcast.records.device import DeviceDescription
 from kernelcast.service import ServiceSettings
 from kernelcast.service.backend import Backend
-from support.service_backend import make_devices, open_client
+from support.service_backend import FIRST, Plain, estimate, make_devices, observe, open_client
 
-Plain = dict[str, Any]
-DEVICE = "fake-device-0000"
 SOURCE = """
 kernel void product(global const float *a, global const float *b, global float *c, uint n)
 {
@@ -61,41 +58,21 @@ def _take_s(n: int) -> float:
     return 1e-10 * n**3
 
 
-def _observe(client: TestClient, *sizes: int) -> None:
-    seen = [
-        {"key": str(n), "problem": _multiply(n), "device": DEVICE, "seconds": _take_s(n)}
-        for n in sizes
-    ]
-    answer = client.post("/v1/observations", json={"observations": seen})
-    assert answer.status_code == 200, answer.text
-
-
-def _ask(client: TestClient, n: int) -> Plain:
-    asked = {"problem": _multiply(n), "devices": [DEVICE], "sampling": "never"}
-    answer = client.post("/v1/estimates", json=asked)
-    assert answer.status_code == 200, answer.text
-    found: Plain = answer.json()["estimates"][0]
-    return found
-
-
-@pytest.mark.parametrize("n", [128, 2048])
-def test_sizes_of_a_matrix_product_are_scaled_by_what_they_do(client: TestClient, n: int) -> None:
-    """Twice the size is eight times the work."""
-    _observe(client, 256, 512, 1024)
-    found = _ask(client, n)
-    assert found["tier"] == "sizes"
-    assert found["seconds"] == pytest.approx(_take_s(n), rel=0.1)
-
-
-def test_the_source_is_not_read_in_the_services_process(
+def test_sizes_of_a_matrix_product_are_scaled_by_what_they_do(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither for observations nor for answers."""
+    """Twice the size is eight times the work; the source is not read in the service's process."""
 
     def fail(*_: object, **__: object) -> None:
         pytest.fail("a stranger's source was read here")
 
     monkeypatch.setattr("kernelcast.features.analysis.read_facts", fail)
     monkeypatch.setattr("kernelcast.launches.source_check.count_work", fail)
-    _observe(client, 256, 512)
-    assert _ask(client, 1024)["seconds"] == pytest.approx(_take_s(1024), rel=0.1)
+    observe(client, *(
+        {"key": str(n), "problem": _multiply(n), "device": FIRST, "seconds": _take_s(n)}
+        for n in (256, 512, 1024)
+    ))  # fmt: skip
+    for n in (128, 2048):
+        found = estimate(client, _multiply(n), sampling="never")
+        assert found["tier"] == "sizes"
+        assert found["seconds"] == pytest.approx(_take_s(n), rel=0.1)

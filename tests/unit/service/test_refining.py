@@ -1,26 +1,15 @@
 import asyncio
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
 from kernelcast.service import ServiceSettings, estimating
-from kernelcast.service.backend import Ask
 from kernelcast.service.device_lock import DeviceLock
 from kernelcast.service.estimating import Estimating
-from kernelcast.service.service import Service
-from support.service_backend import FakeBackend, open_client
-
-DEVICE = "other-device-1111"
-
-
-def service_of(client: TestClient) -> Service:
-    """Give the parts of the service behind a client."""
-    app: Any = client.app
-    service: Service = app.state.service
-    return service
+from support.service_backend import FIRST, FakeBackend, Plain, estimate, open_client, service_of
 
 
 @pytest.fixture
@@ -30,61 +19,54 @@ def quiet_client(settings: ServiceSettings, backend: FakeBackend) -> Iterator[Te
         yield found
 
 
-def ask(client: TestClient, problem: dict[str, Any]) -> dict[str, Any]:
-    """Ask one device."""
-    answer = client.post("/v1/estimates", json={"problem": problem, "devices": [DEVICE]})
-    [found] = answer.json()["estimates"]
-    return dict(found)
-
-
 def refine(client: TestClient) -> bool:
     """Refine the answer that has waited longest; tell whether it can be made better still."""
     estimating = service_of(client).estimating
-    wanted: Ask = next(iter(estimating.refinable.values()))
     assert client.portal is not None
-    return client.portal.call(estimating.refine, wanted)
+    return client.portal.call(estimating.refine, next(iter(estimating.refinable.values())))
 
 
 def test_another_moment_makes_the_kept_answer_better(
-    quiet_client: TestClient, problem: dict[str, Any]
+    quiet_client: TestClient, problem: Plain
 ) -> None:
     """Narrows the interval, and repeats find the new answer."""
-    first = ask(quiet_client, problem)
+    first = estimate(quiet_client, problem)
     assert refine(quiet_client)
-    second = ask(quiet_client, problem)
+    second = estimate(quiet_client, problem)
     assert second["is_kept"]
     assert second["high"] / second["low"] < first["high"] / first["low"]
     assert len(second["explanation"]["pieces"]) > len(first["explanation"]["pieces"])
 
 
 def test_a_device_at_work_for_others_is_left_alone(
-    quiet_client: TestClient, problem: dict[str, Any]
+    quiet_client: TestClient, problem: Plain
 ) -> None:
     """Waits for another time while a job or another process measures."""
-    before = ask(quiet_client, problem)
-    lock = DeviceLock(DEVICE)
+    before = estimate(quiet_client, problem)
+    lock = DeviceLock(FIRST)
     assert lock.acquire(5)
     try:
         assert refine(quiet_client)
     finally:
         lock.release()
-    assert ask(quiet_client, problem)["seconds"] == before["seconds"]
-    assert ask(quiet_client, problem)["high"] == before["high"]
+    assert estimate(quiet_client, problem) == {**before, "is_kept": True}
 
 
 def test_the_service_refines_by_itself_and_counts_it(
-    settings: ServiceSettings, backend: FakeBackend, problem: dict[str, Any],
+    settings: ServiceSettings, backend: FakeBackend, problem: Plain,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """Begins soon after an answer where a share of the time is allowed."""
     monkeypatch.setattr(estimating, "_APART_S", 0.01)
     with open_client(settings, backend, refine_share=1.0) as client:
-        ask(client, problem)
+        estimate(client, problem)
         for _ in range(500):
-            if f'kernelcast_refinements_total{{device_id="{DEVICE}"}}' in read_metrics(client):
+            if (
+                f'kernelcast_refinements_total{{device_id="{FIRST}"}}'
+                in client.get("/metrics").text
+            ):
                 break
-            assert client.portal is not None
-            client.portal.call(asyncio.sleep, 0.02)
+            time.sleep(0.02)
         else:
             pytest.fail("it was never refined")
         assert client.get("/health").json()["refine_share"] == 1.0
@@ -113,8 +95,3 @@ def test_pauses_keep_to_the_share(
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(idle.refine_while_idle(0.02))
     assert pauses_s == pytest.approx([1.0, 1.0, 98.0, 1.0])
-
-
-def read_metrics(client: TestClient) -> str:
-    """Read the metrics."""
-    return client.get("/metrics").text
