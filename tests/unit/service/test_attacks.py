@@ -3,15 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
-from fastapi.testclient import TestClient
 
-from kernelcast.service import Limits, ServiceSettings, create_app
+from kernelcast.service import Limits, ServiceSettings
 from support.service_attacks.attacks import ON_DEVICES, Attack, list_attacks
 from support.service_attacks.target import Target, add_tokens, make_secret
-from support.service_backend import FakeBackend, make_devices
+from support.service_backend import FIRST, FakeBackend, open_client
 
 _ATTACKS = [one for one in list_attacks() if one.part != ON_DEVICES]
-_DEVICE = make_devices()[0].id
 
 
 @pytest.fixture(scope="module")
@@ -30,23 +28,12 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
             limits=Limits(wrong_tokens=1000),
         )
         backend = FakeBackend(database)
-        app = create_app(settings, backend=backend)
-        with TestClient(app, base_url="http://127.0.0.1") as client:
+        with open_client(settings, backend) as client:
             tokens = add_tokens(database)
-            yield Target(client, tokens, secret, _DEVICE, lambda: backend.calls["sample"])
+            yield Target(client, tokens, secret, FIRST, lambda: backend.calls["sample"])
 
 
 @pytest.mark.parametrize("attack", _ATTACKS, ids=lambda one: one.id)
 def test_an_attack_gets_nothing(target: Target, attack: Attack) -> None:
     """The true status; no file is shown or proven, nothing runs without the right, all goes on."""
     assert target.attack(attack).faults == ()
-
-
-def test_the_table_is_as_long_as_promised() -> None:
-    """Forty attacks at least, of every part, each once."""
-    attacks = list_attacks()
-    assert len(attacks) >= 40
-    assert len({one.id for one in attacks}) == len(attacks)
-    assert {one.part for one in attacks} == {
-        "source", "options", "problem", "yaml", "json", "http", "pages", "devices",
-    }  # fmt: skip

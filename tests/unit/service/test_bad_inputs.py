@@ -121,7 +121,10 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
     ("GET /v1/jobs?kindd=train", None, 422, "unknown_parameter", "did you mean 'kind'"),
     ("GET /v1/jobs/17", None, 404, "unknown_job", "no job '17'"),
     ("GET /v1/answers?next=x", None, 422, "invalid_request", "leave it out to begin"),
-    ("GET /v1/observations?next=1.!", None, 422, "invalid_request", "leave it out to begin"),
+    *(
+        (f"GET /v1/observations?next={bad}", None, 422, "invalid_request", "leave it out to begin")
+        for bad in ("1.!", "x", "1.", "9" * 30 + ".a", "_")
+    ),
     ("GET /v1/observations?global_size=1,x", None, 422, "invalid_request", "global_size"),
     # Text that no database can keep.
     *(

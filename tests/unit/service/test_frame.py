@@ -15,7 +15,7 @@ from kernelcast.service import ServiceSettings, create_app
 from kernelcast.service.errors import as_api_error
 from kernelcast.service.routes.jobs import CompareOptions, JobRequest
 from kernelcast.service.schemas import CorrectionIn, ObservationsRequest
-from support.service_backend import FakeBackend, failing
+from support.service_backend import FakeBackend, failing, open_client, service_of
 
 
 def test_every_kind_of_error_has_a_code_of_its_own() -> None:
@@ -29,10 +29,8 @@ def test_a_bug_tells_the_request_id_and_no_more(
     settings: ServiceSettings, problem: dict[str, object], caplog: pytest.LogCaptureFixture
 ) -> None:
     """A caller sees no traceback; the log has it."""
-    backend = FakeBackend(str(settings.database))
-    app = create_app(settings, backend=backend)
-    with TestClient(app, base_url="http://localhost") as client:
-        app.state.service.devices.choose = None  # calling it fails
+    with open_client(settings) as client:
+        service_of(client).devices.choose = None  # type: ignore[method-assign,assignment]
         with caplog.at_level(logging.ERROR, "kernelcast.service"):
             answer = client.post("/v1/estimates", json={"problem": problem})
     assert answer.status_code == 500

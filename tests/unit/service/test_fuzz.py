@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -10,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernelcast.records.service_state import JobKind
-from kernelcast.service import ServiceSettings, create_app
+from kernelcast.service import ServiceSettings
 from support.page_examples import add_job, fill_store, make_comparison, make_validation, state_of
-from support.service_backend import FakeBackend
+from support.service_backend import PROBLEM, open_client
 
 _NUMBERS = (
     st.integers(-(2**70), 2**70)
@@ -27,39 +28,42 @@ _ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXTS, inner, max_size=4),
     max_leaves=12,
 )
+_SIZES = st.lists(_NUMBERS, max_size=4) | _NUMBERS
+
+
+def _some(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Make objects with any of some fields."""
+    return st.fixed_dictionaries({}, optional=fields)
+
+
 _ARGUMENTS = st.lists(
-    st.fixed_dictionaries(
-        {},
-        optional={
-            "buffer": _TEXTS, "count": _NUMBERS, "init": _TEXTS, "low": _NUMBERS, "high": _NUMBERS,
-            "access": _TEXTS, "scalar": _TEXTS, "value": _NUMBERS | st.lists(_NUMBERS, max_size=4),
-            "local": _NUMBERS,
-        },
+    _some(
+        buffer=_TEXTS, count=_NUMBERS, init=_TEXTS, low=_NUMBERS, high=_NUMBERS, access=_TEXTS,
+        scalar=_TEXTS, value=_NUMBERS | st.lists(_NUMBERS, max_size=4), local=_NUMBERS,
     ),
     max_size=4,
 )  # fmt: skip
-_SIZES = st.lists(_NUMBERS, max_size=4) | _NUMBERS
-_PROBLEMS = st.fixed_dictionaries(
-    {
-        "code": st.text(max_size=50) | st.just("kernel void fill(global float *a) {}"),
-        "kernel": _TEXTS,
-        "global_size": _SIZES,
-        "args": _ARGUMENTS,
-    },
-    optional={
-        "name": _TEXTS, "local_size": _SIZES, "global_offset": _SIZES,
-        "parameters": st.dictionaries(_TEXTS | st.just("N"), _NUMBERS, max_size=3),
-        "build_options": st.lists(_TEXTS | st.just("-DN=4"), max_size=3), "source": _TEXTS,
-    },
+_PROBLEMS = st.builds(
+    lambda needed, more: {**PROBLEM, **needed, **more},
+    st.fixed_dictionaries({"global_size": _SIZES, "args": _ARGUMENTS}),
+    _some(
+        code=st.text(max_size=50), kernel=_TEXTS, name=_TEXTS, local_size=_SIZES,
+        global_offset=_SIZES, source=_TEXTS,
+        parameters=st.dictionaries(_TEXTS | st.just("N"), _NUMBERS, max_size=3),
+        build_options=st.lists(_TEXTS | st.just("-DN=4"), max_size=3),
+    ),
 )  # fmt: skip
-_REQUESTS = st.fixed_dictionaries(
-    {},
-    optional={
-        "problem": _PROBLEMS | _ANYTHING, "problem_digest": _TEXTS, "problems": _ANYTHING,
-        "devices": st.lists(_TEXTS, max_size=2) | _ANYTHING, "budget": _NUMBERS,
-        "coverage": _NUMBERS, "seed": _NUMBERS, "sampling": _TEXTS, "history": _ANYTHING,
-    },
+_REQUESTS = _some(
+    problem=_PROBLEMS | _ANYTHING, problem_digest=_TEXTS, problems=_ANYTHING,
+    devices=st.lists(_TEXTS, max_size=2) | _ANYTHING, budget=_NUMBERS, coverage=_NUMBERS,
+    seed=_NUMBERS, sampling=_TEXTS, history=_ANYTHING,
 )  # fmt: skip
+_OBSERVATIONS = _some(
+    key=_TEXTS, problem=_PROBLEMS, device=_TEXTS | _ANYTHING, seconds=_NUMBERS,
+    durations_seconds=st.lists(_NUMBERS, max_size=3), local_size=_SIZES, measured_at=_TEXTS,
+    seed=_NUMBERS,
+)  # fmt: skip
+_QUIET = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @pytest.fixture(scope="module")
@@ -73,21 +77,10 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
         chosen = ServiceSettings(
             database=database, registry=str(folder / "models"), allow_run=True, runs_jobs=False
         )
-        app = create_app(chosen, backend=FakeBackend(database))
-        with TestClient(app, base_url="http://localhost") as client:
+        with open_client(chosen) as client:
             add_job(state_of(client), JobKind.COMPARE, result=make_comparison())
             add_job(state_of(client), JobKind.VALIDATE, result=make_validation())
             yield client
-
-
-_QUIET = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-
-
-_OBSERVATIONS = st.fixed_dictionaries(
-    {"key": _TEXTS, "problem": _PROBLEMS, "device": _TEXTS | _ANYTHING},
-    optional={"seconds": _NUMBERS, "durations_seconds": st.lists(_NUMBERS, max_size=3),
-              "local_size": _SIZES, "measured_at": _TEXTS, "seed": _NUMBERS},
-)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -112,7 +105,7 @@ def test_any_request_is_answered_or_refused(
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-_HEADERS = {"accept": "text/html", "origin": "http://localhost"}
+_HEADERS = {"accept": "text/html", "origin": "http://127.0.0.1"}
 _WORDS = st.text(max_size=30) | st.sampled_from(
     ["linear", "hybrid", "observations", "validation", "answers", "device-0", "collect", "..", "%"]
 )
@@ -122,19 +115,10 @@ _FIELDS = (
     "kernel", "size", "since", "until", "show", "doubted", "next", "weeks",
 )  # fmt: skip
 _PAIRS = st.lists(st.tuples(st.sampled_from(_FIELDS), _WORDS), max_size=6)
-_PATHS = st.sampled_from(
-    [
-        "/accuracy",
-        "/accuracy/compare",
-        "/jobs",
-        "/kernels",
-        "/kernels/devices",
-        "/kernels/of",
-        "/kernels/observation",
-        "/accuracy/launches.csv",
-        "/accuracy/compare/kernels.csv",
-    ]
-) | st.builds(lambda name: "/jobs/" + quote(name, safe=""), _WORDS)
+_PATHS = st.sampled_from([
+    "/accuracy", "/accuracy/compare", "/jobs", "/kernels", "/kernels/devices", "/kernels/of",
+    "/kernels/observation", "/accuracy/launches.csv", "/accuracy/compare/kernels.csv",
+]) | st.builds(lambda name: "/jobs/" + quote(name, safe=""), _WORDS)  # fmt: skip
 
 
 @_QUIET

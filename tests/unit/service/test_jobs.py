@@ -12,9 +12,9 @@ from kernelcast.records.service_state import JobKind, JobRecord, JobState
 from kernelcast.service import ServiceSettings, jobs
 from kernelcast.service.jobs import JobRunner
 from kernelcast.service.routes import jobs as routes
-from kernelcast.service.service import Service
 from kernelcast.service_state import ServiceState, open_state
 from kernelcast.workers import Task
+from support.service_backend import service_of
 
 
 @pytest.fixture(autouse=True)
@@ -141,7 +141,7 @@ def test_jobs_go_to_the_host_with_their_devices(state: ServiceState) -> None:
 def test_only_so_many_jobs_are_followed_at_once(client: TestClient, state: ServiceState) -> None:
     """Each stream looks at the database; whoever comes too late may ask for the state."""
     job_id = client.post("/v1/jobs", json={"kind": "train"}).json()["id"]
-    service: Service = client.app.state.service  # type: ignore[attr-defined]
+    service = service_of(client)
     service.streams = service.settings.limits.streams
     for path in (f"/v1/jobs/{job_id}/events", f"/jobs/{job_id}/events"):
         answer = client.get(path)

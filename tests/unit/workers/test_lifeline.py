@@ -1,6 +1,5 @@
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -60,21 +59,3 @@ def test_a_busy_child_ends_with_its_killed_parent() -> None:
             assert has_ended(child)
         finally:
             parent.kill()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="Linux sends the signal")
-def test_a_socket_is_a_lifeline_too() -> None:
-    """Asyncio connects standard input by a socket: its end is noticed as well."""
-    ours, theirs = socket.socketpair()
-    code = (
-        "from kernelcast.workers.child_main import die_with_parent; die_with_parent(); "
-        "print(1, flush=True); import time; time.sleep(600)"
-    )
-    command = [sys.executable, "-P", "-c", code]
-    with theirs, subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE) as child:
-        theirs.close()
-        assert child.stdout is not None
-        child.stdout.readline()
-        assert child.poll() is None
-        ours.close()
-        assert child.wait(10) == -signal.SIGKILL

@@ -31,36 +31,19 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
 
 
-def test_child_started_ahead_has_imported_its_modules() -> None:
-    """Starts a child before its first task, which finds the modules imported."""
-    children = WarmChildren()
+def test_child_started_ahead_is_ready(tmp_path: Path) -> None:
+    """Imports modules and calls functions with a text before its first task; does that though a
+    step fails, and one to do beside never ends; any device takes it over."""
+    children, place = WarmChildren(), tmp_path / "made"
+    os.mkfifo(tmp_path / "pipe")
+    steps = ["no_such_module", "os:no_such:text", f"os:mkdir:{place}", "wave",
+             f"{BESIDE}warm_stand_in:wait:{tmp_path / 'pipe'}"]  # fmt: skip
     try:
-        children.start_ahead(["wave"])
+        children.start_ahead(steps)
         children.start_ahead(["colorsys"])
         first = _ask(children, SPARE, "wave")
         assert first[1]
-        assert _ask(children, "device", "colorsys") == (first[0], False)
-    finally:
-        children.close()
-
-
-def test_child_started_ahead_has_called_its_functions(tmp_path: Path) -> None:
-    """Calls a function with a text before the first task; one that fails keeps none from it."""
-    children, place = WarmChildren(), tmp_path / "made"
-    try:
-        children.start_ahead(["no_such_module", "os:no_such:text", f"os:mkdir:{place}", "wave"])
-        assert _ask(children, "device", "wave")[1]
         assert place.is_dir()
-    finally:
-        children.close()
-
-
-def test_child_gets_ready_beside_its_first_task(tmp_path: Path) -> None:
-    """Does its first task though what it is to do beside never ends."""
-    children, place = WarmChildren(), tmp_path / "pipe"
-    os.mkfifo(place)
-    try:
-        children.start_ahead([f"{BESIDE}warm_stand_in:wait:{place}", "wave"])
-        assert _ask(children, "device", "wave")[1]
+        assert _ask(children, "device", "colorsys") == (first[0], False)
     finally:
         children.close()

@@ -11,17 +11,16 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import NoDeviceError
 from kernelcast.records.service_state import JobKind
 from kernelcast.service import ServiceSettings
-from support.service_backend import FakeBackend, open_client
+from support.service_backend import FIRST, FakeBackend, open_client, service_of
 
 Check = Callable[[httpx.Response], str]
-DEVICE = "fake-device-0000"
 FIGURE = "/devices/machines/a100/saturation"
 
 
 def test_a_damaged_calibration_is_told(client: TestClient, check_page: Check, folder: Path) -> None:
     """The other device is still there."""
     (folder / "machines").mkdir(parents=True)
-    (folder / "machines" / f"{DEVICE}.yaml").write_text("schema: [", encoding="utf-8")
+    (folder / "machines" / f"{FIRST}.yaml").write_text("schema: [", encoding="utf-8")
     text = check_page(client.get("/devices"))
     assert "The calibration cannot be read" in text
     assert "Other device" in text
@@ -59,13 +58,13 @@ def test_the_button_starts_a_calibration(
     client: TestClient, post: Callable[..., httpx.Response], check_page: Check
 ) -> None:
     """The job is written down with device and effort, audited, and shown instead of the button."""
-    answer = post("/devices/calibrate", {"device": DEVICE, "effort": "quick"})
+    answer = post("/devices/calibrate", {"device": FIRST, "effort": "quick"})
     assert answer.status_code == 303
-    state = client.app.state.service.state  # type: ignore[attr-defined]
+    state = service_of(client).state
     [job] = state.jobs.list(kinds=(JobKind.CALIBRATE,))
     assert answer.headers["location"] == f"/jobs/{job.id}"
-    assert job.devices == (DEVICE,)
-    assert job.options == {"devices": [DEVICE], "effort": "quick"}
+    assert job.devices == (FIRST,)
+    assert job.options == {"devices": [FIRST], "effort": "quick"}
     assert [one.action for one in state.audit.list(most=5)] == ["start_job"]
     text = check_page(client.get("/devices"))
     assert f'href="/jobs/{job.id}"' in text

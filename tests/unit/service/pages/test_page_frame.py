@@ -1,17 +1,16 @@
 """What holds for every page: headers, structure, signing in, errors, files."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import httpx
 import pytest
 from fastapi.testclient import TestClient
 
 from kernelcast.records.service_state import Scope
-from kernelcast.service import ServiceSettings, create_app
+from kernelcast.service import ServiceSettings
 from kernelcast.service.authentication import make_token
 from kernelcast.service.pages import STATIC
-from support.service_backend import FakeBackend
+from support.service_backend import FakeBackend, open_client, service_of
 
 Check = Callable[[httpx.Response], str]
 PAGES = (
@@ -28,14 +27,14 @@ FORM = {"origin": "http://127.0.0.1", "content-type": "application/x-www-form-ur
 @pytest.fixture
 def locked(settings: ServiceSettings, backend: FakeBackend) -> Iterator[TestClient]:
     """Give a client of a service that needs tokens."""
-    app = create_app(replace(settings, require_tokens=True), backend=backend)
-    with TestClient(app, base_url="http://127.0.0.1", follow_redirects=False) as found:
+    with open_client(settings, backend, require_tokens=True) as found:
+        found.follow_redirects = False
         yield found
 
 
 def _make_token(client: TestClient, *scopes: Scope) -> str:
     text, record = make_token("somebody", frozenset(scopes))
-    client.app.state.service.state.tokens.add(record)  # type: ignore[attr-defined]
+    service_of(client).state.tokens.add(record)
     return text
 
 
@@ -72,11 +71,9 @@ def test_nothing_comes_from_elsewhere() -> None:
 
 def test_over_tls_the_cookie_stays_there(settings: ServiceSettings, backend: FakeBackend) -> None:
     """Browsers take it over TLS alone, and from this host alone."""
-    behind = replace(settings, require_tokens=True)
     headers = {"origin": "https://127.0.0.1"}
-    with TestClient(
-        create_app(behind, backend=backend), base_url="https://127.0.0.1", follow_redirects=False
-    ) as client:
+    with open_client(settings, backend, require_tokens=True) as client:
+        client.base_url, client.follow_redirects = httpx.URL("https://127.0.0.1"), False
         token = _make_token(client, Scope.ESTIMATE)
         answer = client.post("/sign-in", content=f"token={token}", headers=headers)
         cookie = answer.headers["set-cookie"]
