@@ -18,6 +18,7 @@ from kernelcast.collection.corpus_checks import (
 from kernelcast.collection.corpus_problems import prepare_launch
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, KernelRunError
+from kernelcast.records.ndrange import NDRange
 from kernelcast.training_data.applications import find_kernels
 from kernelcast.training_data.reference import Reference
 from support.builders import make_description
@@ -27,19 +28,16 @@ from support.builders import make_description
 
 
 def test_size_and_local_size_replace_the_usual_ones(tmp_path: Path) -> None:
-    """Makes the launch that was asked for, local memory following the local size."""
+    """Makes the launch that was asked for, local memory following; refuses what cannot be."""
     problem = prepare_launch(
         NBODY, {NBODY.size.parameter: 2048}, local_size=(32,), cache_folder=tmp_path
     ).problem
-    assert problem.ndrange.global_size == (2048,)
-    assert problem.ndrange.local_size == (32,)
+    assert problem.ndrange == NDRange(global_size=(2048,), local_size=(32,))
     assert problem.arguments[-1].bytes == 16 * 32
-
-
-def test_local_size_of_other_dimensions_is_refused(tmp_path: Path) -> None:
-    """Refuses a local size that the problem file cannot express."""
     with pytest.raises(InputError, match="problem file makes it"):
         prepare_launch(NBODY, {}, local_size=(8, 8), cache_folder=tmp_path)
+    with pytest.raises(InputError, match="whole numbers"):
+        prepare_launch(NBODY, {"BODIES": 64.5}, local_size=(64,), cache_folder=tmp_path)
 
 
 def test_inputs_are_made_once(tmp_path: Path) -> None:
@@ -70,12 +68,6 @@ def test_failed_making_leaves_no_inputs(tmp_path: Path, monkeypatch: pytest.Monk
     prepare_launch(DXT, {"BLOCKS": 64}, local_size=(64,), cache_folder=tmp_path)
 
 
-def test_fractions_are_no_parameters(tmp_path: Path) -> None:
-    """Refuses a parameter that is no whole number."""
-    with pytest.raises(InputError, match="whole numbers"):
-        prepare_launch(NBODY, {"BODIES": 64.5}, local_size=(64,), cache_folder=tmp_path)
-
-
 def test_copy_reads_as_the_same_problem(tmp_path: Path) -> None:
     """Writes a folder whose problem file gives the kernel, launch and inputs of the corpus."""
     arguments = ["corpus", "write", "dxt_compress", str(tmp_path), "--param", "BLOCKS=128"]
@@ -93,14 +85,9 @@ def test_copy_reads_as_the_same_problem(tmp_path: Path) -> None:
     assert {path.suffix for path in Path(result.stdout.strip()).parent.iterdir()} == {
         ".cl", ".npy", ".yaml"
     }  # fmt: skip
-
-
-def test_copy_can_be_changed(tmp_path: Path) -> None:
-    """Keeps parameters that follow from others as formulas."""
-    result = CliRunner().invoke(app, ["corpus", "write", "BoxRowsLmem", str(tmp_path)])
-    usual = read_problem(result.stdout.strip())
-    wider = read_problem(result.stdout.strip(), parameters={"RADIUS": 20})
-    assert "-DOUTPUTS=102" in usual.kernel.build_options
+    # Parameters that follow from others stay formulas.
+    boxes = CliRunner().invoke(app, ["corpus", "write", "BoxRowsLmem", str(tmp_path)]).stdout
+    wider = read_problem(boxes.strip(), parameters={"RADIUS": 20})
     assert "-DOUTPUTS=76" in wider.kernel.build_options
 
 

@@ -20,29 +20,16 @@ def _get(cache: Path, size: int, *, age_s: float = 0.0, most: int = 5_000) -> Pa
     return folder
 
 
-def test_oldest_inputs_make_room(tmp_path: Path) -> None:
-    """Drops what was used longest ago once all take more than they may."""
-    oldest = _get(tmp_path, 2_001, age_s=_LONG_AGO_S + 1)
-    older = _get(tmp_path, 2_002, age_s=_LONG_AGO_S)
-    newest = _get(tmp_path, 2_003)
-    assert [one.is_dir() for one in (oldest, older, newest)] == [False, True, True]
-
-
-def test_use_keeps_inputs(tmp_path: Path) -> None:
-    """Counts the last use, not the making."""
+def test_inputs_used_longest_ago_make_room(tmp_path: Path) -> None:
+    """Once all take more than they may; the last use counts, not the making."""
     first = _get(tmp_path, 2_001, age_s=_LONG_AGO_S)
     second = _get(tmp_path, 2_002, age_s=_LONG_AGO_S)
     _get(tmp_path, 2_001)
-    _get(tmp_path, 2_003)
+    newest = _get(tmp_path, 2_003)
+    assert [one.is_dir() for one in (first, second, newest)] == [True, False, True]
+    # What was just asked for may be about to be read: it stays, however large.
+    _get(tmp_path, 2_004, most=1)
     assert first.is_dir()
-    assert not second.is_dir()
-
-
-def test_what_was_just_asked_for_stays(tmp_path: Path) -> None:
-    """Keeps inputs that somebody may be about to read, however large."""
-    assert _get(tmp_path, 2_001, most=1).is_dir()
-    _get(tmp_path, 2_002, most=1)
-    assert _get(tmp_path, 2_001, most=1).is_dir()
 
 
 def test_leftovers_of_killed_processes_go(tmp_path: Path) -> None:

@@ -48,6 +48,8 @@ def test_sizes_may_be_given(folder: Path) -> None:
     assert find_problems(folder, {"REPEATS": ()})[0][0].size.parameter == "REPEATS"
     kernels, _ = find_problems(folder, {"N": (8192, 1024)})
     assert {one.sizes for one in kernels} == {(1024, 8192)}
+    few, many = (CollectionSettings(runs=one).foretell_s(kernels) for one in (5, 9))
+    assert 0 < few < many
     for names, told in (("N", "REPEATS"), "one of them by"), ("Q", r"has it, but .*N, REPEATS"):
         with pytest.raises(InputError, match=told):
             find_problems(folder, dict.fromkeys(names, ()))
@@ -61,15 +63,6 @@ def test_a_kernel_of_one_size_says_what_it_lacks(folder: Path) -> None:
         find_problems(folder / "solver", {"FACTOR": ()})
     with pytest.raises(InputError, match="is no folder"):
         find_problems(folder / "scale.yaml")
-
-
-def test_what_a_collection_takes_grows_with_its_rows(folder: Path) -> None:
-    """Told before it begins: given sizes need no search, more runs take longer."""
-    searched, _ = find_problems(folder)
-    given, _ = find_problems(folder, {"N": (1024,)})
-    settings = CollectionSettings(sizes=4)
-    assert settings.foretell_s(given) < settings.foretell_s(searched)
-    assert settings.foretell_s(searched) < CollectionSettings(sizes=4, runs=9).foretell_s(searched)
 
 
 def test_what_is_left_out_or_flagged_has_a_reason() -> None:

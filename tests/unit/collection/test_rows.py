@@ -11,7 +11,7 @@ from kernelcast.collection.collection import (
     Message,
     collect,
 )
-from kernelcast.collection.kernel_task import KernelTask, list_shapes, make_failure
+from kernelcast.collection.kernel_task import KernelTask, make_failure
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.collection.sizes import read_sizes, write_sizes
 from kernelcast.records.errors import InputError, KernelRunError
@@ -237,12 +237,6 @@ def test_a_store_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch, store: Stor
     monkeypatch.setattr(store, "add", refuse)
     with pytest.raises(StoreError, match="full"):
         collect_with(monkeypatch, store, observe)
-
-
-def test_other_local_sizes_come_later() -> None:
-    """All sizes have the usual local size, every other one the others."""
-    assert list_shapes(((64,),), (1, 2, 3)) == [(1, (64,)), (2, (64,)), (3, (64,))]
-    assert list_shapes(((64,), (128,)), (1, 2, 3))[3:] == [(1, (128,)), (3, (128,))]
 
 
 @pytest.mark.usefixtures("store")

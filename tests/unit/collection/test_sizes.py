@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelcast.collection.kernel_task import list_shapes
 from kernelcast.collection.sizes import choose_sizes, find_anchor
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.training_data.applications import SizeRange
@@ -69,25 +70,24 @@ def test_finds_a_size_of_about_the_goal(size: SizeRange, rate_s: float, bend: fl
     assert is_at_an_end or is_coarse or 0.1 < seconds < 0.4
 
 
-def test_shrinks_where_the_device_is_full() -> None:
-    """A size that the device refuses is a bound, not an end."""
+def test_what_the_device_refuses_is_a_bound() -> None:
+    """Smaller sizes are tried; a device that refuses the smallest refuses the kernel."""
     size = SizeRange(parameter="N", least=16, most=2**20)
 
-    def predict(value: int) -> float:
-        if value > 5000:
-            raise DeviceLimitError("too large")
+    def predict(value: int, most: int = 5000) -> float:
+        if value > most:
+            raise DeviceLimitError(f"{value} is too large")
         return value * 1e-6
 
     value, seconds = find_anchor(size, 2**20, 0.2, predict)
     assert 16 < value <= 5000
     assert seconds == value * 1e-6
-
-
-def test_refuses_where_nothing_fits() -> None:
-    """A device that refuses the smallest size refuses the kernel."""
-
-    def predict(value: int) -> float:
-        raise DeviceLimitError(f"{value} is too large")
-
     with pytest.raises(DeviceLimitError, match="too large"):
-        find_anchor(SizeRange(parameter="N", least=16, most=64), 64, 0.2, predict)
+        find_anchor(size, 64, 0.2, lambda value: predict(value, 0))
+
+
+def test_other_local_sizes_come_later() -> None:
+    """All sizes have the usual local size, every other one the others."""
+    assert list_shapes(((64,), (128,)), (1, 2, 3)) == [
+        (1, (64,)), (2, (64,)), (3, (64,)), (1, (128,)), (3, (128,)),
+    ]  # fmt: skip

@@ -1,8 +1,13 @@
-"""What makes a configuration dear on a CPU."""
+"""What makes a configuration dear on a CPU, and which lines nested loops touch."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
+from math import prod
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.launches.modelling.launches import model_kernel
@@ -11,7 +16,7 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.tuning.cpu_cost import Cost, cost_launch
+from kernelcast.tuning.cpu_cost import Axis, CacheFootprint, Cost, Walk, cost_launch
 
 SIZE = 1024
 SCALE = "kernel void k(global float *a) { a[get_global_id(0)] *= 2.0f; }"
@@ -108,13 +113,6 @@ def test_work_groups_that_fill_no_last_round_leave_cores_idle(device: CpuDevice)
     assert more.parts["arithmetic"] > full.parts["arithmetic"] * (cores + 1) / cores
 
 
-def test_doubling_the_work_takes_longer(device: CpuDevice) -> None:
-    """Twice the work-items are about twice the time."""
-    one = cost(make(PRODUCT, (SIZE, 256), (64, 1), "-DROWS=1"), device).seconds
-    two = cost(make(PRODUCT, (SIZE, 512), (64, 1), "-DROWS=1"), device).seconds
-    assert 1.5 < two / one < 2.5
-
-
 def test_neighbours_of_one_work_item_share_vectors_where_work_items_do_not(
     device: CpuDevice,
 ) -> None:
@@ -130,3 +128,58 @@ def test_neighbours_of_one_work_item_share_vectors_where_work_items_do_not(
     far = cost(make(copy, (4096,), (64,), "-DFIRST=1", "-DSTEP=4096"), plain)
     assert near.width == far.width == 1
     assert near.parts["L1"] < far.parts["L1"]
+
+
+LINE = 64
+L1 = (32768, 8)
+
+
+def walk(*steps: int, inside: tuple[bool, ...] | None = None) -> Walk:
+    """Make a walk through floats that all axes are around."""
+    return Walk("", 4, steps, (True,) * len(steps) if inside is None else inside)
+
+
+def count_loaded(walks: Sequence[Walk], extents: Sequence[int], cache: tuple[int, int]) -> float:
+    """Count the lines that a cache loads for walks that store nothing."""
+    axes = [Axis(one) for one in extents]
+    return CacheFootprint(dict.fromkeys(walks, False), axes, LINE).count_moved(*cache)[0]
+
+
+def test_conflicts_cost_what_capacity_would_not() -> None:
+    """A column read row by row is reused where its rows fall into different sets only."""
+    extents = 64, 16  # 64 rows, then the next of 16 floats in each
+    assert count_loaded([walk(4096 + 64, 4)], extents, L1) == pytest.approx(64, rel=0.02)
+    assert count_loaded([walk(4096, 4)], extents, L1) == pytest.approx(64 * 16)
+
+
+def test_axes_that_are_not_around_do_not_repeat() -> None:
+    """What stands behind a loop is not executed by its iterations."""
+    walks = [walk(0, 64, inside=(False, True)), walk(64, 640_000)]
+    assert count_loaded(walks, (10_000, 10_000), L1) == pytest.approx(1e8, rel=1e-3)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.sampled_from([0, 4, 8, 64, 256, 4096])),
+             min_size=1, max_size=4)
+)  # fmt: skip
+def test_lines_are_bounded_by_enumeration(dims: list[tuple[int, int]]) -> None:
+    """At least half and at most twice the lines that really differ, and never above executions."""
+    extents, steps = zip(*dims, strict=True)
+    counted = walk(*steps).list_shapes([Axis(one) for one in extents], LINE)[-1].lines
+    places = product(*(range(extent) for extent in extents))
+    real = {sum(at * step for at, step in zip(place, steps, strict=True)) // LINE
+            for place in places}  # fmt: skip
+    assert counted <= prod(extents) + 1e-9
+    assert len(real) / 2 <= counted <= 2 * len(real) + 1
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 64), st.integers(1, 64), st.sampled_from([4, 64, 1024, 4160]))
+def test_a_larger_cache_never_moves_more(rows: int, columns: int, step: int) -> None:
+    """Whatever the loops, more room and more ways hold at least as much."""
+    walks = [walk(step, 4), walk(4, 0)]
+    small, large = (
+        count_loaded(walks, (rows, columns), cache) for cache in ((4096, 4), (65536, 16))
+    )
+    assert large <= small * (1 + 1e-9)

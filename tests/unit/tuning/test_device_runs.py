@@ -43,14 +43,6 @@ def run(child: Child, monkeypatch: pytest.MonkeyPatch) -> list[TuningEvent]:
     return events
 
 
-def test_each_configuration_runs_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One process does them all where none fails."""
-    child = Child({})
-    events = run(child, monkeypatch)
-    assert [one.number for one in events if one.kind is EventKind.RAN] == [0, 1, 2, 3]
-    assert len(child.starts) == 1
-
-
 @pytest.mark.parametrize("error", [KernelRunError("died"), EstimateTimeoutError("too long")])
 def test_a_deadly_configuration_is_refused(
     monkeypatch: pytest.MonkeyPatch, error: Exception

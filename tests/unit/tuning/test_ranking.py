@@ -1,18 +1,59 @@
-"""Configurations are ranked alike by one process and by several."""
+"""What a device cannot take is known before its compiler is asked; the rest is ranked."""
 
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kernelcast.records.device import DeviceKind
+from kernelcast.records.arguments import BufferArgument, ElementType, LocalArgument
+from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import InputError
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import MachineDescription
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.problem import Problem
 from kernelcast.tuning import ranking
-from kernelcast.tuning.ranking import rank, several_processes
+from kernelcast.tuning.ranking import find_obstacle, rank, several_processes
 from kernelcast.tuning.report import sort_configurations
 from kernelcast.tuning.space import read_space
 from support.builders import make_description
+
+DEVICE = make_description()
+FITS = Problem(
+    name="p",
+    kernel=Kernel(name="k", source="kernel void k() {}"),
+    ndrange=NDRange(global_size=(1024, 1024), local_size=(32, 32)),
+    arguments=(
+        BufferArgument(element=ElementType("float32"), count=2**20), LocalArgument(bytes=2**14)
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"max_work_group_size": 1023}, "work-items; the device allows at most 1023"),
+        ({"max_work_item_sizes": (1024, 16, 16)}, "axis 1: local size 32 exceeds the device's 16"),
+        ({"local_memory_bytes": 2**15 - 1}, "local memory would take 32,768 bytes"),
+        ({"max_allocation_bytes": 2**22 - 1}, "a buffer of 4,194,304 bytes"),
+        ({"global_memory_bytes": 2**22 - 1}, "the buffers take 4,194,304 bytes"),
+    ],
+)
+def test_each_limit_is_told(change: dict[str, object], words: str) -> None:
+    """Says what is asked for, by kernel and arguments together, and what the device allows."""
+    device: DeviceDescription = replace(DEVICE, **change)  # type: ignore[arg-type]  # one field each
+    assert words in find_obstacle(FITS, device, local_bytes=2**14)
+    assert find_obstacle(FITS, DEVICE, local_bytes=2**14) == ""
+
+
+def test_a_remainder_needs_device_and_language() -> None:
+    """Smaller last work-groups are OpenCL C 2.0's, and not every device has them."""
+    uneven = replace(FITS, ndrange=NDRange(global_size=(1000,), local_size=(64,)))
+    kernel = replace(FITS.kernel, build_options=("-cl-std=CL2.0",))
+    modern = replace(uneven, kernel=kernel)
+    assert "does not divide" in find_obstacle(uneven, DEVICE)
+    assert find_obstacle(modern, DEVICE) == ""
+    assert find_obstacle(modern, replace(DEVICE, has_non_uniform_work_groups=False)) != ""
 
 
 def test_processes_find_what_one_finds(

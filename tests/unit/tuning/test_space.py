@@ -1,4 +1,4 @@
-"""Which configurations a problem file allows."""
+"""Which configurations a problem file allows, of one's own and of the examples."""
 
 from pathlib import Path
 
@@ -6,29 +6,48 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kernelcast.analytic.cpu.opencl.device import read_device
+from kernelcast.launches.modelling.launches import model_kernel
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arithmetic import ArithmeticProblem, holds
-from kernelcast.records.errors import InputError, ProblemFileError
+from kernelcast.records.errors import InputError
+from kernelcast.records.machine import MachineDescription
+from kernelcast.records.ndrange import NDRange
+from kernelcast.tuning.cpu_cost import cost_launch
 from kernelcast.tuning.space import read_space
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = sorted(ROOT.glob("examples/tuning/*/*.yaml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example_can_be_tuned(path: Path, machine: MachineDescription) -> None:
+    """It is listed, has enough configurations, all can be launched, and the model knows them."""
+    listed = (ROOT / "examples/tuning/README.md").read_text(encoding="utf-8")
+    assert f"({path.parent.name}/{path.name})" in listed
+    problems = [one.problem for one in read_space(path).configurations]
+    assert len(problems) >= 60
+    assert all(problems)
+    for problem in (problems[0], problems[-1]):
+        assert problem is not None
+        kernel = model_kernel(problem)
+        assert not kernel.facts.gaps
+        assert cost_launch(kernel, problem.ndrange, read_device(machine)).seconds > 0
 
 
 def test_lists_are_combined_and_restricted(problem_file: Path) -> None:
-    """The last list changes fastest; what a restriction forbids is not there."""
+    """The last list changes fastest; sizes and options follow, what is forbidden is not there."""
     space = read_space(problem_file)
     assert space.names == ("LX", "ITEMS")
     assert [tuple(one.parameters.values()) for one in space.configurations] == [
         (8, 1), (8, 4), (16, 1), (16, 4), (64, 1),
     ]  # fmt: skip
     assert [one.number for one in space.configurations] == list(range(5))
-
-
-def test_configurations_reach_sizes_and_options(problem_file: Path) -> None:
-    """Each configuration's launch has its own sizes and build options."""
-    fourth = read_space(problem_file).configurations[3].problem
+    fourth = space.configurations[3].problem
     assert fourth is not None
-    assert fourth.ndrange.global_size == (1024,)
-    assert fourth.ndrange.local_size == (16,)
+    assert fourth.ndrange == NDRange(global_size=(1024,), local_size=(16,))
     assert fourth.kernel.build_options == ("-DLX=16", "-DITEMS=4")
+    assert read_problem(problem_file).ndrange.local_size == (8,)  # the first of each list
 
 
 def test_fixed_parameters_are_not_searched(problem_file: Path) -> None:
@@ -48,11 +67,6 @@ def test_values_of_a_list_may_use_parameters_above(tmp_path: Path, problem_file:
     assert found == [(8, 1), (8, 4), (16, 2), (16, 4)]
 
 
-def test_reading_a_problem_takes_the_first_of_each_list(problem_file: Path) -> None:
-    """Other commands see the first values; restrictions do not bother them."""
-    assert read_problem(problem_file).ndrange.local_size == (8,)
-
-
 def test_configurations_that_cannot_be_written_say_why(tmp_path: Path, problem_file: Path) -> None:
     """A local size above the global size is an obstacle of one configuration, no error of all."""
     path = tmp_path / "short.yaml"
@@ -64,20 +78,20 @@ def test_configurations_that_cannot_be_written_say_why(tmp_path: Path, problem_f
     assert space.configurations[0].problem is not None
 
 
-def test_nothing_left_is_an_error(tmp_path: Path, problem_file: Path) -> None:
-    """Restrictions that forbid everything are told."""
-    path = tmp_path / "none.yaml"
-    path.write_text(problem_file.read_text().replace("<= 64", "< 0"))
-    with pytest.raises(InputError, match="leave no configuration"):
-        read_space(path)
-
-
-def test_a_wrong_restriction_names_its_line(tmp_path: Path, problem_file: Path) -> None:
-    """An unknown parameter in a restriction is found."""
-    path = tmp_path / "wrong.yaml"
-    path.write_text(problem_file.read_text().replace("{LX} * {ITEMS}", "{LY}"))
-    with pytest.raises(ProblemFileError, match=r"restrictions\[0\]: \{LY\} is no parameter"):
-        read_space(path)
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("<= 64", "< 0", "leave no configuration"),
+        ("{LX} * {ITEMS}", "{LY}", r"restrictions\[0\]: \{LY\} is no parameter"),
+    ],
+)
+def test_restrictions_that_cannot_be_are_told(
+    problem_file: Path, old: str, new: str, told: str
+) -> None:
+    """Those that forbid everything, and unknown parameters with their place."""
+    problem_file.write_text(problem_file.read_text().replace(old, new))
+    with pytest.raises(InputError, match=told):
+        read_space(problem_file)
 
 
 def test_without_lists_local_sizes_are_searched(problem_file: Path) -> None:

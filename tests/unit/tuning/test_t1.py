@@ -90,23 +90,24 @@ def test_configurations_of_a_t1_file(folder: Path) -> None:
     assert local == LocalArgument(bytes=128)
 
 
-def test_sizes_as_kernel_tuner_counts_them(folder: Path) -> None:
-    """Without sizes, the problem is divided by the block and by the grid's divisors."""
-    content = make_t1(
-        kernel={"GlobalSize": None, "LocalSize": None, "GridDivX": ["block_size_x", "work"]}
-    )
-    problem = read_t1(write(folder, content)).configurations[3].problem
+@pytest.mark.parametrize(
+    ("kernel", "place", "global_size"),
+    [
+        # Kernel Tuner divides the problem by the block and by the grid's divisors.
+        ({"GlobalSize": None, "LocalSize": None, "GridDivX": ["block_size_x", "work"]}, 3, 2048),
+        # CUDA counts work-groups.
+        ({"GlobalSizeType": "CUDA", "GlobalSize": {"X": "10"}}, 0, 160),
+    ],
+)
+def test_sizes_as_others_count_them(
+    folder: Path, kernel: dict[str, object], place: int, global_size: int
+) -> None:
+    """Sizes that are left out, or that count work-groups, are read as well."""
+    content = make_t1(kernel=kernel)
+    problem = read_t1(write(folder, content)).configurations[place].problem
     assert problem is not None
-    assert problem.ndrange.global_size == (2048,)
-    assert problem.ndrange.local_size == (32,)
-
-
-def test_sizes_that_count_work_groups(folder: Path) -> None:
-    """CUDA's way to count: the global size is a number of work-groups."""
-    content = make_t1(kernel={"GlobalSizeType": "CUDA", "GlobalSize": {"X": "10"}})
-    problem = read_t1(write(folder, content)).configurations[0].problem
-    assert problem is not None
-    assert problem.ndrange.global_size == (160,)
+    assert problem.ndrange.global_size == (global_size,)
+    assert problem.ndrange.local_size == ((32,) if place else (16,))
 
 
 @pytest.mark.parametrize(
@@ -163,23 +164,17 @@ def report() -> TuneReport:
 
 
 def test_t4_results_are_read_by_the_importer(tmp_path: Path, report: TuneReport) -> None:
-    """What is written as T4 is what the importer of such files reads."""
-    path = tmp_path / "t4.json"
-    path.write_text(json.dumps(report_to_t4(report)))
-    measured, failures = read_tuning(TuningFiles(results=path, device="A device", time_unit="ms"))
-    assert len(measured) == 1
-    assert measured[0].runs.median_s == pytest.approx(0.003)
-    assert [one.kind for one in failures] == ["timeout"]
-
-
-def test_t4_names_units_and_leaves_predictions_out(report: TuneReport) -> None:
     """Run times are in milliseconds; a prediction is no result."""
     content = report_to_t4(report)
     assert content["metadata"] == {"timeunit": "milliseconds"}
     first, second = content["results"]
-    assert first["times"]["runtimes"] == pytest.approx([2, 4, 3])
-    assert first["times"]["compilation"] == 250
+    assert first["times"] == {"compilation": 250, "runtimes": pytest.approx([2, 4, 3])}
     assert (first["invalidity"], second["invalidity"]) == ("correct", "timeout")
+    path = tmp_path / "t4.json"
+    path.write_text(json.dumps(content))
+    measured, failures = read_tuning(TuningFiles(results=path, device="A device", time_unit="ms"))
+    assert [one.runs.median_s for one in measured] == pytest.approx([0.003])
+    assert [one.kind for one in failures] == ["timeout"]
 
 
 def test_json_of_a_report(report: TuneReport) -> None:
