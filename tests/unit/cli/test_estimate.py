@@ -3,6 +3,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -15,7 +16,7 @@ from kernelcast.predictor import estimates
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.contention import Contention
 from kernelcast.records.errors import BrokenDeviceError, InputError
-from kernelcast.records.estimates import DeviceAnswer, Estimate, Interval, Measurement, Tier
+from kernelcast.records.estimates import DeviceAnswer, Interval, Measurement, Tier
 from kernelcast.records.explanation import Explanation, HistoryFacts, Influence, ModelFacts
 from kernelcast.records.ndrange import NDRange
 from kernelcast.reports.drawing import save_figure
@@ -64,21 +65,34 @@ def test_samples_have_to_gain_as_much_as_is_asked(executor: FakeExecutor) -> Non
     assert run("--least-gain", "-1")[0] == 2
 
 
+def _answer(device_id: str, **changes: Any) -> DeviceAnswer:  # noqa: ANN401 - fields of an estimate
+    """Make an answer on a busy machine that was also measured."""
+    contention = Contention(
+        worked_s=0.1, waited_s=0.15, others=3, measured_at=datetime(2026, 1, 1, tzinfo=UTC)
+    )
+    estimate = make_estimate(
+        device="d", device_id=device_id, sampled_work_groups=24_744, tier=Tier.HYBRID,
+        ndrange=NDRange(global_size=(89_478_464,), local_size=(64,)),
+        interval=Interval(seconds=0.869, low=0.747, high=1.01, coverage=0.9),
+        sampling_seconds=0.0162, overhead_seconds=0.6, build_seconds=0.066,
+        measurement=Measurement(durations_s=(0.9, 0.91, 0.92)),
+        explanation=Explanation(tier=Tier.HYBRID, contention=contention),
+    )  # fmt: skip
+    return DeviceAnswer(
+        device_id=device_id, device="d", problem="p", kernel="k",
+        estimate=replace(estimate, **changes),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("is_measured", [False, True])
 def test_no_device_id_is_broken_on_80_columns(count: int, is_measured: bool) -> None:
     """The table of a narrow terminal holds every id whole, for one device and for three."""
     ids = ("intel-amd-epyc-55ea", "pocl-skylake-avx512-amd-91ef", "rusticl-llvmpipe-amd-epyc-2b30")
-    estimate = _make_estimate()
-    answers = [
-        DeviceAnswer(device_id=one, device=one, problem="matmul_tiled", kernel="k",
-                     estimate=replace(estimate, device_id=one))
-        for one in ids[:count]
-    ]  # fmt: skip
+    answers = list(map(_answer, ids[:count]))
     text = io.StringIO()
-    console = Console(width=80, file=text)
     table = list_answers(answers, coverage=0.9, is_measured=is_measured)
-    console.print(make_renderable(table, width=80))
+    Console(width=80, file=text).print(make_renderable(table, width=80))
     assert all(one in text.getvalue() for one in ids[:count])
     for part in ("869 ms", "0.747 - 1.01 s", "24,744 of 1,398,101", "534 ms, 61.4 %"):
         assert text.getvalue().count(part) == count
@@ -86,41 +100,15 @@ def test_no_device_id_is_broken_on_80_columns(count: int, is_measured: bool) -> 
 
 def test_a_warning_of_several_answers_is_written_once() -> None:
     """Names all problems and devices before the text, and nothing of those that failed."""
-    answers = [
-        DeviceAnswer(device_id=one, device=one, problem="p", kernel="k",
-                     estimate=replace(_make_estimate(), warnings=warnings))
-        for one, warnings in (("a", ("small", "old")), ("b", ("small",)))
-    ]  # fmt: skip
-    failed = DeviceAnswer(
-        device_id="c", device="c", problem="p", kernel="k", error=InputError("no")
-    )
-    answers.append(failed)
+    failed = replace(_answer("c"), estimate=None, error=InputError("no"))
+    answers = [_answer("a", warnings=("small", "old")), _answer("b", warnings=("small",)), failed]
     assert list_warnings(answers) == ["p on a, p on b: small", "p on a: old"]
 
 
 def test_the_picture_shows_what_a_run_is_held_against(tmp_path: Path) -> None:
     """Draws the time on the machine as it is beside runs on it, as the table's error does."""
-    answer = DeviceAnswer(
-        device_id="d", device="d", problem="p", kernel="k", estimate=_make_estimate()
-    )
-    save_figure(tmp_path / "plot.svg", chart_answers([answer]))
+    save_figure(tmp_path / "plot.svg", chart_answers([_answer("d")]))
     assert "predicted, as the machine is now (90% interval)" in (tmp_path / "plot.svg").read_text()
-    assert answer.estimate is not None
-    assert answer.estimate.now is not None
-
-
-def _make_estimate() -> Estimate:
-    contention = Contention(
-        worked_s=0.1, waited_s=0.15, others=3, measured_at=datetime(2026, 1, 1, tzinfo=UTC)
-    )
-    return make_estimate(
-        device="d", device_id="d", ndrange=NDRange(global_size=(89_478_464,), local_size=(64,)),
-        sampled_work_groups=24_744, tier=Tier.HYBRID,
-        interval=Interval(seconds=0.869, low=0.747, high=1.01, coverage=0.9),
-        sampling_seconds=0.0162, overhead_seconds=0.6, build_seconds=0.066,
-        measurement=Measurement(durations_s=(0.9, 0.91, 0.92)),
-        explanation=Explanation(tier=Tier.HYBRID, contention=contention),
-    )  # fmt: skip
 
 
 @pytest.mark.usefixtures("executor")
@@ -157,11 +145,7 @@ def test_every_part_of_an_explanation_is_shown() -> None:
         limiters={"DRAM": 0.2, "fp32": 0.1},
         notes=("counters are derived from the source",),
     )  # fmt: skip
-    shown = replace(estimate, tier=Tier.HYBRID, explanation=known)
-    answer = DeviceAnswer(
-        device_id="d", device="a device", problem="nbody", kernel="nbody", estimate=shown
-    )
-    text = "\n".join(list_explanations([answer]))
+    text = "\n".join(list_explanations([_answer("d", explanation=known)]))
     for part in (
         "answered by: hybrid", "hybrid/d 0003-ab of /models", "900 observations", "c0ffeec0ffee",
         "3.1 %", "static.buffer_bytes x1.070", "DRAM 200 ms, fp32 100 ms", "2 observations",
