@@ -26,6 +26,7 @@ from kernelcast.features.counting.static import choose_work_groups, count_static
 from kernelcast.features.counting.summary import count_blocks
 from kernelcast.launches.modelling.launches import ModelledKernel
 from kernelcast.records.errors import InputError
+from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.ndrange import MAX_DIMENSIONS, NDRange
 from kernelcast.records.operations import (
     MemorySpace,
@@ -169,15 +170,6 @@ class CacheFootprint:
         return loaded, stored, unforeseen
 
 
-class Loop(NamedTuple):
-    """A loop of one work-item."""
-
-    trips: float
-    """Mean iterations per entry."""
-    has_barrier: bool
-    """Whether work-items wait for each other in it."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nest:
     """The loops of a kernel for one launch."""
@@ -186,14 +178,16 @@ class Nest:
     ndrange: NDRange
     counts: tuple[float, ...]
     """Mean executions of each block per work-item."""
-    loops: Mapping[int, Loop]
-    """By the block of their body."""
+    trips: Mapping[int, float]
+    """Mean iterations of each loop per entry, by the block of its body."""
+    waiting: frozenset[int]
+    """Blocks with a barrier in them: loops in which work-items wait for each other."""
 
     def list_around(self, block: int | None) -> list[int]:
         """List the bodies of the loops around a block, outermost first."""
         found = []
         while block is not None:
-            if block in self.loops:
+            if block in self.trips:
                 found.append(block)
             block = self.facts.blocks[block].parent
         return found[::-1]
@@ -204,7 +198,7 @@ class Nest:
         if width == 1:
             # Only where no loop is left between barriers does a loop over work-items hold no other
             # loop, and is vectorised.
-            if not all(one.has_barrier or one.trips <= 1 for one in self.loops.values()):
+            if not all(body in self.waiting or trips <= 1 for body, trips in self.trips.items()):
                 return 1
             width = device.lanes
         return width if self.ndrange.known_local_size[0] % width == 0 else 1
@@ -212,8 +206,8 @@ class Nest:
     def list_axes(self, width: int) -> list[Axis]:
         """List the loops that a core goes through, innermost first."""
         own: dict[bool, list[Axis]] = {False: [], True: []}
-        for body, loop in sorted(self.loops.items(), reverse=True):
-            own[loop.has_barrier].append(Axis(max(1, round(loop.trips)), body))
+        for body, trips in sorted(self.trips.items(), reverse=True):
+            own[body in self.waiting].append(Axis(max(1, round(trips)), body))
         first, *others = list_dimensions(self.ndrange)
         return [
             Axis(width),
@@ -228,24 +222,22 @@ class Nest:
 def read_nest(kernel: ModelledKernel, ndrange: NDRange) -> Nest:
     """Count a launch's blocks and find its loops."""
     facts = kernel.facts
-    groups = choose_work_groups(ndrange, 3)
-    sample = count_statically(facts, ndrange, kernel.scalars, groups)
+    sample = count_statically(facts, ndrange, kernel.scalars, choose_work_groups(ndrange, 3))
     counts = count_blocks(facts, sample)[sample.is_present].mean(axis=0).tolist()
-    waiting: set[int | None] = set()  # blocks that a barrier is in
+    waiting: set[int] = set()
     for block in facts.blocks:
-        at: int | None = block.id if block.operations.count(OperationKind.BARRIER) else None
+        at = block.id if block.operations.count(OperationKind.BARRIER) else None
         while at is not None:
             waiting.add(at)
             at = facts.blocks[at].parent
-    loops = {
-        block.id: Loop(
-            trips=counts[block.id] / counts[block.parent] if counts[block.parent] else 0.0,
-            has_barrier=block.id in waiting,
-        )
+    trips = {
+        block.id: counts[block.id] / counts[block.parent] if counts[block.parent] else 0.0
         for block in facts.blocks
         if block.kind == "loop body" and block.parent is not None
     }
-    return Nest(facts=facts, ndrange=ndrange, counts=tuple(counts), loops=loops)
+    return Nest(
+        facts=facts, ndrange=ndrange, counts=tuple(counts), trips=trips, waiting=frozenset(waiting)
+    )
 
 
 class StridedAccess(NamedTuple):
@@ -266,12 +258,12 @@ def list_strided_accesses(
     """Evaluate a launch's addresses for a work-group in the middle, and a step along each axis."""
     # Columns of the values are the first work-item and iterations, then a step in each dimension of
     # the work-group, of the grid of work-groups, and of each loop.
-    marks = np.eye(2 * MAX_DIMENSIONS + len(nest.loops) + 1, dtype=np.int64)[1:]
+    marks = np.eye(2 * MAX_DIMENSIONS + len(nest.trips) + 1, dtype=np.int64)[1:]
     ids: dict[Symbol, Value] = {**bind_names(kernel.scalars)}
     for axis in list_dimensions(nest.ndrange):
         outer = marks[MAX_DIMENSIONS + axis.number] + axis.groups // 2
         ids |= axis.bind(outer, marks[axis.number], axis.local)
-    places = {body: 2 * MAX_DIMENSIONS + at for at, body in enumerate(nest.loops)}
+    places = {body: 2 * MAX_DIMENSIONS + at for at, body in enumerate(nest.trips)}
     strided: list[StridedAccess] = []
     for access in nest.facts.accesses:
         if access.offset_bytes is None:
@@ -311,17 +303,8 @@ def list_strided_accesses(
     return strided
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
-    """What a launch costs."""
-
-    seconds: float
-    limiter: str
-    parts: dict[str, float]
-    width: int
-
-
-def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> Cost:
+def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> AnalyticEstimate:
+    """Estimate what a launch costs beside other configurations of its kernel."""
     nest = read_nest(kernel, ndrange)
     width = nest.choose_width(device)
     axes = nest.list_axes(width)
@@ -362,11 +345,13 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
     }
     parts = {name: seconds * items for name, seconds in core.items()} | far | rest
     # Three tenths of the shorter of computing and moving data add to the longer.
-    return Cost(
+    return AnalyticEstimate(
+        model="cpu_cost",
+        machine=device.id,
         seconds=max(ends) + 0.3 * min(ends) + sum(rest.values()),
         limiter=max(parts, key=parts.__getitem__),
-        parts=parts,
-        width=width,
+        limiters=parts,
+        quantities={"vector_work_items_count": width},
     )
 
 
@@ -396,7 +381,7 @@ def _join_iterations(
     # Where work-items run one after the other, compilers still join the iterations of an innermost
     # loop whose accesses lie side by side, unless they add up.
     found: dict[int, float] = {}
-    for body, loop in nest.loops.items():
+    for body, trips in nest.trips.items():
         own = [one for one in strided if one.access.block == body]
         far = [one for one in own if one.walk or one.access.space is MemorySpace.LOCAL]
         is_joined = all(one.loop_bytes in (0, one.access.bytes) for one in far) and any(
@@ -405,8 +390,8 @@ def _join_iterations(
         is_storing = nest.facts.blocks[body].operations.count_memory(
             MemorySpace.PRIVATE, is_store=True
         ) or any(one.access.kind is AccessKind.STORE for one in own)
-        if loop.trips >= 2 and is_joined and is_storing:
-            found[body] = min(loop.trips, device.lanes / 2)
+        if trips >= 2 and is_joined and is_storing:
+            found[body] = min(trips, device.lanes / 2)
     return found
 
 
