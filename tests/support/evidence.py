@@ -14,11 +14,11 @@ SAMPLE_SD = 0.08
 
 
 def make_moment(
-    log_seconds: float, moment: str = "now", form: str = "pair", *, log_error: float = 0.0
+    log_seconds: float, moment: str = "now", *, log_error: float = 0.0
 ) -> SampledMoment:
     """Make samples that say a time, and the logarithm of the line's relative error."""
     signs = (log_error, *(0.0 for _ in SIGNS[1:]))
-    return SampledMoment(moment=moment, form=form, log_seconds=log_seconds, signs=signs)
+    return SampledMoment(moment=moment, log_seconds=log_seconds, signs=signs)
 
 
 def make_size(

@@ -16,7 +16,6 @@ with warnings.catch_warnings():
 import httpx
 from starlette.routing import BaseRoute
 
-from kernelcast.models.evidence.model import MOMENT_FORM
 from kernelcast.predictor.answering.measuring import record
 from kernelcast.predictor.answering.memory import Answer
 from kernelcast.predictor.answering.processes import Executor, ReportProgress
@@ -132,11 +131,7 @@ class FakeDevices(Executor):
         return EstimateOutcome(
             estimate=estimate,
             recording=replace(recording, device=device),
-            moments=(
-                make_moment(
-                    math.log(estimate.seconds), form=MOMENT_FORM, log_error=math.log(0.005)
-                ),
-            ),
+            moments=(make_moment(math.log(estimate.seconds), log_error=math.log(0.005)),),
         )
 
     def model(self, task: ModelTask, *, timeout_s: float, report: ReportProgress) -> ModelOutcome:

@@ -77,7 +77,6 @@ def validate(
     """
     # scikit-learn takes longer to import than all other commands do.
     from kernelcast.models.validation.report import report_to_json
-    from kernelcast.records.plain import CONVERTER
     from kernelcast.records.private_files import make_folder, writing
     from kernelcast.reports.drawing import require_matplotlib
     from kernelcast.reports.presenter import save_page
@@ -104,15 +103,15 @@ def validate(
         complain(str(error))
     is_shown = folder is not None or not wants_json()
     observations = read_observations(sources, devices=device_ids)
-    points = score_sampling_points(observations, settings.rows) if is_shown else ()
+    points = score_sampling_points(observations, settings.rows) if is_shown else None
     content = report_to_json(report)
     present(json.loads(content))
     if not wants_json():
         show(*present_validation(report, points, is_brief=True))
     for what, why in report.refused.items():
         complain(f"{what}: {why}")
-    if folder is not None:
-        plain = json.dumps(CONVERTER.unstructure(points), indent=1)
+    if folder is not None and points is not None:
+        plain = json.dumps(points.to_dict("records"), indent=1)
         with writing(folder):
             (folder / REPORT_FILE).write_text(content, encoding="utf-8")
             (folder / POINTS_FILE).write_text(plain, encoding="utf-8")

@@ -1,10 +1,11 @@
 """A validation as tables and figures (`kernelcast.reports.presenter`), beside the paper's own."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pandas as pd
 
 from kernelcast.models.validation.report import DeviceScore, ValidationReport
 from kernelcast.reports.charts import (
@@ -19,7 +20,6 @@ from kernelcast.reports.charts import (
 )
 from kernelcast.reports.numbers import NOTHING, format_class, format_error, format_points
 from kernelcast.reports.presenter import Part, Section, Table, Value
-from kernelcast.training.sampling_points import SamplingPointScore
 from kernelcast.training.settings import pluralise
 
 FAVOURITE = "hybrid"
@@ -70,7 +70,7 @@ def choose_model(report: ValidationReport) -> str:
 
 def present_validation(
     report: ValidationReport,
-    points: Sequence[SamplingPointScore] = (),
+    points: pd.DataFrame | None = None,
     *,
     noise: Mapping[str, float] | None = None,
     is_brief: bool = False,
@@ -110,9 +110,8 @@ def present_validation(
         if worst.groups:
             parts.append(_tabulate_worst(report, worst, noise or {}))
         pictures = [] if is_brief else _draw_device(report, worst)
-        own = [one for one in points if one.device == device]
-        if own and not is_brief:
-            pictures.append(_draw_sampling_points(own))
+        if points is not None and device in {*points["device"]} and not is_brief:
+            pictures.append(_draw_sampling_points(points[points["device"] == device]))
         yield Section(title=device, parts=[*parts, *pictures])
     if report.rankings:
         yield Table.of(
@@ -127,9 +126,9 @@ def present_validation(
             note="Fastest named: of the launches that differ. Regret: time on the device that the "
             "model names over that on the fastest.",
         )  # fmt: skip
-    if points:
+    if points is not None and len(points):
         yield Table.of(
-            points,
+            points.to_dict("records"),
             {
                 "device": "text", "sampling\npoints": ("text", "label"),
                 "mean\nerror": ("share", "mean"), "median": "share",
@@ -271,25 +270,21 @@ def _draw_device(report: ValidationReport, score: DeviceScore) -> list[Figure]:
     return figures
 
 
-def _draw_sampling_points(points: Sequence[SamplingPointScore]) -> Figure:
+def _draw_sampling_points(points: pd.DataFrame) -> Figure:
     """Draw error and cost of the linear model over the sampling points of one device."""
-    series = sorted((one for one in points if one.multiple), key=lambda one: one.multiple)
-    usual = [one for one in points if not one.multiple][:1]
+    series, usual = points[points["multiple"] > 0], points[points["multiple"] == 0]
     charts = []
     for title, names in (("error of the linear model", ("mean", "median")),
                          ("sampling cost", ("cost",))):  # fmt: skip
         places, ends = range(len(series)), (0, max(len(series) - 1, 1))
-        lines = [
-            make_series(name, places, [getattr(one, name) for one in series], "line")
-            for name in names
-        ]
+        lines = [make_series(name, places, series[name], "line") for name in names]
         guides = [
-            make_series(f"{name}, default samples", ends, [getattr(one, name)] * 2, "guide")
+            make_series(f"{name}, default samples", ends, [value] * 2, "guide")
             for name in names
-            for one in usual
+            for value in usual[name]
         ]
         charts.append(Chart(
-            x=Axis(title="multiples of P_sat", names=tuple(one.label for one in series)),
+            x=Axis(title="multiples of P_sat", names=tuple(series["label"])),
             y=Axis(title=title, unit="share"), series=(*lines, *guides), title=title,
         ))  # fmt: skip
     return Figure(
@@ -297,7 +292,7 @@ def _draw_sampling_points(points: Sequence[SamplingPointScore]) -> Figure:
         caption="Error and cost over sampling points (as the paper's Fig. 15): the linear model, "
         "sampled at two multiples of the work-groups that the device runs at once; dashed, the "
         "samples that an estimate takes by default. Cost is the samples' device time over the "
-        f"whole launch's. {max(one.rows for one in points)} predictions.",
+        f"whole launch's. {points['rows'].max()} predictions.",
     )  # fmt: skip
 
 

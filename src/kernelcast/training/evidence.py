@@ -14,7 +14,7 @@ import numpy as np
 from kernelcast.analytic.cpu.estimate import REVISION
 from kernelcast.models.evidence.calibration import ANSWERING, EvidenceRow, calibrate
 from kernelcast.models.evidence.fusion import Kind
-from kernelcast.models.evidence.model import BUILT_IN, MOMENT_FORM, EvidenceModel, read_moment
+from kernelcast.models.evidence.model import BUILT_IN, EvidenceModel, read_moment
 from kernelcast.models.evidence.sizes import KnownSize, measure_work
 from kernelcast.models.evidence.stored import ANY, know_analytic, publish_evidence
 from kernelcast.models.versioned_files import VersionedFiles, list_versions
@@ -74,7 +74,6 @@ def make_row(
             read_moment(
                 one.sample_run(place),
                 moment=str(one.samples[place].window_set),
-                form=MOMENT_FORM,
                 imbalance=features.get("counters.loop_imbalance_ratio", math.nan),
                 indirect=features.get("static.indirect_access_ratio", 0.0),
             )

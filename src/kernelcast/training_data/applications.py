@@ -44,7 +44,7 @@ class SizeRange:
     most: int
     """First and last value; both can be taken."""
     multiple_of: int = 1
-    is_power_of_two: bool = False
+    power_of_two: bool = False
     exponent: float = 1.0
     """The launch's time grows about as value ** exponent."""
 
@@ -59,17 +59,17 @@ class SizeRange:
             )
         for value in (self.least, self.most):
             if not self.can_be(value):
-                kind = "power of two and " if self.is_power_of_two else ""
+                kind = "power of two and " if self.power_of_two else ""
                 msg = f"size: {value} is no {kind}multiple of {self.multiple_of}; give one"
                 raise InputError(msg)
 
     def can_be(self, value: int) -> bool:
-        is_fine = not self.is_power_of_two or value & (value - 1) == 0
+        is_fine = not self.power_of_two or value & (value - 1) == 0
         return self.least <= value <= self.most and value % self.multiple_of == 0 and is_fine
 
     def fit(self, value: float) -> int:
         wanted = min(max(value, self.least), self.most)
-        if self.is_power_of_two:
+        if self.power_of_two:
             return 1 << round(math.log2(wanted))
         # a multiple beyond the ends is never nearer than the end, which is a multiple itself
         return int(wanted / self.multiple_of + 0.5) * self.multiple_of
@@ -114,41 +114,9 @@ class CorpusKernel:
         return f"{self.application}/{self.stem}".lstrip("/")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Application:
-    folder: Path
-    name: str
-    suite: Suite
-    title: str
-    kernels: tuple[CorpusKernel, ...]
-
-
-def read_application(folder: Path) -> Application:
-    """Read an application's folder; every complaint names the file and the key."""
-    needs = "an application needs name, suite, title and kernels"
-    return load(folder / DESCRIPTION, "application", needs).call(_make_application, folder=folder)
-
-
-def _make_size(
-    parameter: str,
-    least: int,
-    most: int,
-    multiple_of: int = 1,
-    power_of_two: bool = False,
-    exponent: float = 1.0,
-) -> SizeRange:
-    return SizeRange(
-        parameter=parameter, least=least, most=most, multiple_of=multiple_of,
-        is_power_of_two=power_of_two, exponent=exponent,
-    )  # fmt: skip
-
-
-_Size: TypeAlias = Annotated[SizeRange, lambda one: one.call(_make_size)]
-
-
 def _make_kernel(
     problem: Path,
-    size: _Size,
+    size: SizeRange,
     local_sizes: tuple[Sizes, ...],
     table_2: str | None = None,
     fp64: bool = False,
@@ -163,15 +131,24 @@ def _make_kernel(
 _Kernel: TypeAlias = Annotated[CorpusKernel, lambda one: one.call(_make_kernel)]
 
 
-def _make_application(
-    folder: Path, name: str, suite: Suite, title: str, kernels: tuple[_Kernel, ...]
-) -> Application:
-    if not kernels:
-        raise InputError("kernels: expected at least one, found none")
-    return Application(
-        folder=folder, name=name, suite=suite, title=title,
-        kernels=tuple(replace(one, suite=suite) for one in kernels),
-    )  # fmt: skip
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Application:
+    folder: Path
+    name: str
+    suite: Suite
+    title: str
+    kernels: tuple[_Kernel, ...]
+
+    def __post_init__(self) -> None:
+        if not self.kernels:
+            raise InputError("kernels: expected at least one, found none")
+
+
+def read_application(folder: Path) -> Application:
+    """Read an application's folder; every complaint names the file and the key."""
+    needs = "an application needs name, suite, title and kernels"
+    made = load(folder / DESCRIPTION, "application", needs).call(Application, folder=folder)
+    return replace(made, kernels=tuple(replace(one, suite=made.suite) for one in made.kernels))
 
 
 def find_applications() -> tuple[Application, ...]:

@@ -3,13 +3,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kernelcast.models.validation.report import ModelRows, ValidationReport, list_rows, score_rows
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports.presenter import save_page
 from kernelcast.reports.validation import PUBLISHED, choose_model, present_validation
-from kernelcast.training.sampling_points import SamplingPointScore
 from support.synthetic_rows import make_rows
 
 
@@ -39,16 +39,16 @@ def _draw(table: TrainingTable, name: str, rng: np.random.Generator) -> ModelRow
     )  # fmt: skip
 
 
-def make_points(device: str) -> list[SamplingPointScore]:
+def make_points(device: str) -> pd.DataFrame:
     """Make the scores of five sampling points and the default."""
-    return [
-        SamplingPointScore(
-            device=device, label=f"{point}, {point + 1}" if point else "default", multiple=point,
-            rows=70, mean=0.08 / (point or 4), median=0.03 / (point or 4), p90=0.2,
-            cost=0.01 + 0.02 * point,
-        )
+    return pd.DataFrame([
+        {
+            "device": device, "label": f"{point}, {point + 1}" if point else "default",
+            "multiple": point, "rows": 70, "mean": 0.08 / (point or 4),
+            "median": 0.03 / (point or 4), "p90": 0.2, "cost": 0.01 + 0.02 * point,
+        }
         for point in (1, 2, 3, 4, 5, 0)
-    ]  # fmt: skip
+    ])  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ def table() -> TrainingTable:
     return make_rows(kernels=5, sizes=3, devices=2)
 
 
-def write(folder: Path, report: ValidationReport, *points: SamplingPointScore) -> str:
+def write(folder: Path, report: ValidationReport, points: pd.DataFrame | None = None) -> str:
     """Write a page and give its text."""
     save_page(folder / "page.html", "Validation", *present_validation(report, points))
     return (folder / "page.html").read_text()
@@ -66,7 +66,7 @@ def write(folder: Path, report: ValidationReport, *points: SamplingPointScore) -
 def test_a_page_has_every_part(table: TrainingTable, tmp_path: Path) -> None:
     """Holds the report's numbers, the paper's as its own, and figures per device, in one file."""
     report = make_report(table)
-    page = write(tmp_path, report, *make_points("device-0"))
+    page = write(tmp_path, report, make_points("device-0"))
     assert page.count("<svg") == 2 + 2 + 1  # bars and ratios of both, points of one
     assert "Table 3), families" in write(tmp_path, replace(report, split="family"))
     for part in (

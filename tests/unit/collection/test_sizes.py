@@ -49,7 +49,7 @@ def test_times_spread_over_the_range() -> None:
 
 def test_coarse_sizes_go_beyond_the_range() -> None:
     """With powers of two the range of times is widened rather than rows lost."""
-    size = SizeRange(parameter="N", least=2, most=2**30, is_power_of_two=True)
+    size = SizeRange(parameter="N", least=2, most=2**30, power_of_two=True)
     chosen = choose_sizes(size, (2**20, 0.2), (0.1, 0.5), 8)
     assert len(chosen) >= 6
     assert 2**20 in chosen

@@ -35,7 +35,7 @@ def test_scores_of_a_case_by_hand() -> None:
         observe(1, 0.2, [(0, 0.22), (1, 0.3), (1, 0.2), (2, None)]),
         observe(2, 0.4, [(0, 0.38), (1, 0.44), (5, 0.2)]),
     ]
-    found = score_sampling_points(rows)
+    found = [*score_sampling_points(rows).itertuples()]
     assert [(one.label, one.multiple, one.rows) for one in found] == [
         ("1, 2", 1, 3), ("5, 6", 5, 1), ("default", 0, 2),
     ]  # fmt: skip
@@ -53,10 +53,10 @@ def test_only_launches_that_count_are_judged() -> None:
     """Short and small launches are left out, and what is read twice counts once."""
     short = observe(1, 0.09, [(0, 0.3)])
     good = observe(2, 0.2, [(0, 0.2)])
-    (found,) = score_sampling_points([short, good, good])
+    (found,) = score_sampling_points([short, good, good]).itertuples()
     assert (found.rows, found.mean) == (1, 0.0)
-    assert score_sampling_points([good], RowFilter(least_work_groups=2000)) == ()
-    assert score_sampling_points([]) == ()
+    assert score_sampling_points([good], RowFilter(least_work_groups=2000)).empty
+    assert score_sampling_points([]).empty
 
 
 def test_reads_stores_and_parquet_alike(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_reads_stores_and_parquet_alike(tmp_path: Path) -> None:
         assert only == "device-1"
     both = list(read_observations([tmp_path / "a.sqlite", folder]))
     assert len(both) == 10
-    assert sum(one.rows for one in score_sampling_points(both, ALL_ROWS)) == 5
+    assert score_sampling_points(both, ALL_ROWS)["rows"].sum() == 5
 
 
 def test_sources_that_are_not_there_are_errors(tmp_path: Path) -> None:

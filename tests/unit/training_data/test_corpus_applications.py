@@ -89,9 +89,7 @@ def test_fitted_sizes_are_allowed_and_nearest(
 @given(st.integers(0, 10), st.integers(1, 20), st.floats(0, 1e9))
 def test_powers_of_two_stay_such(first: int, steps: int, wanted: float) -> None:
     """Gives powers of two within the range."""
-    sizes = SizeRange(
-        parameter="N", least=2**first, most=2 ** (first + steps), is_power_of_two=True
-    )
+    sizes = SizeRange(parameter="N", least=2**first, most=2 ** (first + steps), power_of_two=True)
     assert sizes.can_be(sizes.fit(wanted))
 
 

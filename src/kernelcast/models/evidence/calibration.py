@@ -9,13 +9,12 @@ import numpy.typing as npt
 from kernelcast.models.conformal import calibrate as calibrate_interval
 from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
 from kernelcast.models.evidence.model import (
-    ANY_FORM,
     EvidenceModel,
     PlainVariance,
     SampledMoment,
     SharedErrors,
     describe_difficulty,
-    fit_form,
+    fit_samples,
     list_answer_values,
     name_situation,
 )
@@ -219,19 +218,15 @@ def fit_variances(
         for row, number in zip(rows, groups.tolist(), strict=True):
             by_kernel.setdefault(number, []).append(row.size)
         sizes = fit_sizes(by_kernel.values(), SizeSettings())
-    # Fit each form that there are enough launches of, and all together for the others.
     told = [
-        (one.form, one.log_seconds - row.size.log_seconds, one.signs, number)
+        (one.log_seconds - row.size.log_seconds, one.signs, number)
         for row, number in zip(rows, groups.tolist(), strict=True)
         for one in row.moments
     ]
-    found = {}
-    for name in (ANY_FORM, *sorted({form for form, *_ in told})) if told else ():
-        some = [one for one in told if name in {ANY_FORM, one[0]}]
-        if name == ANY_FORM or len(some) >= _LEAST_ROWS:
-            _, residuals, signs, numbers = zip(*some, strict=True)
-            found[name] = fit_form(np.array(residuals), np.array(signs), np.array(numbers))
-    model = EvidenceModel(forms=found, sizes=sizes)
+    model = EvidenceModel(
+        forms={"": fit_samples(*map(np.array, zip(*told, strict=True)))} if told else {},
+        sizes=sizes,
+    )
     if plain is None:
         # Take medians: a model without samples is far off at times.
         medians = {}

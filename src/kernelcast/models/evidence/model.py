@@ -29,8 +29,6 @@ SIGNS = (
     "intercept",
 )  # fmt: skip
 """What the variance of a moment's samples depends on, see `read_moment`."""
-MOMENT_FORM = "moment"
-"""Of samples as an estimate takes them."""
 # A bias is halved where so few kernels tell it.
 _KERNELS_OF_DOUBT = 10
 # ln of the least and greatest standard deviation: 1 % and e.
@@ -40,8 +38,6 @@ _NARROWEST, _WIDEST = -4.5, 1.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledMoment:
     moment: str
-    form: str
-    """How samples were taken; each form has a bias and a variance of its own."""
     log_seconds: float
     """Natural logarithm of the whole launch's time in seconds, by the line through the samples."""
     signs: tuple[float, ...]
@@ -59,7 +55,7 @@ class SampledMoment:
 
 
 def read_moment(
-    run: SampleRun, *, moment: str, form: str, imbalance: float = math.nan, indirect: float = 0.0
+    run: SampleRun, *, moment: str, imbalance: float = math.nan, indirect: float = 0.0
 ) -> SampledMoment:
     """Fit the line through samples of one moment, and note what its error depends on."""
     fit = fit_linear(run)
@@ -69,7 +65,6 @@ def read_moment(
     # An imbalance of source counts beyond this foretells no more.
     return SampledMoment(
         moment=moment,
-        form=form,
         log_seconds=math.log(fit.seconds),
         at_s=run.at_s or None,
         is_busy=run.contention is not None and run.contention.is_noticeable,
@@ -87,8 +82,8 @@ def read_moment(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FormVariance:
-    """Bias and variance of samples of one form; made by `fit_form`."""
+class SampleVariance:
+    """Bias and variance of samples; made by `fit_samples`."""
 
     bias: float
     """Median of ln sampled over ln measured time."""
@@ -105,8 +100,8 @@ class FormVariance:
         return math.exp(2.0 * min(max(found, _NARROWEST), _WIDEST))
 
 
-def fit_form(residuals: Numbers, signs: Numbers, groups: npt.NDArray[np.intp]) -> FormVariance:
-    """Learn bias and variance of a form from launches whose time was measured."""
+def fit_samples(residuals: Numbers, signs: Numbers, groups: npt.NDArray[np.intp]) -> SampleVariance:
+    """Learn bias and variance of samples from launches whose time was measured."""
     kernels = len(np.unique(groups))
     bias = float(np.median(residuals)) * kernels / (kernels + _KERNELS_OF_DOUBT)
     shares = 1.0 / np.bincount(groups)[groups]
@@ -124,7 +119,7 @@ def fit_form(residuals: Numbers, signs: Numbers, groups: npt.NDArray[np.intp]) -
     usual = np.exp(np.clip(level + moved @ slopes, _NARROWEST, _WIDEST))
     # Median of a squared standard normal variable.
     level += 0.5 * math.log(np.median(((residuals - bias) / usual) ** 2) / 0.455 + 1e-12)
-    return FormVariance(
+    return SampleVariance(
         bias=bias,
         level=level,
         centre=tuple(centre.tolist()),
@@ -134,8 +129,6 @@ def fit_form(residuals: Numbers, signs: Numbers, groups: npt.NDArray[np.intp]) -
 
 SAMPLER = "sampler"
 """Basis of all pieces that rest on samples of the kernel."""
-ANY_FORM = ""
-"""Stands for forms that were too rare to calibrate on their own."""
 SHORT_S = 10e-3
 """Of launches that are much shorter, samples deviate by 0.6."""
 USUAL_COVERAGE = 0.9
@@ -172,7 +165,8 @@ class SharedErrors:
 class EvidenceModel:
     """Variances of pieces, and intervals around what is made of them; made by `calibrate`."""
 
-    forms: Mapping[str, FormVariance]
+    forms: Mapping[str, SampleVariance] = field(default_factory=dict)
+    """Of samples, by an empty text; older files tell of ways of sampling on their own, too."""
     shared: SharedErrors = field(default_factory=SharedErrors)
     sizes: SizeSettings = field(default_factory=SizeSettings)
     plain: Mapping[Kind, PlainVariance] = field(default_factory=dict)
@@ -193,9 +187,8 @@ class EvidenceModel:
         age_s: float = 0.0,
         launch_log_seconds: float | None = None,
     ) -> Piece:
-        form = self._find(moment.form)
-        variance = form.variance(moment.signs)
-        log_seconds = moment.log_seconds - form.bias
+        variance = self.samples.variance(moment.signs)
+        log_seconds = moment.log_seconds - self.samples.bias
         if past:
             share = self.shared.kernel
             trust = share * len(past) / (share * len(past) + 1.0 - share)
@@ -212,22 +205,26 @@ class EvidenceModel:
             moment_variance=self.shared.moment * variance,
             basis=SAMPLER,
             basis_variance=self.shared.launch * variance + aged + unseen,
-            note=moment.form,
             at_s=moment.at_s,
             age_variance=aged,
             uncalibrated_variance=unseen,
         )
 
-    def expect_variance(self, form: str) -> float:
-        """Return the usual variance of samples of a form that were not taken yet."""
-        found = self._find(form)
-        return found.variance(found.centre)
+    @property
+    def samples(self) -> SampleVariance:
+        if "" not in self.forms:
+            raise InputError("samples: the model was calibrated without samples")
+        return self.forms[""]
+
+    @property
+    def usual_variance(self) -> float:
+        """Variance of samples that were not taken yet."""
+        return self.samples.variance(self.samples.centre)
 
     def judge_samples(self, moment: SampledMoment, log_seconds: float) -> float:
         """Return the error of samples in standard deviations, once a launch was measured."""
-        form = self._find(moment.form)
-        error = moment.log_seconds - form.bias - log_seconds
-        return error / math.sqrt(form.variance(moment.signs))
+        error = moment.log_seconds - self.samples.bias - log_seconds
+        return error / math.sqrt(self.samples.variance(moment.signs))
 
     def weigh_observation(
         self,
@@ -275,9 +272,7 @@ class EvidenceModel:
             )  # fmt: skip
         # What the sampler gets wrong of the kernel, it gets wrong at each of them; it shares that
         # with samples of this launch.
-        common = self.shared.kernel * median(
-            one.variance(one.centre) for one in self.forms.values()
-        )
+        common = self.shared.kernel * self.usual_variance
         return Piece(
             kind=Kind.OTHER_ESTIMATES, log_seconds=answer.log_seconds,
             variance=answer.variance + common, basis=SAMPLER, basis_variance=common, note=note,
@@ -337,12 +332,6 @@ class EvidenceModel:
         return Interval(
             seconds=seconds, low=seconds / factor, high=seconds * factor, coverage=coverage
         )
-
-    def _find(self, form: str) -> FormVariance:
-        found = self.forms.get(form) or self.forms.get(ANY_FORM)
-        if found is None:
-            raise InputError(f"samples of form {form!r}: the model was calibrated without samples")
-        return found
 
 
 CORRECTED = frozenset({Kind.SAMPLES, Kind.LEARNED, Kind.ANALYTIC})
@@ -418,7 +407,7 @@ ASSUMED_ERRORS = PlainVariance(
 """Of the analytic model's time."""
 BUILT_IN = EvidenceModel(
     forms={
-        ANY_FORM: FormVariance(
+        "": SampleVariance(
             bias=0.0,
             level=math.log(BEYOND_SPREAD),
             centre=(_NO_ERROR, *(0.0 for _ in SIGNS[1:])),

@@ -17,7 +17,6 @@ from kernelcast.launches.recordings import LaunchFacts
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.fusion import Kind, Piece, fuse
 from kernelcast.models.evidence.model import (
-    MOMENT_FORM,
     SAMPLER,
     EvidenceModel,
     SampledMoment,
@@ -311,7 +310,7 @@ def choose_moments(
         width = half_width * math.sqrt(variance / fused.variance)
         return known.seconds * math.sinh(min(width, 20.0))
 
-    variance = model.expect_variance(MOMENT_FORM)
+    variance = model.usual_variance
     unseen = find_uncalibrated(fused.log_seconds)
     usual = Piece(
         kind=Kind.SAMPLES,

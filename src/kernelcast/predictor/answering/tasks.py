@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kernelcast.launches.recordings import LaunchFacts, Recording
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.models.evidence.model import MOMENT_FORM, SampledMoment, read_moment
+from kernelcast.models.evidence.model import SampledMoment, read_moment
 from kernelcast.records.arguments import Access
 from kernelcast.records.estimates import Estimate
 from kernelcast.records.explanation import AnalyticEstimate
@@ -140,7 +140,6 @@ def read_moments(
         read_moment(
             run,
             moment=str(number),
-            form=MOMENT_FORM,
             imbalance=values.get("counters.loop_imbalance_ratio", math.nan),
             indirect=values.get("static.indirect_access_ratio", 0.0),
         )

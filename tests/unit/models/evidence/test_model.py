@@ -28,7 +28,6 @@ def test_bias_and_variance_of_samples_are_learned(model: EvidenceModel) -> None:
     piece = model.weigh_samples(make_moment(0.0))
     assert piece.log_seconds == pytest.approx(-0.05, abs=0.02)
     assert math.sqrt(piece.variance) == pytest.approx(SAMPLE_SD, rel=0.3)
-    assert model.weigh_samples(make_moment(0.0, form="another")).variance > 0
 
 
 def test_what_the_sampler_gets_wrong_of_a_kernel_is_taken_off(model: EvidenceModel) -> None:
@@ -156,7 +155,7 @@ def test_a_run_becomes_a_moment() -> None:
         ndrange=NDRange(global_size=(64000,), local_size=(64,), global_offset=(0,)),
         launches=launches, launch_overhead_s=1e-6, is_even=True,
     )  # fmt: skip
-    moment = read_moment(run, moment="now", form="pair")
+    moment = read_moment(run, moment="now")
     assert moment.log_seconds == pytest.approx(math.log(1e-2), abs=0.05)
     assert all(map(math.isfinite, moment.signs))
 
