@@ -26,9 +26,7 @@ from kernelcast.records.errors import (
 from kernelcast.records.machine import (
     CacheFacts,
     Curve,
-    InstructionFacts,
     MachineDescription,
-    MemoryFacts,
 )
 from kernelcast.records.progress import Progress
 from kernelcast.sampling.microbenchmarks.bench import BenchmarkResult
@@ -287,29 +285,6 @@ def test_a_crash_of_a_real_child_is_contained(
 def machine(**facts: object) -> MachineDescription:
     """Make a description of one and the same device."""
     return MachineDescription(id="a", name="A", kind=DeviceKind.CPU, **facts)  # type: ignore[arg-type]
-
-
-def test_facts_of_the_same_name_are_joined_field_by_field() -> None:
-    """Adds what a later benchmark knows to what an earlier one knew of the same thing."""
-    first = machine(
-        instructions=(InstructionFacts(name="fp64"),),
-        caches=(CacheFacts(name="L2", latency_s=measured(4e-9)),),
-        memories=(MemoryFacts(space="global", load_bytes_per_s={4: measured(1.0)}),),
-    )
-    second = machine(
-        instructions=(InstructionFacts(name="fp32"),),
-        caches=(CacheFacts(name="L1"), CacheFacts(name="L2", load_bytes_per_s=measured(2.0))),
-        memories=(MemoryFacts(space="global", load_bytes_per_s={8: measured(3.0)}),),
-        costs={"launch_s": measured(1e-5)},
-    )
-    merged = merge_machines(first, second)
-    assert [one.name for one in merged.instructions] == ["fp32", "fp64"]
-    assert [one.name for one in merged.caches] == ["L1", "L2"]
-    assert merged.caches[1] == CacheFacts(
-        name="L2", latency_s=measured(4e-9), load_bytes_per_s=measured(2.0)
-    )
-    assert merged.memories[0].load_bytes_per_s == {4: measured(1.0), 8: measured(3.0)}
-    assert merged.costs == {"launch_s": measured(1e-5)}
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kernelcast.models.linear import fit_linear, fit_moments, make_interval, two_point
-from kernelcast.records.errors import InputError
+from kernelcast.models.linear import fit_linear, fit_moments, make_interval
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun
 from support.builders import make_sample_run
 
@@ -32,23 +31,6 @@ def line_run(
     )
 
 
-@given(
-    t1_s=DURATIONS, t2_s=DURATIONS, p1=st.integers(1, 500), gap=st.integers(1, 500),
-    n=st.integers(1, 10**7),
-)  # fmt: skip
-def test_two_points_give_the_papers_line(
-    t1_s: float, t2_s: float, p1: int, gap: int, n: int
-) -> None:
-    """Goes through both sampling points and on in a straight line, as the paper's formula does."""
-    p2 = p1 + gap
-    assert two_point(t1_s, t2_s, p1, p2, p1) == pytest.approx(t1_s)
-    assert two_point(t1_s, t2_s, p1, p2, p2) == pytest.approx(t2_s)
-    slope = (t2_s - t1_s) / (p2 - p1)
-    assert two_point(t1_s, t2_s, p1, p2, n) == pytest.approx(
-        t1_s + slope * (n - p1), rel=1e-9, abs=1e-9
-    )
-
-
 @pytest.mark.parametrize("is_even", [True, False])
 @given(rate_s=RATES, share=st.floats(0.0, 0.5))
 def test_exact_on_a_line(rate_s: float, share: float, is_even: bool) -> None:
@@ -58,12 +40,6 @@ def test_exact_on_a_line(rate_s: float, share: float, is_even: bool) -> None:
     assert fit.seconds == pytest.approx(cost_s + rate_s * WORK_GROUPS, rel=1e-6)
     assert fit.two_point_s == pytest.approx(cost_s + rate_s * WORK_GROUPS, rel=1e-6)
     assert fit.rate_s == pytest.approx(rate_s, rel=1e-6)
-
-
-def test_two_points_come_from_short_and_long_launches() -> None:
-    """Names the work-groups of all shorter and of all longer launches as P1 and P2."""
-    fit = fit_linear(line_run(1e-5, 1e-6))
-    assert (fit.p1, fit.p2) == (60, 240)
 
 
 def test_uneven_work_averages_over_the_strata() -> None:
@@ -84,21 +60,6 @@ def test_a_spike_hardly_moves_even_work(hit: int) -> None:
     assert fit.seconds == pytest.approx(1e-5 + 1e-6 * WORK_GROUPS, rel=0.03)
 
 
-@given(factors=st.lists(st.floats(0.97, 1.03), min_size=8, max_size=8))
-def test_small_noise_stays_small(factors: list[float]) -> None:
-    """Stays within 6 % where every launch is off by at most 3 %."""
-    fit = fit_linear(line_run(1e-5, 1e-6, factors=tuple(factors)))
-    assert fit.seconds == pytest.approx(1e-5 + 1e-6 * WORK_GROUPS, rel=0.06)
-
-
-def test_pilot_launches_do_not_count() -> None:
-    """Leaves the pilot's launches out where there are others."""
-    samples = [(window, count, 1e-6 * count) for window in range(3) for count in (50, 200)]
-    plain = fit_linear(make_sample_run(samples, work_groups=1000))
-    piloted = fit_linear(make_sample_run([(PILOT_WINDOW, 1, 9.0), *samples], work_groups=1000))
-    assert piloted.seconds == plain.seconds
-
-
 def test_a_single_launch_is_enough() -> None:
     """Answers from one launch, with a wider interval than from many."""
     one = fit_linear(make_sample_run([(PILOT_WINDOW, 10, 1e-3)], work_groups=1000))
@@ -109,12 +70,6 @@ def test_a_single_launch_is_enough() -> None:
         for interval in (make_interval(one, coverage=0.9), make_interval(many, coverage=0.9))
     ]
     assert widths[0] > widths[1]
-
-
-def test_refuses_a_run_without_launches() -> None:
-    """Refuses a sample run without launches."""
-    with pytest.raises(InputError, match="no launches"):
-        fit_linear(make_sample_run([], work_groups=1000))
 
 
 @given(

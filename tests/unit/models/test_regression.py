@@ -2,9 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sklearn.ensemble import HistGradientBoostingRegressor
 
 from kernelcast.models import regression
 from kernelcast.models.conformal import calibrate
@@ -78,25 +75,6 @@ def test_far_launches_are_corrected_less() -> None:
     assert abs(correction) < 0.3
 
 
-@given(
-    correction=st.floats(-5, 5), distance=st.floats(0, 10), share=st.floats(0, 1),
-    threshold=st.floats(0, 0.2),
-)  # fmt: skip
-def test_gates_only_shrink(
-    correction: float, distance: float, share: float, threshold: float
-) -> None:
-    """A gated correction has the same sign and is no larger."""
-    nothing = np.empty(0)
-    gate = FittedRegression(
-        learner="ridge", names=(), fill=nothing, centre=nothing, scale=nothing, balance=nothing,
-        points=np.empty((0, 0)), reach=1.0, weights=nothing, intercept=0.0, share=share,
-        threshold=threshold,
-    )  # fmt: skip
-    (found,) = gate.gate(np.array([correction]), np.array([distance]))
-    assert abs(found) <= abs(correction)
-    assert found * correction >= 0
-
-
 def test_landmarks_stand_for_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond a number of rows the expansion is over landmarks, and nearly the same."""
     columns = make_columns()
@@ -106,18 +84,6 @@ def test_landmarks_stand_for_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     some, *_ = fit_regression(columns, make_targets(columns), GROUPS)
     assert some.points.shape[0] == 60
     assert np.abs(some.predict(columns)[0] - exact.predict(columns)[0]).mean() < 0.05
-
-
-def test_trees_are_those_of_scikit_learn() -> None:
-    """What was taken over predicts what the library does."""
-    draw = np.random.default_rng(0)
-    place, targets = draw.normal(size=(200, 3)), draw.normal(size=200)
-    made = HistGradientBoostingRegressor(max_iter=100, max_depth=3, random_state=0)
-    made.fit(place, targets)
-    rough, *_ = fit_regression(make_columns(), make_targets(make_columns()), GROUPS, "ridge")
-    taken = regression._take_trees(rough, made)
-    found = taken.intercept + taken._walk(place)
-    np.testing.assert_allclose(found, made.predict(place), rtol=1e-9)
 
 
 @pytest.mark.parametrize("learner", sorted(LEARNERS))

@@ -14,7 +14,6 @@ from kernelcast.models.validation.report import validate
 from kernelcast.models.versioned_files import ModelFileError
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
-from kernelcast.records.training_table import TrainingTable
 from support.synthetic_rows import SCHEMA, make_rows
 
 # One of each kind: the ablations differ from the hybrid only in their feature groups.
@@ -195,11 +194,3 @@ def test_a_file_that_was_changed_is_not_loaded(ridge: FittedModel, tmp_path: Pat
     (tmp_path / "ridge" / "d" / "versions.json").write_text('{"versions": ["x"]}')
     with pytest.raises(ModelFileError, match="list of versions is damaged"):
         registry.load("ridge/d")
-
-
-def test_tables_have_digests_of_their_content() -> None:
-    """Shuffled rows have the same digest, changed ones another."""
-    order = np.random.default_rng(0).permutation(len(TABLE))
-    assert TABLE.take(order).digest == TABLE.digest
-    changed: TrainingTable = TABLE.assign(linear_s=2 * TABLE.linear_s)
-    assert changed.digest != TABLE.digest

@@ -9,7 +9,6 @@ import pytest
 from click.testing import CliRunner
 
 from kernelcast.cli import app
-from kernelcast.records.errors import InputError
 from kernelcast.training.table import load_training_table, read_observations
 
 PROBLEM = """\
@@ -148,30 +147,3 @@ def test_exact_copies_of_rows_count_once_and_are_told(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     load_training_table([tmp_path / "rows.csv", write(tmp_path / "b", columns)], tell=told.append)
     assert "other times of the same measurement" in told[-1]
-
-
-def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
-    """None of them is taken silently."""
-    (tmp_path / "rows.csv").write_text("kernel,device,seconds,N,N\na,b,0.1,5,6\n", encoding="utf-8")
-    with pytest.raises(InputError, match="several columns 'N'"):
-        [*read_observations([tmp_path / "rows.csv"])]
-
-
-@pytest.mark.parametrize(
-    ("columns", "told"),
-    [
-        (
-            {"kernel": ["a"], "device": ["d"], "seconds": [1.0], "global_size": [1.5]},
-            "whole numbers",
-        ),
-        ({"kernel": ["a"], "seconds": [1.0]}, "add device"),
-        ({"kernel": ["a"], "device": ["d"], "seconds": ["soon"]}, "row 1: column seconds"),
-        ({"kernel": ["a"], "device": ["d"], "seconds": [-1.0]}, "row 1: .*expected a positive"),
-    ],
-)
-def test_what_is_wrong_with_a_table_is_named(
-    tmp_path: Path, columns: dict[str, list[object]], told: str
-) -> None:
-    """The row, and what was expected."""
-    with pytest.raises(InputError, match=told):
-        [*read_observations([write(tmp_path, columns)])]

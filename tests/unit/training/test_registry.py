@@ -1,6 +1,5 @@
 from pathlib import Path
 
-import fsspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,20 +22,6 @@ def test_every_device_has_a_name_of_its_own(devices: list[str]) -> None:
     registry = open_registry("/nowhere")
     for one in names:
         assert registry.find_versions(one).versions == ()
-
-
-@pytest.mark.parametrize("scheme", ["", "memory://"])
-def test_lists_what_was_published(tmp_path: Path, scheme: str) -> None:
-    """Models of all devices and of one, by name, at a URL too; nothing where nothing is."""
-    registry = open_registry(f"{scheme}{tmp_path}/models")
-    assert registry.list_models() == ()
-    names = ["hybrid/b", "hybrid/a", "hybrid"]
-    versions = {name: registry.publish(StoredModel(name=name, model=FITTED)) for name in names}
-    with fsspec.open(f"{registry.url}/notes.txt", "w") as file:
-        file.write("mine")
-    found = registry.list_models()
-    assert [one.name for one in found] == ["hybrid", "hybrid/a", "hybrid/b"]
-    assert [one.used for one in found] == [versions[one.name] for one in found]
 
 
 def test_a_url_of_no_kind_is_an_error() -> None:

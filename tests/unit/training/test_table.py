@@ -164,18 +164,6 @@ def test_schemas_of_one_version_are_joined_and_others_refused() -> None:
         tabulate([*rows, make_observation("d", schema=newer)])
 
 
-def test_loads_from_a_store_what_was_asked_for(tmp_path: Path) -> None:
-    """Narrows by device and flag; a row of two sources is there once."""
-    path = tmp_path / "rows.sqlite"
-    flagged = replace(make_observation("busy"), flags=frozenset({ObservationFlag.CONTAMINATED}))
-    with open_store(path) as store:
-        store.add_many([make_observation(), make_observation("copy", device="two"), flagged])
-    everything = load_training_table([path, path])
-    assert {*everything.kernels.tolist()} == {"streams/triad", "streams/copy"}
-    assert len(everything) == 2
-    assert load_training_table([path], devices=["tw"]).devices.tolist() == ["two"]
-
-
 def test_rows_of_older_samplers_are_left_out_and_told(tmp_path: Path) -> None:
     """Learns from one way of sampling: each device's newest; says how many rows that costs."""
     path = tmp_path / "rows.sqlite"

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from kernelcast.models.persistence import StoredModel
 from kernelcast.models.time_models import make_model
 from kernelcast.records.errors import InputError
 from kernelcast.training.settings import TrainingSettings
@@ -73,28 +72,3 @@ def test_what_cannot_be_trained_at_all_is_an_error() -> None:
         train(TABLE.assign(linear_s=nothing), "hybrid", QUICK)
     with pytest.raises(InputError, match="no model is called 'oracle'"):
         train(TABLE, "oracle", QUICK)
-
-
-def test_a_model_is_kept_as_soon_as_it_is_ready() -> None:
-    """An interrupt loses the model in progress, not those before it."""
-    kept: list[StoredModel] = []
-
-    def keep(one: StoredModel) -> None:
-        if len(kept) == 2:
-            raise KeyboardInterrupt
-        kept.append(one)
-
-    with pytest.raises(KeyboardInterrupt):
-        train(TABLE, "linear", QUICK, keep=keep)
-    assert [one.name for one in kept] == [f"linear/{name}" for name in NAMES[:2]]
-
-
-def test_progress_counts_every_fit() -> None:
-    """One fit for each model, and one for each kernel held out."""
-    told: list[tuple[int, int]] = []
-    train(TABLE, "linear", HERE, report=lambda done, total: told.append((done, total)))
-    assert told == [(done, 15) for done in range(1, 16)]
-    told.clear()
-    outcome = train(TABLE, "linear", QUICK, report=lambda *one: told.append(one))
-    assert told == [(1, 3), (2, 3), (3, 3)]
-    assert all(one.report is None for one in outcome.trained)

@@ -50,13 +50,6 @@ def test_rows_outside_the_filter_have_no_part() -> None:
     assert {*everything.rows.keys} == {*table.keys[np.arange(len(table)) != 7]}
 
 
-def test_two_devices_are_too_few_to_hold_one_out() -> None:
-    """Says how many there are and how many are needed."""
-    two = DEVICES.take(DEVICES.devices != DEVICES.devices[0])
-    with pytest.raises(InputError, match=r"of 2 devices; at least 3 devices .* needed"):
-        validate(two, split=Split.DEVICE)
-
-
 def test_a_device_with_too_few_kernels_is_left_out_and_named() -> None:
     """The other devices are judged."""
     short = DEVICES.devices[0]
@@ -76,15 +69,11 @@ def test_too_few_rows_say_what_is_missing() -> None:
     table = KERNELS.assign(seconds=seconds)
     with pytest.raises(InputError) as error:
         validate(table, "linear", rows=RowFilter())
-    for words in (
-        "15 rows",
-        "11 measured",
-        "0 of at least 0.1 s and 256 work-groups",
-        "of 0 kernels",
-        "kernelcast collect --device device-0",
-        "--shortest",
-    ):
-        assert words in str(error.value)
+    assert str(error.value).startswith(
+        "device-0: 15 rows, 11 measured, 0 of at least 0.1 s and 256 work-groups"
+    )
+    assert "of 0 kernels" in str(error.value)
+    assert "kernelcast collect --device device-0" in str(error.value)
 
 
 @pytest.mark.parametrize("split", [*Split])

@@ -1,4 +1,3 @@
-import re
 from pathlib import Path
 
 import pytest
@@ -58,14 +57,6 @@ def test_names_file_and_fault(tmp_path: Path, change: dict[str, object], complai
     with pytest.raises(InputError, match=complaint) as caught:
         read_application(folder)
     assert str(caught.value).startswith(str(folder / "application.yaml"))
-
-
-@pytest.mark.parametrize("text", ["a: [", "", "- 1"])
-def test_refuses_what_is_no_description(tmp_path: Path, text: str) -> None:
-    """Refuses files that are no YAML, empty or a list."""
-    (tmp_path / "application.yaml").write_text(text)
-    with pytest.raises(InputError, match=re.escape(str(tmp_path))):
-        read_application(tmp_path)
 
 
 @given(st.integers(1, 50), st.integers(1, 40), st.integers(1, 400), st.floats(0, 1e9))

@@ -197,12 +197,6 @@ def test_damaged_bytes_never_end_in_anything_else(
     assert all(kept[one.key] == one for one in other.find())
 
 
-def test_a_folder_that_is_not_there(store: Store, tmp_path: Path) -> None:
-    """Says that the file cannot be written."""
-    with pytest.raises(ObservationFileError, match="cannot be written"):
-        export_parquet(store, tmp_path / "nowhere" / "rows.parquet")
-
-
 def test_an_older_file_stays_until_the_new_one_is_whole(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,11 +1,10 @@
-import os
 import pickle
 import sqlite3
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -80,26 +79,6 @@ def test_rows_are_selected(store: Store) -> None:
         one.seconds >= 0.12 for one in map(make_observation, range(30))
     )
     assert store.count(Selection(least_work_groups=1010)) == 20
-
-
-def test_the_newest_rows_come_oldest_first(store: Store) -> None:
-    """A limit keeps the rows measured last; what is selected is selected exactly."""
-    begin = datetime(2026, 1, 1, tzinfo=UTC)
-    first = make_observation(0)
-    rows = [
-        replace(first, measurement=f"run {minute}", measured_at=begin + timedelta(minutes=minute))
-        for minute in (3, 1, 4, 2, 5)
-    ]
-    store.add_many([*rows, make_observation(1)])
-    wanted = Selection(
-        device_ids=(rows[0].launch.device.id,),
-        kernel_digests=(rows[0].launch.kernel.digest,),
-        arguments_digests=(rows[0].launch.arguments_digest,),
-    )
-    found = [one.key for one in store.read_newest(wanted, ("key",), most=3)]
-    assert found == [rows[place].key for place in (0, 2, 4)]
-    prefix = replace(wanted, device_ids=(rows[0].launch.device.id[:-1],))
-    assert store.read_newest(prefix, ("key",), most=3) == []
 
 
 def test_rows_without_a_time_are_the_oldest(store: Store) -> None:
@@ -187,25 +166,6 @@ def test_threads_share_a_store(store: Store) -> None:
     assert keys == {make_observation(number).key for number in range(90)}
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
-# From Python 3.12 on, a fork beside other libraries' threads warns.
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_forked_process_has_connections_of_its_own(store: Store) -> None:
-    """Writes in a child process through the store of its parent, and neither disturbs the other."""
-    store.add(make_observation(1))
-    child = os.fork()
-    if child == 0:  # nothing of pytest may run in the child
-        status = 1
-        try:
-            store.add(make_observation(2))
-            status = 0
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    store.add(make_observation(3))
-    assert store.count() == 3
-
-
 def test_a_store_can_be_pickled(store: Store) -> None:
     """Can be sent to another process, which opens the same database."""
     store.add(make_observation(1))
@@ -249,10 +209,3 @@ def test_a_file_of_another_program_is_refused_untouched(
     with pytest.raises(StoreError, match=told):
         open_store(path)
     assert path.read_bytes() == before
-
-
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    """Says so instead of failing inside the database."""
-    (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(StoreError, match="cannot be made"):
-        open_store(tmp_path / "file" / "rows.sqlite")

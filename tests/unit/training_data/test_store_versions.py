@@ -4,12 +4,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from kernelcast.training_data.store import StoreError, open_store
 from kernelcast.training_data.store import store as opening
-from kernelcast.training_data.store.connecting import connect, parse_url, read_version
-from kernelcast.training_data.store.schema import HEAD, METADATA, VERSION_TABLE
+from kernelcast.training_data.store.connecting import connect, parse_url
 from support.observations import insert_as_then, make_observation
 
 STORES = Path(__file__).resolve().parents[2] / "data" / "stores"
@@ -45,18 +43,6 @@ def old(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript((STORES / f"version-{request.param}.sql").read_text("utf-8"))
     return path
-
-
-def test_a_new_store_has_the_tables_of_the_schema(new: Path) -> None:
-    """Exactly its columns, and the version named there."""
-    engine = connect(parse_url(new))
-    with engine.connect() as connection:
-        assert read_version(connection, VERSION_TABLE) == HEAD
-        found = sa.inspect(connection)
-        for table in METADATA.sorted_tables:
-            columns = {one["name"]: one["nullable"] for one in found.get_columns(table.name)}
-            assert columns == {one.name: one.nullable for one in table.columns}
-    engine.dispose()
 
 
 def test_an_older_store_becomes_what_a_new_one_is(old: Path, new: Path) -> None:

@@ -129,33 +129,6 @@ def test_the_slower_of_two_moments_counts_half() -> None:
     assert fuse(observed).log_seconds == pytest.approx(0.045)
 
 
-def test_more_samples_of_one_moment_say_no_more_than_the_moment() -> None:
-    """Leaves the variance above what the moment's pieces share."""
-    one = Piece(kind=Kind.SAMPLES, log_seconds=0.0, variance=0.02, moment="now",
-                moment_variance=0.01, basis="sampler")  # fmt: skip
-    assert fuse([one] * 8).variance > 0.01
-    assert fuse([tell(0.0, 0.02)] * 8).variance < 0.01
-
-
-def test_disagreement_is_told() -> None:
-    """Tells by how many standard deviations pieces are off."""
-    assert fuse([tell(0.0), tell(0.0)]).disagreement == 0
-    assert 2 < fuse([tell(0.0), tell(5.0), tell(0.01)]).disagreement < 4
-
-
-def test_the_leading_kind_weighs_most() -> None:
-    """Adds the weights of a kind's pieces."""
-    pieces = [tell(0.0, 0.03), tell(0.0, 0.03), tell(0.0, 0.02, Kind.OTHER_SIZES)]
-    assert fuse(pieces).leading_kind is Kind.SAMPLES
-    assert sum(fuse(pieces).weights) == pytest.approx(1)
-
-
-def test_nothing_cannot_be_put_together() -> None:
-    """Asks for a piece."""
-    with pytest.raises(InputError, match="give at least one"):
-        fuse([])
-
-
 @pytest.mark.parametrize(
     ("log_seconds", "variance", "shared"),
     [(math.nan, 0.1, 0.0), (0.0, 0.0, 0.0), (0.0, 0.1, 0.1), (0.0, math.inf, 0.0), (0.0, 0.1, -1)],

@@ -12,7 +12,7 @@ import pytest
 
 from kernelcast.models.evidence.calibration import EvidenceRow, calibrate, gather, list_others
 from kernelcast.models.evidence.fusion import Kind, Piece, fuse
-from kernelcast.models.evidence.model import EvidenceModel, name_situation, read_moment
+from kernelcast.models.evidence.model import EvidenceModel, read_moment
 from kernelcast.models.evidence.sizes import tabulate_sizes
 from kernelcast.models.evidence.stored import model_from_json, model_to_json
 from kernelcast.records.errors import InputError
@@ -39,12 +39,6 @@ def test_what_the_sampler_gets_wrong_of_a_kernel_is_taken_off(model: EvidenceMod
     assert model.judge_samples(make_moment(0.05), 0.0) == pytest.approx(0.0, abs=0.3)
 
 
-def test_observations_age(model: EvidenceModel) -> None:
-    """Trusts a whole run of a moment ago more than one of yesterday."""
-    fresh, old = (model.weigh_observation(0.0, 0.02, age_s) for age_s in (0.0, 86400.0))
-    assert fresh.variance <= old.variance
-
-
 @pytest.mark.parametrize("what", ["samples", "sizes", "samples+sizes", "samples+run"])
 def test_intervals_hold_what_they_promise(model: EvidenceModel, what: str) -> None:
     """Cover about 90 % of launches of kernels that were not calibrated with."""
@@ -55,18 +49,6 @@ def test_intervals_hold_what_they_promise(model: EvidenceModel, what: str) -> No
         interval = model.surround(fused, COVERAGE)
         inside.append(interval.low <= math.exp(unseen[place].size.log_seconds) <= interval.high)
     assert mean(inside) > 0.83
-
-
-def test_other_sizes_narrow_the_interval(model: EvidenceModel, rows: list[EvidenceRow]) -> None:
-    """Is surer with samples and sizes than with samples alone."""
-    widths = []
-    for what in ("samples", "samples+sizes"):
-        interval = model.surround(fuse(gather(model, rows[0], rows[1:5], what)), COVERAGE)
-        widths.append(interval.high / interval.low)
-    assert widths[1] < widths[0]
-    assert (
-        name_situation(gather(model, rows[0], rows[1:5], "samples+sizes")) == "other_sizes+samples"
-    )
 
 
 def test_doubt_beyond_the_calibration_widens_the_interval(

@@ -110,12 +110,6 @@ def test_a_cache_between_sizes_is_named_and_widens() -> None:
     assert beyond.variance > near.variance
 
 
-def test_many_sizes_are_cut_to_the_latest() -> None:
-    """Keeps 16."""
-    known = [make_size(15.0, -2.0 + 0.001 * place, at_s=float(place)) for place in range(50)]
-    assert len(tabulate_sizes(known, SETTINGS).known) == 16
-
-
 def test_what_is_missing_is_asked_for() -> None:
     """Names the measure that is not known, and asks for a size."""
     with pytest.raises(InputError, match="give at least one"):
@@ -179,11 +173,6 @@ def test_a_launch_shares_its_state_with_those_of_its_time_whatever_came_later() 
     then, now = (table.predict((15.0,) * 4, at_s) for at_s in (0.0, 36000.0))
     assert then.log_seconds < -1.9 < -1.6 < now.log_seconds
     assert then.variance == pytest.approx(now.variance, rel=1e-3)
-
-
-def test_few_sizes_change_no_settings() -> None:
-    """Keeps what stands where next to nothing is known."""
-    assert fit_sizes([known_at(15.0, 16.0)], SETTINGS) == SETTINGS
 
 
 def _looped(items: float, turns: float) -> KnownSize:
