@@ -1,7 +1,6 @@
 """Observations, from stores and files alike, as the table that models learn from."""
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -22,6 +21,7 @@ from kernelcast.records.feature_vector import FeatureGroup, FeatureSchema, make_
 from kernelcast.records.launch_identity import LaunchIdentity, digest_text
 from kernelcast.records.machine import DevicePeaks, MachineDescription, read_peaks
 from kernelcast.records.observation import Observation
+from kernelcast.records.plain import pick
 from kernelcast.records.samples import SampleRun
 from kernelcast.records.training_table import TrainingTable, make_table
 from kernelcast.training.settings import CPU_MODEL
@@ -313,30 +313,25 @@ def _list_features(one: Observation, run: SampleRun | None) -> dict[str, float]:
 
 def _describe(
     one: Observation, run: SampleRun | None, peaks: DevicePeaks, values: dict[str, float]
-) -> dict[str, str | float]:
+) -> dict[str, str | float | None]:
+    """Return the columns of a table but for features; None for what is not known."""
     kernel = one.launch.kernel
     units = _divide(values.get(_RATE), values.get(_UNITS))
-    known = asdict(peaks)
-    if units is not None:
-        known["compute_units"] = float(round(units))
     fit = None if run is None else fit_linear(run)
     return {
-        "keys": one.key,
-        "kernels": kernel.label,
+        **pick(
+            one, "seconds", keys="key", kernels="launch.kernel.label", suites="launch.kernel.suite",
+            devices="launch.device.id", noise="runs.noise", work_groups="launch.work_group_count",
+            samplers="sampler",
+        ),
         "applications": "/".join(filter(None, (kernel.suite, kernel.application))),
-        "suites": kernel.suite,
-        "devices": one.launch.device.id,
         "problems": identify_problem(one.launch),
-        "seconds": one.seconds,
-        "noise": math.nan if one.runs.noise is None else one.runs.noise,
-        "linear_s": math.nan if fit is None else fit.seconds,
-        "linear_error": math.nan if fit is None else fit.standard_error_s / fit.seconds,
-        "two_point_s": math.nan if fit is None or not fit.two_point_s else fit.two_point_s,
-        "sampling_s": math.nan if run is None else run.sampling_s,
-        "work_groups": float(one.launch.work_group_count or math.nan),
-        "samplers": float(one.sampler),
-        **known,
-    }
+        **pick(fit, "two_point_s", linear_s="seconds"),
+        "linear_error": None if fit is None else fit.standard_error_s / fit.seconds,
+        **pick(run, "sampling_s"),
+        **asdict(peaks),
+        **({} if units is None else {"compute_units": float(round(units))}),
+    }  # fmt: skip
 
 
 def _divide(above: float | None, below: float | None) -> float | None:

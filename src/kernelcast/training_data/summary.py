@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any, cast
 
 from kernelcast.records.observation import FailureRecord, Observation
-from kernelcast.records.plain import CONVERTER
+from kernelcast.records.plain import CONVERTER, pick
 from kernelcast.training_data.store import Selection, Store
 from kernelcast.training_data.store.schema import load_time
 
@@ -57,7 +57,7 @@ def summarise_store(store: Store, wanted: Selection, *, by: str = "device") -> l
 
 def observation_to_json(one: Observation, *, is_full: bool = True) -> dict[str, object]:
     """Turn an observation into what ``kernelcast data show --json`` prints of it."""
-    content = {name: CONVERTER.unstructure(value) for name, value in one.list_facts().items()}
+    content: dict[str, object] = CONVERTER.unstructure(one.list_facts())
     if not is_full:
         return content
     return {
@@ -68,25 +68,21 @@ def observation_to_json(one: Observation, *, is_full: bool = True) -> dict[str, 
         "samples": [
             {
                 "durations_s": [launch.duration_s for launch in sample.launches],
-                **{name: CONVERTER.unstructure(getattr(sample, name)) for name in _SAMPLE_FIELDS},
+                **CONVERTER.unstructure(pick(sample, *_SAMPLE_FIELDS)),
             }
             for sample in one.samples
         ],
-        "schema": None if one.features is None else one.features.schema.id,
+        **pick(one, schema="features.schema.id"),
         "features": None if one.features is None else one.features.as_dict(),
     }
 
 
 def failure_to_json(one: FailureRecord) -> dict[str, object]:
     """Turn a failure into what ``kernelcast data ls --failures --json`` prints of it."""
-    ndrange = one.launch.ndrange
-    content = {
-        "key": one.key,
-        "kernel": one.launch.kernel.label,
-        "device_id": one.launch.device.id,
-        "global_size": None if ndrange is None else ndrange.global_size,
-        "kind": one.kind,
-        "message": one.message,
-        "failed_at": one.failed_at,
-    }
-    return {name: CONVERTER.unstructure(value) for name, value in content.items()}
+    content: dict[str, object] = CONVERTER.unstructure(
+        pick(
+            one, "key", "kind", "message", "failed_at", kernel="launch.kernel.label",
+            device_id="launch.device.id", global_size="launch.ndrange.global_size",
+        )
+    )  # fmt: skip
+    return content

@@ -5,7 +5,7 @@ held out has no part in them. What is found are records that survive JSON.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from kernelcast.models.time_models import FittedModel, TimeModel, check_coverage
 from kernelcast.models.versioned_files import Document, list_versions
 from kernelcast.records.contention import DEFAULT_COVERAGE
 from kernelcast.records.errors import InputError
+from kernelcast.records.plain import pick
 from kernelcast.records.training_table import Numbers, Texts, TrainingTable
 
 if TYPE_CHECKING:  # slow to load
@@ -180,18 +181,12 @@ class ValidationReport:
 
 def summarise_report(report: ValidationReport) -> list[dict[str, Any]]:
     """Return an object per model and device of a report, without its rows."""
-    nothing = {"rows": 0, **dict.fromkeys(("mean", "median", "p90", "worst"))}
     return [
         {
-            "split": report.split,
-            "model": one.model,
-            "device": one.device,
-            **(asdict(one.errors) if one.errors else nothing),
-            "unanswered": one.unanswered,
-            "noise": one.noise,
-            "coverage_wanted": report.coverage,
-            "coverage": one.coverage,
-            "half_width": one.half_width,
+            **pick(report, "split", coverage_wanted="coverage"),
+            **pick(one, "model", "device", "unanswered", "noise", "coverage", "half_width"),
+            **pick(one.errors, "rows", "mean", "median", "p90", "worst"),
+            **({} if one.errors else {"rows": 0}),
         }
         for one in report.scores
     ]
