@@ -19,11 +19,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import cattrs
 import yaml
 
 from kernelcast.records.errors import InputError
@@ -207,8 +209,14 @@ class _OwnTable(DataSet):
 
 
 def find_data_set(path: Path) -> DataSet:
-    is_csv = path.suffix == CSV_ENDING
-    columns = frozenset() if is_csv else read_column_names(path)
+    columns: frozenset[str] = frozenset()
+    if not (is_csv := path.suffix == CSV_ENDING):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        refuse_database(path, ImportFileError)
+        with suppress(pa.ArrowException, OSError, ValueError):  # it is no Parquet file
+            columns = frozenset(pq.read_schema(path).names)
     found = next((one for one in list_data_sets() if one.marks <= columns), None)
     if found is not None:
         return found
@@ -226,14 +234,7 @@ def find_data_set(path: Path) -> DataSet:
 @cache
 def list_data_sets() -> tuple[DataSet, ...]:
     text = Path(__file__).with_name("data_sets.yaml").read_text(encoding="utf-8")
-    found = []
-    for one in yaml.safe_load(text):
-        del one["title"]  # is for readers of the file
-        values: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in one.items()
-        }
-        found.append(DataSet(**values | {"marks": frozenset(one["marks"])}))
-    return tuple(found)
+    return cattrs.structure(yaml.safe_load(text), tuple[DataSet, ...])
 
 
 def make_foreign(
@@ -275,18 +276,6 @@ def read_table(path: Path) -> "pa.Table":
         said = " ".join(str(error).split())
         msg = f"{path}: cannot be read as Parquet ({said}); is it complete?"
         raise ImportFileError(msg) from error
-
-
-def read_column_names(path: Path) -> frozenset[str]:
-    """Read the names of a Parquet file's columns; none if it is no such file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    refuse_database(path, ImportFileError)
-    try:
-        return frozenset(pq.read_schema(path).names)
-    except (pa.ArrowException, OSError, ValueError):
-        return frozenset()
 
 
 def make_grid(groups: Sequence[int], local: Sequence[int]) -> NDRange:
