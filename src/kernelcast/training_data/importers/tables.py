@@ -25,7 +25,6 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import cattrs
 import yaml
 
 from kernelcast.records.errors import InputError
@@ -34,6 +33,7 @@ from kernelcast.records.launch_identity import digest_text
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.observation import Observation, Origin
 from kernelcast.records.observed_times import summarise_runs
+from kernelcast.records.plain import CONVERTER
 from kernelcast.training_data.store.connecting import refuse_database
 from kernelcast.training_data.store.schema import OBSERVATION_COLUMNS, make_observation
 
@@ -234,7 +234,7 @@ def find_data_set(path: Path) -> DataSet:
 @cache
 def list_data_sets() -> tuple[DataSet, ...]:
     text = Path(__file__).with_name("data_sets.yaml").read_text(encoding="utf-8")
-    return cattrs.structure(yaml.safe_load(text), tuple[DataSet, ...])
+    return CONVERTER.structure(yaml.safe_load(text), tuple[DataSet, ...])
 
 
 def make_foreign(
