@@ -24,11 +24,10 @@ from scipy.optimize import minimize
 from scipy.stats import kendalltau
 
 from kernelcast.analytic.gpu.hit_rates import HitRate, HitRates, find_hit_rates
-from kernelcast.analytic.gpu.limiters.assess import assess
-from kernelcast.analytic.gpu.limiters.demands import Demands, make_demands
+from kernelcast.analytic.gpu.limiters.assess import LimiterModel
 from kernelcast.analytic.gpu.limiters.rates import FITTED, LimiterConstants, read_rates
 from kernelcast.analytic.gpu.machine import read_machine
-from kernelcast.analytic.gpu.volumes import compute_volumes
+from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 
 FOLDER = RESULTS / "gpu_families"
 LEFT_OUT = FOLDER / "leave_one_out.json"
@@ -41,8 +40,8 @@ EVERY = 2
 class Answer:
     """What the model says of a case."""
 
+    moved: GpuVolumes
     volumes: Mapping[str, float]
-    demands: Demands
     seconds: float
     limiter: str
 
@@ -52,14 +51,13 @@ def ask(case: Case, rates: HitRates | None = None, constants: LimiterConstants =
     machine = describe(case.device)
     volumes = compute_volumes(case.launch, read_machine(machine), rates)
     given = read_rates(machine, constants)
-    demands = make_demands(case.launch, volumes, given.machine.warp_width)
-    found = assess(demands, given, constants)
+    found = LimiterModel(case.launch, volumes, given, constants).assess()
     return Answer(
         volumes={
             "dram_load": volumes.dram_load_bytes, "dram_store": volumes.dram_store_bytes,
             "l2_load": volumes.l2_load_bytes, "l2_store": volumes.l2_written_bytes,
         },
-        demands=demands, seconds=found.seconds, limiter=found.limiter,
+        moved=volumes, seconds=found.seconds, limiter=found.limiter,
     )  # fmt: skip
 
 
@@ -173,9 +171,13 @@ def fit_exposure(cases: Sequence[Case], *, is_translated: bool) -> LimiterConsta
     def measure(x: Sequence[float]) -> float:
         constants = change(x)
         given = read_rates(describe("V100"), constants)
-        return statistics.fmean(
-            abs(assess(answer.demands, given, constants).seconds / case.measured["seconds"] - 1)
+        times_s = (
+            LimiterModel(case.launch, answer.moved, given, constants).assess().seconds
             for case, answer in zip(cases, asked, strict=True)
+        )
+        return statistics.fmean(
+            abs(seconds / case.measured["seconds"] - 1)
+            for case, seconds in zip(cases, times_s, strict=True)
         )
 
     first = (FITTED.exposed_wavefronts, FITTED.exposed_lines)

@@ -1,7 +1,6 @@
 """The GPU model's answer: seconds of a launch, and what bounds them."""
 
-from kernelcast.analytic.gpu.limiters.assess import assess
-from kernelcast.analytic.gpu.limiters.demands import make_demands
+from kernelcast.analytic.gpu.limiters.assess import LimiterModel
 from kernelcast.analytic.gpu.limiters.rates import FITTED, LimiterConstants, read_rates
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -21,8 +20,7 @@ def estimate_gpu(
     """Estimate the time of a launch on a GPU, from its volumes where they are known already."""
     given = read_rates(machine, constants)
     volumes = volumes or compute_volumes(launch, given.machine)
-    demands = make_demands(launch, volumes, given.machine.warp_width)
-    found = assess(demands, given, constants)
+    found = LimiterModel(launch, volumes, given, constants).assess()
     l1, wave, groups, misses = volumes.l1, volumes.wave, volumes.work_groups, {}
     seconds, resident = found.seconds, volumes.occupancy.work_groups
     issued = sum(launch.executed.operations.values()) + sum(launch.executed.memory.values())
@@ -42,7 +40,7 @@ def estimate_gpu(
         volumes=volumes.crossing_bytes,
         quantities={
             "l1_cycles_per_warp": l1.warp_cycles,
-            "l1_lines_per_warp": demands.lines,
+            "l1_lines_per_warp": l1.load_lines,
             "l1_load_requests_per_warp": l1.load_requests,
             "l1_store_requests_per_warp": l1.store_requests,
             "l1_allocated_bytes_per_work_group": l1.allocated_bytes,
@@ -54,7 +52,7 @@ def estimate_gpu(
             "dram_store_bytes_per_work_group": volumes.dram_store_bytes / groups,
             "reused_bytes_per_work_group": wave.reused_bytes / wave.work_groups,
             "pages_of_wave_count": wave.tlb_pages,
-            "pages_per_work_group": demands.pages,
+            "pages_per_work_group": volumes.pages,
             "work_groups_per_compute_unit": float(resident),
             "waves_count": wave.waves,
             "updates_per_s": volumes.updates / seconds,

@@ -1,13 +1,22 @@
+import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.analytic.gpu.limiters.assess import Limits, assess
-from kernelcast.analytic.gpu.limiters.demands import Demands
+from kernelcast.analytic.gpu.limiters.assess import LimiterModel, Limits
 from kernelcast.analytic.gpu.limiters.rates import FITTED, PAPER_2022, GpuRates, read_rates
+from kernelcast.analytic.gpu.machine import Occupancy
+from kernelcast.analytic.gpu.volumes import GpuVolumes, L1Volumes, WaveVolumes
+from kernelcast.expressions.modelled_launch import ModelledLaunch, WarpWork
 from kernelcast.launches.machines import find_machine
+from kernelcast.records.device import DeviceKind, Trait, TraitSource
+from kernelcast.records.errors import InputError
+from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts
+from kernelcast.records.ndrange import NDRange
+from kernelcast.records.occupancy import Limiter
 from kernelcast.records.operations import (
     MemoryOperation,
     MemorySpace,
@@ -20,18 +29,54 @@ from kernelcast.records.operations import (
 V100 = find_machine("v100")
 RATES: GpuRates = read_rates(V100, FITTED)
 GROUPS, SIZE = 80 * 100, 1024
-COPY = Demands(
-    work_groups=GROUPS,
-    work_group_size=SIZE,
-    warps_per_work_group=32,
-    resident=2,
-    l1_cycles=4.0,
-    half_warp_cycles=4.0,
-    l2_load_bytes=8.0 * GROUPS * SIZE,
-    l2_store_bytes=8.0 * GROUPS * SIZE,
-    dram_load_bytes=8.0 * GROUPS * SIZE,
-    dram_store_bytes=8.0 * GROUPS * SIZE,
-)
+NOTHING = OperationCounts(operations={}, memory={})
+
+
+def assess(  # noqa: PLR0913 - what differs from the copy is named
+    *,
+    groups: int = GROUPS,
+    size: int = SIZE,
+    resident: int = 2,
+    cycles: float = 4.0,
+    l2_load: float = 8.0,
+    dram_load: float = 8.0,
+    dram_store: float = 8.0,
+    hit_share: float = 1.0,
+    pages: float = 0.0,
+    rounds: float = 0.0,
+    executed: OperationCounts = NOTHING,
+    atomics: dict[str, float] | None = None,
+    rates: GpuRates = RATES,
+) -> Limits:
+    """Assess a copy of doubles, or what differs from one; bytes and atomics are per work-item."""
+    requested = size * l2_load / (1 - hit_share) if hit_share < 1 else math.inf
+    l1 = L1Volumes(
+        warp_cycles=cycles, half_warp_cycles=cycles, load_lines=0.0, load_requests=1.0,
+        store_requests=1.0, requested_bytes=requested, allocated_bytes=0.0,
+        compulsory_bytes=size * l2_load, reloads=(), stored_bytes=size * dram_store,
+    )  # fmt: skip
+    wave = WaveVolumes(
+        work_groups=groups, waves=1.0, row_load_bytes=groups * size * dram_load,
+        unique_store_bytes=groups * size * dram_store, overlaps=(), oversubscription=0.0,
+        skew_oversubscription=0.0, capacity_load_bytes=0.0, partial_store_bytes=0.0,
+        tlb_pages=math.inf,
+    )  # fmt: skip
+    occupancy = Occupancy(
+        work_groups=resident, limiter=Limiter.WARPS, warps_per_work_group=-(-size // 32)
+    )
+    volumes = GpuVolumes(
+        work_groups=groups, work_group_size=size, updates=1, occupancy=occupancy, l1=l1, wave=wave,
+        kept_share=0.0, behind_share=0.0, rates="", group_pages=pages,
+    )  # fmt: skip
+    names = ("fp32", "fp64", "integer", "special", "issued", "local_wavefronts", "latency_cycles")
+    work = WarpWork(**dict.fromkeys(names, 0.0), load_rounds=rounds) if rounds else None
+    ndrange = NDRange(global_size=(groups * size,), local_size=(size,))
+    launch = ModelledLaunch(
+        kernel="k", ndrange=ndrange, accesses=(), executed=executed, work=work
+    )  # fmt: skip
+    model = LimiterModel(launch, volumes, rates, FITTED)
+    model.atomics = atomics or {}
+    return model.assess()
 
 
 def count(kind: OperationKind, times: float, bits: int = 32) -> OperationCounts:
@@ -42,20 +87,18 @@ def count(kind: OperationKind, times: float, bits: int = 32) -> OperationCounts:
 
 def test_few_resident_work_items_do_not_saturate_the_memory() -> None:
     """Follows the measured curve: an eighth of the work-items, a third of the bandwidth."""
-    narrow = replace(COPY, work_groups=8 * GROUPS, work_group_size=SIZE // 8)
-    slow, fast = (assess(one, RATES, FITTED).times["DRAM"] for one in (narrow, COPY))
+    slow, fast = (
+        assess(groups=parts * GROUPS, size=SIZE // parts).times["DRAM"] for parts in (8, 1)
+    )
     # 809 GB/s at 2048 work-items a unit, 426 GB/s at 256.
     assert slow / fast == pytest.approx(809 / 426, rel=0.01)
 
 
 def test_l1_and_dram_add_where_loads_return_in_order() -> None:
     """Exposes a part of L1's cycles for what it has: the more, the emptier units are."""
-    half = 1024 // COPY.work_group_size
-    busy = replace(COPY, l1_cycles=40.0, resident=half)
-    full = replace(busy, resident=2 * half)
-    found = assess(busy, RATES, FITTED)
-    assert assess(full, RATES, FITTED).exposed_l1_s == pytest.approx(found.exposed_l1_s / 2)
-    assert assess(replace(busy, hit_share=0.0), RATES, FITTED).exposed_l1_s == 0
+    found, full = (assess(cycles=40.0, resident=resident) for resident in (1, 2))
+    assert full.exposed_l1_s == pytest.approx(found.exposed_l1_s / 2)
+    assert assess(cycles=40.0, resident=1, hit_share=0.0).exposed_l1_s == 0
     overheads = sum(found.times[name] for name in ("tail", "launch", "translation"))
     expected_s = found.times["DRAM"] + found.exposed_l1_s + overheads
     assert found.seconds == pytest.approx(expected_s)
@@ -64,8 +107,7 @@ def test_l1_and_dram_add_where_loads_return_in_order() -> None:
 
 def test_arithmetic_bounds_what_computes_enough() -> None:
     """Counts products and sums as multiply-adds: 2 x 500 at 7.07 TFlop/s without contraction."""
-    demands = replace(COPY, executed=count(OperationKind.FUSED, 1000.0))
-    found = assess(demands, RATES, FITTED)
+    found = assess(executed=count(OperationKind.FUSED, 1000.0))
     assert found.limiter == "fp32"
     assert found.times["fp32"] == pytest.approx(1000 * GROUPS * SIZE / 7.0656e12, rel=1e-3)
     assert min(found.without, key=found.without.__getitem__) == "fp32"
@@ -75,13 +117,9 @@ def test_a_partial_wave_costs_as_much_as_a_full_one() -> None:
     """Charges the tail: 81 work-groups on 80 units take as long as 160."""
     executed = count(OperationKind.FUSED, 1e5)
     pair = [
-        assess(
-            replace(COPY, work_groups=groups, resident=1, executed=executed,
-                    dram_load_bytes=0.0, dram_store_bytes=0.0),
-            RATES, FITTED,
-        )
+        assess(groups=groups, resident=1, executed=executed, dram_load=0.0, dram_store=0.0)
         for groups in (81, 160)
-    ]  # fmt: skip
+    ]
     assert pair[0].seconds == pytest.approx(pair[1].seconds, rel=0.01)
     assert pair[0].times["tail"] > pair[1].times["tail"]
 
@@ -90,10 +128,9 @@ def test_other_instructions_delay_what_limits() -> None:
     """Lengthens special functions by a part of what issuing loads takes."""
     roots = count(OperationKind.SPECIAL_NATIVE, 1000.0)
     load = MemoryOperation(space=MemorySpace.CONSTANT, is_store=False, bytes=4)
-    quiet = replace(COPY, l1_cycles=0.0, dram_load_bytes=0.0, dram_store_bytes=0.0)
+    quiet: dict[str, Any] = {"cycles": 0.0, "dram_load": 0.0, "dram_store": 0.0}
     pure, mixed = (
-        assess(replace(quiet, executed=replace(roots, memory={load: times})), RATES, FITTED)
-        for times in (0.0, 4000.0)
+        assess(**quiet, executed=replace(roots, memory={load: times})) for times in (0.0, 4000.0)
     )
     overheads = sum(pure.times[name] for name in ("tail", "launch"))
     assert pure.seconds == pytest.approx(pure.times["special"] + overheads, rel=1e-3)
@@ -112,17 +149,10 @@ def test_a_device_says_how_arithmetic_and_memory_overlap() -> None:
 
 def test_dependent_loads_wait_for_the_memory() -> None:
     """Bounds a chain of loads by its latency, whatever the bandwidth."""
-    chain = replace(
-        COPY,
-        work_groups=1,
-        work_group_size=32,
-        warps_per_work_group=1,
-        resident=1,
-        rounds=1e4,
-        l2_load_bytes=32 * 1e4 * 32,
-        dram_load_bytes=64 * 1e4 * 32,
-    )
-    found = assess(chain, RATES, FITTED)
+    found = assess(
+        groups=1, size=32, resident=1, rounds=1e4, l2_load=32 * 1e4, dram_load=64 * 1e4,
+        dram_store=8.0 * GROUPS * SIZE / 32,
+    )  # fmt: skip
     latency_s = V100.memories[0].latency_s
     assert latency_s is not None
     assert found.times["latency"] == pytest.approx(1e4 * latency_s.value)
@@ -131,7 +161,7 @@ def test_dependent_loads_wait_for_the_memory() -> None:
 
 def test_pages_beyond_the_translations_cost_time() -> None:
     """Adds a cost for each page that does not fit, and none where all do."""
-    few, many = (assess(replace(COPY, pages=pages), RATES, FITTED) for pages in (10.0, 200.0))
+    few, many = (assess(pages=pages) for pages in (10.0, 200.0))
     assert few.times["translation"] == 0
     assert many.seconds == pytest.approx(few.seconds + many.times["translation"])
 
@@ -139,24 +169,20 @@ def test_pages_beyond_the_translations_cost_time() -> None:
 def test_atomics_on_one_address_follow_each_other() -> None:
     """Is slower than atomics spread over memory, and says what was assumed."""
     same, spread, local = (
-        assess(replace(COPY, atomics={one: 1.0}), RATES, FITTED)
-        for one in ("global_same", "global_distinct", "local_distinct")
+        assess(atomics={one: 1.0}) for one in ("global_same", "global_distinct", "local_distinct")
     )
     assert same.limiter == "atomics"
     assert same.times["atomics"] > spread.times["atomics"] > local.times["atomics"] > 0
     assert any("atomic_global_same_per_s" in note for note in same.notes)
     measured = replace(RATES, costs={"atomic_global_same_per_s": 1e9})
-    found = assess(replace(COPY, atomics={"global_same": 1.0}), measured, FITTED)
+    found = assess(atomics={"global_same": 1.0}, rates=measured)
     assert found.times["atomics"] == GROUPS * SIZE / 1e9
 
 
 def test_barriers_take_time() -> None:
     """Charges each barrier of a work-group and says what was assumed."""
     barrier = Operation(kind=OperationKind.BARRIER)
-    found = assess(
-        replace(COPY, executed=OperationCounts(operations={barrier: 50.0}, memory={})),
-        RATES, FITTED,
-    )  # fmt: skip
+    found = assess(executed=OperationCounts(operations={barrier: 50.0}, memory={}))
     assert found.times["barriers"] == pytest.approx(50 * 30 / 1.38e9 * GROUPS / 160)
     assert any("barrier_s" in note for note in found.notes)
 
@@ -169,12 +195,11 @@ def test_every_launch_has_a_positive_time(
     groups: int, size: int, resident: int, cycles: float, l2: float, dram: float, rounds: float
 ) -> None:
     """Is never zero, infinite or less than any limiter alone."""
-    demands = Demands(
-        work_groups=groups, work_group_size=size, warps_per_work_group=-(-size // 32),
-        resident=resident, l1_cycles=cycles, l2_load_bytes=l2, l2_store_bytes=0.0,
-        dram_load_bytes=dram, dram_store_bytes=dram / 2, rounds=rounds,
+    found = assess(
+        groups=groups, size=size, resident=resident, cycles=cycles, rounds=rounds,
+        l2_load=l2 / groups / size, dram_load=dram / groups / size,
+        dram_store=dram / 2 / groups / size,
     )  # fmt: skip
-    found = assess(demands, RATES, FITTED)
     assert 0 < found.seconds < float("inf")
     assert found.seconds >= max(found.times.values()) * (1 - 1e-12)
     assert found.limiter in found.times
@@ -195,3 +220,68 @@ def test_no_other_limiter_helps_more(times: dict[str, float], exposed: float) ->
         assert without[named] == best
     else:
         assert times[named] == max(times.values())
+
+
+GPUS = (
+    "v100", "a100", "a100-80gb", "a40", "l40", "h100-pcie", "h200", "gh200", "mi100", "mi210",
+    "mi300x", "mi300a", "rx-6900-xt",
+)  # fmt: skip
+
+
+def known(value: float) -> Trait[float]:
+    """Make a measured number."""
+    return Trait(value=value, source=TraitSource.MEASURED)
+
+
+BARE = MachineDescription(
+    id="bare",
+    name="bare GPU",
+    kind=DeviceKind.GPU,
+    compute_units=Trait(value=10, source=TraitSource.REPORTED),
+    warp_width=Trait(value=32, source=TraitSource.REPORTED),
+    clock_hz=known(1e9),
+    caches=tuple(
+        CacheFacts(name=name, size_bytes=Trait(value=size, source=TraitSource.REPORTED))
+        for name, size in (("L1", 1 << 17), ("L2", 1 << 22))
+    ),
+    memories=(MemoryFacts(space="global", copy_bytes_per_s=known(1e11), latency_s=known(4e-7)),),
+)
+
+
+@pytest.mark.parametrize("machine", GPUS)
+def test_every_shipped_gpu_has_rates(machine: str) -> None:
+    """Needs no number that the published descriptions lack."""
+    rates = read_rates(find_machine(machine), FITTED)
+    assert rates.clock_hz > 0
+    assert 0 < rates.dram_bytes_per_s(64, 0.5) <= rates.dram_bytes_per_s(4096, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"compute_units": None}, "compute_units"),
+        ({"clock_hz": None}, "--only clock"),
+        ({"memories": ()}, "--only bandwidth"),
+        ({"warp_width": None}, "warp_width"),
+    ],
+)
+def test_a_missing_number_is_named_with_its_command(change: dict[str, object], words: str) -> None:
+    """Refuses a machine of which too little is known."""
+    with pytest.raises(InputError, match=words):
+        read_rates(replace(BARE, **change), FITTED)  # type: ignore[arg-type]
+
+
+def test_what_is_assumed_is_noted() -> None:
+    """Says what stands in for numbers that nobody measured."""
+    notes = " ".join(read_rates(BARE, FITTED).notes)
+    for words in ("bandwidth of L2", "Little's law", "launch_s", "translation"):
+        assert words in notes
+
+
+@given(st.floats(0.1, 5000), st.floats(0.1, 5000))
+def test_more_in_flight_is_never_slower(first: float, second: float) -> None:
+    """Grows with concurrency where the measured points do."""
+    points = (16.0, 64.0, 256.0), (1e9, 3e9, 8e9)
+    rates = replace(RATES, dram_load=points, dram_copy=points)
+    low, high = (rates.dram_bytes_per_s(items, 0.5) for items in sorted((first, second)))
+    assert low <= high * (1 + 1e-12)

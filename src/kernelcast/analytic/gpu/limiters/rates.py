@@ -73,47 +73,23 @@ Curve = tuple[tuple[float, ...], tuple[float, ...]]
 proportional below the first point, flat above the last one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DramRate:
-    """Bandwidth of the DRAM, of loads alone, and of as many loads as stores."""
-
-    load: Curve
-    copy: Curve
-
-    def at(self, items: float, store_share: float) -> float:
-        """Look up bytes per second."""
-        mixed = min(store_share / _MIXED, 1.0)
-        load, copy = (
-            float(np.interp(items, (0.0, *reached), (0.0, *rates)))
-            for reached, rates in (self.load, self.copy)
-        )
-        return (1 - mixed) * load + mixed * copy
+def _read_curve(
+    gpu: GpuMachine, description: MachineDescription, name: str, peak: float, notes: list[str]
+) -> Curve:
+    curve, memory = description.curve(f"saturation/global/{name}"), description.memory("global")
+    if curve is not None:
+        return curve.x, curve.y
+    if memory is not None and memory.latency_s is not None:
+        enough = peak * memory.latency_s.value / ELEMENT_BYTES / gpu.compute_units
+        notes.append(f"saturation of {name}: not measured, from latency by Little's law")
+        return (enough,), (peak,)
+    notes.append(f"saturation of {name}: not measured and no latency known, taken as saturated")
+    return _make_flat(peak)
 
 
 def _make_flat(bytes_per_s: float) -> Curve:
     # The first point is so low that no launch falls below it.
     return (1e-9,), (bytes_per_s,)
-
-
-def _read_dram_rate(gpu: GpuMachine, description: MachineDescription, notes: list[str]) -> DramRate:
-    load = gpu.dram_load_bytes_per_s or gpu.dram_copy_bytes_per_s
-    copy = gpu.dram_copy_bytes_per_s or load
-    if not load or not copy:
-        refuse_missing(gpu.id, "the bandwidth of global memory", "bandwidth")
-    memory = description.memory("global")
-
-    def read_curve(name: str, peak: float) -> Curve:
-        curve = description.curve(f"saturation/global/{name}")
-        if curve is not None:
-            return curve.x, curve.y
-        if memory is not None and memory.latency_s is not None:
-            enough = peak * memory.latency_s.value / ELEMENT_BYTES / gpu.compute_units
-            notes.append(f"saturation of {name}: not measured, from latency by Little's law")
-            return (enough,), (peak,)
-        notes.append(f"saturation of {name}: not measured and no latency known, taken as saturated")
-        return _make_flat(peak)
-
-    return DramRate(load=read_curve("load", load), copy=read_curve("copy", copy))
 
 
 _BYTES_PER_CYCLE = 128
@@ -129,7 +105,9 @@ class GpuRates:
     clock_hz: float
     """Cycles of an L1 cache per second, also where the description lacks the clock."""
     l2_bytes_per_s: float | None
-    dram: DramRate
+    dram_load: Curve
+    dram_copy: Curve
+    """Bandwidth of the DRAM, of loads alone, and of as many loads as stores."""
     l3_bytes_per_s: float | None
     """Of the cache behind L2, by which all goes between L2 and DRAM."""
     l1_latency_s: float
@@ -145,6 +123,30 @@ class GpuRates:
     addresses, and seconds of each that it misses then."""
     notes: tuple[str, ...]
     overlap_power: float
+
+    def dram_bytes_per_s(self, items: float, store_share: float) -> float:
+        """Look up the DRAM's bandwidth with so many work-items of 8 bytes on a compute unit."""
+        mixed = min(store_share / _MIXED, 1.0)
+        load, copy = (
+            float(np.interp(items, (0.0, *reached), (0.0, *rates)))
+            for reached, rates in (self.dram_load, self.dram_copy)
+        )
+        return (1 - mixed) * load + mixed * copy
+
+    def peak(self, instruction: str) -> float:
+        """Look up what all compute units reach of an instruction, 0 where it is not known."""
+        facts = self.instructions.get(instruction)
+        return (read_value(facts.peak_per_s) if facts else None) or 0.0
+
+    def ridge_work_items(self, instruction: str) -> float:
+        """Find the work-items per unit that reach the peak: measured, else by Little's law."""
+        facts = self.instructions.get(instruction)
+        if facts is None:
+            return 0.0
+        if facts.ridge_work_items is not None:
+            return facts.ridge_work_items.value
+        latency_s = read_value(facts.completion_latency_s.get(1)) or 0.0
+        return self.peak(instruction) / self.machine.compute_units * latency_s
 
 
 def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuRates:
@@ -165,9 +167,14 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
     if not known:
         notes.append(f"launch_s: not in the machine description, {_LAUNCH_S:g} s assumed")
     if dram_rate:
-        dram = DramRate(load=_make_flat(dram_rate), copy=_make_flat(dram_rate))
+        dram_load = dram_copy = _make_flat(dram_rate)
     else:
-        dram = _read_dram_rate(gpu, machine, notes)
+        load = gpu.dram_load_bytes_per_s or gpu.dram_copy_bytes_per_s
+        copy = gpu.dram_copy_bytes_per_s or load
+        if not load or not copy:
+            refuse_missing(gpu.id, "the bandwidth of global memory", "bandwidth")
+        dram_load = _read_curve(gpu, machine, "load", load, notes)
+        dram_copy = _read_curve(gpu, machine, "copy", copy, notes)
     clock_hz = gpu.clock_hz
     if clock_hz is None:
         if gpu.l1_bytes_per_s is None:
@@ -193,7 +200,8 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
         machine=gpu,
         clock_hz=clock_hz,
         l2_bytes_per_s=l2_rate,
-        dram=dram,
+        dram_load=dram_load,
+        dram_copy=dram_copy,
         l3_bytes_per_s=read_value(l3.load_bytes_per_s if l3 else None),
         l1_latency_s=read_value(l1.latency_s if l1 else None) or 0.0,
         l2_latency_s=read_value(l2.latency_s if l2 else None) or 0.0,

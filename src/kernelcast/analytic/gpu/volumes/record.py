@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 from kernelcast.analytic.gpu.machine import Occupancy
 
+SECTOR_BYTES = 32
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reload:
@@ -38,6 +40,11 @@ class L1Volumes:
     stored_bytes: float
     neighbour_bytes: float = 0.0
     """Compulsory bytes that another work-group of the same compute unit has loaded."""
+
+    @property
+    def hit_share(self) -> float:
+        """Part of the sectors that warps ask for which the cache has."""
+        return max(1 - self.loaded_bytes / max(self.requested_bytes, 1.0), 0.0)
 
     @property
     def capacity_bytes(self) -> float:
@@ -127,8 +134,23 @@ class GpuVolumes:
     """Part of the bytes between L2 and DRAM that then come from a cache behind L2."""
     rates: str
     group_pages: float = 0.0
-    """Pages of 2 MiB that a work-group uses at once, loops at one iteration."""
+    """Pages of 2 MiB of a work-group's boxes, loops at one iteration."""
     notes: tuple[str, ...] = ()
+
+    @property
+    def work_items(self) -> int:
+        """Work-items of the launch, the last work-group counted as full."""
+        return self.work_groups * self.work_group_size
+
+    @property
+    def warps(self) -> int:
+        return self.work_groups * self.occupancy.warps_per_work_group
+
+    @property
+    def pages(self) -> float:
+        """Pages of 2 MiB that a work-group uses at once."""
+        sectors = (self.l1.compulsory_bytes + self.l1.stored_bytes) / SECTOR_BYTES
+        return min(self.group_pages, self.wave.tlb_pages, sectors)
 
     @property
     def l2_load_bytes(self) -> float:
