@@ -23,9 +23,8 @@ import ctypes
 import importlib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache, cached_property
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
@@ -240,14 +239,6 @@ class Event(CudaObject):
             self._queue.context.free_timers.append(self._timers)
 
 
-@dataclass(slots=True)
-class _Mapped:
-    """Host memory that stands for a mapped buffer until it is released."""
-
-    release: Callable[[CommandQueue], None]
-    __array_interface__: dict[str, Any]
-
-
 def enqueue_map_buffer(
     queue: CommandQueue, buffer: Buffer, flags: int, offset: int, shape: tuple[int, ...],
     dtype: npt.DTypeLike,
@@ -260,7 +251,8 @@ def enqueue_map_buffer(
         if flags & (cl.map_flags.WRITE | cl.map_flags.WRITE_INVALIDATE_REGION):
             enqueue_copy(queue, buffer, array, dst_offset=offset)
 
-    return np.asarray(_Mapped(release, array.__array_interface__)), None
+    held = SimpleNamespace(release=release, __array_interface__=array.__array_interface__)
+    return np.asarray(held), None
 
 
 def enqueue_copy(

@@ -252,21 +252,13 @@ def find_hull(
     if access.offset_bytes is None:
         return None
     # Give the ids of first, middle and last work-items, all combinations, as columns.
-    grid = Grid.of(launch.ndrange)
-    offsets = launch.ndrange.global_offset
-    places = [
-        sorted({0, min(1, size - 1), size // 2, max(0, size - 2), size - 1}) for size in grid.items
-    ]
-    table = np.array(list(product(*places)), dtype=np.int64)
-    starts = (*offsets, 0, 0)
+    axes = list_axes(launch.ndrange)
+    sizes = (axis.items for axis in axes)
+    places = [{0, min(1, size - 1), size // 2, max(0, size - 2), size - 1} for size in sizes]
+    table = np.array(list(product(*map(sorted, places))), dtype=np.int64)
     ids: dict[Symbol, Value] = {}
-    for axis in range(MAX_DIMENSIONS):
-        own: IntArray = table[:, axis]
-        ids |= {
-            Symbol(SymbolKind.GLOBAL_ID, axis=axis): own + starts[axis],
-            Symbol(SymbolKind.LOCAL_ID, axis=axis): own % grid.local[axis],
-            Symbol(SymbolKind.GROUP_ID, axis=axis): own // grid.local[axis],
-        }
+    for axis, own in zip(axes, table.T, strict=True):
+        ids |= axis.bind(own // axis.local, own % axis.local, axis.local)
     windows: Windows = {}
     straight = _straighten(access.offset_bytes.substitute(bound), ids, windows)
     linear = None if straight is None else straight.as_linear()

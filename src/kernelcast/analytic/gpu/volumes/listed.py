@@ -10,9 +10,8 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
-from kernelcast.analytic.addresses import ABSENT, GroupEvaluator, read_recorded
+from kernelcast.analytic.addresses import ABSENT, GroupEvaluator, list_lines, read_recorded
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, IntArray, find_hull
 from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts
@@ -121,8 +120,7 @@ class ListedAccess:
         """Count the unique sectors of each listed work-group."""
         if granularity not in self.counted:
             self.counted[granularity] = [
-                _list_units([rows], self.access.bytes, granularity).size * self.repeats[group]
-                for group, rows in self.groups.items()
+                self._count_units(granularity, group) * self.repeats[group] for group in self.groups
             ]
         return self.counted[granularity]
 
@@ -142,7 +140,15 @@ class ListedAccess:
         if granularity not in self.growth:
             # Neighbours often share the sector between them, at every place alike: then the bytes
             # that a work-group adds tell more than the sectors.
-            whole, exact = (self._compare(pairs, one) for one in (granularity, size))
+            whole, exact = (
+                sum(
+                    (self._count_units(unit, one, other) - self._count_units(unit, one))
+                    * self.repeats[other]
+                    for one, other in pairs
+                )
+                / len(pairs)
+                for unit in (granularity, size)
+            )
             self.growth[granularity] = max(whole, exact * size / granularity)
         return self.growth[granularity]
 
@@ -155,14 +161,10 @@ class ListedAccess:
             return own + min(linear, room)
         return own + (room * -math.expm1(-linear / room) if room else 0.0)
 
-    def _compare(self, pairs: Sequence[tuple[int, int]], granularity: int) -> float:
-        new = 0.0
-        for first, second in pairs:
-            one, other = self.groups[first], self.groups[second]
-            both = _list_units([one, other], self.access.bytes, granularity).size
-            alone = _list_units([one], self.access.bytes, granularity).size
-            new += (both - alone) * self.repeats[second]
-        return new / len(pairs)
+    def _count_units(self, granularity: int, *groups: int) -> int:
+        """Count the different sectors of some of the listed work-groups."""
+        flat = np.concatenate([self.groups[one].ravel() for one in groups])
+        return list_lines(flat[flat != ABSENT], self.access.bytes, granularity).size
 
 
 def list_access(
@@ -209,12 +211,6 @@ def _is_mixed(groups: Mapping[int, IntArray]) -> bool:
             return True
     # A single place tells nothing; what depends on data is mostly spread.
     return all(other <= one + 1 for one, other in combinations(sorted(spans), 2))
-
-
-def _list_units(tables: Sequence[IntArray], size: int, granularity: int) -> IntArray:
-    flat = np.concatenate([one.ravel() for one in tables])
-    kept: npt.NDArray[np.int64] = flat[flat != ABSENT]
-    return np.unique(np.concatenate([kept // granularity, (kept + size - 1) // granularity]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
