@@ -61,7 +61,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:  # noqa
 
 _RESULTS_ONLY = frozenset({
     "test_address_expressions", "test_bad_input", "test_buffers", "test_compiler_facts",
-    "test_corpus", "test_counting", "test_references", "test_sampled_work_groups", "test_scratch",
+    "test_counting", "test_references", "test_sampled_work_groups",
 })  # fmt: skip
 """Files of integration tests that ask what devices compute, not how fast."""
 

@@ -5,34 +5,34 @@ runs, it also notes line, work-item and index. No line holds two of them. A comm
 "exact" demands that every marked access is described exactly.
 """
 
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from kernelcast.expressions import Expr, Symbol, SymbolKind
-from kernelcast.expressions.accesses import AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.expressions.accesses import AddressPattern, MemoryAccess
 from kernelcast.features.analysis import read_facts
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
+from support.address_sets import bind_item, enumerate_offsets
+from support.device_queues import put, read
 
 KERNELS = {
     path.stem: path.read_text()
     for path in sorted(Path(__file__).with_name("address_kernels").glob("*.cl"))
 }
-GLOBAL, LOCAL = (12, 6), (4, 3)
+NDRANGE = NDRange(global_size=(12, 6), local_size=(4, 3))
 SCALARS = {"n": 13, "m": -9, "u": 5}
 COUNT = 1024
-_LONGEST_LOOP = 200
 _AS_IT_IS = ("'-DAT(i)=(i)'", "-DLOG=", "-DPASS=")
 _RECORDING = """
 long kc_note(global int *kc_log, int line, long index) {
   int at = 3 * atomic_inc(kc_log);
-  int item = get_global_id(0) + get_global_size(0) * get_global_id(1);
+  int group = get_group_id(0) + get_num_groups(0) * get_group_id(1);
+  int item = group * 12 + get_local_id(0) + get_local_size(0) * get_local_id(1);
   if (at + 3 < 300000) { kc_log[at + 1] = line; kc_log[at + 2] = item; kc_log[at + 3] = index; }
   return clamp(index, 0L, 1023L);
 }
@@ -44,21 +44,17 @@ long kc_note(global int *kc_log, int line, long index) {
 Touched = dict[int, set[tuple[int, int]]]
 
 
-def make_input() -> np.ndarray:
-    """Give the content of the buffer that kernels read: small numbers in no order."""
-    return (np.arange(COUNT, dtype=np.int32) * 7919 + 3) % 61
-
-
 def run(session: DeviceSession, source: str) -> Touched:
     """Run a kernel and give work-items and indices by line."""
     program = cl.Program(session.context, _RECORDING + source).build()
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    data, log = make_input(), np.zeros(300_000, np.int32)
-    buffers = [cl.Buffer(session.context, flags, hostbuf=one) for one in (data, log)]
+    data = (np.arange(COUNT, dtype=np.int32) * 7919 + 3) % 61  # small numbers in no order
+    log = np.zeros(300_000, np.int32)
+    buffers = [put(session.queue, one) for one in (data, log)]
     kernel = cl.Kernel(program, "k")
-    kernel(session.queue, GLOBAL, LOCAL, buffers[0], np.int32(SCALARS["n"]),
-           np.int32(SCALARS["m"]), np.uint32(SCALARS["u"]), buffers[1])  # fmt: skip
-    cl.enqueue_copy(session.queue, log, buffers[1])
+    sizes = NDRANGE.global_size, NDRANGE.local_size
+    scalars = np.int32(SCALARS["n"]), np.int32(SCALARS["m"]), np.uint32(SCALARS["u"])
+    kernel(session.queue, *sizes, buffers[0], *scalars, buffers[1])
+    log = read(session.queue, buffers[1], log)
     assert log[0] < 90_000, "the log is too short"
     touched: Touched = {}
     for line, item, index in log[1 : 1 + 3 * log[0]].reshape(-1, 3).tolist():
@@ -68,56 +64,15 @@ def run(session: DeviceSession, source: str) -> Touched:
 
 def predict(accesses: list[MemoryAccess]) -> set[tuple[int, int]]:
     """Evaluate the expressions of a line's accesses for all work-items."""
-    ndrange = NDRange(global_size=GLOBAL, local_size=LOCAL)
     found: set[tuple[int, int]] = set()
-    for item in product(*(range(size) for size in ndrange.global_size)):
-        number = item[0] + GLOBAL[0] * item[1]
+    for group, item in product(range(NDRANGE.work_group_count), range(NDRANGE.work_group_size)):
+        bound = bind_item(NDRANGE, group, item, SCALARS)
         for access in accesses:
-            assert access.offset_bytes is not None
-            for bindings in iterate(access.loops, bind(item)):
-                if access.guard.evaluate(bindings):
-                    offset = access.offset_bytes.evaluate(bindings)
-                    assert offset % 4 == 0
-                    found.add((number, offset // 4))
+            offsets = np.array(sorted(enumerate_offsets(access, bound)), dtype=int)
+            assert not (offsets % 4).any()
+            number = group * NDRANGE.work_group_size + item
+            found |= {(number, index) for index in (offsets // 4).tolist()}
     return found
-
-
-def bind(item: tuple[int, ...]) -> dict[Symbol, int]:
-    """Give the values of all symbols but the loops'."""
-    values = {Symbol(SymbolKind.SCALAR, name): value for name, value in SCALARS.items()}
-    for axis, (place, size, local) in enumerate(
-        zip((*item, 0), (*GLOBAL, 1), (*LOCAL, 1), strict=True)
-    ):
-        values |= {
-            Symbol(SymbolKind.GLOBAL_ID, axis=axis): place,
-            Symbol(SymbolKind.LOCAL_ID, axis=axis): place % local,
-            Symbol(SymbolKind.GROUP_ID, axis=axis): place // local,
-            Symbol(SymbolKind.GLOBAL_SIZE, axis=axis): size,
-            Symbol(SymbolKind.LOCAL_SIZE, axis=axis): local,
-            Symbol(SymbolKind.GROUP_COUNT, axis=axis): size // local,
-            Symbol(SymbolKind.GLOBAL_OFFSET, axis=axis): 0,
-        }
-    return values
-
-
-def iterate(
-    loops: tuple[LoopFacts, ...], bindings: dict[Symbol, int]
-) -> Iterator[dict[Symbol, int]]:
-    """Give the values of the loops' symbols, too: iterations run while the condition holds."""
-    if not loops:
-        yield bindings
-        return
-    loop, symbol = loops[0], Symbol(SymbolKind.LOOP, loops[0].name)
-    count: int | None = None
-    if isinstance(loop.trip_count, Expr):
-        count = int(loop.trip_count.evaluate(bindings))
-    for number in range(_LONGEST_LOOP if count is None else count):
-        inner = bindings | {symbol: number}
-        holds = loop.condition.evaluate(inner)
-        if not holds:
-            assert count is None or not loop.is_exact, f"{loop}: fewer iterations than the count"
-            break
-        yield from iterate(loops[1:], inner)
 
 
 @pytest.mark.device

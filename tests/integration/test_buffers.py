@@ -1,191 +1,55 @@
+"""What samples read and write: copies of a program's buffers, and the contents of problems."""
+
 import mmap
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
+from kernelcast import Launch
 from kernelcast.features.counting.work_profile import WorkProfile
 from kernelcast.launches import weighing
+from kernelcast.launches.live import LiveLaunch, describe_live
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.weighing import apply_profile
 from kernelcast.predictor import api
-from kernelcast.records.arguments import Access, ElementType
+from kernelcast.records.arguments import Access, Argument, BufferArgument, ElementType, Init
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
+from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun
-from kernelcast.sampling import launch as launch_module
-from kernelcast.sampling.device_check import Probe
+from kernelcast.sampling.buffer_pool import BufferPool
+from kernelcast.sampling.contents import make_array
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
+from kernelcast.sampling.problems import ProblemArguments, prepared_problem
+from kernelcast.sampling.scratch import ScratchArguments
 from kernelcast.sampling.session import DeviceSession
-from kernelcast.sampling.user_arguments import hold_buffer
 from support.device_queues import put, read
 
 pytestmark = pytest.mark.device
 
-ITEMS = 32 * 256
-NDRANGE = NDRange(global_size=(ITEMS,), local_size=(32,))
-UPDATE = Kernel(
-    name="update",
-    source="""
-kernel void update(global int *a, global const int *b, global int *c)
+ITEMS = 1 << 20
+SOURCE = """
+kernel void smooth(global float *a, global float *b, int n)
 {
-    size_t i = get_global_id(0);
-    a[i] += b[i] + (int)get_group_id(0);
-    c[i] = a[i];
+    int i = get_global_id(0);
+    b[i] = 0.5f * (a[max(i - 1, 0)] + a[min(i + 1, n - 1)]) + b[i];
 }
-""",
-)
-SAMPLE_BOXES = [GroupBox(start=(start,), shape=(40,)) for start in (3, 100, 200)]
-BOXES = [GroupBox(start=(start,), shape=(20,)) for start in range(1, 200, 40)]
-Bytes = npt.NDArray[np.int32]
-
-
-def make_content(seed: int) -> Bytes:
-    """Draw the content of a buffer."""
-    return np.random.default_rng(seed).integers(-1000, 1000, ITEMS, dtype=np.int32)
-
-
-@pytest.mark.parametrize("most_cached_bytes", [0, 1 << 30], ids=["large", "cached"])
-def test_buffers_are_read_and_nothing_is_written(
-    session: DeviceSession, monkeypatch: pytest.MonkeyPatch, most_cached_bytes: int
-) -> None:
-    """Every line of a launch's buffers at each moment, where caches hold them together."""
-    seen: list[tuple[list[int], int]] = []
-    touch = Probe.touch
-
-    def spy(probe: Probe, buffers: Sequence[tuple[cl.Buffer, int]], step_bytes: int) -> None:
-        seen.append(([size for _, size in buffers], step_bytes))
-        touch(probe, buffers, step_bytes)
-
-    monkeypatch.setattr(launch_module, "_MOST_CACHED_BYTES", most_cached_bytes)
-
-    monkeypatch.setattr(Probe, "touch", spy)
-    user = UserBuffers(session)
-    with OpenCLLaunch(session, UPDATE, NDRANGE, user.buffers, [None] * 3) as launch:
-        launch.settle()
-        launch.settle()
-    are_read = most_cached_bytes and session.works_in_host_memory
-    expected = [([4 * ITEMS] * 3, 64)] * 2 if are_read else []
-    assert seen == expected
-    assert user.are_untouched
-
-
-@pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 64 * 4096 + 1])
-def test_pages_of_any_number_are_read(session: DeviceSession, size: int) -> None:
-    """A buffer that ends within a page, or within a work-item's share of the pages."""
-    content = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    buffer = cl.Buffer(session.context, flags, hostbuf=content)
-    session.probe.touch([(buffer, size)], mmap.PAGESIZE)
-    found = np.empty_like(content)
-    cl.enqueue_copy(session.queue, found, buffer)
-    assert (found == content).all()
-
-
-class UserBuffers:
-    """Three user's buffers that remember what they held."""
-
-    def __init__(self, session: DeviceSession) -> None:
-        self._session = session
-        self.before = [make_content(seed) for seed in range(3)]
-        self.buffers = [put(session.queue, content) for content in self.before]
-
-    @property
-    def are_untouched(self) -> bool:
-        """Whether every buffer is bit for bit what it was."""
-        return all(
-            np.array_equal(read(self._session.queue, buffer, content), content)
-            for buffer, content in zip(self.buffers, self.before, strict=True)
-        )
-
-    def launch(self, kernel: Kernel = UPDATE) -> OpenCLLaunch:
-        """Prepare a launch on the buffers."""
-        accesses = [Access.READ_WRITE, Access.READ, Access.WRITE]
-        return OpenCLLaunch(self._session, kernel, NDRANGE, self.buffers, accesses)
-
-
-@pytest.fixture
-def users(session: DeviceSession) -> UserBuffers:
-    """Give fresh user's buffers."""
-    return UserBuffers(session)
-
-
-@pytest.fixture
-def launch(users: UserBuffers) -> OpenCLLaunch:
-    """Prepare a fresh launch."""
-    return users.launch()
-
-
-def test_boxes_are_timed(launch: OpenCLLaunch) -> None:
-    """One positive duration for each box; a box that leaves the index space is refused."""
-    counts = launch.ndrange.group_counts
-    launch.warm_up(SAMPLE_BOXES[0])
-    launch.settle()
-    durations = launch.time_boxes(SAMPLE_BOXES)
-    assert len(durations) == len(SAMPLE_BOXES)
-    assert all(0 < duration < float("inf") for duration in durations)
-    assert launch.time_boxes([]) == []
-    assert 0 < launch.time_whole() < float("inf")
-    for start, shape in ((counts[0], 1), (0, counts[0] + 1), (-1, 1)):
-        outside = GroupBox(start=(start,), shape=(shape,))
-        with pytest.raises(InputError):
-            launch.time_boxes([SAMPLE_BOXES[0], outside])
-    assert len(launch.time_boxes(SAMPLE_BOXES[:1])) == 1
-    assert launch.launch_overhead_s >= 0
-    assert launch.saturation.p_sat.value >= 1
-    assert launch.saturation.concurrency >= 1
-
-
-def test_whole_runs_start_from_true_content(session: DeviceSession, users: UserBuffers) -> None:
-    """Starts each whole run from the buffers' true content, so that all compute the same."""
-    expected = users.before[0] + users.before[1] + np.arange(ITEMS, dtype=np.int32) // 32
-    with users.launch() as launch:
-        for _ in range(2):
-            launch.time_boxes([GroupBox(start=(5,), shape=(9,))])
-            launch.time_whole()
-            assert np.array_equal(
-                read(session.queue, launch._scratch.arguments[0], expected), expected
-            )
-            assert np.array_equal(
-                read(session.queue, launch._scratch.arguments[2], expected), expected
-            )
-
-
-def test_a_kernel_that_fails_leaves_buffers_alone(
-    users: UserBuffers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Turns a driver's failure half-way into an error of ours, buffers untouched."""
-    calls = 0
-    original = cl.enqueue_nd_range_kernel
-
-    def _fail(queue: cl.CommandQueue, kernel: cl.Kernel, *arguments: object) -> cl.Event:
-        nonlocal calls
-        calls += kernel.function_name == UPDATE.name
-        if calls > 2:
-            kernel.set_arg(0, np.int8(0))  # the driver itself refuses this
-        return original(queue, kernel, *arguments)
-
-    def _sample() -> None:
-        with users.launch() as launch:
-            for box in BOXES:
-                launch.time_boxes([box])
-
-    monkeypatch.setattr("kernelcast.sampling.launch.enqueue_native", _fail)
-    with pytest.raises(KernelcastError, match=r"kernel update could not be run"):
-        _sample()
-    assert users.are_untouched
-
-
-def test_read_only_buffers_are_not_copied(users: UserBuffers) -> None:
-    """Copies the buffers that may be written and no other."""
-    with users.launch() as launch:
-        assert sum(launch._scratch._sizes.values()) == 2 * 4 * ITEMS
-        assert launch._scratch.arguments[1] is users.buffers[1]
-
-
-ROWS = """
+kernel void scatter(global int *a, global const int *place)
+{
+    int i = get_global_id(0);
+    a[place[i]] += i;
+}
+kernel void follow(global int *next, int n)
+{
+    int i = get_global_id(0);
+    next[i] = next[next[i]];
+}
 kernel void rows(global const int *begin, global const int *value, global int *out)
 {
     int sum = 0;
@@ -194,6 +58,196 @@ kernel void rows(global const int *begin, global const int *value, global int *o
     out[get_global_id(0)] = sum;
 }
 """
+BOX = GroupBox(start=(5000,), shape=(40,))
+OURS = slice(5000 * 64, 5040 * 64)
+SEED = 3
+FLOAT = ElementType("float32")
+Numbers = npt.NDArray[np.generic]
+
+
+class Reached:
+    """Tells which bytes of the buffers at some places a box of work-groups touches."""
+
+    def __init__(
+        self, places: Collection[int], part: Callable[[GroupBox], tuple[int, int]]
+    ) -> None:
+        self.places, self._part = places, part
+
+    def without(self, places: Collection[int]) -> "Reached":
+        """Leave nothing out."""
+        assert not places
+        return self
+
+    def list_ranges(self, box: GroupBox) -> dict[int, list[tuple[int, int]]]:
+        """Give one range per place."""
+        return {place: [self._part(box)] for place in self.places}
+
+
+def describe(session: DeviceSession, name: str, *arguments: object) -> LiveLaunch:
+    """Describe a launch of a program's own objects."""
+    program = cl.Program(session.context, SOURCE).build()
+    queue = cl.CommandQueue(session.context, session.device)
+    launch = Launch(cl.Kernel(program, name), (ITEMS,), (64,), arguments, queue=queue)
+    return describe_live(launch)
+
+
+def run_box(live: LiveLaunch, accesses: Sequence[Access | None], place: int, like: Numbers) -> (
+    tuple[Numbers, Numbers]
+):  # fmt: skip
+    """Run a box, and then all of the launch; give what both leave in a copy."""
+    with live.session.lock, live.hold(OpenCLLaunch, inferred=accesses) as launch:
+        launch.time_boxes([BOX])
+        sampled = read(live.session.queue, launch._scratch.arguments[place], like)
+        launch.time_whole()
+        whole = read(live.session.queue, launch._scratch.arguments[place], like)
+    return sampled, whole
+
+
+@pytest.mark.parametrize("is_part", [False, True])
+def test_boxes_find_what_they_read_and_change_copies_only(
+    session: DeviceSession, *, is_part: bool
+) -> None:
+    """A stencil at the edges of what was copied, as in the whole launch; twice, in kept copies."""
+    align = max(4096, session.device.mem_base_addr_align // 8) if is_part else 0
+    for seed in (0, 1):
+        draw = np.random.default_rng(seed)
+        a, parent = (draw.random(2 * ITEMS, dtype=np.float32) for _ in range(2))
+        users = [put(session.queue, one) for one in (a, parent)]
+        part = users[1].get_sub_region(align, 4 * ITEMS) if is_part else users[1]
+        b = parent[align // 4 :][:ITEMS]
+        live = describe(session, "smooth", users[0], part, np.int32(ITEMS))
+        sampled, whole = run_box(live, [Access.READ, Access.READ_WRITE, None], 1, b)
+        padded = np.pad(a[:ITEMS], 1, mode="edge")
+        expected = np.float32(0.5) * (padded[:-2] + padded[2:]) + b
+        np.testing.assert_allclose(sampled[OURS], expected[OURS], rtol=1e-6)
+        np.testing.assert_allclose(whole, expected, rtol=1e-6)
+        for user, content in zip(users, (a, parent), strict=True):
+            assert np.array_equal(read(session.queue, user, content), content)
+
+
+def test_only_what_is_touched_and_written_is_copied(session: DeviceSession) -> None:
+    """Of a buffer of 4 MiB two pages, and those beside them; nothing of one that is only read."""
+    users = [put(session.queue, np.ones(ITEMS, np.float32)) for _ in range(2)]
+    live = describe(session, "smooth", *users, np.int32(ITEMS))
+    with session.lock, live.hold(OpenCLLaunch, inferred=[Access.READ, None, None]) as launch:
+        launch.time_boxes([BOX])
+        (parts,) = (one.list_all() for one in launch._scratch._ready.values())
+        assert sum(high - low for low, high in parts) < 1 << 16
+        assert parts[0][0] <= BOX.start[0] * 256 < parts[-1][1]
+        assert launch._scratch.arguments[0] == users[0]
+
+
+def test_what_data_decide_is_copied_whole(session: DeviceSession) -> None:
+    """Writes that leave every range that the source tells of, and indices that are written."""
+    order = np.random.default_rng(0).permutation(ITEMS).astype(np.int32)
+    a = np.arange(ITEMS, dtype=np.int32)
+    users = [put(session.queue, a), put(session.queue, order)]
+    live = describe(session, "scatter", *users)
+    sampled, whole = run_box(live, [Access.READ_WRITE, Access.READ], 0, a)
+    expected = a.copy()
+    expected[order] += a
+    assert np.array_equal(whole, expected)
+    assert np.count_nonzero(sampled != a) == BOX.shape[0] * 64
+    assert np.array_equal(read(session.queue, users[0], a), a)
+    follow = describe(session, "follow", users[1], np.int32(ITEMS))
+    with session.lock, follow.hold(OpenCLLaunch, inferred=[Access.READ_WRITE, None]) as launch:
+        copy = launch._scratch.arguments[0]
+        assert np.array_equal(read(session.queue, copy, order), order)
+
+
+def test_writes_nobody_expected_change_no_buffer_of_the_program(session: DeviceSession) -> None:
+    """A copy is as large as the buffer, whatever was said of the kernel, and is kept."""
+    content = np.full(ITEMS, 7, np.int32)
+    user = put(session.queue, content)
+    pool = BufferPool(session.context, session.queue, session.description)
+    reach = Reached((0,), lambda _: (-100, 4096))
+    fill = cl.Program(session.context, "kernel void f(global int *a){a[get_global_id(0)] = 1;}")
+    kernel = cl.Kernel(fill.build(), "f")
+    with session.lock:
+        scratch = ScratchArguments(
+            session.queue, [user], [None], session.description, reach=reach, pool=pool
+        )
+        scratch.prepare([BOX])
+        kernel(session.queue, (ITEMS,), (64,), scratch.arguments[0]).wait()
+        assert (read(session.queue, scratch.arguments[0], content) == 1).all()
+        scratch.refresh()
+        scratch.prepare_whole()
+        assert (read(session.queue, scratch.arguments[0], content) == 7).all()
+        scratch.release()
+        assert pool.kept_bytes == user.size
+        pool.close()
+    assert np.array_equal(read(session.queue, user, content), content)
+
+
+def test_kept_copies_stay_within_their_limit(session: DeviceSession) -> None:
+    """The oldest go first; what is asked for again is given again."""
+    pool = BufferPool(session.context, session.queue, session.description, most_bytes=3 << 12)
+    buffers = [pool.get(size << 12) for size in (1, 2, 1)]
+    pool.give_back(buffers)
+    assert pool.kept_bytes == 3 << 12
+    assert pool.get(2 << 12) is buffers[1]
+    pool.close()
+    assert pool.kept_bytes == 0
+
+
+@pytest.mark.parametrize("size", [1, 4096, 4097, 64 * 4096 + 1])
+def test_reading_all_pages_changes_nothing(session: DeviceSession, size: int) -> None:
+    """Of a buffer that ends within a page, or within a work-item's share of the pages."""
+    content = np.random.default_rng(size).integers(0, 256, size, dtype=np.uint8)
+    buffer = put(session.queue, content)
+    session.probe.touch([(buffer, size)], mmap.PAGESIZE)
+    assert (read(session.queue, buffer, content) == content).all()
+
+
+def test_boxes_are_timed(session: DeviceSession) -> None:
+    """One positive duration for each box; a box that leaves the index space is refused."""
+    a = np.ones(ITEMS, np.float32)
+    live = describe(
+        session, "smooth", put(session.queue, a), put(session.queue, a), np.int32(ITEMS)
+    )
+    boxes = [GroupBox(start=(start,), shape=(40,)) for start in (3, 100, 200)]
+    with session.lock, live.hold(OpenCLLaunch, inferred=[None] * 3) as launch:
+        (count,) = launch.ndrange.group_counts
+        launch.warm_up(BOX)
+        launch.settle()
+        durations = [*launch.time_boxes(boxes), launch.time_whole()]
+        assert all(0 < duration < float("inf") for duration in durations)
+        assert len(durations) == len(boxes) + 1
+        assert launch.time_boxes([]) == []
+        for start, shape in ((count, 1), (0, count + 1), (-1, 1)):
+            with pytest.raises(InputError):
+                launch.time_boxes([boxes[0], GroupBox(start=(start,), shape=(shape,))])
+        assert launch.launch_overhead_s >= 0
+        assert launch.saturation.p_sat.value >= 1
+        assert launch.saturation.concurrency >= 1
+
+
+def test_a_kernel_that_fails_leaves_buffers_alone(
+    session: DeviceSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Turns a driver's failure half-way into an error of ours, buffers untouched."""
+    calls = 0
+    original = cl.enqueue_nd_range_kernel
+
+    def fail(queue: cl.CommandQueue, kernel: cl.Kernel, *arguments: object) -> cl.Event:
+        nonlocal calls
+        calls += kernel.function_name == "follow"
+        if calls > 2:
+            kernel.set_arg(0, np.int8(0))  # the driver itself refuses this
+        return original(queue, kernel, *arguments)
+
+    content = np.arange(ITEMS, dtype=np.int32)[::-1].copy()
+    user = put(session.queue, content)
+    live = describe(session, "follow", user, np.int32(ITEMS))
+    monkeypatch.setattr("kernelcast.sampling.launch.enqueue_native", fail)
+    boxes = [GroupBox(start=(start,), shape=(20,)) for start in range(1, 200, 40)]
+    with (
+        session.lock,
+        live.hold(OpenCLLaunch, inferred=[None, None]) as launch,
+        pytest.raises(KernelcastError, match=r"kernel follow could not be run"),
+    ):
+        launch.time_boxes(boxes)
+    assert np.array_equal(read(session.queue, user, content), content)
 
 
 def test_row_pointers_on_the_device_tell_the_work(
@@ -204,7 +258,7 @@ def test_row_pointers_on_the_device_tell_the_work(
     begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     contents = [begin, np.ones(begin[-1], np.int32), np.zeros(len(lengths), np.int32)]
     buffers = [put(session.queue, one) for one in contents]
-    program = cl.Program(session.context, ROWS).build()
+    program = cl.Program(session.context, SOURCE).build()
     queue = cl.CommandQueue(session.context, session.device)
     profiles: list[WorkProfile] = []
 
@@ -222,16 +276,112 @@ def test_row_pointers_on_the_device_tell_the_work(
         np.testing.assert_array_equal(read(session.queue, buffer, content), content)
 
 
-def test_contents_are_told_apart_where_they_decide(session: DeviceSession) -> None:
-    """A buffer's content comes as bytes; its digest differs with it, and only if it decides."""
-    element, content = ElementType("int32"), make_content(5)
-    buffer, other = put(session.queue, content), put(session.queue, content + 1)
-    held = hold_buffer(session, buffer, element, is_decisive=True)
-    assert held.read is not None
-    np.testing.assert_array_equal(held.read().view(np.int32), content)
-    assert (held.bytes, held.count) == (content.nbytes, content.size)
-    assert held == hold_buffer(session, put(session.queue, content), element, is_decisive=True)
-    assert held != hold_buffer(session, other, element, is_decisive=True)
-    assert hold_buffer(session, buffer, element, is_decisive=False) == hold_buffer(
-        session, other, element, is_decisive=False
-    )
+def make_problem(*arguments: Argument) -> Problem:
+    """Describe a launch; its kernel is never built."""
+    kernel = Kernel(name="k", source="kernel void k() {}")
+    ndrange = NDRange(global_size=(64,))
+    return Problem(name="p", kernel=kernel, ndrange=ndrange, arguments=arguments)
+
+
+def test_of_written_buffers_only_what_is_touched_is_filled(session: DeviceSession) -> None:
+    """Fills more where more work-groups run, restores it, and all before the whole launch."""
+    large = BufferArgument(element=FLOAT, count=1 << 19, init=Init.UNIFORM, low=2, high=5)
+    problem = make_problem(large, large, replace(large, init=Init.ZEROS))
+    accesses = [Access.READ, Access.READ_WRITE, Access.WRITE]
+    reach = Reached((0, 1, 2), lambda one: (one.start[0] << 12, one.start[0] + one.shape[0] << 12))
+
+    def is_right(held: ProblemArguments, place: int, part: slice = np.s_[:]) -> bool:
+        wanted = make_array(large, seed=1000 * SEED + place)
+        return np.array_equal(
+            read(session.queue, held.arguments[place], wanted)[part], wanted[part]
+        )
+
+    with session.lock:
+        session.buffers.close()
+        held = ProblemArguments(session, problem, accesses, seed=SEED, reach=reach)
+        assert len(held.whole_buffers) == (1 if session.buffers.fills_in_place else 3)
+        assert is_right(held, 0)
+        for start, count in ((3, 2), (100, 1), (4, 10)):
+            held.prepare([GroupBox(start=(start,), shape=(count,))])
+            part = slice(start * 1024, (start + count) * 1024)
+            assert is_right(held, 1, part)
+        for prepare, found in ((lambda: None, part), (held.prepare_whole, np.s_[:])):
+            prepare()
+            cl.enqueue_fill_buffer(session.queue, held.arguments[1], np.float32(9), 0, 4 << 19)
+            held.refresh()
+            assert is_right(held, 1, found)
+        held.release()
+        again = ProblemArguments(session, problem, accesses, seed=SEED)
+        assert is_right(again, 1)
+        again.release()
+        session.buffers.close()
+
+
+def test_a_file_is_read_each_time(session: DeviceSession, tmp_path: Path) -> None:
+    """Takes no content of a file for what the file holds now."""
+    path = tmp_path / "a.npy"
+    argument = BufferArgument(element=FLOAT, count=100, init=Init.FILE, path=path)
+    for value in (1.0, 2.0):
+        content = np.full(100, value, dtype=np.float32)
+        np.save(path, content)
+        with session.lock:
+            held = ProblemArguments(session, make_problem(argument), [Access.READ], seed=SEED)
+            assert (read(session.queue, held.arguments[0], content) == value).all()
+            held.release()
+
+
+@pytest.mark.parametrize("init", [one for one in Init if one is not Init.FILE])
+@pytest.mark.parametrize("lanes", [1, 3])
+def test_buffers_hold_their_recipe(session: DeviceSession, init: Init, lanes: int) -> None:
+    """Fills a buffer of the device with exactly what the recipe gives on the host."""
+    described = BufferArgument(element=ElementType("float32", lanes), count=70_001, init=init)
+    [held] = session.buffers.take([(described, 4002)])
+    wanted = make_array(described, seed=4002)
+    assert np.array_equal(read(session.queue, held.buffer, wanted), wanted)
+    held.buffer.release()
+
+
+PICTURES = """\
+code: |
+  typedef struct { float scale; int shift; } settings;
+  kernel void k(read_only image2d_t source, sampler_t s, settings given, global const int *none,
+                write_only image2d_t copy, global float *sums)
+  {
+      int2 at = (int2)(get_global_id(0), get_global_id(1));
+      float4 pixel = read_imagef(source, s, at);
+      write_imagef(copy, at, pixel);
+      sums[get_global_id(1) * 64 + get_global_id(0)] = given.scale * pixel.y + (none ? 1 : 0);
+  }
+kernel: k
+global_size: [64, 32]
+local_size: [8, 8]
+args:
+  - {image: rgba, channel: unorm_int8, size: [64, 32], init: pixels.npy}
+  - {sampler: nearest}
+  - {struct: {scale: float, shift: int}, value: {scale: 2, shift: 1}}
+  - {buffer: null}
+  - {image: rgba, channel: unorm_int8, size: [64, 32], init: zeros}
+  - {buffer: float, count: 2048}
+"""
+
+
+def test_images_samplers_structures_and_null_reach_the_kernel(
+    session: DeviceSession, tmp_path: Path
+) -> None:
+    """Computes with an image's pixels, a structure's fields and a pointer that is NULL."""
+    if not session.device.image_support:
+        pytest.skip("the device has no images")
+    pixels = np.arange(64 * 32 * 4, dtype=np.uint8).reshape(-1, 4)
+    np.save(tmp_path / "pixels.npy", pixels)
+    (tmp_path / "k.yaml").write_text(PICTURES)
+    problem = read_problem(tmp_path / "k.yaml")
+    with session.lock:
+        with prepared_problem(session, problem, OpenCLLaunch, seed=SEED) as launch:
+            assert launch.time_boxes([GroupBox(start=(0, 0), shape=(8, 2))])[0] > 0
+            assert launch.time_whole() > 0
+        held = ProblemArguments(session, problem, [Access.READ_WRITE] * 6, seed=SEED)
+        built = session.whole_kernel(problem.kernel).kernel
+        built(session.queue, (64, 32), (8, 8), *held.arguments)
+        sums = read(session.queue, held.arguments[5], np.empty(2048, np.float32))
+        held.release()
+    np.testing.assert_allclose(sums, pixels[:, 1] * (2 / 255), rtol=1e-5)

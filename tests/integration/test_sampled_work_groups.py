@@ -12,6 +12,7 @@ from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
 from support import strategies
+from support.device_queues import put, read
 
 pytestmark = pytest.mark.device
 
@@ -36,12 +37,13 @@ kernel void record(global uint *out, ulong4 size, ulong4 offset)
     entry[22] = get_group_id(0) + get_num_groups(0) * get_group_id(1);
 #ifdef HAS_LINEAR_ID
     entry[23] = get_global_linear_id();
+#else
+    entry[23] = at;
 #endif
 }
 """
 FIELDS = 24
 SENTINEL = 0xDEADBEEF
-EXAMPLES = 8
 Entries = npt.NDArray[np.uint32]
 
 
@@ -61,35 +63,9 @@ def newest_standard(session: DeviceSession) -> tuple[str, ...]:
     return (f"-cl-std=CL{newest[0]}.{newest[1]}", "-DHAS_LINEAR_ID")
 
 
-def pad(sizes: tuple[int, ...], filling: int) -> tuple[int, ...]:
-    """Give sizes of three dimensions."""
-    return (*sizes, *[filling] * (3 - len(sizes)))
-
-
-def expect(ndrange: NDRange, *, has_linear_id: bool) -> Entries:
-    """Compute the entries of every work-item of an index space, in order of their linear ids."""
-    size, offset = pad(ndrange.global_size, 1), pad(ndrange.global_offset, 0)
-    local, groups = pad(ndrange.known_local_size, 1), pad(ndrange.group_counts, 1)
-    z, y, x = np.indices(size[::-1])
-    own = np.stack([x.ravel(), y.ravel(), z.ravel()], axis=1)
-    out = np.full((len(own), FIELDS), SENTINEL, dtype=np.uint32)
-    out[:, 0:3] = own + offset
-    out[:, 3:6] = own % local
-    out[:, 6:9] = own // local
-    out[:, 9:12] = groups
-    out[:, 12:15] = size
-    out[:, 15:18] = offset
-    out[:, 18:21] = np.minimum(local, size - own // local * local)
-    out[:, 21] = ndrange.dimensions
-    out[:, 22] = out[:, 6] + groups[0] * out[:, 7]
-    if has_linear_id:
-        out[:, 23] = np.arange(len(own))
-    return out
-
-
 def is_sampled(ndrange: NDRange, boxes: tuple[GroupBox, ...]) -> npt.NDArray[np.bool_]:
     """Tell which work-items lie in the boxes, in order of their linear ids."""
-    inside = np.zeros(pad(ndrange.global_size, 1)[::-1], dtype=bool)
+    inside = np.zeros(ndrange.global_size[::-1], dtype=bool)
     for box in boxes:
         where = [
             slice(first * local, (first + extent) * local)
@@ -97,73 +73,71 @@ def is_sampled(ndrange: NDRange, boxes: tuple[GroupBox, ...]) -> npt.NDArray[np.
                 box.start, box.shape, ndrange.known_local_size, strict=True
             )
         ]
-        inside[tuple(reversed([*where, *[slice(None)] * (3 - len(where))]))] = True
+        inside[tuple(reversed(where))] = True
     return inside.ravel()
 
 
-def read(session: DeviceSession, buffer: cl.Buffer, shape: tuple[int, ...]) -> Entries:
-    """Read a buffer of the device."""
-    out = np.empty(shape, dtype=np.uint32)
-    cl.enqueue_copy(session.queue, out, buffer)
-    return out
+def compare(
+    session: DeviceSession,
+    kernel: Kernel,
+    ndrange: NDRange,
+    boxes: tuple[GroupBox, ...],
+    *more: object,
+    fields: int = 1,
+) -> Entries:
+    """Sample boxes and run the whole launch, which must agree where work-items were sampled.
+
+    Elsewhere nothing is written, in the user's buffer nothing at all. Gives what the whole wrote.
+    """
+    before = np.full((ndrange.work_item_count, fields), SENTINEL, dtype=np.uint32)
+    user = put(session.queue, before)
+    accesses = [Access.READ_WRITE, *(None for _ in more)]
+    with OpenCLLaunch(session, kernel, ndrange, [user, *more], accesses) as launch:
+        copy = launch._scratch.arguments[0]
+        assert len(launch.time_boxes(boxes)) == len(boxes)
+        sampled = read(session.queue, copy, before)
+        launch.time_whole()
+        whole = read(session.queue, copy, before)
+    inside = is_sampled(ndrange, boxes)
+    assert np.array_equal(sampled[inside], whole[inside])
+    assert (sampled[~inside] == SENTINEL).all()
+    assert (whole != SENTINEL).all()
+    assert np.array_equal(read(session.queue, user, before), before)
+    user.release()
+    return whole
 
 
 def check(session: DeviceSession, ndrange: NDRange, boxes: tuple[GroupBox, ...]) -> None:
-    """Sample boxes, run the whole, and compare every byte of scratch copy and user's buffer."""
-    options = newest_standard(session)
-    kernel = Kernel(name="record", source=SOURCE, build_options=(*options, f"-DFIELDS={FIELDS}"))
-    expected = expect(ndrange, has_linear_id=bool(options))
-    before = np.full(expected.shape, SENTINEL, dtype=np.uint32)
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    user = cl.Buffer(session.context, flags, hostbuf=before)
-    arguments = [
-        user,
-        np.array((*pad(ndrange.global_size, 1), 1), dtype=np.uint64),
-        np.array((*pad(ndrange.global_offset, 0), 0), dtype=np.uint64),
-    ]
-    accesses = [Access.READ_WRITE, None, None]
-    with OpenCLLaunch(session, kernel, ndrange, arguments, accesses) as launch:
-        copy = launch._scratch.arguments[0]
-        durations = launch.time_boxes(boxes)
-        sampled = read(session, copy, expected.shape)
-        launch.time_whole()
-        whole = read(session, copy, expected.shape)
-    after = read(session, user, expected.shape)
-    user.release()
-    inside = is_sampled(ndrange, boxes)
-    assert len(durations) == len(boxes)
-    assert np.array_equal(whole, expected)
-    assert np.array_equal(sampled[inside], whole[inside])
-    assert (sampled[~inside] == SENTINEL).all()
-    assert np.array_equal(after, before)
+    """Compare what every work-item is told of itself and of the launch."""
+    kernel = Kernel(
+        name="record", source=SOURCE,
+        build_options=(*newest_standard(session), f"-DFIELDS={FIELDS}"),
+    )  # fmt: skip
+    size, offset = np.ones(4, np.uint64), np.zeros(4, np.uint64)
+    size[: ndrange.dimensions], offset[: ndrange.dimensions] = (
+        ndrange.global_size, ndrange.global_offset,
+    )  # fmt: skip
+    whole = compare(session, kernel, ndrange, boxes, size, offset, fields=FIELDS)
+    assert np.array_equal(whole[:, 23], np.arange(ndrange.work_item_count))
+    assert len(np.unique(whole[:, 6:9], axis=0)) == ndrange.work_group_count
 
 
-few_examples = settings(
-    max_examples=EXAMPLES,
+@settings(
+    max_examples=8,
     deadline=None,
     derandomize=True,  # each index space costs a compilation
     phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-
-
-@few_examples
-@given(data=st.data(), ndrange=strategies.ndranges(max_groups=6, max_local=3, uniform=True))
+@pytest.mark.parametrize("uniform", [True, False])
+@given(data=st.data())
 def test_samples_are_the_work_groups_asked_for(
-    session: DeviceSession, data: st.DataObject, ndrange: NDRange
+    session: DeviceSession, data: st.DataObject, *, uniform: bool
 ) -> None:
-    """Runs exactly the work-groups asked for, each computing what it does in the whole launch."""
-    check(session, ndrange, data.draw(strategies.disjoint_boxes(ndrange)))
-
-
-@few_examples
-@given(data=st.data(), ndrange=strategies.ndranges(max_groups=6, max_local=3, uniform=False))
-def test_samples_of_uneven_spaces_are_the_work_groups_asked_for(
-    session: DeviceSession, data: st.DataObject, ndrange: NDRange
-) -> None:
-    """Does the same where the last work-groups are smaller, or refuses and says how to pad."""
-    has_standard = bool(newest_standard(session))
-    if session.description.has_non_uniform_work_groups and has_standard:
+    """Each computes what it does in the whole launch; uneven spaces are refused where they must."""
+    ndrange = data.draw(strategies.ndranges(max_groups=6, max_local=3, uniform=uniform))
+    is_taken = session.description.has_non_uniform_work_groups and newest_standard(session)
+    if uniform or is_taken:
         check(session, ndrange, data.draw(strategies.disjoint_boxes(ndrange)))
         return
     with pytest.raises(DeviceLimitError, match=r"does not divide .*; pad the global size to \d+"):
@@ -173,31 +147,16 @@ def test_samples_of_uneven_spaces_are_the_work_groups_asked_for(
 @pytest.mark.parametrize(
     ("ndrange", "boxes"),
     [
-        (
-            NDRange(global_size=(7 * 8,), local_size=(8,), global_offset=(5,)),
-            (GroupBox(start=(6,), shape=(1,)), GroupBox(start=(0,), shape=(2,))),
-        ),
-        (
-            NDRange(global_size=(24, 10), local_size=(4, 2), global_offset=(0, 3)),
-            (GroupBox(start=(1, 1), shape=(3, 2)), GroupBox(start=(5, 4), shape=(1, 1))),
-        ),
-        (
-            NDRange(global_size=(6, 6, 6), local_size=(2, 3, 1), global_offset=(1, 2, 3)),
-            (
-                GroupBox(start=(2, 1, 5), shape=(1, 1, 1)),
-                GroupBox(start=(0, 0, 1), shape=(2, 2, 3)),
-            ),
-        ),
-        (
-            NDRange(global_size=(7 * 8,), local_size=(8,), global_offset=(2**20 + 5,)),
-            (GroupBox(start=(6,), shape=(1,)), GroupBox(start=(0,), shape=(2,))),
-        ),
-        (
-            NDRange(global_size=(2**17,), local_size=(8,)),
-            (GroupBox(start=(2**14 - 3,), shape=(3,)), GroupBox(start=(0,), shape=(2,))),
-        ),
+        (NDRange(global_size=(24, 10), local_size=(4, 2), global_offset=(0, 3)),
+         (GroupBox(start=(1, 1), shape=(3, 2)), GroupBox(start=(5, 4), shape=(1, 1)))),
+        (NDRange(global_size=(6, 6, 6), local_size=(2, 3, 1), global_offset=(1, 2, 3)),
+         (GroupBox(start=(2, 1, 5), shape=(1, 1, 1)), GroupBox(start=(0, 0, 1), shape=(2, 2, 3)))),
+        (NDRange(global_size=(7 * 8,), local_size=(8,), global_offset=(2**20 + 5,)),
+         (GroupBox(start=(6,), shape=(1,)), GroupBox(start=(0,), shape=(2,)))),
+        (NDRange(global_size=(2**17,), local_size=(8,)),
+         (GroupBox(start=(2**14 - 3,), shape=(3,)), GroupBox(start=(0,), shape=(2,)))),
     ],
-    ids=["1-D", "2-D", "3-D", "far offset", "far work-groups"],
+    ids=["2-D", "3-D", "far offset", "far work-groups"],
 )  # fmt: skip
 def test_samples_at_the_edges(
     session: DeviceSession, ndrange: NDRange, boxes: tuple[GroupBox, ...]
@@ -225,18 +184,7 @@ def test_functions_are_told_too(session: DeviceSession) -> None:
     ndrange = NDRange(global_size=(96, 80), local_size=(4, 2))
     kernel = Kernel(name="k", source=HELPERS)
     assert session.window_kernel(kernel, ndrange).hidden_from == 1
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    before = np.full(96 * 80, SENTINEL, dtype=np.uint32)
-    user = cl.Buffer(session.context, flags, hostbuf=before)
-    box = GroupBox(start=(5, 8), shape=(3, 7))
-    with OpenCLLaunch(session, kernel, ndrange, [user], [Access.WRITE]) as launch:
-        launch.time_boxes([box])
-        sampled = read(session, launch._scratch.arguments[0], before.shape)
-        launch.time_whole()
-        whole = read(session, launch._scratch.arguments[0], before.shape)
-    inside = is_sampled(ndrange, (box,))
-    assert np.array_equal(sampled[inside], whole[inside])
-    assert (sampled[~inside] == SENTINEL).all()
+    whole = compare(session, kernel, ndrange, (GroupBox(start=(5, 8), shape=(3, 7)),))
     assert len(np.unique(whole)) == ndrange.work_group_count
 
 
@@ -272,20 +220,10 @@ def test_hidden_uses_see_the_whole_launch(
     session: DeviceSession, source: str, options: tuple[str, ...]
 ) -> None:
     """Computes in a sample what the whole launch computes, however a function is named."""
+    source = f"kernel void k(global uint *out) {{ {source} }}"
+    kernel = Kernel(name="k", source=source, build_options=options)
     ndrange = NDRange(global_size=(64,), local_size=(4,))
-    kernel = Kernel(
-        name="k", source=f"kernel void k(global uint *out) {{ {source} }}", build_options=options
-    )
-    before = np.full(64, SENTINEL, dtype=np.uint32)
-    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    user = cl.Buffer(session.context, flags, hostbuf=before)
-    with OpenCLLaunch(session, kernel, ndrange, [user], [Access.READ_WRITE]) as launch:
-        launch.time_boxes([GroupBox(start=(5,), shape=(3,))])
-        sampled = read(session, launch._scratch.arguments[0], before.shape)
-        launch.time_whole()
-        whole = read(session, launch._scratch.arguments[0], before.shape)
-    assert np.array_equal(sampled[20:32], whole[20:32])
-    assert (np.delete(sampled, np.s_[20:32]) == SENTINEL).all()
+    compare(session, kernel, ndrange, (GroupBox(start=(5,), shape=(3,)),))
 
 
 def test_dimensions_beyond_the_third(session: DeviceSession) -> None:
@@ -300,7 +238,7 @@ def test_dimensions_beyond_the_third(session: DeviceSession) -> None:
     kernel = Kernel(name="k", source=source)
     with OpenCLLaunch(session, kernel, ndrange, [user], [Access.READ_WRITE]) as launch:
         launch.time_boxes([GroupBox(start=(5,), shape=(3,))])
-        out = read(session, launch._scratch.arguments[0], (64, 16)).view(np.uint64)
+        out = read(session.queue, launch._scratch.arguments[0], np.empty((64, 8), np.uint64))
     assert (out[20:32] == [0, 1, 1, 0] * 2).all()
 
 

@@ -1,16 +1,16 @@
 """Enumerates the addresses that an access expression describes, one by one: slow and obvious."""
 
 from collections.abc import Mapping
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.expressions import Symbol, SymbolKind, Value
+from kernelcast.expressions import Expr, Symbol, SymbolKind, Value
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.records.ndrange import NDRange
 
 _AXES = 3
-_FIRST_TRIPS = 64
 
 
 def bind_group(ndrange: NDRange, group: int, scalars: Mapping[str, int]) -> dict[Symbol, Value]:
@@ -39,6 +39,16 @@ def bind_group(ndrange: NDRange, group: int, scalars: Mapping[str, int]) -> dict
     return bound
 
 
+def bind_item(
+    ndrange: NDRange, group: int, item: int, scalars: Mapping[str, int]
+) -> dict[Symbol, Value]:
+    """Give the values of all symbols for one work-item of a uniform work-group."""
+    return {
+        symbol: value[item : item + 1] if isinstance(value, np.ndarray) else value
+        for symbol, value in bind_group(ndrange, group, scalars).items()
+    }
+
+
 def enumerate_offsets(access: MemoryAccess, bound: Mapping[Symbol, Value]) -> set[int]:
     """Give every offset that the work-items of a work-group touch through one access."""
     return _enumerate(access, dict(bound), depth=0, active=np.array([[True]]))
@@ -51,18 +61,20 @@ def _enumerate(
         return _offsets(access, bound, active)
     loop = access.loops[depth]
     symbol = Symbol(SymbolKind.LOOP, loop.name)
+    if depth == len(access.loops) - 1 and isinstance(loop.trip_count, Expr):
+        # All iterations of an innermost loop at once.
+        trips = int(np.max(loop.trip_count.evaluate(bound)))
+        inner = {**bound, symbol: np.arange(trips, dtype=np.int64)[None, :]}
+        runs = np.logical_and(active, loop.condition.evaluate(inner))
+        return _enumerate(access, inner, depth=depth + 1, active=runs)
     found: set[int] = set()
-    # Many iterations of an innermost loop at once; powers of two would soon exceed 64 bits.
-    is_wide = depth == len(access.loops) - 1 and loop.trip_count is not None
-    start, width = 0, _FIRST_TRIPS if is_wide else 1
-    while True:
-        numbers = np.arange(start, start + width, dtype=np.int64)[None, :]
-        inner = {**bound, symbol: numbers if is_wide else start}
+    for number in count():
+        inner = {**bound, symbol: number}
         runs = np.logical_and(active, loop.condition.evaluate(inner))
         if not runs.any():
-            return found
+            break
         found |= _enumerate(access, inner, depth=depth + 1, active=runs)
-        start, width = start + width, width * 2 if is_wide else 1
+    return found
 
 
 def _offsets(
