@@ -12,15 +12,11 @@ PTX is not interpreted. What `kernelcast.compiling` returns is marked with a com
 source; the source is built for the processor, behind a prelude that tells work-items of a window
 of the whole launch. Times are the processor's.
 
-=======================================  =========================================================
+=======================================  ==================================================
 ``KERNELCAST_CUDA_STAND_IN_UNITS``       compute units (2)
-``KERNELCAST_CUDA_STAND_IN_NAME``        name of the device
-``KERNELCAST_CUDA_STAND_IN_BUS``         number of its PCI bus (65)
-``KERNELCAST_CUDA_STAND_IN_BYTES``       device memory (4 GiB)
 ``KERNELCAST_CUDA_STAND_IN_ALONE``       1: kernelcast sees no OpenCL device
-``KERNELCAST_CUDA_STAND_IN_PTXAS``       1: registers, local memory, refusals are those of ptxas
 ``KERNELCAST_CUDA_STAND_IN_FAILS``       what fails: ``cuMemAlloc=2,cuLaunchKernel/name=700``
-=======================================  =========================================================
+=======================================  ==================================================
 """
 
 # ruff: noqa: N802, ANN401, PLR0913 - names, types and arguments are the driver's
@@ -47,14 +43,7 @@ from kernelcast.sampling import cuda
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.prelude import add_prelude
 
-__all__ = [
-    "CUdevice_attribute",
-    "CUfunction_attribute",
-    "CUjit_option",
-    "CUresult",
-    "stand_in",
-    "use_stand_in",
-]
+__all__ = ["CUdevice_attribute", "CUfunction_attribute", "CUjit_option", "CUresult"]
 
 _MARK = re.compile(r"^// stand-in source (\d+)$", re.MULTILINE)
 _sources: list[tuple[str, tuple[str, ...], tuple[compiling.CompiledKernel, ...]]] = []
@@ -66,8 +55,11 @@ _ATTRIBUTES = {
     "MAX_BLOCK_DIM_X": 1024, "MAX_BLOCK_DIM_Y": 1024, "MAX_BLOCK_DIM_Z": 64,
     "TOTAL_CONSTANT_MEMORY": 64 << 10, "WARP_SIZE": 32,
     "COMPUTE_CAPABILITY_MAJOR": 9, "COMPUTE_CAPABILITY_MINOR": 0,
-    "PCI_DOMAIN_ID": 0, "PCI_DEVICE_ID": 0,
+    "PCI_DOMAIN_ID": 0, "PCI_BUS_ID": 65, "PCI_DEVICE_ID": 0,
 }  # fmt: skip
+_MEMORY_BYTES = 4 << 30
+_REGISTERS = 32
+"""Of every kernel: nothing assembles its PTX."""
 
 
 def use_stand_in(**settings: object) -> dict[str, str]:
@@ -107,19 +99,17 @@ def _install() -> None:
 @contextmanager
 def stand_in(**settings: object) -> Iterator[None]:
     """Have this process and its children see the stand-in's device for the length of a block."""
-    replaced = compiling.compile_kernel, cl.get_platforms
-    held = {name: os.environ.get(name) for name in use_stand_in(**settings)}
-    os.environ.update(use_stand_in(**settings))
-    cuda.load_driver.cache_clear()
-    try:
-        yield
-    finally:
-        for name, value in held.items():
-            os.environ.pop(name)
-            os.environ.update({} if value is None else {name: value})
+    import pytest
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in use_stand_in(**settings).items():
+            patch.setenv(name, value)
+        patch.setattr(compiling, "compile_kernel", _compile)
+        patch.setattr(cl, "get_platforms", _get_platforms)
         cuda.load_driver.cache_clear()
-        compiling.compile_kernel, cl.get_platforms = replaced
+        yield
         _open().failure = 0
+    cuda.load_driver.cache_clear()
 
 
 @dataclass
@@ -130,7 +120,6 @@ class _Processor:
     queue: Any
     device: Any
     buffers: dict[int, Any] = field(default_factory=dict)
-    used_bytes: int = 0
     next_address: int = 0x7F00_0000_0000
     clock_ns: int = 0
     """Of the device: goes on while kernels run."""
@@ -169,42 +158,36 @@ def _open() -> _Processor:
 _current = threading.local()
 
 
-def _function(*, needs_context: bool = True) -> Callable[..., Any]:
+FUNCTIONS: dict[str, int] = {}
+"""How many values each function answers with, beside its status."""
+_EXPECTED = {"flags": 0, "stream": "stream", "extra": 0, "device": "device 0"}
+
+
+def _function(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function of the driver: it answers with a status and what the function returns."""
+    told = function.__annotations__["return"]
+    count = FUNCTIONS[function.__name__] = (
+        0 if told is None else 2 if told == tuple[int, int] else 1
+    )
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    needs_context = not function.__name__.startswith(("cuInit", "cuD", "cuCtx"))
 
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def call(*arguments: Any) -> tuple[Any, ...]:
-            try:
-                if needs_context and not getattr(_current, "context", None):
-                    raise _RefusedError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
-                if _open().failure:
-                    raise _RefusedError(_open().failure)
-                _fail_as_told(function.__name__, arguments)
-                answer = function(*arguments)
-            except _RefusedError as refused:
-                return (CUresult(refused.status), *(None for _ in range(FUNCTIONS[call.__name__])))
-            answers = answer if isinstance(answer, tuple) else () if answer is None else (answer,)
-            return (CUresult.CUDA_SUCCESS, *answers)
+    @functools.wraps(function)
+    def call(*arguments: Any) -> tuple[Any, ...]:
+        for name, value in zip(names, arguments, strict=True):
+            assert value == _EXPECTED.get(name, value), f"{function.__name__}: {name} {value}"
+        try:
+            if needs_context and not getattr(_current, "context", None):
+                raise _RefusedError(CUresult.CUDA_ERROR_INVALID_CONTEXT)
+            if _open().failure:
+                raise _RefusedError(_open().failure)
+            _fail_as_told(function.__name__, arguments)
+            answer = function(*arguments)
+        except _RefusedError as refused:
+            return (CUresult(refused.status), *[None] * count)
+        return (CUresult.CUDA_SUCCESS, *((), (answer,), answer)[count])
 
-        return call
-
-    return decorate
-
-
-FUNCTIONS: dict[str, int] = {
-    "cuDriverGetVersion": 1, "cuDeviceGetCount": 1, "cuDeviceGet": 1, "cuDeviceGetName": 1,
-    "cuDeviceGetAttribute": 1, "cuDeviceTotalMem": 1, "cuDevicePrimaryCtxRetain": 1,
-    "cuStreamCreate": 1, "cuMemAlloc": 1, "cuEventCreate": 1, "cuEventElapsedTime": 1,
-    "cuModuleLoadDataEx": 1, "cuModuleGetFunction": 1, "cuModuleGetGlobal": 2,
-    "cuFuncGetAttribute": 1, "cuOccupancyMaxActiveBlocksPerMultiprocessor": 1,
-}  # fmt: skip
-for _name in (
-    "cuInit", "cuCtxSetCurrent", "cuStreamSynchronize", "cuMemFree", "cuMemcpyHtoD",
-    "cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemsetD8Async",
-    "cuEventRecord", "cuEventSynchronize", "cuLaunchKernel",
-):  # fmt: skip
-    FUNCTIONS[_name] = 0
+    return call
 
 
 def _fail_as_told(name: str, arguments: Sequence[Any]) -> None:
@@ -218,92 +201,82 @@ def _fail_as_told(name: str, arguments: Sequence[Any]) -> None:
             raise _RefusedError(int(status))
 
 
-@_function(needs_context=False)
+@_function
 def cuInit(flags: int) -> None:
-    assert flags == 0
     _install()
 
 
-@_function(needs_context=False)
+@_function
 def cuDriverGetVersion() -> int:
     return 13000
 
 
-@_function(needs_context=False)
+@_function
 def cuDeviceGetCount() -> int:
     return 1
 
 
-@_function(needs_context=False)
+@_function
 def cuDeviceGet(ordinal: int) -> str:
     return f"device {ordinal}"
 
 
-@_function(needs_context=False)
+@_function
 def cuDeviceGetName(length: int, device: str) -> bytes:
-    assert device == "device 0"
-    return _setting("NAME", "NVIDIA Stand-in").encode().ljust(length, b"\0")
+    return b"NVIDIA Stand-in".ljust(length, b"\0")
 
 
-@_function(needs_context=False)
+@_function
 def cuDeviceGetAttribute(attribute: Any, device: str) -> int:
-    assert device == "device 0"
     name = CUdevice_attribute(attribute).name.removeprefix("CU_DEVICE_ATTRIBUTE_")
-    if name == "MULTIPROCESSOR_COUNT":
-        return int(_setting("UNITS", "2"))
-    return int(_setting("BUS", "65")) if name == "PCI_BUS_ID" else _ATTRIBUTES[name]
+    return int(_setting("UNITS", "2")) if name == "MULTIPROCESSOR_COUNT" else _ATTRIBUTES[name]
 
 
-@_function(needs_context=False)
+@_function
 def cuDeviceTotalMem(device: str) -> int:
-    assert device == "device 0"
-    return int(_setting("BYTES", str(4 << 30)))
+    return _MEMORY_BYTES
 
 
-@_function(needs_context=False)
+@_function
 def cuDevicePrimaryCtxRetain(device: str) -> str:
     return f"context of {device}"
 
 
-@_function(needs_context=False)
+@_function
 def cuCtxSetCurrent(context: str) -> None:
     _current.context = context
 
 
-@_function()
+@_function
 def cuStreamCreate(flags: int) -> str:
-    assert flags == 0
     return "stream"
 
 
-@_function()
+@_function
 def cuStreamSynchronize(stream: str) -> None:
-    assert stream == "stream"
+    """Return: every launch has ended before."""
 
 
-@_function()
+@_function
 def cuMemAlloc(size: int) -> int:
     processor = _open()
     if size <= 0:
         raise _RefusedError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    if processor.used_bytes + size > int(_setting("BYTES", str(4 << 30))):
+    if sum(one.size for one in processor.buffers.values()) + size > _MEMORY_BYTES:
         raise _RefusedError(CUresult.CUDA_ERROR_OUT_OF_MEMORY)
     address = processor.next_address
     processor.buffers[address] = cl.Buffer(processor.context, cl.mem_flags.READ_WRITE, size=size)
-    processor.used_bytes += size
     processor.next_address += -(-size // 512) * 512 + (1 << 20)
     return address
 
 
-@_function()
+@_function
 def cuMemFree(address: int) -> None:
     """Give memory back."""
     processor = _open()
     if address not in processor.buffers:
         raise _RefusedError(CUresult.CUDA_ERROR_INVALID_VALUE)
-    buffer = processor.buffers.pop(address)
-    processor.used_bytes -= buffer.size
-    buffer.release()
+    processor.buffers.pop(address).release()
 
 
 def _at(address: int, size: int) -> Any:
@@ -312,15 +285,14 @@ def _at(address: int, size: int) -> Any:
     return np.frombuffer(memoryview(content).cast("B"), dtype=np.uint8)
 
 
-@_function()
+@_function
 def cuMemcpyHtoD(target: int, source: int, size: int) -> None:
     _copy_in(target, source, size)
 
 
-@_function()
+@_function
 def cuMemcpyHtoDAsync(target: int, source: int, size: int, stream: str) -> None:
     """Copy from the host to a buffer, or to the array of a module."""
-    assert stream == "stream"
     if target in _launch_arrays:
         _launch_arrays[target].told = _at(source, size).view(np.uint32).copy()
         return
@@ -332,16 +304,14 @@ def _copy_in(target: int, source: int, size: int) -> None:
     cl.enqueue_copy(_open().queue, buffer, _at(source, size), dst_offset=offset)
 
 
-@_function()
+@_function
 def cuMemcpyDtoHAsync(target: int, source: int, size: int, stream: str) -> None:
-    assert stream == "stream"
     buffer, offset = _open().locate(source, size)
     cl.enqueue_copy(_open().queue, _at(target, size), buffer, src_offset=offset)
 
 
-@_function()
+@_function
 def cuMemcpyDtoDAsync(target: int, source: int, size: int, stream: str) -> None:
-    assert stream == "stream"
     (into, to), (out_of, start) = _open().locate(target, size), _open().locate(source, size)
     cl.enqueue_copy(
         _open().queue, into, out_of, src_offset=start, dst_offset=to, byte_count=size
@@ -349,9 +319,8 @@ def cuMemcpyDtoDAsync(target: int, source: int, size: int, stream: str) -> None:
     _open().queue.finish()
 
 
-@_function()
+@_function
 def cuMemsetD8Async(target: int, value: int, size: int, stream: str) -> None:
-    assert stream == "stream"
     buffer, offset = _open().locate(target, size)
     cl.enqueue_fill_buffer(_open().queue, buffer, np.full(1, value, np.uint8), offset, size)
     _open().queue.finish()
@@ -362,24 +331,22 @@ class _Moment:
     at_ns: int = -1
 
 
-@_function()
+@_function
 def cuEventCreate(flags: int) -> _Moment:
-    assert flags == 0
     return _Moment()
 
 
-@_function()
+@_function
 def cuEventRecord(event: _Moment, stream: str) -> None:
-    assert stream == "stream"
     event.at_ns = _open().clock_ns
 
 
-@_function()
+@_function
 def cuEventSynchronize(event: _Moment) -> None:
     assert event.at_ns >= 0
 
 
-@_function()
+@_function
 def cuEventElapsedTime(begin: _Moment, end: _Moment) -> float:
     if min(begin.at_ns, end.at_ns) < 0:
         raise _RefusedError(CUresult.CUDA_ERROR_INVALID_HANDLE)
@@ -392,7 +359,6 @@ class _Module:
     source: str
     options: tuple[str, ...]
     parameters: dict[str, Sequence[Parameter]]
-    facts: dict[str, Any]
     told: Any = None
     """What the host has written into the array of the launch."""
     built: dict[str, Any] = field(default_factory=dict)
@@ -408,7 +374,7 @@ _launch_arrays: dict[int, _Module] = {}
 _array_addresses = itertools.count(0x1000, 0x100)
 
 
-@_function()
+@_function
 def cuModuleLoadDataEx(image: bytes, count: int, options: list[Any], values: list[Any]) -> _Module:
     """Load PTX that is marked with its source; refuse any other with a log."""
     assert count == len(options) == len(values) == 2
@@ -421,23 +387,13 @@ def cuModuleLoadDataEx(image: bytes, count: int, options: list[Any], values: lis
             msg = "ptxas application ptx input, line 1; fatal   : Missing .version directive"
             raise ValueError(msg)
         source, source_options, kernels = _sources[int(mark[1])]
-        facts = _assemble(ptx)
-        module = _Module(
-            ptx, source, source_options, {one.name: one.parameters for one in kernels}, facts
-        )
+        module = _Module(ptx, source, source_options, {one.name: one.parameters for one in kernels})
         _build(module, source)
     except (ValueError, cl.Error, CompileError) as error:
         said = str(error).encode()[: len(values[0]) - 1]
         values[0][: len(said)] = said
         raise _RefusedError(CUresult.CUDA_ERROR_INVALID_PTX) from error
     return module
-
-
-def _assemble(ptx: str) -> dict[str, Any]:
-    """Have `ptxas` say what the kernels take, where that is wanted."""
-    if _setting("PTXAS") != "1":
-        return {}
-    return {**compiling.assemble_ptx(ptx, "sm_90")}
 
 
 def _build(module: _Module, source: str) -> Any:
@@ -449,14 +405,14 @@ def _build(module: _Module, source: str) -> Any:
     return module.built[source]
 
 
-@_function()
+@_function
 def cuModuleGetFunction(module: _Module, name: bytes) -> _Kernel:
     if name.decode() not in module.parameters:
         raise _RefusedError(CUresult.CUDA_ERROR_NOT_FOUND)
     return _Kernel(module, name.decode())
 
 
-@_function()
+@_function
 def cuModuleGetGlobal(module: _Module, name: bytes) -> tuple[int, int]:
     """Answer with address and size of the array that tells of the launch."""
     if name != b"kernelcast_launch" or "kernelcast_launch" not in module.ptx:
@@ -466,15 +422,14 @@ def cuModuleGetGlobal(module: _Module, name: bytes) -> tuple[int, int]:
     return address, 52
 
 
-@_function()
+@_function
 def cuFuncGetAttribute(attribute: Any, kernel: _Kernel) -> int:
-    """Answer with what the machine code takes: 32 registers where nothing assembles it."""
+    """Answer with what the machine code takes."""
     name = CUfunction_attribute(attribute).name.removeprefix("CU_FUNC_ATTRIBUTE_")
-    facts = kernel.module.facts.get(kernel.name)
     if name == "SHARED_SIZE_BYTES":
-        return facts.shared_bytes if facts else _count_shared(kernel)
-    known: dict[str, int] = {"NUM_REGS": facts.registers if facts else 32, "LOCAL_SIZE_BYTES": 0,
-             "MAX_THREADS_PER_BLOCK": 1024, "PTX_VERSION": 90, "BINARY_VERSION": 90}  # fmt: skip
+        return _count_shared(kernel)
+    known = {"NUM_REGS": _REGISTERS, "LOCAL_SIZE_BYTES": 0, "MAX_THREADS_PER_BLOCK": 1024,
+             "PTX_VERSION": 90, "BINARY_VERSION": 90}  # fmt: skip
     return known[name]
 
 
@@ -486,24 +441,20 @@ def _count_shared(kernel: _Kernel) -> int:
     return int(shared)
 
 
-@_function()
+@_function
 def cuOccupancyMaxActiveBlocksPerMultiprocessor(kernel: _Kernel, size: int, shared: int) -> int:
     """Answer by the rules for compute capability 9.0 as far as they matter here."""
     warps = -(-size // 32)
-    facts = kernel.module.facts.get(kernel.name)
-    registers = -(-(facts.registers if facts else 32) // 8) * 8
-    taken = (facts.shared_bytes if facts else _count_shared(kernel)) + shared + 1024
-    return min(32, 64 // warps, 65536 // (registers * 32 * warps), (228 << 10) // taken)
+    taken = _count_shared(kernel) + shared + 1024
+    return min(32, 64 // warps, 65536 // (_REGISTERS * 32 * warps), (228 << 10) // taken)
 
 
-@_function()
+@_function
 def cuLaunchKernel(
     kernel: _Kernel, grid_x: int, grid_y: int, grid_z: int, block_x: int, block_y: int,
     block_z: int, shared: int, stream: str, parameters: int, extra: int,
 ) -> None:  # fmt: skip
     """Run a grid of work-groups on the processor, and wait."""
-    assert stream == "stream"
-    assert extra == 0
     grid, block = (grid_x, grid_y, grid_z), (block_x, block_y, block_z)
     if max(grid[1:]) > 65535 or min(grid) < 1 or np.prod(block) > 1024 or shared > 48 << 10:
         raise _RefusedError(CUresult.CUDA_ERROR_INVALID_VALUE)
