@@ -1,39 +1,21 @@
-import importlib
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
-import pytest
+import simulated_gpu_cases as benchmark
 
 from support.simulated_gpu import load_simulated_kernels
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
+def test_volumes_borders_and_work_take_half_the_error(tmp_path: Path) -> None:
+    """Halves the two-point formula's mean error on all kernels without learning anything.
 
-@pytest.fixture(scope="module")
-def benchmark() -> Iterator[ModuleType]:
-    """Import the benchmark's cases as its script does."""
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        yield importlib.import_module("simulated_gpu_cases")
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-
-
-@pytest.fixture(scope="module")
-def cases(benchmark: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
-    """Read what is known of every kernel."""
-    found: list[Any] = benchmark.make_cases(load_simulated_kernels(), tmp_path_factory.mktemp("i"))
-    return found
-
-
-def test_volumes_borders_and_work_take_half_the_error(
-    benchmark: ModuleType, cases: list[Any]
-) -> None:
-    """Halves the mean error of the two-point formula on all kernels without learning anything."""
+    Those kernels are found whose first work-groups do not stand for all.
+    """
+    cases = benchmark.make_cases(load_simulated_kernels(), tmp_path)
     assert len(cases) == 37
+    assert {one.kernel.name for one in cases if not one.are_all_alike} == {
+        "small/mandel", "small/stencil25", "npb_lu/setiv", "sad/calc_16", "gemm/syrk",
+        "fractal/mandelbrot",
+    }  # fmt: skip
     plain, corrected = [], []
     for case in cases:
         first = benchmark.sample_first(case, 2, 3)
@@ -44,11 +26,3 @@ def test_volumes_borders_and_work_take_half_the_error(
         )
     assert sum(corrected) < 0.5 * sum(plain)
     assert max(corrected) < 0.15
-
-
-def test_borders_and_uneven_work_are_found(cases: list[Any]) -> None:
-    """Finds the kernels whose first work-groups do not stand for all."""
-    assert {one.kernel.name for one in cases if not one.are_all_alike} == {
-        "small/mandel", "small/stencil25", "npb_lu/setiv", "sad/calc_16", "gemm/syrk",
-        "fractal/mandelbrot",
-    }  # fmt: skip

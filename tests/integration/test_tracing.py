@@ -1,4 +1,5 @@
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +13,10 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import StepTimes, Timeline, TraceMethod, WorkGroupTrace
-from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.problems import ProblemArguments
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.tracing import TracingLaunch, list_clocks
+from support.device_queues import read
 
 pytestmark = pytest.mark.device
 
@@ -44,11 +45,6 @@ TOGETHER = {
 }
 
 
-def read(name: str) -> Problem:
-    """Read an example, made small."""
-    return read_problem(EXAMPLES / name / f"{name}.yaml", parameters={"N": SMALL[name]})
-
-
 def make_nosy(words: Mapping[str, str]) -> Problem:
     """Make a problem whose kernel returns early and asks for the sizes of the launch."""
     source = NOSY
@@ -63,11 +59,6 @@ def make_nosy(words: Mapping[str, str]) -> Problem:
             ScalarArgument(element=ElementType("int32"), values=(2000,)),
         ),
     )
-
-
-def has_clock(session: DeviceSession) -> bool:
-    """Tell whether a device is one of those that have a clock."""
-    return bool(list_clocks(session.description, ()))
 
 
 def check_timeline(trace: WorkGroupTrace) -> None:
@@ -89,8 +80,10 @@ def check_timeline(trace: WorkGroupTrace) -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_every_work_group_is_traced(session: DeviceSession, name: str) -> None:
     """Gives a timeline of all work-groups by a clock, or steps and the reason without one."""
-    trace = trace_in_session(session, read(name), TraceSettings())
-    if not has_clock(session):
+    path = EXAMPLES / name / f"{name}.yaml"
+    problem = read_problem(path, parameters={"N": SMALL[name]})
+    trace = trace_in_session(session, problem, TraceSettings())
+    if not list_clocks(session.description, ()):
         assert isinstance(trace.outcome, StepTimes)
         assert trace.reason == "the device has no clock that kernels can read"
         return
@@ -103,10 +96,7 @@ def test_kernels_without_marks_are_timed_in_steps(session: DeviceSession) -> Non
     """Falls back to steps, and says why, where the kernel has a form that cannot be marked."""
     problem = make_nosy(ALONE)
     source = f"kernel void k(global float *a, int n);\n{problem.kernel.source}"
-    kernel = Kernel(name="k", source=source)
-    ahead = Problem(
-        name="ahead", kernel=kernel, ndrange=problem.ndrange, arguments=problem.arguments
-    )
+    ahead = replace(problem, kernel=Kernel(name="k", source=source))
     trace = trace_in_session(session, ahead, TraceSettings())
     assert trace.method is TraceMethod.STEPS
     assert "declares it ahead" in trace.reason
@@ -120,7 +110,8 @@ def test_the_traced_kernel_computes_the_same(
     """Leaves the user's buffers as they are, and in the copies what the kernel itself writes."""
     problem = make_nosy(words)
     arguments = ProblemArguments(session, problem, [None, None], seed=3).arguments
-    before = _download(session, arguments[0])
+    like = np.empty(problem.arguments[0].count, np.float32)
+    before = read(session.queue, arguments[0], like)
     accesses = [Access.READ_WRITE, None]
     with TracingLaunch(session, problem.kernel, problem.ndrange, arguments, accesses) as launch:
         box = launch.first_box(work_groups)
@@ -129,35 +120,27 @@ def test_the_traced_kernel_computes_the_same(
             pytest.skip(reason)
         launch.settle()
         launch.time_boxes([box])
-        # A copy may be larger than what it is a copy of.
-        expected = _download(session, launch._scratch.arguments[0])[: before.size]
+        expected = read(session.queue, launch._scratch.arguments[0], like)
         timeline = launch.trace(marked, box)
-        written = _download(session, launch._scratch.arguments[0])[: before.size]
+        written = read(session.queue, launch._scratch.arguments[0], like)
     assert len(timeline.starts_s) == work_groups
     np.testing.assert_array_equal(written, expected)
     assert (written != before).any()
-    np.testing.assert_array_equal(_download(session, arguments[0]), before)
+    np.testing.assert_array_equal(read(session.queue, arguments[0], like), before)
 
 
 def test_non_uniform_work_groups_are_traced(session: DeviceSession) -> None:
     """Traces a smaller last work-group where the device has them."""
-    if not (session.description.has_non_uniform_work_groups and has_clock(session)):
+    has_clock = bool(list_clocks(session.description, ()))
+    if not (session.description.has_non_uniform_work_groups and has_clock):
         pytest.skip("the device has no non-uniform work-groups, or no clock")
-    kernel = Kernel(
-        name="k",
-        source="kernel void k(global float *a) { a[get_global_id(0)] += 1; }",
-        build_options=("-cl-std=CL3.0",),
+    source = "kernel void k(global float *a) { a[get_global_id(0)] += 1; }"
+    problem = replace(
+        make_nosy(ALONE),
+        kernel=Kernel(name="k", source=source, build_options=("-cl-std=CL3.0",)),
+        arguments=(BufferArgument(element=ElementType("float32"), count=1000),),
+        ndrange=NDRange(global_size=(1000,), local_size=(64,)),
     )
-    arguments = (BufferArgument(element=ElementType("float32"), count=1000),)
-    ndrange = NDRange(global_size=(1000,), local_size=(64,))
-    problem = Problem(name="p", kernel=kernel, ndrange=ndrange, arguments=arguments)
     trace = trace_in_session(session, problem, TraceSettings())
     check_timeline(trace)
     assert trace.work_groups == 16
-
-
-def _download(session: DeviceSession, buffer: cl.Buffer) -> np.ndarray:
-    content = np.empty(buffer.size // 4, dtype=np.float32)
-    cl.enqueue_copy(session.queue, content, buffer)
-    session.queue.finish()
-    return content
