@@ -27,28 +27,19 @@ DISPLAY = shutil.which("starpu_perfmodel_display")
 PACKAGE = "starpu-1.3"
 
 needs_tools = pytest.mark.skipif(DISPLAY is None, reason="needs Debian's starpu-tools")
-
-
-def _has_library() -> bool:
-    if shutil.which("pkg-config") is None or shutil.which("gcc") is None:
-        return False
-    asked = subprocess.run(["pkg-config", "--exists", PACKAGE], check=False)
-    return asked.returncode == 0
-
-
 needs_library = pytest.mark.skipif(
-    not _has_library(), reason="needs gcc, pkg-config and Debian's libstarpu-dev"
-)
+    shutil.which("gcc") is None or not shutil.which("pkg-config")
+    or subprocess.run(["pkg-config", "--exists", PACKAGE], check=False).returncode != 0,
+    reason="needs gcc, pkg-config and Debian's libstarpu-dev",
+)  # fmt: skip
+SETTINGS = {"STARPU_HOSTNAME": HOST, "STARPU_SILENT": "1", "STARPU_NCUDA": "0",
+            "STARPU_NCPU": "1", "STARPU_NOPENCL": "0"}  # fmt: skip
 
 
-def display(folder: Path, *words: str) -> str:
-    """Run StarPU's tool on a folder of models; give what it prints."""
-    assert DISPLAY is not None
-    environment = {**os.environ, "STARPU_PERF_MODEL_DIR": str(folder), "STARPU_HOSTNAME": HOST,
-                   "STARPU_SILENT": "1"}  # fmt: skip
-    done = subprocess.run(
-        [DISPLAY, *words], env=environment, capture_output=True, text=True, check=False
-    )
+def run(folder: Path, *command: str | Path) -> str:
+    """Run a program of StarPU on a folder of models; give what it prints."""
+    environment = {**os.environ, **SETTINGS, "STARPU_PERF_MODEL_DIR": str(folder)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -80,39 +71,23 @@ def test_every_file_is_read(tmp_path: Path) -> None:
         make_entries("single_size", 1, "opencl0"),
         make_entries("two_sizes", 2, "cpu"),
     ]
+    assert DISPLAY is not None
     for one in models:
         save_model(one, tmp_path, host=HOST)
-    listed = display(tmp_path, "-l")
+    listed = run(tmp_path, DISPLAY, "-l")
     for one in models:
         symbol = one[0][0].symbol
         assert f"<{symbol}.{HOST}>" in listed
-        shown = display(tmp_path, "-s", symbol)
+        shown = run(tmp_path, DISPLAY, "-s", symbol)
         for wanted, time in one:
             assert f"performance model for {wanted.worker}" in shown
             assert f"{wanted.size.footprint:08x}" in shown
             assert f"{time.seconds * 1e6:e}" in shown
     # time = a * size + c: a in microseconds per byte, c of 100 us
     for parameter, value in (("a", 1500 / 4096), ("b", 1.0), ("c", 100.0)):
-        lines = display(tmp_path, "-s", "many_workers", "-p", parameter).splitlines()
+        lines = run(tmp_path, DISPLAY, "-s", "many_workers", "-p", parameter).splitlines()
         place = next(n for n, one in enumerate(lines) if "opencl0_impl0" in one)
         assert float(lines[place + 1]) == pytest.approx(value, rel=1e-3)
-
-
-def run_probe(source: str, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Compile a program against StarPU and run it with the models of a folder."""
-    program = folder / "probe"
-    (folder / "probe.c").write_text(source)
-    flags = subprocess.run(
-        ["pkg-config", "--cflags", "--libs", PACKAGE], capture_output=True, text=True, check=True
-    ).stdout.split()
-    subprocess.run(
-        ["gcc", "-o", program, folder / "probe.c", *flags], check=True, capture_output=True
-    )
-    environment = {
-        **os.environ, "STARPU_PERF_MODEL_DIR": str(folder), "STARPU_HOSTNAME": HOST,
-        "STARPU_NCUDA": "0", "STARPU_SILENT": "1", **settings,
-    }  # fmt: skip
-    return subprocess.run([program], env=environment, capture_output=True, text=True, check=False)
 
 
 PROBE = r"""
@@ -170,9 +145,11 @@ def test_starpu_finds_the_entries(tmp_path: Path) -> None:
     based = footprint_of_size_base(4096)
     save_model(entries, tmp_path, host=HOST)
     save_model([make_entry("based", cpu, based, 4096, 5e-3)], tmp_path, host=HOST)
-    done = run_probe(PROBE, tmp_path, STARPU_NCPU="1", STARPU_NOPENCL="0")
-    assert done.returncode == 0, done.stderr
-    rows = [line.split() for line in done.stdout.splitlines()]
+    source, program = tmp_path / "probe.c", tmp_path / "probe"
+    source.write_text(PROBE)
+    flags = run(tmp_path, "pkg-config", "--cflags", "--libs", PACKAGE).split()
+    run(tmp_path, "gcc", "-o", program, source, *flags)
+    rows = [line.split() for line in run(tmp_path, program).splitlines()]
     assert {row[0] for row in rows} == {f"{footprint:08x}"}
     assert [row[1] for row in rows] == [f"{footprint:08x}"] * 3 + [f"{based:08x}"]
     assert [float(row[2]) for row in rows] == pytest.approx([2000, 2000, 2000, 5000], rel=1e-4)

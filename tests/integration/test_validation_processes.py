@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +23,6 @@ from support.observations import make_observation
 from support.synthetic_rows import make_rows
 
 TABLE = make_rows(kernels=4, sizes=2)
-_KERNELS, _ROWS = 40, 400
 
 
 def validate(*, jobs: int = 1, scheduler: str | None = None) -> ValidationReport:
@@ -47,26 +46,6 @@ def list_group(group: int) -> list[int]:
     return found
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition; that this ends is pytest's affair."""
-    while not condition():
-        time.sleep(0.05)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """Fill a store with more than a few seconds' work."""
-
-    def observe(number: int) -> Observation:
-        one = make_observation(number, kernels=_KERNELS, devices=1)
-        return replace(one, samples=(replace(one.samples[0], multiple=0),))
-
-    path = tmp_path / "rows.sqlite"
-    with open_store(path) as opened:
-        opened.add_many(map(observe, range(_ROWS)))
-    return path
-
-
 @pytest.fixture
 def cluster() -> Iterator[str]:
     """Run a scheduler with one worker in this process; give its address.
@@ -80,25 +59,23 @@ def cluster() -> Iterator[str]:
         yield found.scheduler_address
 
 
-def test_processes_give_the_same_report() -> None:
-    """Two processes find what one finds."""
-    assert validate(jobs=2) == validate()
+def test_processes_and_a_cluster_give_the_same_report(cluster: str) -> None:
+    """Two processes, or the workers of a Dask cluster, find what one finds."""
+    assert validate(jobs=2) == validate() == validate(scheduler=cluster)
 
 
-def test_a_cluster_gives_the_same_report(cluster: str) -> None:
-    """So do the workers of a Dask cluster."""
-    assert validate(scheduler=cluster) == validate()
-
-
-def test_a_cluster_without_workers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Says how to start one."""
+def test_a_cluster_that_cannot_work_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names a scheduler that does not answer, or has no workers, and says how to start them."""
     distributed = pytest.importorskip("distributed")
     monkeypatch.setattr(training, "_WORKERS_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(connecting, "_CONNECT_TIMEOUT_S", 0.5)
     with (
         distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty,
         pytest.raises(InputError, match=r"has no workers.*dask worker"),
     ):
         validate(scheduler=empty.scheduler_address)
+    with pytest.raises(InputError, match=r"no Dask scheduler answers.*dask scheduler"):
+        validate(scheduler="tcp://127.0.0.1:9")
 
 
 def test_a_cluster_that_fails_is_an_error(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,23 +92,25 @@ def test_a_cluster_that_fails_is_an_error(cluster: str, monkeypatch: pytest.Monk
         validate(scheduler=cluster)
 
 
-def test_a_scheduler_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names it and how to start one."""
-    monkeypatch.setattr(connecting, "_CONNECT_TIMEOUT_S", 0.5)
-    with pytest.raises(InputError, match=r"no Dask scheduler answers.*dask scheduler"):
-        validate(scheduler="tcp://127.0.0.1:9")
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
-def test_ctrl_c_leaves_no_process(store: Path) -> None:
+def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
     """It ends with 130 and without workers, whenever it strikes."""
-    command = [sys.executable, "-m", "kernelcast", "validate", "--data", str(store), "--jobs", "2"]
+
+    def observe(number: int) -> Observation:
+        one = make_observation(number, kernels=40, devices=1)
+        return replace(one, samples=(replace(one.samples[0], multiple=0),))
+
+    path = tmp_path / "rows.sqlite"
+    with open_store(path) as opened:
+        opened.add_many(map(observe, range(400)))
+    command = [sys.executable, "-m", "kernelcast", "validate", "--data", str(path), "--jobs", "2"]
     running = subprocess.Popen(
         [*command, "--models", "svr,gradient_boosting", "--json"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     try:
-        wait_until(lambda: len(list_group(running.pid)) >= 3)  # workers have started
+        while len(list_group(running.pid)) < 3:  # workers start
+            time.sleep(0.05)
         os.killpg(running.pid, signal.SIGINT)  # as a terminal does
         shown, told = running.communicate()
     finally:
@@ -141,4 +120,5 @@ def test_ctrl_c_leaves_no_process(store: Path) -> None:
     assert not shown
     # Interpreters that have only just started complain by themselves: no line of ours is in that.
     assert "src/kernelcast" not in told
-    wait_until(lambda: not list_group(running.pid))
+    while list_group(running.pid):  # that this ends is pytest's affair
+        time.sleep(0.05)

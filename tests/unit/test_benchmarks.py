@@ -1,16 +1,22 @@
 """The runner of benchmarks."""
 
+import doctest
 import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+import harness
+import numpy as np
+import static_estimates
+
+from kernelcast.models.evidence.stored import load_shipped
 
 
 def run(*words: str) -> "subprocess.CompletedProcess[str]":
     """Run the runner as its users do."""
     command = [sys.executable, "-m", "benchmarks", *words]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    root = Path(__file__).parents[2]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
 
 
 def test_lists_benchmarks_and_runs_one_by_its_name() -> None:
@@ -19,7 +25,6 @@ def test_lists_benchmarks_and_runs_one_by_its_name() -> None:
     assert listed.returncode == 0
     assert "  scheduler  " in listed.stdout
     assert "--busy" in run("scheduler", "--help").stdout
-    assert "results/static_estimates.json" in run("static_estimates", "--help").stdout
     refused = run("schedular")
     assert refused.returncode == 1
     assert "there is no benchmark 'schedular'" in refused.stderr
@@ -27,20 +32,13 @@ def test_lists_benchmarks_and_runs_one_by_its_name() -> None:
 
 def test_intervals_that_are_shipped_were_calibrated_on_the_rows_that_are() -> None:
     """The shipped errors of the analytic model are made anew of the shipped rows."""
-    code = """
-import numpy as np, static_estimates as made
-from kernelcast.models.evidence.stored import load_shipped
-runs = made.choose_runs(made.read_observations([made.MODELLED]))
-found, shipped = made.calibrate_runtimes(runs), load_shipped()
-assert found.keys() == shipped.keys()
-assert all(np.allclose(found[one].scores, shipped[one].scores, atol=1e-4) for one in found)
-"""
-    command = [sys.executable, "-c", code]
-    assert subprocess.run(command, cwd=ROOT / "benchmarks", check=False).returncode == 0
+    rows = static_estimates.read_observations([static_estimates.MODELLED])
+    found = static_estimates.calibrate_runtimes(static_estimates.choose_runs(rows))
+    shipped = load_shipped()
+    assert found.keys() == shipped.keys()
+    assert all(np.allclose(found[one].scores, shipped[one].scores, atol=1e-4) for one in found)
 
 
 def test_tables_are_markdown() -> None:
     """Aligns numbers to the right and leaves out what is missing."""
-    code = "import doctest, harness; assert not doctest.testmod(harness).failed"
-    command = [sys.executable, "-c", code]
-    assert subprocess.run(command, cwd=ROOT / "benchmarks", check=False).returncode == 0
+    assert not doctest.testmod(harness).failed
