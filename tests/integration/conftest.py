@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,11 +10,8 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import BrokenDeviceError, NoDeviceError
 from kernelcast.sampling.discovery import INSTALL_HINT, choose_device, find_devices
 from kernelcast.sampling.session import DeviceSession, open_session
-from support.browsing import find_browser, open_browser
+from support.browsing import Page, find_browser, open_browser
 from support.postgresql_cluster import PostgresqlCluster, explain_absence
-
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
 
 _NO_DEVICE = "no device"
 _IDS: list[str] = []
@@ -115,22 +111,12 @@ def cluster() -> Iterator[PostgresqlCluster]:
         yield found
 
 
-@pytest.fixture
-def browser(open_once: "Chrome") -> "Chrome":
-    """Give the browser of all tests, with a light screen of the usual size."""
-    open_once.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-    open_once.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    open_once.implicitly_wait(0)
-    open_once.get_log("browser")
-    return open_once
-
-
 @pytest.fixture(scope="session")
-def open_once() -> Iterator["Chrome"]:
-    """Open one browser without a window, which keeps what it complains about."""
+def browser() -> Iterator[Page]:
+    """Open one browser without a window for all tests."""
     pytest.importorskip("selenium", reason="pip install selenium")
     if find_browser() is None:
         pytest.skip("no browser: apt install chromium chromium-driver")
-    found = open_browser()
-    yield found
-    found.quit()
+    chrome = open_browser()
+    yield Page(chrome)
+    chrome.quit()
