@@ -87,7 +87,7 @@ class Page:
 
     def has_focus(self, selector: str) -> bool:
         """Tell whether keys go to an element."""
-        return self.find(selector) == self.chrome.switch_to.active_element
+        return bool(self.find(selector) == self.chrome.switch_to.active_element)
 
     def wait(self, until: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever there is to be seen
         """Wait until something is there; what was replaced meanwhile is looked for anew."""
