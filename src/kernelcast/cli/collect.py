@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,7 @@ from kernelcast.collection.settings import CollectionSettings
 from kernelcast.records.arithmetic import evaluate
 
 if TYPE_CHECKING:  # databases and models take longer to import than all other commands do
-    from kernelcast.collection.collection import CollectionOutcome
     from kernelcast.records.progress import Progress
-    from kernelcast.training_data.applications import CorpusKernel
 
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>s|m|min|h)?")
 _UNITS_S = {None: 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -42,26 +40,29 @@ def _read_sizes(text: str) -> tuple[int, ...]:
     return sizes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectOptions:
-    device_ids: tuple[str, ...] = option.device
+@option.command(
+    "collect", short="Measure kernels, of the corpus or your own: samples, features, whole runs.",
+    json=option.AS_JSON,
+)  # fmt: skip
+def collect_command(  # noqa: PLR0913 - each is an option
+    device_ids: tuple[str, ...] = option.device,
     patterns: tuple[str, ...] = option.given(
         "--kernels GLOB",
         "Kernels of the corpus or of --problems, such as 'nbody' or 'npb_*/*'; may be repeated.  "
         "[default: all kernels]",
-    )
+    ),
     problems: Path | None = option.given(
         "--problems DIR",
         "Collect the problem files in this folder instead of the corpus. Each folder in it is a "
         "family of kernels.",
         type=option.FOLDER,
-    )
+    ),
     own_sizes: Mapping[str, tuple[int, ...]] = option.pairs(
         "--size NAME[=N,...]",
         "For --problems: the parameter that makes kernels larger, and its values; may be "
         "repeated.  [default: the first that adds work-groups, values searched]",
         _read_sizes, "NAME or NAME=N,N,...",
-    )  # fmt: skip
+    ),
     settings: CollectionSettings = option.settings(
         sizes=option.given(
             "--sizes K",
@@ -116,38 +117,32 @@ class CollectOptions:
         row_timeout_s=option.given(
             "--timeout SECONDS", "Time limit of one row.", type=option.POSITIVE
         ),
-    )
+    ),
     sizes_of: str | None = option.given(
         "--sizes-of ID",
         "Collect at the sizes of this device's rows (id or its beginning), so that both devices "
         "can be ranked; sizes that take over four times the longest time are left out.  [default: "
         "sizes chosen for each device]",
-    )
+    ),
     budget_s: float | None = option.given(
         "--time-budget TIME", "Begin no further row after this time, such as 30m or 2h.",
         type=str, callback=parse_duration,
-    )  # fmt: skip
+    ),
     resume: bool = option.given(
         "--resume",
         "Go on where an earlier collection ended, which is always done: only rows that were "
         "disturbed or are of an earlier sampler are measured again.",
-    )
+    ),
     retries_failures: bool = option.given(
         "--retry-failures", "Try launches again that failed in an earlier collection."
-    )
-    place: str | None = STORE
+    ),
+    place: str | None = STORE,
     scheduler: str | None = option.given(
         "--scheduler ADDRESS",
         "Collect over a Dask cluster, such as tcp://host:8786, with one worker per machine and a "
         "store that all reach; needs kernelcast[cluster].",
-    )
-
-
-@option.command(
-    "collect", short="Measure kernels, of the corpus or your own: samples, features, whole runs.",
-    json=option.AS_JSON,
-)  # fmt: skip
-def collect_command(options: CollectOptions) -> ExitStatus:
+    ),
+) -> ExitStatus:  # fmt: skip
     """Measure kernels of the corpus, or your own, and keep what models learn from.
 
     Of each kernel at each size: features, samples of a few work-groups, whole runs. Each row is
@@ -157,23 +152,64 @@ def collect_command(options: CollectOptions) -> ExitStatus:
 
     Exit status: 0 when all rows are there, 1 when some failed, 2 for bad input, 130 after Ctrl-C.
     """
+    from kernelcast.collection.cluster import collect_on_cluster, find_cluster_devices
+    from kernelcast.collection.collection import CollectionOrder, collect
     from kernelcast.collection.own_problems import find_problems
+    from kernelcast.launches.data_store import open_data_store
+    from kernelcast.launches.devices import choose_devices
+    from kernelcast.records.device import match_device_id
     from kernelcast.records.plain import to_plain
+    from kernelcast.reports.numbers import format_duration
     from kernelcast.reports.presenter import Table, write_lines
     from kernelcast.training_data.applications import choose_kernels, find_kernels
+    from kernelcast.training_data.store import Selection
+    from kernelcast.training_data.summary import summarise_store
+    from kernelcast.workers.cluster import connect
 
     # A wrong name is told before anything is opened.
     left_out: Mapping[str, str] = {}
-    if options.problems is not None:
-        own, left_out = find_problems(options.problems, options.own_sizes)
-        kernels = choose_kernels(own, options.patterns, str(options.problems))
-    elif options.own_sizes:
+    if problems is not None:
+        own, left_out = find_problems(problems, own_sizes)
+        kernels = choose_kernels(own, patterns, str(problems))
+    elif own_sizes:
         raise click.UsageError("--size is for --problems; the corpus has its own sizes")
     else:
-        kernels = find_kernels(*options.patterns)
+        kernels = find_kernels(*patterns)
     for path, why in left_out.items():
         complain(f"{path} is left out: {why}")
-    outcome = _collect(options, kernels)
+    with ExitStack() as stack:
+        store, client = stack.enter_context(open_data_store(place)), None
+        if scheduler is not None:
+            client = stack.enter_context(connect(scheduler))
+            devices = find_cluster_devices(client, device_ids)
+        else:
+            devices = tuple(choose_devices(device_ids))
+        if sizes_of is not None:
+            # Another device may take this many times as long at the same size.
+            settings = replace(settings, too_long=4.0)
+            known = [one["group"] for one in summarise_store(store, Selection())]
+            sizes_of = match_device_id(sizes_of, known)
+        order = CollectionOrder(
+            kernels=kernels, devices=devices, settings=settings, sizes_of=sizes_of,
+            retries_failures=retries_failures, budget_s=budget_s,
+        )  # fmt: skip
+        foretold_s = settings.foretell_s(kernels) * len(devices)
+        most = "" if budget_s is None else f", {format_duration(budget_s)} at most"
+        complain(
+            f"{len(kernels)} kernels on {len(devices)} devices: about "
+            f"{format_duration(foretold_s)} where nothing is there yet{most}"
+        )
+        tell = stack.enter_context(progress_bar())
+
+        def report(at: "Progress") -> None:
+            where = f"{at.words} ({at.device_id}, {at.rows} rows)"
+            tell(at.done, at.total, where, at.remaining_s)
+
+        outcome = (
+            collect(order, store, report=report)
+            if client is None
+            else collect_on_cluster(order, store, client, report=report)
+        )
     for one in outcome.devices:
         for name, error in one.errors.items():
             complain(f"{one.device_id}: {name}: {error}")
@@ -202,49 +238,3 @@ def collect_command(options: CollectOptions) -> ExitStatus:
         return ExitStatus.INTERRUPTED
     failed = any(one.failures or one.errors for one in outcome.devices)
     return ExitStatus.FAILED if failed else ExitStatus.ANSWERED
-
-
-def _collect(options: CollectOptions, kernels: "tuple[CorpusKernel, ...]") -> "CollectionOutcome":
-    from kernelcast.collection.cluster import collect_on_cluster, find_cluster_devices
-    from kernelcast.collection.collection import CollectionOrder, collect
-    from kernelcast.launches.data_store import open_data_store
-    from kernelcast.launches.devices import choose_devices
-    from kernelcast.records.device import match_device_id
-    from kernelcast.reports.numbers import format_duration
-    from kernelcast.training_data.store import Selection
-    from kernelcast.training_data.summary import summarise_store
-    from kernelcast.workers.cluster import connect
-
-    with ExitStack() as stack:
-        store, client = stack.enter_context(open_data_store(options.place)), None
-        if options.scheduler is not None:
-            client = stack.enter_context(connect(options.scheduler))
-            devices = find_cluster_devices(client, options.device_ids)
-        else:
-            devices = tuple(choose_devices(options.device_ids))
-        settings, sizes_of = options.settings, options.sizes_of
-        if sizes_of is not None:
-            # Another device may take this many times as long at the same size.
-            settings = replace(settings, too_long=4.0)
-            known = [one["group"] for one in summarise_store(store, Selection())]
-            sizes_of = match_device_id(sizes_of, known)
-        order = CollectionOrder(
-            kernels=kernels, devices=devices, settings=settings, sizes_of=sizes_of,
-            retries_failures=options.retries_failures, budget_s=options.budget_s,
-        )  # fmt: skip
-        foretold_s = settings.foretell_s(kernels) * len(devices)
-        limit = options.budget_s
-        most = "" if limit is None else f", {format_duration(limit)} at most"
-        complain(
-            f"{len(kernels)} kernels on {len(devices)} devices: about "
-            f"{format_duration(foretold_s)} where nothing is there yet{most}"
-        )
-        tell = stack.enter_context(progress_bar())
-
-        def report(at: "Progress") -> None:
-            where = f"{at.words} ({at.device_id}, {at.rows} rows)"
-            tell(at.done, at.total, where, at.remaining_s)
-
-        if client is not None:
-            return collect_on_cluster(order, store, client, report=report)
-        return collect(order, store, report=report)

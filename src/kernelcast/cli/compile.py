@@ -8,7 +8,7 @@ import click
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present, wants_json
 from kernelcast.compiling import Target, compile_kernel, read_facts
-from kernelcast.records.plain import to_plain
+from kernelcast.records.plain import pick, to_plain
 from kernelcast.reports.presenter import Table
 
 _NUMBERS: Final = (
@@ -63,8 +63,8 @@ def compile_command(
     if compiled.missing and not wants_json():
         click.echo(f"missing built-in functions: {', '.join(compiled.missing)}", err=True)
     content = {
-        "target": str(compiled.target), "compiler": compiled.compiler, "log": compiled.log,
-        "missing": list(compiled.missing), "kernels": [one.name for one in compiled.kernels],
+        "target": str(compiled.target), **pick(compiled, "compiler", "log", "missing"),
+        "kernels": [one.name for one in compiled.kernels],
     }  # fmt: skip
     if not shows_facts:
         present({**content, "code": compiled.text})
@@ -74,10 +74,10 @@ def compile_command(
     told, tables = {}, []
     for kernel in compiled.kernels:
         facts = read_facts(compiled, kernel.name)
-        registers, numbers = facts.registers, {name: getattr(facts, name) for name in _NUMBERS}
+        registers, numbers = facts.registers, pick(facts, *_NUMBERS)
         told[facts.kernel] = {
             **numbers,
-            "registers": {"value": registers.value, "source": registers.source},
+            "registers": pick(registers, "value", "source"),
             "instructions": facts.instructions,
             "accesses": [
                 {**to_plain(access), "count": count} for access, count in facts.accesses.items()

@@ -22,6 +22,7 @@ from kernelcast.collection.data_rows import (
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.settings import prefix
 from kernelcast.records.errors import InputError
+from kernelcast.records.plain import pick
 from kernelcast.reports.numbers import NOTHING
 from kernelcast.reports.presenter import Part, Table
 from kernelcast.training_data.check import FindingKind, check_store
@@ -42,6 +43,7 @@ _SELECTION: Final = {
     "devices": option.device,
     "origins": option.given("--origin", "Only observations of this origin; may be repeated."),
 }
+_COUNTS: Final = ("added", "replaced", "known")
 _WANTED: Any = option.settings(**_SELECTION)
 
 
@@ -193,8 +195,8 @@ def import_files(
             tell = prefix(report, f"{path.name}: ")
             outcomes.append(import_file(store, path, replace=replaces, tuning=tuning, report=tell))
     content = [
-        {"file": str(one.path), "kind": one.kind, "licence": one.licence,
-         **_count_rows(one.rows), "failures": one.failures}
+        {"file": str(one.path), **pick(one, "kind", "licence"), **pick(one.rows, *_COUNTS),
+         "failures": one.failures}
         for one in outcomes
     ]  # fmt: skip
     lines = (
@@ -207,10 +209,6 @@ def import_files(
         for one in outcomes
     )
     present(content, *lines)
-
-
-def _count_rows(rows: AddedRows) -> dict[str, int]:
-    return {"added": rows.added, "replaced": rows.replaced, "known": rows.known}
 
 
 def _describe_rows(rows: AddedRows) -> str:
@@ -236,11 +234,7 @@ def check_rows(
         is_damaged = any(one.kind is FindingKind.DAMAGED for one in found)
         removes = removes and not is_damaged
         removed = store.remove([one.key for one in found]) if removes and found else 0
-    rows = [
-        {"kind": one.kind.value, "key": one.key, "kernel": one.kernel,
-         "device_id": one.device_id, "message": one.message, "advice": one.advice}
-        for one in found
-    ]  # fmt: skip
+    rows = [pick(one, "kind", "key", "kernel", "device_id", "message", "advice") for one in found]
     present(rows)
     if found:
         columns = {"kind": "", "key": "", "kernel": "", "device_id": "", "message": "what is wrong"}
@@ -269,7 +263,7 @@ def merge_rows(
     for one in sources:
         one.close()
     pairs = list(zip(sources, added, strict=True))
-    content = [{"store": one.where, **_count_rows(rows)} for one, rows in pairs]
+    content = [{"store": one.where, **pick(rows, *_COUNTS)} for one, rows in pairs]
     lines = (f"{one.where}: {_describe_rows(rows)}" for one, rows in pairs)
     present(content, *lines)
 

@@ -30,10 +30,10 @@ from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import KernelcastError, NoDeviceError
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.operations import MemorySpace, NumberClass, OperationCounts, OperationKind
-from kernelcast.records.plain import CONVERTER, to_plain
+from kernelcast.records.plain import CONVERTER, pick, to_plain
 from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.reports.numbers import format_bytes, format_count, format_seconds, format_share
-from kernelcast.reports.presenter import Part, Section, Table, Value
+from kernelcast.reports.presenter import Field, Part, Section, Table, Value
 from kernelcast.reports.source import shorten, write_address, write_guard
 
 _USUAL_GROUPS: Final = ", ".join(one for one in FeatureGroup if one in DEFAULT_GROUPS)
@@ -215,20 +215,20 @@ def _list_parameters(answer: KernelFeatures) -> Table:
 def _list_loops(answer: KernelFeatures) -> Table:
     trips = {one.line: one for one in answer.best_counters.loops}
     is_measured = answer.best_counters.is_measured
-    rows: list[list[Value]] = []
-    for loop in dict.fromkeys(answer.facts.loops):
-        trip = trips.get(loop.line)
-        formula = "depends on data" if loop.trip_count is None else shorten(str(loop.trip_count))
-        doubt = "may end early" if loop.trip_count else "guessed"
-        rows.append([
-            str(loop.line), formula, *((trip.mean, trip.least, trip.most) if trip else [""] * 3),
-            "" if loop.is_exact or is_measured else doubt,
-        ])  # fmt: skip
-    return Table(
-        columns={"line": "number", "trip count": "text", "mean": "count", "least": "count",
-                 "most": "count", "": "text"},
-        rows=rows,
-    )  # fmt: skip
+
+    def of(what: str) -> tuple[str, Field]:
+        return "count", lambda one: getattr(trips.get(one.line), what, "")
+
+    return Table.of(dict.fromkeys(answer.facts.loops), {
+        "line": ("number", "line"),
+        "trip count": ("text", lambda one: (
+            "depends on data" if one.trip_count is None else shorten(str(one.trip_count))
+        )),
+        "mean": of("mean"), "least": of("least"), "most": of("most"),
+        "": ("text", lambda one: (
+            "" if one.is_exact or is_measured else "may end early" if one.trip_count else "guessed"
+        )),
+    })  # fmt: skip
 
 
 def _list_operations(answer: KernelFeatures) -> Table:
@@ -322,14 +322,10 @@ def features_to_json(features: KernelFeatures) -> dict[str, object]:
         "kernel": facts.kernel,
         "source": problem.kernel.source_name,
         "line": facts.line,
-        "global_size": list(problem.ndrange.global_size),
-        "local_size": _plain(problem.ndrange.local_size),
-        "coverage": facts.coverage,
-        "gaps": _plain(facts.told_gaps),
+        **pick(problem.ndrange, "global_size", "local_size"),
+        **_plain(pick(facts, "coverage", gaps="told_gaps")),
         "notes": list(features.notes),
-        "parameters": _plain(facts.parameters),
-        "local_arrays": _plain(facts.local_arrays),
-        "loops": _plain(facts.loops),
+        **_plain(pick(facts, "parameters", "local_arrays", "loops")),
         "accesses": [
             {
                 **to_plain(access, omit=("block",)), "is_exact": access.is_exact,
@@ -396,8 +392,7 @@ def _describe_device(answer: DeviceAnswer, facts: KernelFacts) -> dict[str, obje
         },
         "counters": _describe_counters(findings.counters, facts),
         "vector": None if findings.vector is None else _describe_vector(findings.vector),
-        "notes": list(findings.notes),
-        "costs_seconds": findings.costs_s,
+        **pick(findings, "notes", costs_seconds="costs_s"),
     }  # fmt: skip
 
 

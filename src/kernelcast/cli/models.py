@@ -1,17 +1,20 @@
 """The commands of ``kernelcast models``."""
 
 import json
-from typing import Any
+from typing import Final
 
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import present
 from kernelcast.cli.training_options import REGISTRY
 from kernelcast.models.evidence.stored import load_evidence, model_to_json
 from kernelcast.models.validation.report import summarise_report
+from kernelcast.records.plain import pick
 from kernelcast.reports.numbers import NOTHING
 from kernelcast.reports.presenter import Part, Section, Table
 from kernelcast.reports.validation import tabulate_scores
 from kernelcast.training.registry import ModelVersions, is_evidence, open_registry
+
+_KEYS: Final = ("name", "versions", "used", "latest", "pinned")
 
 
 @option.command("ls", short="List the models.", json=option.AS_JSON)
@@ -20,7 +23,7 @@ def list_versions(
 ) -> None:
     """List the models of the registry with their versions."""
     registry = open_registry(registry_url)
-    content = [_versions_to_json(one) for one in registry.list_models()]
+    content = [pick(one, *_KEYS) for one in registry.list_models()]
     table = Table.of(content, {
         "model": ("text", "name"), "versions": ("whole", lambda one: len(one["versions"])),
         "in use": ("text", lambda one: one["used"] or NOTHING),
@@ -43,7 +46,7 @@ def show_model(
     registry = open_registry(registry_url)
     versions = registry.find_model(name)
     wanted = versions.choose(version)
-    known = {**_versions_to_json(versions), "version": wanted}
+    known = {**pick(versions, *_KEYS), "version": wanted}
     facts = {"model": name, "version": str(wanted), "versions": ", ".join(versions.versions)}
     if is_evidence(name):
         model = load_evidence(registry, name, wanted)
@@ -113,7 +116,7 @@ def roll_back(
 def _tell(one: ModelVersions) -> None:
     pinned = ", pinned" if one.pinned else ""
     told = f"{one.name}: {one.used} is in use{pinned}; the latest is {one.latest}"
-    present(_versions_to_json(one), told)
+    present(pick(one, *_KEYS), told)
 
 
 def _plain(value: object) -> str:
@@ -122,10 +125,3 @@ def _plain(value: object) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(_plain, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-def _versions_to_json(one: ModelVersions) -> dict[str, Any]:
-    return {
-        "name": one.name, "versions": list(one.versions), "used": one.used, "latest": one.latest,
-        "pinned": one.pinned,
-    }  # fmt: skip

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from kernelcast.cli.training_options import STORE
 from kernelcast.launches.data_store import open_data_store
 from kernelcast.launches.settings import DEFAULT_TIMEOUT_S, EstimateSettings
 from kernelcast.records.errors import InputError
+from kernelcast.records.plain import pick
 from kernelcast.reports.presenter import Table
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.scheduling.starpu.codelets import Wanted, parse_worker, read_codelets
@@ -45,90 +46,55 @@ def _read_id(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportOptions:
-    codelet_files: tuple[Path, ...] = option.argument("CODELETS.yaml...")
+@option.command(short="Write performance models that StarPU reads.", json=option.AS_JSON)
+def export(  # noqa: PLR0913 - each is an option
+    codelet_files: tuple[Path, ...] = option.argument("CODELETS.yaml..."),
     devices: Mapping[str, str] = option.pairs(
         "--device WORKER=ID",
         "The OpenCL device behind a worker, such as opencl0=ID (an id or its beginning), instead "
         "of the file's `device`; may be repeated.",
         _read_id, "WORKER=ID, for example opencl0=cpu-pocl",
-    )  # fmt: skip
+    ),
     estimate_files: tuple[Path, ...] = option.given(
         "--estimates FILE",
         "What `kernelcast estimate --json` has written, instead of estimating now; may be "
         "repeated.",
-    )
+    ),
     observed: bool = option.given(
         "--observed",
         "Prefer observed times of the same launch from the store.",
-    )
-    place: str | None = STORE
+    ),
+    place: str | None = STORE,
     times_files: tuple[Path, ...] = option.given(
         "--times FILE",
         "Samples or seconds of CPU implementations and other functions (JSON); may be repeated.",
-    )
+    ),
     folder: Path | None = option.given(
         "--into FOLDER",
         "What STARPU_PERF_MODEL_DIR will name.  [default: STARPU_PERF_MODEL_DIR, or "
         "~/.starpu/sampling]",
-    )
+    ),
     host: str | None = option.given(
         "--host NAME",
         "Name of the machine that will run the program.  [default: STARPU_HOSTNAME, or this "
         "machine's]",
-    )
+    ),
     samples: int = option.given(
         "--samples N",
         "Measurements that each time counts as. StarPU trusts 10, and forgets a time after as "
         "many that contradict it.",
         default=10, type=option.COUNT,
-    )  # fmt: skip
-    budget: float = option.given(
-        "--budget SHARE",
-        "Device time for an estimate's samples as a share of the predicted time.",
-        default=EstimateSettings().plan.budget,
-    )
+    ),
+    plan: SamplingPlan = option.settings(
+        budget=option.given(
+            "--budget SHARE",
+            "Device time for an estimate's samples as a share of the predicted time.",
+        )
+    ),
     timeout_s: float = option.given(
         "--timeout SECONDS", "Time limit in seconds for each estimate.", default=DEFAULT_TIMEOUT_S
-    )
-
-    def read_codelets(self) -> list[tuple[Wanted, ...]]:
-        """Read which times each codelet needs, of the devices named on the command line."""
-        devices = {parse_worker(name): device for name, device in self.devices.items()}
-        codelets: dict[str, tuple[Wanted, ...]] = {}
-        for path in self.codelet_files:
-            for symbol, asked in read_codelets(path).items():
-                if symbol in codelets:
-                    raise InputError(f"{path}: codelet {symbol} is in another file too; keep one")
-                codelets[symbol] = tuple(
-                    replace(one, device_id=devices.get(one.worker, one.device_id)) for one in asked
-                )
-        workers_there = {one.worker for asked in codelets.values() for one in asked}
-        for worker in devices.keys() - workers_there:
-            msg = f"--device {worker}: no codelet has that worker; there are " + ", ".join(
-                map(str, sorted(workers_there))
-            )
-            raise InputError(msg)
-        return list(codelets.values())
-
-    def open_sources(self, stack: ExitStack) -> list[TimeSource]:
-        """Open what knows times; the first that has one answers."""
-        sources: list[TimeSource] = [read_times(self.times_files)]
-        if self.observed:
-            store = stack.enter_context(open_data_store(self.place, must_exist=True))
-            sources.append(recall_observed(store))
-        if self.estimate_files:
-            return [*sources, read_estimates(self.estimate_files)]
-        settings = EstimateSettings(plan=SamplingPlan(budget=self.budget))
-        return [*sources, estimate_now(settings, timeout_s=self.timeout_s)]
-
-
-@option.command(
-    short="Write performance models that StarPU reads.",
-    json=option.AS_JSON,
-)
-def export(options: ExportOptions) -> None:
+    ),
+) -> None:  # fmt: skip
     """Write performance models that StarPU reads, one file per codelet.
 
     CODELETS.yaml names the codelets, the sizes of their tasks, and for each OpenCL worker the
@@ -138,31 +104,47 @@ def export(options: ExportOptions) -> None:
     Exit status: 0 when all files are written, 1 when a device failed, 2 for bad input, 130 after
     Ctrl-C.
     """
-    codelets = options.read_codelets()
-    total, done = sum(map(len, codelets)), itertools.count()
+    named = {parse_worker(name): device for name, device in devices.items()}
+    codelets: dict[str, tuple[Wanted, ...]] = {}
+    for path in codelet_files:
+        for symbol, asked in read_codelets(path).items():
+            if symbol in codelets:
+                raise InputError(f"{path}: codelet {symbol} is in another file too; keep one")
+            codelets[symbol] = tuple(
+                replace(one, device_id=named.get(one.worker, one.device_id)) for one in asked
+            )
+    workers_there = {one.worker for asked in codelets.values() for one in asked}
+    for worker in named.keys() - workers_there:
+        there = ", ".join(map(str, sorted(workers_there)))
+        raise InputError(f"--device {worker}: no codelet has that worker; there are {there}")
+    total, done = sum(map(len, codelets.values())), itertools.count()
     with ExitStack() as stack:
         tell = stack.enter_context(progress_bar())
 
         def report(wanted: Wanted) -> None:
             tell(next(done), total, wanted.label)
 
-        sources = options.open_sources(stack)
-        models = [find_times(codelet, sources, report=report) for codelet in codelets]
+        # The first source that knows a time answers.
+        sources: list[TimeSource] = [read_times(times_files)]
+        if observed:
+            store = stack.enter_context(open_data_store(place, must_exist=True))
+            sources.append(recall_observed(store))
+        sources.append(
+            read_estimates(estimate_files)
+            if estimate_files
+            else estimate_now(EstimateSettings(plan=plan), timeout_s=timeout_s)
+        )
+        models = [find_times(asked, sources, report=report) for asked in codelets.values()]
     # Files are written when all times are known: a failure leaves StarPU's folder as it was.
-    folder = options.folder or default_folder()
-    host = options.host or default_host()
-    paths = [save_model(one, folder, host=host, samples=options.samples) for one in models]
+    target, machine = folder or default_folder(), host or default_host()
+    paths = [save_model(one, target, host=machine, samples=samples) for one in models]
     content: list[dict[str, Any]] = [
         {
             "codelet": wanted.symbol,
             "worker": str(wanted.worker),
-            "parameters": dict(wanted.size.parameters),
+            **pick(wanted.size, "parameters", "size_bytes", "flops"),
             "footprint": f"{wanted.size.footprint:08x}",
-            "size_bytes": wanted.size.size_bytes,
-            "flops": wanted.size.flops,
-            "seconds": time.seconds,
-            "deviation_seconds": time.deviation_s,
-            "origin": time.origin,
+            **pick(time, "seconds", "origin", deviation_seconds="deviation_s"),
             "device_id": time.device_id or None,
             "file": str(path),
         }
