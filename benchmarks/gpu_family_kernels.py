@@ -55,8 +55,8 @@ def launch(
     local = tuple(local_size[:rank])
     sizes = tuple(-(-n // by) * by for n, by in zip(items, local, strict=True))
     kernel = analyse(body, buffers, sizes, options)
-    ndrange = NDRange(global_size=sizes, local_size=local)
-    return add_code(kernel.launch(ndrange, registers=registers), find_machine("a40"))
+    kernel.registers = registers
+    return add_code(kernel.launch(local), find_machine("a40"))
 
 
 def box_2d(radius: int, local_size: Sequence[int], *, in_l1: bool = False) -> ModelledLaunch:

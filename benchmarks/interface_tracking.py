@@ -15,7 +15,8 @@ from harness import RESULTS, make_table, write_text
 
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_estimates import Configuration, configure
-from kernelcast.launches.modelling.sources import LaunchSource, read_launch_source
+from kernelcast.launches.modelling.launches import ModelledKernel
+from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.records.errors import InputError
 from kernelcast.training_data import corpus
 
@@ -27,12 +28,12 @@ NARROW = 2
 """Columns of work-groups all of whose stores fill a part of a sector only."""
 
 
-def read_source() -> LaunchSource:
+def read_source() -> ModelledKernel:
     """Read the kernel on the whole grid."""
     return read_launch_source(KERNEL, parameters=CELLS)
 
 
-def list_shapes(source: LaunchSource) -> list[Configuration]:
+def list_shapes(source: ModelledKernel) -> list[Configuration]:
     """Ask about all shapes."""
     machine = find_machine("a100")
     sides = [1 << power for power in range(10)]
@@ -43,7 +44,7 @@ def list_shapes(source: LaunchSource) -> list[Configuration]:
     ]
 
 
-def find_largest(source: LaunchSource) -> int:
+def find_largest(source: ModelledKernel) -> int:
     """Find the most work-items of a work-group that registers allow, a power of two."""
     machine, size = find_machine("a100"), 64
     while size < 1024:
@@ -55,7 +56,7 @@ def find_largest(source: LaunchSource) -> int:
     return size
 
 
-def describe(source: LaunchSource) -> list[str]:
+def describe(source: ModelledKernel) -> list[str]:
     """Write what the paper says, and what the model answers."""
     shapes = list_shapes(source)
     loads = {one.local_size: one.volumes.per_update()["DRAM_to_L2"] for one in shapes}

@@ -207,7 +207,8 @@ def _find_volumes(
     allocated = SECTOR_BYTES * first.count_per_work_group("l2_misses")
     loaded = SECTOR_BYTES * first.count_per_work_group("dram_read_sectors")
     try:
-        found = compute_volumes(modelled.launch(ndrange, registers=kernel.registers), machine)
+        modelled.registers = kernel.registers
+        found = compute_volumes(modelled.launch(ndrange.local_size), machine)
     except InputError:
         stored, is_from_source = max(0.0, allocated - loaded), False
     else:

@@ -80,7 +80,7 @@ def _tell_one(problem: Problem, machine: MachineDescription, device: CpuDevice) 
         ndrange, _ = choose_local_size(problem.ndrange, kernel.facts)
         with suppress(KernelcastError):
             found["tune's cost model"] = cost_launch(kernel, ndrange, device).seconds
-        found["analytic"] = estimate_analytically(kernel.launch(ndrange), machine).seconds
+        found["analytic"] = estimate_analytically(kernel.launch(), machine).seconds
     return found
 
 

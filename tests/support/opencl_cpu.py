@@ -86,7 +86,7 @@ def make_launch(
         name="test", arrays=tuple(read.values()), accesses=tuple(accesses),
         operations=operations or {},
     )  # fmt: skip
-    return model_written(kernel).launch(NDRange(global_size=size, local_size=local))
+    return model_written(kernel, NDRange(global_size=size, local_size=local)).launch()
 
 
 TRIAD = make_launch(

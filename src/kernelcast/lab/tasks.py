@@ -15,8 +15,7 @@ from kernelcast.launches.features import read_source_features
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.gpu_estimates import configure
-from kernelcast.launches.modelling.launches import choose_local_size
-from kernelcast.launches.modelling.sources import use_problem
+from kernelcast.launches.modelling.launches import choose_local_size, model_kernel
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import CompileError, InputError, KernelcastError
 from kernelcast.records.explanation import AnalyticEstimate
@@ -135,13 +134,13 @@ def model_local_sizes(
     worth it."""
     problem, name, wanted = asked
     machine = find_machine(name)
-    source = use_problem(problem)
+    source = model_kernel(problem)
     if wanted is None:
         told = machine.max_work_group_size
         most = 1024 if told is None else min(1024, told.value)
         wanted = tuple(list_local_sizes(problem.ndrange, most))
     elif not wanted:
-        own, _ = choose_local_size(problem.ndrange, source.kernel.facts)
+        own, _ = choose_local_size(problem.ndrange, source.facts)
         wanted = (own.known_local_size,)
     answers = []
     for number, one in enumerate(wanted, start=1):

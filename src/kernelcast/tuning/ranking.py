@@ -56,7 +56,7 @@ def predict(
                 made = (
                     cost_launch(kernel, ndrange, read_device(machine))
                     if machine.kind is DeviceKind.CPU
-                    else estimate_analytically(kernel.launch(ndrange), machine)
+                    else estimate_analytically(kernel.launch(), machine)
                 )
                 seconds, limiter = made.seconds, made.limiter
         except KernelcastError as error:

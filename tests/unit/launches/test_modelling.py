@@ -10,9 +10,14 @@ from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.folding import fold
 from kernelcast.launches.modelling.gpu_estimates import model_volumes
-from kernelcast.launches.modelling.launches import model_launch
-from kernelcast.launches.modelling.sources import LaunchSource, fold, use_problem, use_written
+from kernelcast.launches.modelling.launches import (
+    ModelledKernel,
+    model_kernel,
+    model_launch,
+    model_written,
+)
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.ndrange import NDRange
@@ -26,7 +31,7 @@ STAR = (
 )  # fmt: skip
 
 
-def make_source(ndrange: NDRange, texts: tuple[str, ...] = STAR) -> LaunchSource:
+def make_source(ndrange: NDRange, texts: tuple[str, ...] = STAR) -> ModelledKernel:
     """Make a kernel of some loads and a store over two dimensions."""
     scalars = {"n": 9, "m": 6}
     arrays = {
@@ -43,7 +48,7 @@ def make_source(ndrange: NDRange, texts: tuple[str, ...] = STAR) -> LaunchSource
     kernel = WrittenKernel(
         name="k", arrays=used, accesses=accesses, scalars=scalars, operations={"fp32": 6}
     )
-    return use_written(kernel, ndrange)
+    return model_written(kernel, ndrange)
 
 
 def touch(launch: ModelledLaunch) -> set[tuple[object, ...]]:
@@ -123,7 +128,7 @@ def test_models_what_source_and_arguments_tell() -> None:
 def test_a_source_of_launches_tells_as_much_as_the_problem() -> None:
     """Knows what runs where nothing is jumped over, and what is doubted, as answers do."""
     problem = read_problem(ROOT / "examples/mandelbrot/mandelbrot.yaml")
-    launch, told = model_launch(problem), use_problem(problem).launch()
+    launch, told = model_launch(problem), model_kernel(problem).launch()
     assert (told.executed, told.unjumped, told.notes) == (
         launch.executed, launch.unjumped, launch.notes,
     )  # fmt: skip
@@ -147,9 +152,9 @@ def test_says_what_it_assumes_and_what_is_missing() -> None:
 
 def test_counts_once_for_all_local_sizes() -> None:
     """Counts operations anew only where they depend on the work-group's shape."""
-    triad = use_problem(read_problem(ROOT / "examples/triangular/triangular.yaml"))
+    triad = model_kernel(read_problem(ROOT / "examples/triangular/triangular.yaml"))
     assert triad.launch((32,)).executed is triad.launch((256,)).executed
-    scan = use_problem(read_problem(ROOT / "examples/scan_blocks/scan_blocks.yaml"))
+    scan = model_kernel(read_problem(ROOT / "examples/scan_blocks/scan_blocks.yaml"))
     with pytest.raises(InputError, match="shares local memory"):
         scan.launch((64,))
 
@@ -161,7 +166,7 @@ def test_larger_work_groups_than_the_domain_are_padded() -> None:
     assert padded.ndrange.global_size == (8, 4)
     assert touch(padded) == touch(source.launch())
     assert sum(padded.executed.operations.values()) == pytest.approx(6 * 6 / 8)
-    problem = use_problem(read_problem(ROOT / "examples/mandelbrot/mandelbrot.yaml"))
+    problem = model_kernel(read_problem(ROOT / "examples/mandelbrot/mandelbrot.yaml"))
     with pytest.raises(NDRangeError):
         problem.launch((2048, 1))
 
@@ -189,19 +194,13 @@ def test_simplified_accesses_touch_the_same_addresses(
         f"if x < n and {guard}"
     )
     launch = make_source(ndrange, (text,)).launch()
-    kernel = make_source(ndrange, (text,)).kernel
+    kernel = make_source(ndrange, (text,))
     assert touch(launch) == touch(replace(launch, accesses=kernel.facts.accesses))
 
 
 def test_written_and_extracted_kernels_are_counted_alike() -> None:
     """Counts loads behind guards and in loops as often as they are executed."""
     source = make_source(NDRange(global_size=(8, 8), local_size=(8, 8)))
-    executed = model_written_launch(source)
-    loads = executed.executed.count_memory(MemorySpace.GLOBAL, is_store=False)
+    loads = source.launch().executed.count_memory(MemorySpace.GLOBAL, is_store=False)
     # 7 of 8 columns twice, rows 1 to 5, all, y iterations (mean 3.5), all.
     assert loads == pytest.approx(2 * 7 / 8 + 5 / 8 + 1 + 3.5 + 1)
-
-
-def model_written_launch(source: LaunchSource) -> ModelledLaunch:
-    """Give the launch of a source's kernel."""
-    return source.kernel.launch(source.ndrange)

@@ -38,7 +38,7 @@ loads: ["a[x][y]"]
 def test_examples_can_be_read(path: Path) -> None:
     """Reads every access file of the examples."""
     assert is_access_file(path)
-    assert read_access_file(path).kernel.facts.accesses
+    assert read_access_file(path).facts.accesses
 
 
 def test_reads_every_key(tmp_path: Path) -> None:
@@ -68,10 +68,10 @@ registers: 40
     assert read.folds == ((1, 2),)
     assert read.registers == 40
     assert read.name == "mine"
-    assert read.kernel.buffers == {"a": 192, "c": 16}
-    assert read.kernel.local_bytes == 32
-    assert [one.line for one in read.kernel.facts.accesses] == [12, 12, 13, 14]
-    assert read.kernel.alignments == {"a": 32}
+    assert read.buffers == {"a": 192, "c": 16}
+    assert read.local_bytes == 32
+    assert [one.line for one in read.facts.accesses] == [12, 12, 13, 14]
+    assert read.alignments == {"a": 32}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from kernelcast.cli.terminal import present, progress, progress_bar
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling.folding import parse_fold
 from kernelcast.launches.modelling.gpu_estimates import (
     RATE,
     Comparison,
@@ -29,13 +30,8 @@ from kernelcast.launches.modelling.gpu_estimates import (
     sweep_sizes,
     write_folds,
 )
-from kernelcast.launches.modelling.sources import (
-    LaunchSource,
-    parse_fold,
-    read_launch_source,
-    record_accesses,
-    use_written,
-)
+from kernelcast.launches.modelling.launches import ModelledKernel, model_written
+from kernelcast.launches.modelling.sources import read_launch_source, record_accesses
 from kernelcast.records.arithmetic import Number
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
@@ -150,13 +146,13 @@ class GpuOptions:
         """Read the local sizes; None stands for the file's own."""
         return [_read_sizes(text, "--local") for text in self.local_sizes] or [None]
 
-    def read_source(self, extra: Mapping[str, Number] | None = None) -> LaunchSource:
+    def read_source(self, extra: Mapping[str, Number] | None = None) -> ModelledKernel:
         """Read the file, or the accesses that are given as text."""
         if self.file is None:
             sizes = _read_sizes(self.global_size or "", "--global")
             offset = _read_sizes(self.global_offset, "--offset") if self.global_offset else ()
             ndrange = NDRange(global_size=sizes, global_offset=offset)
-            source = use_written(self._write_kernel(), ndrange)
+            source = model_written(self._write_kernel(), ndrange)
         else:
             source = read_launch_source(self.file, parameters={**self.parameters, **(extra or {})})
         if self.folds:
@@ -241,7 +237,7 @@ def gpu(options: GpuOptions) -> None:
 
 
 def _sweep_local_sizes(
-    options: GpuOptions, source: LaunchSource, machines: Sequence[MachineDescription]
+    options: GpuOptions, source: ModelledKernel, machines: Sequence[MachineDescription]
 ) -> None:
     folds = list_folds(source) if options.sweeps_fold else None
     parts: list[Part] = []

@@ -27,8 +27,8 @@ from kernelcast.analytic.gpu.machine import read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.modelling.estimating import add_code
-from kernelcast.launches.modelling.launches import find_unknown
-from kernelcast.launches.modelling.sources import AXES, Folds, LaunchSource, parse_fold
+from kernelcast.launches.modelling.folding import AXES, Folds, parse_fold
+from kernelcast.launches.modelling.launches import ModelledKernel, find_unknown
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, MachineFileError, NDRangeError
 from kernelcast.records.explanation import AnalyticEstimate
@@ -83,7 +83,7 @@ def model_volumes(
 
 
 def configure(
-    source: LaunchSource,
+    source: ModelledKernel,
     machine: MachineDescription,
     local_size: tuple[int, ...] | None = None,
     folds: Folds | None = None,
@@ -120,14 +120,14 @@ def list_local_sizes(ndrange: NDRange, machine: MachineDescription) -> list[tupl
     return [one for one in product(*sides) if least <= math.prod(one) <= most]
 
 
-def list_folds(source: LaunchSource) -> list[Folds]:
+def list_folds(source: ModelledKernel) -> list[Folds]:
     """List foldings worth trying: none, and two updates along each dimension but the first."""
     # Folding along dimension 0 would spread neighbouring work-items over memory.
     return [(), *(((axis, 2),) for axis in range(1, source.ndrange.dimensions))]
 
 
 def sweep_local_sizes(
-    source: LaunchSource,
+    source: ModelledKernel,
     machine: MachineDescription,
     folds: Sequence[Folds] | None = None,
     report: Callable[[int, int], None] = lambda _, __: None,
@@ -153,7 +153,7 @@ def sweep_local_sizes(
 
 
 def sweep_sizes(
-    make_source: Callable[[int], LaunchSource],
+    make_source: Callable[[int], ModelledKernel],
     values: Sequence[int],
     machine: MachineDescription,
     local_sizes: Sequence[tuple[int, ...] | None] = (None,),
@@ -262,7 +262,7 @@ def read_measurements(path: Path) -> tuple[list[HitRatePoint], list[MeasuredLaun
 
 
 def derive_points(
-    source: LaunchSource, machine: MachineDescription, launches: Iterable[MeasuredLaunch]
+    source: ModelledKernel, machine: MachineDescription, launches: Iterable[MeasuredLaunch]
 ) -> list[HitRatePoint]:
     """Derive hit rates from measured volumes: what was loaded beyond what had to be."""
     found: list[HitRatePoint | None] = []
@@ -460,7 +460,7 @@ class Comparison:
 
 
 def compare_with_measured(
-    source: LaunchSource, machine: MachineDescription, launches: Sequence[MeasuredLaunch]
+    source: ModelledKernel, machine: MachineDescription, launches: Sequence[MeasuredLaunch]
 ) -> list[Comparison]:
     if not launches:
         raise InputError("no launch was measured; expected rows with local_size")

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
+from kernelcast.analytic.gpu.hit_rates import HitRates
 from kernelcast.expressions import (
     And,
     Comparison,
@@ -25,32 +26,39 @@ from kernelcast.features.analysis import read_facts
 from kernelcast.features.counting.static import bind_scalars, choose_work_groups, count_statically
 from kernelcast.features.counting.summary import count_unjumped, doubt_counts, summarise
 from kernelcast.features.written_accesses import WrittenKernel
+from kernelcast.launches.modelling.folding import OF_WORK_GROUPS, Folds, fold, pad
 from kernelcast.launches.source_check import refuse_persistent
 from kernelcast.records.arguments import BufferArgument, LocalArgument
-from kernelcast.records.errors import SignatureError
+from kernelcast.records.errors import InputError, SignatureError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
 from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters
 
-OF_WORK_GROUPS = frozenset({
-    SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID, SymbolKind.LOCAL_SIZE, SymbolKind.GROUP_COUNT,
-})  # fmt: skip
-"""What an address may name that changes with the shape of work-groups."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class ModelledKernel:
-    """A kernel with its arguments: all of a launch but the index space."""
+    """A kernel with its arguments and its own index space, to be launched in many ways."""
 
+    name: str
     facts: KernelFacts
+    ndrange: NDRange
+    """One work-item per update."""
     scalars: Mapping[str, int]
     buffers: Mapping[str, int]
-    alignments: Mapping[str, int]
+    alignments: Mapping[str, int] = field(default_factory=dict)
     """Offsets of buffers from a 128-byte boundary, in bytes, where not 0."""
     local_bytes: int
     problem: Problem | None = None
     """None of a kernel that was written down."""
+    folds: Folds = ()
+    """Axes and updates per work-item, unless another folding is asked for."""
+    registers: int | None = None
+    counters: SoftwareCounters | None = None
+    """What a work-item executes; counted from the source where it is None."""
+    recorded: RecordedAddresses | None = None
+    """Addresses of sampled work-groups, of the kernel's own local size."""
+    hit_rates: HitRates | None = None
 
     @property
     def counts_by_work_group(self) -> bool:
@@ -81,23 +89,40 @@ class ModelledKernel:
             SymbolKind.GROUP_ID in one and SymbolKind.LOCAL_SIZE not in one for one in kinds
         )
 
-    def count(self, ndrange: NDRange) -> SoftwareCounters:
-        """Count what work-items execute, from the source alone."""
-        groups = choose_work_groups(ndrange)
-        sample = count_statically(self.facts, ndrange, self.scalars, groups)
-        return summarise(self.facts, sample)
-
     def launch(
-        self,
-        ndrange: NDRange,
-        counters: SoftwareCounters | None = None,
-        *,
-        registers: int | None = None,
-        recorded: RecordedAddresses | None = None,
+        self, local_size: tuple[int, ...] | None = None, folds: Folds | None = None
     ) -> ModelledLaunch:
-        """Describe the launch over an index space, by its source where nothing was counted."""
-        chosen, notes = choose_local_size(ndrange, self.facts)
-        counters = counters or self.count(chosen)
+        """Describe the launch with a local size and a folding, its own when left out."""
+        ndrange, notes = choose_local_size(self.ndrange, self.facts)
+        is_own = local_size in {None, ndrange.local_size}
+        if local_size is not None:
+            if self.is_cooperative and self.ndrange.local_size and not is_own:
+                raise InputError(
+                    f"{self.name}: the kernel shares local memory that is laid out for local size "
+                    f"{ndrange.local_size}, not for {local_size}; change the problem's parameters "
+                    "instead"
+                )
+            sizes, fitting, notes = ndrange.global_size, local_size, ()
+            if self.problem is None and len(local_size) == len(sizes):
+                # A written kernel may take a larger one than the index space has.
+                fitting = tuple(min(pair) for pair in zip(local_size, sizes, strict=True))
+            ndrange = replace(ndrange, local_size=fitting)
+        launch = self._describe(ndrange, notes, self.recorded if is_own else None)
+        if local_size not in {None, ndrange.local_size}:
+            launch = pad(launch, local_size)
+        for axis, times in self.folds if folds is None else folds:
+            launch = fold(launch, axis, times)
+        return launch
+
+    def _describe(
+        self, chosen: NDRange, notes: Sequence[str], recorded: RecordedAddresses | None
+    ) -> ModelledLaunch:
+        counters = self.counters
+        if counters is None:
+            sample = count_statically(self.facts, chosen, self.scalars, choose_work_groups(chosen))
+            counters = summarise(self.facts, sample)
+            if not self.counts_by_work_group:  # the same for all local sizes
+                self.counters = counters
         doubt, doubts = doubt_counts(self.facts, counters)
         accesses = self.facts.accesses
         unknown = [] if recorded is None else find_unknown(accesses, recorded)
@@ -106,6 +131,12 @@ class ModelledKernel:
             f"line {one.line}: no recorded work-item came to {one.text}; left out" for one in unmet
         ]
         met = tuple(one for one in accesses if one not in unmet)
+        gaps = [
+            f"line {one.line}: {one.describe_unknown()}; it needs recorded addresses"
+            for one in find_unknown(met, recorded)
+        ]
+        if not all(one.guard.is_exact for one in met):
+            gaps.append("accesses under conditions on data count as always executed")
         return ModelledLaunch(
             kernel=self.facts.kernel,
             ndrange=chosen,
@@ -115,10 +146,10 @@ class ModelledKernel:
             alignments=self.alignments,
             executed=counters.executed,
             warps=counters.warps,
-            registers=registers,
+            registers=self.registers,
             local_bytes=self.local_bytes,
             recorded=recorded,
-            notes=(*notes, *doubts, *absent, *_list_gaps(met, recorded)),
+            notes=(*notes, *doubts, *absent, *gaps),
             unjumped=count_unjumped(self.facts, counters),
             doubt=doubt,
             problem=self.problem,
@@ -134,23 +165,21 @@ def model_kernel(problem: Problem) -> ModelledKernel:
             f"kernel {facts.kernel}: {len(problem.arguments)} arguments given, "
             f"{len(facts.parameters)} expected: {names}"
         )
-    given = {
-        parameter.name: argument
-        for parameter, argument in zip(facts.parameters, problem.arguments, strict=True)
-    }
+    given = zip(facts.parameters, problem.arguments, strict=True)
     return ModelledKernel(
+        name=problem.name,
         facts=facts,
+        ndrange=problem.ndrange,
         scalars=bind_scalars(facts, problem.arguments),
-        buffers={name: one.bytes for name, one in given.items() if isinstance(one, BufferArgument)},
-        alignments={},
+        buffers={one.name: held.bytes for one, held in given if isinstance(held, BufferArgument)},
         local_bytes=facts.local_bytes
         + sum(one.bytes for one in problem.arguments if isinstance(one, LocalArgument)),
         problem=problem,
     )
 
 
-def model_written(kernel: WrittenKernel) -> ModelledKernel:
-    """Give a kernel that somebody wrote down."""
+def model_written(kernel: WrittenKernel, ndrange: NDRange) -> ModelledKernel:
+    """Take a kernel that was written down; each global id is an update."""
     facts = kernel.facts()
     sizes = {
         one.name: one.count_bytes(kernel.scalars)
@@ -158,7 +187,9 @@ def model_written(kernel: WrittenKernel) -> ModelledKernel:
         if one.space is not MemorySpace.LOCAL
     }
     return ModelledKernel(
+        name=kernel.name,
         facts=facts,
+        ndrange=ndrange,
         scalars=kernel.scalars,
         buffers={name: size for name, size in sizes.items() if size is not None},
         alignments={one.name: one.shift_bytes for one in kernel.arrays if one.shift_bytes},
@@ -175,9 +206,10 @@ def model_launch(
 ) -> ModelledLaunch:
     """Give a problem's launch as analytic models see it."""
     refuse_persistent(problem.kernel)
-    return model_kernel(problem).launch(
-        problem.ndrange if ndrange is None else ndrange, counters, recorded=recorded
-    )
+    kernel = model_kernel(problem)
+    kernel.counters, kernel.recorded = counters, recorded
+    kernel.ndrange = ndrange or problem.ndrange
+    return kernel.launch()
 
 
 def choose_local_size(ndrange: NDRange, facts: KernelFacts) -> tuple[NDRange, tuple[str, ...]]:
@@ -205,17 +237,6 @@ def find_unknown(
         and one.site not in covered
         and one.space is not MemorySpace.LOCAL
     ]
-
-
-def _list_gaps(accesses: Sequence[MemoryAccess], recorded: RecordedAddresses | None) -> list[str]:
-    """Say which accesses no model can place, and which ones it takes for executed."""
-    notes = [
-        f"line {one.line}: {one.describe_unknown()}; it needs recorded addresses"
-        for one in find_unknown(accesses, recorded)
-    ]
-    if not all(one.guard.is_exact for one in accesses):
-        notes.append("accesses under conditions on data count as always executed")
-    return notes
 
 
 _NEEDED = (SymbolKind.LOCAL_ID, SymbolKind.GROUP_ID)

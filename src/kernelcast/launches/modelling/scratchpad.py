@@ -227,7 +227,7 @@ def derive_scratchpad_kernel(
     in the same line, block and loops is taken for a copy, and the other way round.
     """
     model = model_kernel(problem)
-    launch = model.launch(problem.ndrange)
+    launch = model.launch()
     if launch.local_bytes > machine.spm_bytes:
         raise InputError(
             f"{launch.kernel}: a work-group has {launch.local_bytes:,} bytes of local memory; a "

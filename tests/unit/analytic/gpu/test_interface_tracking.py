@@ -7,7 +7,8 @@ import pytest
 
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_estimates import Configuration, configure
-from kernelcast.launches.modelling.sources import LaunchSource, read_launch_source
+from kernelcast.launches.modelling.launches import ModelledKernel
+from kernelcast.launches.modelling.sources import read_launch_source
 from kernelcast.records.errors import InputError
 from kernelcast.training_data import corpus
 
@@ -16,7 +17,7 @@ NARROW = [(1, 64, 8), (2, 32, 8), (2, 256, 1)]
 
 
 @functools.cache
-def read_source() -> LaunchSource:
+def read_source() -> ModelledKernel:
     """Read the kernel, once for all tests."""
     path = Path(corpus.__file__).parent / "lbm" / "track_interface.yaml"
     return read_launch_source(path, parameters={"NX": 512, "NY": 512, "NZ": 256})
