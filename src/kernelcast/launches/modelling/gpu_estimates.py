@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 import yaml
@@ -34,6 +34,7 @@ from kernelcast.records.errors import InputError, MachineFileError, NDRangeError
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
+from kernelcast.records.plain import pick
 from kernelcast.records.private_files import writing
 from kernelcast.records.yaml_files import load, read_described, read_text
 
@@ -52,6 +53,12 @@ class Configuration:
     def label(self) -> str:
         """Local size and folding, such as ``16x2x32, folded 2z``."""
         return write_launch(self.local_size, self.folds)
+
+    def predict(self, quantity: str) -> float:
+        """Predict what can be measured of a launch: `RATE`, or one of `VOLUMES`."""
+        if quantity == RATE:
+            return self.updates / self.estimate.seconds
+        return self.volumes.crossing_bytes[VOLUMES[quantity]] / self.updates
 
 
 def write_folds(folds: Folds) -> str:
@@ -207,11 +214,12 @@ def configuration_to_json(name: str, found: Configuration) -> dict[str, object]:
     }  # fmt: skip
 
 
-VOLUMES = (
-    "l2_load_bytes_per_update",
-    "dram_load_bytes_per_update",
-    "dram_store_bytes_per_update",
-)
+VOLUMES = {
+    "l2_load_bytes_per_update": "L2_to_L1",
+    "dram_load_bytes_per_update": "DRAM_to_L2",
+    "dram_store_bytes_per_update": "L2_to_DRAM",
+}
+"""Columns of measured volumes, and the boundaries that the model calls them by."""
 RATE = "updates_per_s"
 
 
@@ -224,6 +232,15 @@ class HitRatePoint:
     """Allocated bytes over the capacity of the cache."""
     hit_rate: float
 
+    def __post_init__(self) -> None:
+        if self.function not in FUNCTIONS:
+            raise InputError(f"function {self.function!r} is none of {', '.join(FUNCTIONS)}")
+        if not (self.oversubscription >= 0 and 0 <= self.hit_rate <= 1):
+            raise InputError(
+                f"oversubscription {self.oversubscription} and hit rate {self.hit_rate} are out of "
+                "range"
+            )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredLaunch:
@@ -233,29 +250,41 @@ class MeasuredLaunch:
     folds: Folds = ()
     volumes: Mapping[str, float] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not self.volumes or not all(value > 0 for value in self.volumes.values()):
+            raise InputError("no positive number is given")
+
 
 def read_measurements(path: Path) -> tuple[list[HitRatePoint], list[MeasuredLaunch]]:
-    points, launches = [], []
-    for number, read in enumerate(_read_rows(path), start=1):
-        row = {key: value for key, value in read.items() if value not in (None, "")}
-        try:
+    """Read hit rates and launches: rows of a table, or a list of objects (.json)."""
+    text, is_json = read_text(path, "file of measurements"), path.suffix.lower() == ".json"
+    points, launches, place = [], [], ""
+    try:
+        rows = json.loads(text) if is_json else csv.DictReader(text.splitlines())
+        if isinstance(rows, dict):
+            raise InputError("found one object, expected a list of them")
+        for number, read in enumerate(rows, start=1):
+            place = f" row {number}:"
+            row = {key: value for key, value in read.items() if value not in (None, "")}
             if "hit_rate" in row:
-                function = str(row["function"])
-                if function not in FUNCTIONS:
-                    raise InputError(f"function {function!r} is none of {', '.join(FUNCTIONS)}")
-                over, rate = float(row["oversubscription"]), float(row["hit_rate"])
-                if not (over >= 0 and 0 <= rate <= 1):
-                    msg = f"oversubscription {over} and hit rate {rate} are out of range"
-                    raise InputError(msg)
-                points.append(HitRatePoint(function=function, oversubscription=over, hit_rate=rate))
-            else:
-                launches.append(_read_launch(row))
-        except (InputError, KeyError, TypeError, ValueError) as error:
-            reason = f"{error} is missing" if isinstance(error, KeyError) else error
-            raise InputError(
-                f"{path}: row {number}: {reason}; expected function, oversubscription and "
-                f"hit_rate, or local_size and some of {', '.join((*VOLUMES, RATE))}"
-            ) from error
+                points.append(HitRatePoint(
+                    function=str(row["function"]), hit_rate=float(row["hit_rate"]),
+                    oversubscription=float(row["oversubscription"]),
+                ))  # fmt: skip
+                continue
+            size, folds = row["local_size"], str(row.get("fold", "")).split(",")
+            sides = size if isinstance(size, list) else str(size).replace("x", ",").split(",")
+            launches.append(MeasuredLaunch(
+                local_size=tuple(map(int, sides)),
+                folds=tuple(parse_fold(one) for one in folds if one),
+                volumes={key: float(row[key]) for key in (*VOLUMES, RATE) if key in row},
+            ))  # fmt: skip
+    except (InputError, AttributeError, KeyError, TypeError, ValueError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise InputError(
+            f"{path}:{place} {reason}; expected function, oversubscription and hit_rate, or "
+            f"local_size and some of {', '.join((*VOLUMES, RATE))}"
+        ) from error
     if not points and not launches:
         raise InputError(f"{path}: holds no measurement")
     return points, launches
@@ -301,9 +330,11 @@ def _bound(
 ) -> tuple[GpuVolumes, GpuVolumes]:
     """Ask for volumes where a hit rate is constant: all hits, and none."""
     always, never = HitRate(a=0.0, b=0.0, c=0.0), HitRate(a=0.0, b=0.0, c=0.0, form=HIT)
-    changes: list[dict[str, Any]] = [{function: always}, {function: never}]
-    few, many = (replace(find_hit_rates(), **change) for change in changes)
-    return model_volumes(launch, machine, few), model_volumes(launch, machine, many)
+    few, many = (
+        model_volumes(launch, machine, replace(find_hit_rates(), **{function: one}))  # type: ignore[arg-type]  # one of FUNCTIONS
+        for one in (always, never)
+    )
+    return few, many
 
 
 def _point(
@@ -316,33 +347,6 @@ def _point(
         return None
     rate = min(1.0, max(0.0, (most - measured) / (most - least)))
     return HitRatePoint(function=function, oversubscription=oversubscription, hit_rate=rate)
-
-
-def _read_rows(path: Path) -> list[dict[str, Any]]:
-    text = read_text(path, "file of measurements")
-    if path.suffix.lower() != ".json":
-        return list(csv.DictReader(text.splitlines()))
-    try:
-        rows = json.loads(text)
-    except ValueError as error:
-        raise InputError(f"{path}: no valid JSON: {error}") from error
-    if not isinstance(rows, list) or not all(isinstance(one, dict) for one in rows):
-        raise InputError(f"{path}: expected a list of objects")
-    return rows
-
-
-def _read_launch(row: Mapping[str, Any]) -> MeasuredLaunch:
-    size = row["local_size"]
-    parts = size if isinstance(size, list) else str(size).replace("x", ",").split(",")
-    volumes = {key: float(row[key]) for key in (*VOLUMES, RATE) if key in row}
-    if not volumes or not all(value > 0 for value in volumes.values()):
-        raise InputError("no positive number is given")
-    fold = str(row.get("fold", ""))
-    return MeasuredLaunch(
-        local_size=tuple(int(one) for one in parts),
-        folds=tuple(parse_fold(one) for one in fold.split(",") if one),
-        volumes=volumes,
-    )
 
 
 SCHEMA = "kernelcast-hit-rates-1"
@@ -415,14 +419,6 @@ def _make_rates(
     )
 
 
-_PREDICTED: dict[str, Callable[[Configuration], float]] = {
-    "l2_load_bytes_per_update": lambda one: one.volumes.l2_load_bytes / one.updates,
-    "dram_load_bytes_per_update": lambda one: one.volumes.dram_load_bytes / one.updates,
-    "dram_store_bytes_per_update": lambda one: one.volumes.dram_store_bytes / one.updates,
-    RATE: lambda one: one.updates / one.estimate.seconds,
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """One quantity of several launches."""
@@ -434,11 +430,11 @@ class Comparison:
 
     @property
     def mean_error(self) -> float:
-        return float(np.mean(np.abs(self._errors())))
+        return float(np.mean(np.abs(np.divide(self.predicted, self.measured) - 1)))
 
     @property
     def bias(self) -> float:
-        return float(np.mean(self._errors()))
+        return float(np.mean(np.divide(self.predicted, self.measured) - 1))
 
     @property
     def rank_correlation(self) -> float | None:
@@ -454,10 +450,6 @@ class Comparison:
         """Measured value where the prediction is largest, over the largest measured one."""
         return self.measured[int(np.argmax(self.predicted))] / max(self.measured)
 
-    def _errors(self) -> list[float]:
-        pairs = zip(self.measured, self.predicted, strict=True)
-        return [(predicted - measured) / measured for measured, predicted in pairs]
-
 
 def compare_with_measured(
     source: ModelledKernel, machine: MachineDescription, launches: Sequence[MeasuredLaunch]
@@ -466,33 +458,25 @@ def compare_with_measured(
         raise InputError("no launch was measured; expected rows with local_size")
     found = [configure(source, machine, one.local_size, one.folds or None) for one in launches]
     comparisons = []
-    for quantity, predict in _PREDICTED.items():
-        pairs = zip(launches, found, strict=True)
-        told = [(one.volumes[quantity], answer) for one, answer in pairs if quantity in one.volumes]
-        if told:
-            measured, answers = zip(*told, strict=True)
-            comparisons.append(
-                Comparison(
-                    quantity=quantity,
-                    labels=tuple(one.label for one in answers),
-                    measured=measured,
-                    predicted=tuple(map(predict, answers)),
-                )
-            )
+    for quantity in (*VOLUMES, RATE):
+        rows = [
+            (answer.label, launch.volumes[quantity], answer.predict(quantity))
+            for launch, answer in zip(launches, found, strict=True)
+            if quantity in launch.volumes
+        ]
+        if rows:
+            labels, measured, predicted = zip(*rows, strict=True)
+            comparisons.append(Comparison(
+                quantity=quantity, labels=labels, measured=measured, predicted=predicted
+            ))  # fmt: skip
     return comparisons
 
 
 def comparison_to_json(found: Comparison) -> dict[str, object]:
     """Give measured and predicted values of one quantity, with what they say of the model."""
+    rows = zip(found.labels, found.measured, found.predicted, strict=True)
+    names = ("launch", "measured", "predicted")
     return {
-        "quantity": found.quantity,
-        "mean_error": found.mean_error,
-        "bias": found.bias,
-        "kendall_tau": found.rank_correlation,
-        "launches": [
-            {"launch": label, "measured": measured, "predicted": predicted}
-            for label, measured, predicted in zip(
-                found.labels, found.measured, found.predicted, strict=True
-            )
-        ],
+        **pick(found, "quantity", "mean_error", "bias", kendall_tau="rank_correlation"),
+        "launches": [dict(zip(names, row, strict=True)) for row in rows],
     }
