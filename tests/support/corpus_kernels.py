@@ -20,4 +20,4 @@ def list_kernels() -> dict[str, Kernel]:
 
 def _read(path: Path) -> Kernel:
     template = read_template(path)
-    return template.read_kernel(template.first)
+    return template.bind(template.first).read_kernel()

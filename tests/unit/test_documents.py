@@ -12,7 +12,7 @@ import pytest
 import kernelcast
 from kernelcast.cli import app
 from kernelcast.launches.machines import list_machines
-from kernelcast.launches.problem_file import ARGUMENT_KINDS, ProblemKeys
+from kernelcast.launches.problem_file import ARGUMENT_KINDS, ProblemTemplate
 from kernelcast.records.arguments import Access, ElementType, Init
 from kernelcast.records.device import Trait
 from kernelcast.records.errors import KernelcastError
@@ -39,9 +39,9 @@ COMMANDS = {
 }
 PROBLEM_KEYS = {
     key
-    for make in (ProblemKeys, *(make for _, make in ARGUMENT_KINDS.values()))
+    for make in (ProblemTemplate, *(make for _, make in ARGUMENT_KINDS.values()))
     for key in list_parameters(make)
-}
+} - {"root", "overrides"}
 
 _CODE = re.compile(r"```.*?```", re.DOTALL)
 _COMMAND = re.compile(r"^kernelcast (?P<name>[a-z]+)(?P<words>.*)")

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from yaml.representer import SafeRepresenter
@@ -76,9 +76,11 @@ def read_problem(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProblemKeys:
-    """A problem file, its values still to be read."""
+class ProblemTemplate:
+    """A problem file that was read once, its values still to be read, for all parameters."""
 
+    root: Located
+    overrides: Mapping[str, Number]
     source: Located | None = None
     code: Located | None = None
     kernel: Located
@@ -90,13 +92,10 @@ class ProblemKeys:
     restrictions: Located | None = None
     args: Located
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProblemTemplate:
-    """A problem file that was read once, for all values of its parameters."""
-
-    root: Located
-    overrides: Mapping[str, Number]
+    @classmethod
+    def read(cls, root: Located, overrides: Mapping[str, Number]) -> Self:
+        """Read the keys of a file; other keys are refused."""
+        return root.call(cls, root=root, overrides=overrides)
 
     @property
     def path(self) -> Path:
@@ -106,48 +105,46 @@ class ProblemTemplate:
     @property
     def swept(self) -> tuple[str, ...]:
         """Parameters that have a list of values, those replaced left out."""
-        section = self.root.call(ProblemKeys).parameters
-        entries = {} if section is None else section.pairs()
+        entries = {} if self.parameters is None else self.parameters.mapping()
         return tuple(
             name for name, one in entries.items() if one.is_list and name not in self.overrides
         )
 
     def list_parameters(self) -> Iterator[dict[str, Number]]:
         """List all combinations of parameters that no restriction forbids, the last one fastest."""
-        section = self.root.call(ProblemKeys).restrictions
-        for names in self._combine():
-            restrictions = [] if section is None else replace(section, names=names).items()
-            if all(one.holds() for one in restrictions):
+        for names in combine_parameters(self.root, self.parameters, self.overrides):
+            section = self.restrictions and replace(self.restrictions, names=names)
+            if all(one.holds() for one in (section.items() if section else ())):
                 yield names
 
     @property
     def first(self) -> dict[str, Number]:
         """The parameters, of lists their first value (`collect` sweeps all)."""
-        return next(self._combine())
+        return next(combine_parameters(self.root, self.parameters, self.overrides))
 
-    def _combine(self) -> Iterator[dict[str, Number]]:
-        return combine_parameters(self.root, self.root.call(ProblemKeys).parameters, self.overrides)
+    def bind(self, parameters: Mapping[str, Number]) -> Self:
+        """Have values read with parameters filled in."""
+        return self.read(replace(self.root, names=parameters), self.overrides)
 
     def make(self, parameters: Mapping[str, Number], inputs_folder: Path | None = None) -> Problem:
         """Make the problem for values of its parameters, .npy files relative to a folder."""
-        keys = replace(self.root, names=parameters).call(ProblemKeys)
+        keys = self.bind(parameters)
         folder = inputs_folder or self.root.folder
         arguments = (_read_argument(replace(one, folder=folder)) for one in keys.args.items())
         return Problem(
             name=self.path.stem,
-            kernel=self.read_kernel(parameters),
+            kernel=keys.read_kernel(),
             ndrange=make_ndrange(keys.global_size.sizes(), keys.local_size, keys.global_offset),
             arguments=tuple(arguments),
         )
 
-    def read_kernel(self, parameters: Mapping[str, Number]) -> Kernel:
+    def read_kernel(self) -> Kernel:
         """Read the kernel; its source is text of the file, or of another one beside it."""
-        keys = replace(self.root, names=parameters).call(ProblemKeys)
-        options = () if keys.build_options is None else keys.build_options.read(tuple[str, ...])
-        if keys.source is not None and keys.code is None:
-            paths = [one.file() for one in keys.source.list_some()]
+        options = () if self.build_options is None else self.build_options.read(tuple[str, ...])
+        if self.source is not None and self.code is None:
+            paths = [one.file() for one in self.source.list_some()]
             if not paths:
-                keys.source.fail("expected a file, or a list of files, found nothing")
+                self.source.fail("expected a file, or a list of files, found nothing")
             source = "\n".join(read_text(one, "kernel source", ProblemFileError) for one in paths)
             source_name = " + ".join(one.name for one in paths)
             if includes_files(source, options):
@@ -160,12 +157,12 @@ class ProblemTemplate:
                     ),
                     *dict.fromkeys(f"-I{one.parent}" for one in paths),
                 )
-        elif keys.code is not None and keys.source is None:
-            source, source_name = keys.code.raw_text(), f"{self.path.name} (code)"
+        elif self.code is not None and self.source is None:
+            source, source_name = self.code.raw_text(), f"{self.path.name} (code)"
         else:
             self.root.fail("give either `source: FILE.cl` or `code: |` with text, one of the two")
-        name = keys.kernel.text()
-        with keys.kernel.pointing_here():
+        name = self.kernel.text()
+        with self.kernel.pointing_here():
             return Kernel(name=name, source=source, source_name=source_name, build_options=options)
 
 
@@ -179,7 +176,7 @@ def read_template(
         raise ProblemFileError(msg)
     needs = "a problem needs source, kernel, global_size and args"
     root = load(path, "problem file", needs, ProblemFileError)
-    return ProblemTemplate(root=root, overrides=dict(parameters or {}))
+    return ProblemTemplate.read(root, dict(parameters or {}))
 
 
 def read_parameters(
@@ -196,7 +193,7 @@ def read_inline_problem(content: Mapping[str, Any], *, name: str | None = None) 
         raise ProblemFileError(_TOO_MUCH)
     node = SafeRepresenter(sort_keys=False).represent_data(plain)
     root = Located(node=node, path=None, what="problem", error=ProblemFileError)
-    template = ProblemTemplate(root=root, overrides={})
+    template = ProblemTemplate.read(root, {})
     problem = template.make(template.first)
     return replace(problem, name=name or problem.kernel.name)
 
@@ -280,10 +277,9 @@ def _make_buffer(
     high: Number | None = None,
 ) -> BufferArgument:
     element = _Layout.read(buffer).element if buffer.is_mapping else buffer.read(_Element)
-    made = BufferArgument(element=element, count=count, access=access, low=low, high=high, **init)
-    if buffer.is_mapping and made.init not in {Init.ZEROS, Init.FILE}:
+    if buffer.is_mapping and init["init"] not in {Init.ZEROS, Init.FILE}:
         raise InputError("structures are filled with zeros or from a file.npy; write one of them")
-    return _check_content(made)
+    return BufferArgument(element=element, count=count, access=access, low=low, high=high, **init)
 
 
 def _make_image(
@@ -298,43 +294,21 @@ def _make_image(
 ) -> ImageArgument:
     if layers and len(size) > 2:
         raise InputError("`layers` are of images of one or two axes; remove them or an axis")
-    return _check_content(ImageArgument(
+    return ImageArgument(
         element=ElementType(_CHANNELS[channel], _ORDERS[image]),
         count=math.prod(size) * max(layers, 1), size=size, layers=layers, order=image,
         channel=channel, access=access, low=low, high=high, **init,
-    ))  # fmt: skip
-
-
-_Buffer = TypeVar("_Buffer", bound=BufferArgument)
-
-
-def _check_content(buffer: _Buffer) -> _Buffer:
-    if not (buffer.low is None and buffer.high is None) and buffer.init is not Init.UNIFORM:
-        raise InputError("`low` and `high` are the range of `init: uniform`; remove them or use it")
-    complaint = buffer.complain_about_range()
-    if complaint:
-        raise InputError(complaint)
-    wanted = buffer.count * buffer.element.bytes
-    if buffer.data is not None and len(buffer.data) != wanted:
-        raise InputError(f"init: {len(buffer.data):,} bytes given, the buffer has {wanted:,}")
-    return buffer
+    )  # fmt: skip
 
 
 def _make_scalar(scalar: _Element, value: Located) -> ScalarArgument:
     items = value.items() if value.is_list else [value]
     if len(items) != scalar.lanes:
         value.fail(f"expected {scalar.lanes} numbers for {scalar}, found {len(items)}")
-    numbers = [item.number() for item in items]
-    if scalar.dtype.kind in "iu":
-        for place, number in enumerate(numbers):
-            if not float(number).is_integer():
-                value.fail(f"{number} is no whole number; {scalar} needs one")
-            numbers[place] = int(number)
-    made = ScalarArgument(element=scalar, values=tuple(numbers))
-    complaint = made.complain_about_range()
-    if complaint:
-        value.fail(complaint)
-    return made
+    is_whole = scalar.dtype.kind in "iu"
+    numbers = [one.integer(minimum=-(2**63)) if is_whole else one.number() for one in items]
+    with value.pointing_here():
+        return ScalarArgument(element=scalar, values=tuple(numbers))
 
 
 def _make_struct(struct: Located, value: Located) -> ScalarArgument:
@@ -365,7 +339,7 @@ class _Layout(NamedTuple):
     @classmethod
     def read(cls, given: Located) -> "_Layout":
         fields, end, largest = {}, 0, 1
-        for name, located in given.pairs().items():
+        for name, located in given.mapping().items():
             element = located.read(_Element)
             start = -(-end // element.bytes) * element.bytes
             fields[name] = start, element

@@ -127,6 +127,35 @@ class BufferArgument:
     path: Path | None = None
     data: builtins.bytes | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        if self.data is not None and len(self.data) != self.bytes:
+            raise InputError(f"init: {len(self.data):,} bytes given, the buffer has {self.bytes:,}")
+        if self.init is not Init.UNIFORM:
+            if not (self.low is None and self.high is None):
+                msg = "`low` and `high` are the range of `init: uniform`; remove them or use it"
+                raise InputError(msg)
+            return
+        low, high = self.uniform_range
+        least, greatest = self.element.limits
+        is_float = self.element.dtype.kind == "f"
+        fault = ""
+        if not (math.isfinite(low) and math.isfinite(high)):
+            fault = f"low {low} and high {high} are no range; give finite numbers"
+        elif low < least:
+            fault = f"low {low} does not fit {self.element}; give at least {least}"
+        elif high > greatest + 1:
+            fault = f"high {high} does not fit {self.element}; give at most {greatest + 1}"
+        elif low >= high and not (is_float and self.high is None):
+            usual = " (the default)" if self.high is None else ""
+            fault = f"low {low} is not below high {high}{usual}; give a greater high"
+        elif not is_float and math.ceil(low) >= math.ceil(high):
+            fault = (
+                f"no whole number is at least {low} and below {high}; {self.element} needs one: "
+                "give a wider range"
+            )
+        if fault:
+            raise InputError(fault)
+
     @property
     def bytes(self) -> int:
         return self.count * self.element.bytes
@@ -139,32 +168,6 @@ class BufferArgument:
             return low, self.high
         is_float = self.element.dtype.kind == "f"
         return low, low + 1 if is_float else min(256, self.element.limits[1])
-
-    def complain_about_range(self) -> str | None:
-        """Say why `Init.UNIFORM` cannot draw from the range, or None."""
-        low, high = self.uniform_range
-        if self.init is not Init.UNIFORM:
-            return None
-        if not (math.isfinite(low) and math.isfinite(high)):
-            return f"low {low} and high {high} are no range; give finite numbers"
-        if self.element.dtype.kind == "f":
-            if self.high is not None and low >= high:
-                return f"low {low} is not below high {high}; give a greater high"
-            return None
-        least, greatest = self.element.limits
-        if low < least:
-            return f"low {low} does not fit {self.element}; give at least {least}"
-        if high > greatest + 1:
-            return f"high {high} does not fit {self.element}; give at most {greatest + 1}"
-        if low >= high:
-            usual = " (the default)" if self.high is None else ""
-            return f"low {low} is not below high {high}{usual}; give a greater high"
-        if math.ceil(low) >= math.ceil(high):
-            return (
-                f"no whole number is at least {low} and below {high}; {self.element} needs one: "
-                "give a wider range"
-            )
-        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,13 +222,12 @@ class ScalarArgument:
     element: ElementType
     values: tuple[int | float, ...]
 
-    def complain_about_range(self) -> str | None:
-        """Say which value does not fit the type, or None."""
+    def __post_init__(self) -> None:
         low, high = self.element.limits
         for value in self.values:
-            if not low <= value <= high:
-                return f"value {value} does not fit {self.element} ({low} to {high})"
-        return None
+            if value < low or value > high:
+                msg = f"value {value} does not fit {self.element} ({low} to {high})"
+                raise InputError(msg)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

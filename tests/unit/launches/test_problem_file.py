@@ -192,7 +192,7 @@ def test_a_source_is_told_from_a_problem_file(tmp_path: Path) -> None:
             10, "300",
         ),
         (change(12, "  - {scalar: int32}"), 12, "the key `value` is missing"),
-        (change(12, "  - {scalar: int32, value: 1.5}"), 12, "is no whole number"),
+        (change(12, "  - {scalar: int32, value: 1.5}"), 12, "expected a whole number, found 1.5"),
         (change(12, "  - {scalar: uint8, value: 300}"), 12, "value 300 does not fit uint8"),
         (change(12, "  - {scalar: int32, value: [1, 2]}"), 12, "expected 1 numbers for int32"),
         (change(12, "  - {scalar: float2, value: 1}"), 12, "expected 2 numbers for float32x2"),

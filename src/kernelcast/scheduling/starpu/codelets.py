@@ -184,7 +184,7 @@ def read_codelets(path: Path) -> dict[str, tuple[Wanted, ...]]:
     """Read which times each codelet of a file needs, worker by worker."""
     whole = load(path, "codelet file", "it needs `codelets:`")
     root = whole.mapping(("codelets",), required=("codelets",))
-    codelets = {name: _read_codelet(name, one) for name, one in root["codelets"].pairs().items()}
+    codelets = {name: _read_codelet(name, one) for name, one in root["codelets"].mapping().items()}
     if not codelets:
         root["codelets"].fail("names no codelet")
     return codelets
@@ -195,14 +195,14 @@ def _read_codelet(symbol: str, entry: Located) -> tuple[Wanted, ...]:
         entry.fail(f"codelet {symbol!r}: expected letters, digits and underscores")
     fields = entry.mapping(_KEYS, required=("sizes", "workers"))
     parameters = [
-        {name: value.number() for name, value in one.pairs().items()}
+        {name: value.number() for name, value in one.mapping().items()}
         for one in fields["sizes"].items()
     ]
     if not parameters:
         fields["sizes"].fail("expected at least one size, such as `- {N: 4096}`")
     sizes = [_read_size(entry, fields, one) for one in parameters]
     found: list[Wanted] = []
-    for name, place in fields["workers"].pairs().items():
+    for name, place in fields["workers"].mapping().items():
         with place.pointing_here():
             worker = parse_worker(name)
         device_id = ""
