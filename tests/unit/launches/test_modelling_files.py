@@ -9,7 +9,6 @@ from kernelcast.analytic.gpu.hit_rates import HitRate, find_hit_rates
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_estimates import (
     Comparison,
-    HitRatePoint,
     MeasuredLaunch,
     configure,
     derive_points,
@@ -116,19 +115,11 @@ def test_refuses_unknown_parameters_and_missing_files(tmp_path: Path) -> None:
     assert not is_access_file(ROOT / "examples/triad/triad.yaml")
 
 
-def make_points(function: str, rate: HitRate) -> list[HitRatePoint]:
-    """Give points of a hit rate on both sides of its step."""
-    return [
-        HitRatePoint(function=function, oversubscription=x / 10, hit_rate=rate.at(x / 10))
-        for x in range(1, 31)
-    ]
-
-
 def test_fitted_hit_rates_survive_their_file(tmp_path: Path) -> None:
     """Writes fits with errors, keeps the shipped ones beside them, and reads all back."""
     truth = HitRate(form=find_hit_rates().l2_overlap.form, a=1.0, b=0.001, c=5.0)
-    points = make_points("l2_overlap", truth)
-    fits = fit_all([*points, HitRatePoint(function="l1_load", oversubscription=1, hit_rate=1)])
+    points = [(x / 10, truth.at(x / 10)) for x in range(1, 31)]
+    fits = fit_all({"l2_overlap": points, "l1_load": [(1.0, 1.0)]})
     assert set(fits) == {"l2_overlap"}
     path = tmp_path / "mine.yaml"
     write_hit_rates(path, "made up", fits)
@@ -142,7 +133,7 @@ def test_fitted_hit_rates_survive_their_file(tmp_path: Path) -> None:
 def test_too_few_points_are_named() -> None:
     """Says how many points each hit rate has."""
     with pytest.raises(InputError, match=r"needs 4 points .*l2_store: 1"):
-        fit_all([HitRatePoint(function="l2_store", oversubscription=1, hit_rate=1)])
+        fit_all({"l2_store": [(1.0, 1.0)]})
 
 
 def test_hit_rates_follow_from_volumes() -> None:
@@ -162,10 +153,13 @@ def test_hit_rates_follow_from_volumes() -> None:
             )
         )
     points = derive_points(source, machine, measured)
-    assert {one.function for one in points} == {"l1_load", "l2_overlap"}
-    for one in points:
-        rate: HitRate = getattr(find_hit_rates(), one.function)
-        assert one.hit_rate == pytest.approx(rate.at(one.oversubscription), abs=1e-6)
+    assert {name: len(own) for name, own in points.items()} == {
+        "l1_load": 3, "l2_overlap": 3, "l2_store": 0,
+    }  # fmt: skip
+    for name, own in points.items():
+        rate: HitRate = getattr(find_hit_rates(), name)
+        for over, hit_rate in own:
+            assert hit_rate == pytest.approx(rate.at(over), abs=1e-6)
 
 
 def test_compares_with_measurements() -> None:

@@ -51,14 +51,17 @@ def fit(
             msg = "measured volumes need --problem and --machine: what was run, and where"
             raise click.UsageError(msg)
         source = read_launch_source(problem_file, parameters=parameters)
-        points += derive_points(source, find_machine(machine), launches)
+        for name, derived in derive_points(source, find_machine(machine), launches).items():
+            points[name] += derived
     fits = fit_all(points)
     of = f" of {problem_file.stem}" if problem_file else ""
     on = f" on {machine}" if machine else ""
-    provenance = f"fitted to {len(points)} points from {measurements.name}{of}{on}"
+    provenance = (
+        f"fitted to {sum(map(len, points.values()))} points from {measurements.name}{of}{on}"
+    )
     write_hit_rates(out_file, provenance, fits)
     rows: list[Sequence[Value]] = []
-    for name in dict.fromkeys((*fits, *sorted(point.function for point in points))):
+    for name in dict.fromkeys((*fits, *sorted(name for name, own in points.items() if own))):
         if name in fits:
             one = fits[name]
             numbers = [
@@ -69,8 +72,7 @@ def fit(
             ]  # fmt: skip
             rows.append((name, one.points, *numbers, f"{one.rate.deviation:.3f}"))
         else:
-            count = sum(point.function == name for point in points)
-            rows.append((name, count, "not fitted", "", "", ""))
+            rows.append((name, len(points[name]), "not fitted", "", "", ""))
     table = Table(
         columns={"hit rate": "text", "points": "whole", "a": "number", "b": "number",
                  "c": "number", "deviation": "number"},
@@ -80,14 +82,13 @@ def fit(
     # Chart measured hit rates and the curves fitted to them (the paper's Fig. 12, 16 and 18).
     charts = []
     for name, one in fits.items():
-        own = [point for point in points if point.function == name]
-        most = 1.05 * max(point.oversubscription for point in own)
+        over, measured = zip(*points[name], strict=True)
+        most = 1.05 * max(over)
         places = [most * number / 200 for number in range(201)]
-        measured = [point.hit_rate for point in own]
         charts.append(Chart(
             title=name, x=Axis(title="oversubscription"), y=Axis(title="hit rate"),
             series=(
-                make_series("measured", [point.oversubscription for point in own], measured),
+                make_series("measured", over, measured),
                 make_series("fit", places, map(one.rate.at, places), "guide"),
             ),
         ))  # fmt: skip

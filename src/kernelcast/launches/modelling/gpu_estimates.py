@@ -223,23 +223,9 @@ VOLUMES = {
 RATE = "updates_per_s"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HitRatePoint:
-    """One measured hit rate."""
-
-    function: str
-    oversubscription: float
-    """Allocated bytes over the capacity of the cache."""
-    hit_rate: float
-
-    def __post_init__(self) -> None:
-        if self.function not in FUNCTIONS:
-            raise InputError(f"function {self.function!r} is none of {', '.join(FUNCTIONS)}")
-        if not (self.oversubscription >= 0 and 0 <= self.hit_rate <= 1):
-            raise InputError(
-                f"oversubscription {self.oversubscription} and hit rate {self.hit_rate} are out of "
-                "range"
-            )
+Points: TypeAlias = dict[str, list[tuple[float, float]]]
+"""Of each hit rate the oversubscription, allocated bytes over the capacity of the cache, and what
+was measured there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,10 +241,11 @@ class MeasuredLaunch:
             raise InputError("no positive number is given")
 
 
-def read_measurements(path: Path) -> tuple[list[HitRatePoint], list[MeasuredLaunch]]:
+def read_measurements(path: Path) -> tuple[Points, list[MeasuredLaunch]]:
     """Read hit rates and launches: rows of a table, or a list of objects (.json)."""
     text, is_json = read_text(path, "file of measurements"), path.suffix.lower() == ".json"
-    points, launches, place = [], [], ""
+    points: Points = {name: [] for name in FUNCTIONS}
+    launches, place = [], ""
     try:
         rows = json.loads(text) if is_json else csv.DictReader(text.splitlines())
         if isinstance(rows, dict):
@@ -267,10 +254,16 @@ def read_measurements(path: Path) -> tuple[list[HitRatePoint], list[MeasuredLaun
             place = f" row {number}:"
             row = {key: value for key, value in read.items() if value not in (None, "")}
             if "hit_rate" in row:
-                points.append(HitRatePoint(
-                    function=str(row["function"]), hit_rate=float(row["hit_rate"]),
-                    oversubscription=float(row["oversubscription"]),
-                ))  # fmt: skip
+                function, over, rate = (
+                    row["function"],
+                    *map(float, (row["oversubscription"], row["hit_rate"])),
+                )
+                if function not in points:
+                    raise InputError(f"function {function!r} is none of {', '.join(FUNCTIONS)}")
+                if not (over >= 0 and 0 <= rate <= 1):
+                    msg = f"oversubscription {over} and hit rate {rate} are out of range"
+                    raise InputError(msg)
+                points[function].append((over, rate))
                 continue
             size, folds = row["local_size"], str(row.get("fold", "")).split(",")
             sides = size if isinstance(size, list) else str(size).replace("x", ",").split(",")
@@ -285,16 +278,25 @@ def read_measurements(path: Path) -> tuple[list[HitRatePoint], list[MeasuredLaun
             f"{path}:{place} {reason}; expected function, oversubscription and hit_rate, or "
             f"local_size and some of {', '.join((*VOLUMES, RATE))}"
         ) from error
-    if not points and not launches:
+    if not any(points.values()) and not launches:
         raise InputError(f"{path}: holds no measurement")
     return points, launches
 
 
 def derive_points(
     source: ModelledKernel, machine: MachineDescription, launches: Iterable[MeasuredLaunch]
-) -> list[HitRatePoint]:
+) -> Points:
     """Derive hit rates from measured volumes: what was loaded beyond what had to be."""
-    found: list[HitRatePoint | None] = []
+    points: Points = {name: [] for name in FUNCTIONS}
+
+    def place(function: str, over: float, least: float, most: float, measured: float) -> None:
+        """Place a measured volume between the ones with all hits and with none."""
+        # Less than this share of a volume drowns in the noise of counters.
+        if most - least >= 0.05 * measured:
+            points[function].append(
+                (over, float(np.clip((most - measured) / (most - least), 0, 1)))
+            )
+
     for one in launches:
         launch = source.launch(one.local_size, one.folds)
         loaded, from_dram, stored = (one.volumes.get(column) for column in VOLUMES)
@@ -308,21 +310,18 @@ def derive_points(
                 (each.l1.compulsory_bytes + each.l1.capacity_bytes) * each.work_groups
                 for each in (few, many)
             )
-            found.append(_point("l1_load", few.l1.oversubscription, (least, most), own))
+            place("l1_load", few.l1.oversubscription, least, most, own)
         if from_dram is not None and usual.wave.overlaps:
-            wave = usual.wave
-            largest = max(wave.overlaps, key=lambda one: one.shared_bytes)
-            shared = largest.shared_bytes * wave.waves
+            largest = max(usual.wave.overlaps, key=lambda one: one.shared_bytes)
+            shared = largest.shared_bytes * usual.wave.waves
             least = usual.dram_load_bytes - shared * (1 - largest.hit_rate)
-            between = least, least + shared
             over = largest.oversubscription
-            found.append(_point("l2_overlap", over, between, from_dram * updates))
+            place("l2_overlap", over, least, least + shared, from_dram * updates)
         if stored is not None:
             few, many = _bound(launch, machine, "l2_store")
-            between = few.dram_store_bytes, many.dram_store_bytes
-            over = few.wave.skew_oversubscription
-            found.append(_point("l2_store", over, between, stored * updates))
-    return [one for one in found if one is not None]
+            over, least = few.wave.skew_oversubscription, few.dram_store_bytes
+            place("l2_store", over, least, many.dram_store_bytes, stored * updates)
+    return points
 
 
 def _bound(
@@ -337,39 +336,21 @@ def _bound(
     return few, many
 
 
-def _point(
-    function: str, oversubscription: float, between: tuple[float, float], measured: float
-) -> HitRatePoint | None:
-    """Place a measured volume between the ones with all hits and with none."""
-    least, most = between
-    # Less than this share of a volume drowns in the noise of counters.
-    if most - least < 0.05 * measured:
-        return None
-    rate = min(1.0, max(0.0, (most - measured) / (most - least)))
-    return HitRatePoint(function=function, oversubscription=oversubscription, hit_rate=rate)
-
-
 SCHEMA = "kernelcast-hit-rates-1"
 _LEAST_POINTS = 4
 
 
-def fit_all(points: Sequence[HitRatePoint]) -> dict[str, HitRateFit]:
+def fit_all(points: Points) -> dict[str, HitRateFit]:
     """Fit each hit rate that has at least four points which determine it."""
     found = {}
-    for function in FUNCTIONS:
-        own = [one for one in points if one.function == function]
+    for function, own in points.items():
         if len(own) >= _LEAST_POINTS:
             shipped: HitRate = getattr(find_hit_rates(), function)
-            fit = fit_hit_rate(
-                [one.oversubscription for one in own],
-                [one.hit_rate for one in own],
-                form=shipped.form,
-            )
+            fit = fit_hit_rate(*zip(*own, strict=True), form=shipped.form)
             if 0 < fit.c_error < math.inf and fit.rate.deviation < 0.25:  # no wide scatter
                 found[function] = fit
     if not found:
-        counts = {name: sum(one.function == name for one in points) for name in FUNCTIONS}
-        given = ", ".join(f"{name}: {count}" for name, count in counts.items())
+        given = ", ".join(f"{name}: {len(own)}" for name, own in points.items())
         raise InputError(
             f"no hit rate can be fitted: each needs {_LEAST_POINTS} points that follow a sigmoid "
             f"({given}); measure more local sizes"
