@@ -11,7 +11,6 @@ from kernelcast.analytic.cpu.assembly_loops import list_inner_loops
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.launches.modelling.cpu_loops import (
-    LoopModel,
     choose_architecture,
     compile_loop,
     count_flops,
@@ -25,7 +24,6 @@ from support.loop_counting import count_passes
 from support.machines import IVY_BRIDGE
 
 ROW = "double a[N], b[N], c[N], d[N], s, t; for (int i = 0; i < N; i++) "
-PLANE = "double a[M][N], b[M][N]; for (int j = 1; j < M - 1; j++) for (int i = 1; i < N - 1; i++) "
 SPACE = (
     "double a[L][M][N], b[L][M][N]; for (int k = 1; k < L - 1; k++) "
     "for (int j = 1; j < M - 1; j++) for (int i = 1; i < N - 1; i++) "
@@ -33,12 +31,8 @@ SPACE = (
 CROSS = "a[k-1][j][i] + a[k+1][j][i] + a[k][j-1][i] + a[k][j+1][i] + a[k][j][i-1] + a[k][j][i+1]"
 KERNELS = {
     "triad": ROW + "a[i] = b[i] + s * c[i];",
-    "Schoenauer": ROW + "a[i] = b[i] + c[i] * d[i];",
     "sum": ROW + "s += a[i];",
-    "dot": ROW + "s += a[i] * b[i];",
-    "Jacobi 2-D": PLANE + "b[j][i] = .25 * (a[j-1][i] + a[j+1][i] + a[j][i-1] + a[j][i+1]);",
     "Jacobi 3-D": SPACE + f"b[k][j][i] = {CROSS};",
-    "if": ROW + "if (a[i] > t) c[i] = a[i] * b[i];",
     "if else": ROW + "if (a[i] > t) c[i] = a[i] * b[i]; else c[i] = b[i];",
     "matrix product": "double a[N][N], b[N][N], c[N][N]; for (int i = 0; i < N; i++) "
     "for (int k = 0; k < N; k++) for (int j = 0; j < N; j++) c[i][j] += a[i][k] * b[k][j];",
@@ -89,21 +83,6 @@ def test_osaca_is_asked_about_what_was_compiled() -> None:
     assert any("-march=ivybridge" in note for note in terms.notes)
     half = replace(nest, executed=type(nest.executed)(operations={}, memory=nest.executed.memory))
     assert found.predict(half, 8).non_overlapping < terms.non_overlapping
-
-
-@HAS_COMPILER
-def test_a_masked_loop_has_no_range_in_the_core() -> None:
-    """Where nothing is jumped over, data change the traffic and not the time in the core."""
-    pytest.importorskip("osaca")
-    source = KERNELS["if else"]
-    nest = read_loop_nest(source, {})
-    compiled = compile_loop(source, nest, IVY_BRIDGE, {"N": 500}, architecture="SKX")
-    assert compiled.executes_all_sides == (not compiled.loop.jumps)
-    model = LoopModel(nest=nest, machine=IVY_BRIDGE, in_core=compiled)
-    found = model.predict({"N": 500})  # in L1
-    if compiled.executes_all_sides:
-        assert found.least_cycles == found.most_cycles == found.cycles
-    assert found.least_cycles <= found.cycles <= found.most_cycles
 
 
 def test_jumps_and_calls_are_told() -> None:

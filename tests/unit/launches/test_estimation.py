@@ -4,12 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from kernelcast.launches import estimation, weighing
-from kernelcast.launches.estimation import MOMENTS_APART_S, measure, sample_launch
+from kernelcast.launches import estimation
+from kernelcast.launches.estimation import measure, sample_launch
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.samples import SampleRun
 from kernelcast.sampling.contention_meter import Waiting
 from kernelcast.sampling.plan import SamplingPlan
 from support.fakes import Disturbance, SyntheticLaunch
@@ -49,22 +47,6 @@ def test_moments_lie_apart() -> None:
     assert len(sampled.runs) == 2
     assert len(waits) == 1
     assert 0 < waits[0] <= 0.1  # less what stages have taken: a busy machine is slow
-
-
-def test_samples_are_weighed_between_moments(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waits for the next moment no longer than since the last sample, whatever weighing takes."""
-    source = "kernel void triad(global float *a) { if (a[0] > 0) a[1] = sqrt(a[2]); }"
-    waits: list[float] = []
-
-    def weigh_slowly(run: SampleRun, *_: object) -> SampleRun:
-        time.sleep(MOMENTS_APART_S)
-        return run
-
-    monkeypatch.setattr(weighing, "weigh_run", weigh_slowly)
-    kernel = Kernel(name="triad", source=source)
-    settings = EstimateSettings(plan=SamplingPlan(moments=2))
-    sample_launch(make_launch(), kernel, settings, wait=waits.append)
-    assert waits == [0.0]
 
 
 class _SlowLaunch(SyntheticLaunch):

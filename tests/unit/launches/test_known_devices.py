@@ -44,6 +44,23 @@ def test_a_list_comes_back_as_it_was() -> None:
     assert recall_devices() is None
 
 
+def test_what_is_old_or_damaged_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drivers are asked again; nothing else comes of it, nor of a folder that cannot be written."""
+    remember_devices([DEVICE])
+    [path] = (tmp_path / "data").glob("*.json")
+    then_s = time.time() - 3700.0
+    os.utime(path, (then_s, then_s))
+    assert recall_devices() is None
+    for text in (b"", b"\n[]", b"{", b"\xff\n[]"):
+        path.write_bytes(text)
+        assert recall_devices() is None
+    monkeypatch.setenv("KERNELCAST_DATA", str(path / "data"))
+    remember_devices([DEVICE])
+    assert recall_devices() is None
+
+
 def test_another_runtime_may_bring_other_devices(vendors: Path) -> None:
     """A runtime or its library that comes, goes or changes ends a list."""
     remember_devices([DEVICE])
@@ -65,24 +82,6 @@ def test_other_settings_may_show_other_devices(monkeypatch: pytest.MonkeyPatch) 
     assert recall_devices() is None
 
 
-def test_an_old_list_is_not_believed(tmp_path: Path) -> None:
-    """After an hour drivers are asked again."""
-    remember_devices([DEVICE])
-    [path] = (tmp_path / "data").glob("*.json")
-    then_s = time.time() - 3700.0
-    os.utime(path, (then_s, then_s))
-    assert recall_devices() is None
-
-
-@pytest.mark.parametrize("text", [b"", b"\n[]", b"{", b"\xff\n[]"])
-def test_a_damaged_list_is_none(tmp_path: Path, text: bytes) -> None:
-    """Drivers are asked; nothing else comes of it."""
-    remember_devices([DEVICE])
-    [path] = (tmp_path / "data").glob("*.json")
-    path.write_bytes(text)
-    assert recall_devices() is None
-
-
 def test_who_asks_a_device_next_does_without_the_drivers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A list that stands tells right ids and wrong ones; whoever wants to know it all asks anew."""
     asked: list[str] = []
@@ -101,13 +100,3 @@ def test_who_asks_a_device_next_does_without_the_drivers(monkeypatch: pytest.Mon
     assert len(asked) == 1
     assert devices.choose_devices(["fake"]) == [DEVICE]
     assert len(asked) == 2
-
-
-def test_a_folder_that_cannot_be_written_keeps_no_list(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And fails nothing."""
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "file" / "data"))
-    remember_devices([DEVICE])
-    assert recall_devices() is None

@@ -147,7 +147,6 @@ def test_a_plain_number_is_assumed() -> None:
         (f"schema: {SCHEMA}\nid: a\nname: A\n", "the key `kind` is missing"),
         (HEAD.replace("gpu", "gpo"), "m.yaml:4: kind: expected one of cpu, gpu"),
         (HEAD + "clock: 1\n", "m.yaml:5: clock: unknown key, did you mean"),
-        (HEAD + "clock_hz: fast\n", "m.yaml:5: clock_hz: expected a number"),
         (HEAD + "clock_hz: .nan\n", "m.yaml:5: clock_hz: expected a number"),
         (HEAD + "compute_units: 1.5\n", "m.yaml:5: compute_units: expected a whole number"),
         (HEAD + "compute_units: {value: 2}\n", "compute_units: the key `source` is missing"),
@@ -160,10 +159,7 @@ def test_a_plain_number_is_assumed() -> None:
             "m.yaml:7: caches.L1.latency_s: expected low <= value <= high, found 2 <= 1.0",
         ),
         (HEAD + "caches:\n  L1: {is_victim: maybe}\n", "caches.L1.is_victim: expected true or"),
-        (HEAD + "caches:\n  L1: 3\n", "m.yaml:6: caches.L1: expected `key: value` pairs"),
-        (HEAD + "caches: {L1: {}, L1: {}}\n", "caches.L1: is given twice"),
         (HEAD + "instructions: {fp23: {}}\n", "instructions.fp23: instruction 'fp23' is not known"),
-        (HEAD + "memories: {globall: {}}\n", "memories.globall: memory 'globall' is not known"),
         (
             HEAD + "memories: {global: {load_bytes_per_s: {four: 1}}}\n",
             "load_bytes_per_s.four: expected a whole number of at least 1 as the key",
@@ -173,14 +169,12 @@ def test_a_plain_number_is_assumed() -> None:
             HEAD + "memories: {global: {load_bytes_per_s: {4: 0}}}\n",
             "per_s.4: expected a number above 0",
         ),
-        (HEAD + "costs: {launch_s: -1}\n", "costs.launch_s: expected a number above 0, found -1"),
         (HEAD + "curves: {a: {x_name: x, y_name: y, x: [1]}}\n", "the key `y` is missing"),
         (
             HEAD + "curves: {a: {x_name: x, y_name: y, x: [1], y: [1, 2]}}\n",
             "curves.a: curve a: columns of [1, 2] points; give all the same",
         ),
         ("[" * 5_000, "m.yaml:1: nested too deeply"),
-        ("- " * 5_000 + "1", "nested too deeply"),
         ("a: [", "m.yaml:1:5: not valid YAML"),
     ],
 )
@@ -208,17 +202,6 @@ def test_a_file_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [one.name for one in path.parent.iterdir()] == ["a.yaml"]
     with pytest.raises(InputError, match="cannot be written"):
         write_machine(path / "b.yaml", machine)
-
-
-def test_unreadable_files_say_so(tmp_path: Path) -> None:
-    """Names the file that is missing or no text."""
-    with pytest.raises(
-        MachineFileError, match=r"none\.yaml: the machine description cannot be read"
-    ):
-        read_machine(tmp_path / "none.yaml")
-    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(MachineFileError, match="no UTF-8 text"):
-        read_machine(tmp_path / "bytes.yaml")
 
 
 def test_other_users_can_read_descriptions_in_a_closed_folder(tmp_path: Path) -> None:

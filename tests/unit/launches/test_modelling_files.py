@@ -25,19 +25,11 @@ from kernelcast.launches.modelling.sources import (
 from kernelcast.records.errors import InputError, ProblemFileError
 
 ROOT = Path(__file__).resolve().parents[3]
-MODELS = sorted((ROOT / "examples/models/accesses").glob("*.yaml"))
 GOOD = """\
 arrays: {a: "float32:4x4", n: "int32"}
 global_size: [4, 4]
 loads: ["a[x][y]"]
 """
-
-
-@pytest.mark.parametrize("path", MODELS, ids=lambda one: one.stem)
-def test_examples_can_be_read(path: Path) -> None:
-    """Reads every access file of the examples."""
-    assert is_access_file(path)
-    assert read_access_file(path).facts.accesses
 
 
 def test_reads_every_key(tmp_path: Path) -> None:
@@ -78,11 +70,9 @@ registers: 40
     [
         ("loads", "lods", 3, "did you mean `loads`"),
         ("[4, 4]", "[4, 0]", 2, "at least 1"),
-        ("[4, 4]", "[4, 4, 4, 4]", 2, "one to three numbers"),
         ("a[x][y]", "a[x*y][y]", 3, "not affine"),
         ("a[x][y]", "q[x]", 3, "'q' is not declared"),
         ("float32:4x4", "float33:4x4", 1, "'float33' is unknown"),
-        ("float32:4x4", "float32:4x0", 1, "at least 1"),
         ('loads: ["a[x][y]"]', "loads: []", 1, "no access is given"),
         ("loads", "fold: 2q\nloads", 3, "such as 2z"),
         ("loads", "local_size: [8, 1]\nloads", 3, "exceeds global size 4"),
@@ -107,6 +97,7 @@ def test_refuses_unknown_parameters_and_missing_files(tmp_path: Path) -> None:
     """Names the parameters there are, and the file that is not there."""
     path = tmp_path / "good.yaml"
     path.write_text(GOOD)
+    assert is_access_file(path)
     with pytest.raises(ProblemFileError, match="no parameter is called N"):
         read_access_file(path, parameters={"N": 3})
     with pytest.raises(ProblemFileError, match="cannot be read"):
@@ -208,7 +199,6 @@ def test_reads_measurements_as_csv_and_json(tmp_path: Path) -> None:
     ("name", "text"),
     [
         ("m.csv", ""),
-        ("m.csv", "a,b\n1,2\n"),
         ("m.csv", "function,oversubscription,hit_rate\nl3,1,0.5\n"),
         ("m.csv", "function,oversubscription,hit_rate\nl1_load,1,1.5\n"),
         ("m.csv", "local_size,fold\n32,\n"),

@@ -40,16 +40,6 @@ def test_streaming_takes_bytes_over_bandwidth(machine: MachineDescription) -> No
     assert found.seconds == pytest.approx(moved / usual, rel=0.25)
 
 
-@pytest.mark.parametrize("machine", [V100, CPU], ids=lambda one: one.id)
-def test_twice_the_work_groups_take_twice_as_long(machine: MachineDescription) -> None:
-    """Grows with the launch once every compute unit is full."""
-    launch = make_launch("mandelbrot")
-    [first, *rest] = launch.ndrange.global_size
-    double = replace(launch, ndrange=replace(launch.ndrange, global_size=(2 * first, *rest)))
-    one, two = estimate_mwp_cwp(launch, machine), estimate_mwp_cwp(double, machine)
-    assert two.seconds == pytest.approx(2 * one.seconds, rel=0.01)
-
-
 def test_scattered_accesses_take_longer() -> None:
     """Counts accesses of a row by column as uncoalesced, with one transaction each."""
     plain = estimate_mwp_cwp(make_launch("triad"), V100)

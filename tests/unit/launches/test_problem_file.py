@@ -105,10 +105,11 @@ def test_optional_keys_may_be_missing(write: Write) -> None:
 
 
 def test_callers_parameters_replace_the_files(write: Write) -> None:
-    """Takes the caller's values for parameters, also in parameters that follow from them."""
-    problem = read_problem(write(PROBLEM), parameters={"N": 1000, "SWEPT": 1})
+    """Takes the caller's values, also in parameters that follow from them: values, not text."""
+    path = write(change(8, 'parameters: {N: 512, SWEPT: [3, 4, 5], HALF: "{SWEPT} ** 2"}'))
+    problem = read_problem(path, parameters={"N": 1000, "SWEPT": -2})
     assert problem.ndrange.global_size == (2000, 8)
-    assert problem.arguments[2] == ScalarArgument(element=ElementType("int32"), values=(501,))
+    assert problem.arguments[2] == ScalarArgument(element=ElementType("int32"), values=(2,))
 
 
 def test_a_source_is_told_from_a_problem_file(tmp_path: Path) -> None:
@@ -124,13 +125,11 @@ def test_a_source_is_told_from_a_problem_file(tmp_path: Path) -> None:
     [
         # YAML itself
         (change(5, "global_size: [1,"), None, "not valid YAML"),
-        (change(3, "kernel: 'scale"), None, "not valid YAML"),
         ("", 1, "the file is empty"),
         ("just a text\n", 1, "expected `key: value` pairs"),
         ("- a list\n", 1, r"expected `key: value` pairs .* found a list"),
         # keys
         (change(3, "kernle: scale"), 3, "unknown key, did you mean `kernel`?"),
-        (change(6, "localsize: [64, 1]"), 6, "did you mean `local_size`?"),
         (change(6, "zzz: red"), 6, "unknown key; the keys here are source, code, kernel"),
         (change(6, "kernel: scale"), 6, "is given twice; keep one"),
         (change(3, "# no kernel"), 2, "the key `kernel` is missing"),
@@ -146,35 +145,24 @@ def test_a_source_is_told_from_a_problem_file(tmp_path: Path) -> None:
         (change(4, "build_options: -w"), 4, "expected a list, found '-w'"),
         # sizes
         (change(5, "global_size: [0, 8]"), 5, "at least 1, found 0"),
-        (change(5, "global_size: [-64, 8]"), 5, "at least 1, found -64"),
         (change(5, "global_size: [1.5, 8]"), 5, "expected a whole number, found 1.5"),
         (change(5, "global_size: [1, 1, 1, 1]"), 5, "expected one to three numbers, found 4"),
-        (change(5, "global_size: []"), 5, "expected one to three numbers, found 0"),
         (change(5, "global_size: [many, 8]"), 5, "expected a number or arithmetic, found 'many'"),
         (change(5, 'global_size: ["{M}", 8]'), 5, "{M} is no parameter"),
         (change(5, 'global_size: ["{N} / 0", 8]'), 5, "division by zero"),
-        (change(5, "global_size: [[1], 8]"), 5, "expected a text, found a list"),
         (change(6, "local_size: [64]"), 6, "has 1 dimensions, the global size has 2"),
         (change(6, "local_size: [64, 9]"), 6, "axis 1: local size 9 exceeds global size 8"),
-        (change(6, "local_size: [0, 1]"), 6, "at least 1, found 0"),
         (change(7, "global_offset: [0, -1]"), 7, "at least 0, found -1"),
-        (change(7, "global_offset: [0]"), 7, "has 1 dimensions, the global size has 2"),
         (change(5, "global_size:"), 5, "global_size"),
         # parameters
         (change(8, "parameters: [N]"), 8, "expected `NAME: value` pairs, found a list"),
         (change(8, 'parameters: {N: 1, HALF: "{M}", SWEPT: 3}'), 8, "{M} is no parameter"),
-        (change(8, "parameters: {N: x, HALF: 1, SWEPT: 1}"), 8, "expected a number or arithmetic"),
         (change(8, "parameters: {N: 512, HALF: 2, SWEPT: []}"), 8, "SWEPT"),
-        (change(8, "parameters: {N: 512, HALF: 2, SWEPT: 3, N: 9}"), 8, "is given twice"),
         # arguments
-        (change(10, "  - nothing"), 10, "expected `key: value` pairs"),
         (change(10, "  - {init: ones}"), 10, "`scalar: TYPE`, `local: BYTES`"),
         (change(10, "  - {buffer: int8, local: 4}"), 10, "give one of `buffer: TYPE`"),
-        (change(10, "  - {bufer: int8, count: 4}"), 10, "did you mean `buffer`?"),
         (change(10, "  - {buffer: int8, value: 4}"), 10, "unknown key"),
-        (change(10, "  - {buffer: int8}"), 10, "the key `count` is missing"),
         (change(10, "  - {buffer: int9, count: 4}"), 10, "element type 'int9' is unknown"),
-        (change(10, "  - {buffer: int8, count: 0}"), 10, "at least 1, found 0"),
         (change(10, "  - {buffer: int8, count: 4, init: random}"), 10, "found 'random'"),
         (change(10, "  - {buffer: int8, count: 4, init: no.npy}"), 10, "there is no file"),
         (change(10, "  - {buffer: int8, count: 4, access: rw}"), 10, "read, write, read_write"),
@@ -187,31 +175,21 @@ def test_a_source_is_told_from_a_problem_file(tmp_path: Path) -> None:
             change(10, "  - {buffer: uint8, count: 4, init: uniform, high: 1000}"),
             10, "1000",
         ),
-        (
-            change(10, "  - {buffer: int32, count: 4, init: uniform, low: 300}"),
-            10, "300",
-        ),
-        (change(12, "  - {scalar: int32}"), 12, "the key `value` is missing"),
         (change(12, "  - {scalar: int32, value: 1.5}"), 12, "expected a whole number, found 1.5"),
         (change(12, "  - {scalar: uint8, value: 300}"), 12, "value 300 does not fit uint8"),
-        (change(12, "  - {scalar: int32, value: [1, 2]}"), 12, "expected 1 numbers for int32"),
         (change(12, "  - {scalar: float2, value: 1}"), 12, "expected 2 numbers for float32x2"),
         (change(10, "  - {buffer: null, count: 3}"), 10, "unknown key"),
         (change(10, "  - {buffer: {}, count: 3}"), 10, "at least one field"),
         (change(10, "  - {buffer: {x: float}, count: 3, init: ones}"), 10, "zeros or from a file"),
         (change(10, "  - {buffer: int8, count: 4, init: {base64: '!'}}"), 10, "is no Base64"),
         (change(10, "  - {buffer: int8, count: 4, init: {base64: AAA=}}"), 10, "2 bytes given"),
-        (change(10, "  - {image: rgba, size: [4, 4]}"), 10, "the key `channel` is missing"),
         (change(10, "  - {image: rgba, size: 4, channel: int}"), 10, "expected one of snorm_int8"),
         (
             change(10, "  - {image: r, size: [4, 4, 4], layers: 2, channel: float}"),
             10, "`layers` are of images of one or two axes",
         ),
-        (change(10, "  - {sampler: cubic}"), 10, "expected one of nearest, linear"),
         (change(12, "  - {struct: {x: float, n: int}, value: {x: 1}}"), 12, "key `n` is missing"),
         (change(12, "  - {struct: {n: uchar}, value: {n: 300}}"), 12, "300 does not fit uint8"),
-        (change(14, "  - {local: 0}"), 14, "at least 1, found 0"),
-        (change(14, "  - {local: 4, count: 3}"), 14, "unknown key"),
         (change(9, "args: {}").split("  - ")[0], 9, "expected a list, found a mapping"),
     ],
 )  # fmt: skip
@@ -237,14 +215,6 @@ def test_missing_and_unreadable_files_are_named(tmp_path: Path) -> None:
     (tmp_path / "bytes.yaml").write_bytes(b"kernel: \xff\xfe")
     with pytest.raises(ProblemFileError, match=r"bytes\.yaml: .* no UTF-8 text"):
         read_problem(tmp_path / "bytes.yaml")
-
-
-def test_parameters_are_values_not_text(write: Write) -> None:
-    """Squares a negative parameter to a positive number: parameters are values, not text."""
-    text = change(8, 'parameters: {N: -2, HALF: "{N} ** 2", SWEPT: 0}')
-    text = text.replace('["{N} * 2", 8]', "[64, 8]").replace('count: "{N}"', "count: 4")
-    problem = read_problem(write(text))
-    assert problem.arguments[2] == ScalarArgument(element=ElementType("int32"), values=(4,))
 
 
 def test_sources_follow_each_other(tmp_path: Path, write: Write) -> None:

@@ -36,14 +36,6 @@ def record_triad() -> Recording:
     return record(launch, "triad", sampled.runs)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    """Give the path of a recording that was written."""
-    path = tmp_path / "samples.json"
-    write_recordings(path, [record_triad()])
-    return path
-
-
 @given(recordings=st.lists(strategies.recordings(), max_size=3))
 def test_recordings_survive_their_file(
     tmp_path_factory: pytest.TempPathFactory, recordings: Sequence[Recording]
@@ -59,18 +51,12 @@ def test_recordings_survive_their_file(
     [
         (None, "is no recording"),
         ("", "is no recording"),
-        ("no JSON", "is no recording"),
-        ("3", "is no recording"),
         ("null", "is no recording"),
         (b"\xff\xfe\x00", "is no recording"),
-        ("[]", "is no recording"),
-        ('"format"', "is no recording"),
         ("{}", r"is no recording \('format' is missing\)"),
         ("[" * 50_000, "is no recording"),
         (json.dumps({"format": 999, "recordings": []}), "is of format 999, this version reads"),
         (json.dumps({"format": FORMAT_VERSION}), "the recording is incomplete"),
-        (json.dumps({"format": FORMAT_VERSION, "recordings": 3}), "the recording is incomplete"),
-        (json.dumps({"format": FORMAT_VERSION, "recordings": ["a"]}), "recording is incomplete"),
         (json.dumps({"format": FORMAT_VERSION, "recordings": [{}]}), "recording is incomplete"),
     ],
 )  # fmt: skip

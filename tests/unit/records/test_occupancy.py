@@ -56,21 +56,9 @@ def test_paper_examples() -> None:
         ("cc 1.3", 64, {"registers": 8, "local": 4097}, 3, LOCAL),
         # 2.0: 37 * 32 = 1184 -> 1280 as Fermi rounds 37 coarsely: 24 warps, not 26, of 13
         ("cc 2.0", 416, {"registers": 37}, 1, REGISTERS),
-        # 3.0: 63 * 32 = 2016 -> 2048: 32 warps of 8
-        ("cc 3.0", 256, {"registers": 63}, 4, REGISTERS),
-        ("cc 3.0", 64, {"registers": 32}, 16, SLOTS),
-        # 8.0: 104 * 32 = 3328: 4 * 4 warps of 8
-        ("cc 8.0", 256, {"registers": 104}, 2, REGISTERS),
-        ("cc 8.0", 128, {"registers": 128}, 4, REGISTERS),
         # 8.0: one more KiB is the driver's: 164 / (40 + 1)
         ("cc 8.0", 128, {"registers": 32, "local": 40 * KIB}, 4, LOCAL),
-        ("cc 8.0", 128, {"registers": 32, "local": 163 * KIB}, 1, LOCAL),
         ("cc 8.6", 256, {"registers": 32}, 6, WARPS),
-        # 9.0: 168 * 32 = 5376: 4 * 3 warps of 12
-        ("cc 9.0", 384, {"registers": 168}, 1, REGISTERS),
-        # 9.0: 228 / (48 + 1)
-        ("cc 9.0", 256, {"registers": 32, "local": 48 * KIB}, 4, LOCAL),
-        ("cc 12.0", 32, {"registers": 32}, 24, SLOTS),
         # GCN: 64 VGPRs are 4 of 10 waves on each of four SIMDs
         *((name, 256, {"registers": 64}, 4, REGISTERS)
           for name in ("gfx600", "gfx701", "gfx803", "gfx900", "gfx906")),
@@ -79,19 +67,14 @@ def test_paper_examples() -> None:
         # one wavefront needs no barrier: all 40 slots; two wavefronts: 16 barriers
         ("gfx900", 64, {"registers": 16}, 40, SLOTS),
         ("gfx900", 128, {"registers": 16}, 16, SLOTS),
-        ("gfx900", 1024, {"registers": 16}, 2, WARPS),
         # 64 KiB; 21,000 bytes -> 21,504
         ("gfx900", 64, {"registers": 16, "local": 21_000}, 3, LOCAL),
         # 1280-byte granule: 32,768 -> 33,280 of 163,840
         ("gfx950", 256, {"registers": 16, "local": 32 * KIB}, 4, LOCAL),
-        # WGP: 4 SIMDs * 16 waves of 32
-        ("gfx1100", 256, {"registers": 96}, 8, WARPS),
         # the smaller RDNA 3 chips have 1024 VGPRs: 1024 / 96 = 10 waves
         ("gfx1102", 256, {"registers": 96}, 5, REGISTERS),
         # RDNA 1 has 20 slots and a granule of 8: 1024 / 56 = 18 waves
         ("gfx1010", 256, {"registers": 50}, 9, REGISTERS),
-        # 128 KiB per WGP
-        ("gfx1030", 64, {"registers": 16, "local": 64 * KIB}, 2, LOCAL),
         # wavefronts of 64 take the registers of two of 32
         ("gfx1030", 256, {"registers": 128, "width": 32}, 4, REGISTERS),
         ("gfx1030", 256, {"registers": 128, "width": 64}, 4, REGISTERS),
@@ -100,11 +83,8 @@ def test_paper_examples() -> None:
         ("gfx1100", 256, {"registers": 4, "scalars": 106}, 8, WARPS),
         # 16 of 56 threads each
         ("Gen9", 256, {"width": 16}, 3, WARPS),
-        ("Xe-LP", 512, {"width": 32}, 7, WARPS),
-        ("Xe-LP", 64, {"width": 16, "local": 32 * KIB}, 2, LOCAL),
         # 33 KiB is rounded up to 64 of 128 KiB
         ("Xe-HPG", 64, {"width": 16, "local": 33 * KIB}, 2, LOCAL),
-        ("Xe-HPC", 1024, {"width": 32}, 2, WARPS),
         # large registers: 200 * 16 * 4 = 12,800 of 8,192 bytes halves the 64 threads
         ("Xe-HPC", 256, {"width": 16, "registers": 200}, 2, REGISTERS),
         # Gen9 has no large registers: the same kernel spills
@@ -141,34 +121,19 @@ def test_agrees_with_the_toolkit(
     assert compute(f"cc {capability}", size, registers=registers, local=local_bytes)[0] == p_sat
 
 
-def test_intels_units_hold_the_calculators_threads() -> None:
-    """Holds the EU threads that Intel's calculator lists."""
-    threads = {"Gen9": 56, "Gen11": 56, "Xe-LP": 112, "Xe-HPG": 128, "Xe-HPC": 64}
-    found = {one.name: one.max_warps for one in load_limits().values() if one.vendor == "intel"}
-    assert found == threads
-
-
 @pytest.mark.parametrize(
     ("name", "size", "demand", "message"),
     [
         ("cc 1.3", 513, {"registers": 8}, "work-group size is 513, the device allows 512"),
         ("cc 8.0", 1024, {"registers": 100}, "not fit into an empty compute unit, limited by reg"),
         ("cc 8.0", 64, {"registers": 256}, "registers per work-item is 256, the device allows 255"),
-        ("cc 8.0", 64, {"local": 164 * KIB}, "is 167936, the device allows 166912"),
         # 5.3 grants a work-group only half of the register file
         ("cc 5.3", 1024, {"registers": 40}, "limited by registers"),
-        ("cc 8.0", 64, {"width": 16}, "sub-group size 16 given"),
-        ("gfx900", 2048, {}, "work-group size is 2048"),
         ("gfx900", 64, {"registers": 257}, "registers per work-item is 257"),
         ("gfx900", 64, {"scalars": 113}, "registers per sub-group is 113"),
-        ("gfx900", 64, {"width": 32}, "sub-group size 32 given"),
-        ("gfx600", 64, {"local": 33 * KIB}, "is 33792, the device allows 32768"),
         # 500 of 512 registers: one wave per SIMD, and the group has eight
         ("gfx90a", 512, {"registers": 500}, "limited by registers"),
-        ("Gen9", 512, {}, "work-group size is 512, the device allows 256"),
         ("Gen9", 64, {"local": 65 * KIB}, "is 66560, the device allows 65536"),
-        ("Xe-HPC", 64, {"width": 8}, "sub-group size 8 given"),
-        ("Xe-HPC", 1024, {"width": 16, "registers": 200}, "limited by registers"),
     ],
 )
 def test_refuses_what_never_fits(
@@ -185,33 +150,22 @@ def test_refuses_what_never_fits(
         (NVIDIA, "GeForce GTX 580", (2, 0), "cc 2.0"),
         ("The pocl project", "NVIDIA A100", (8, 0), "cc 8.0"),
         (AMD, "gfx90a:sramecc+:xnack-", None, "gfx90a"),
-        (AMD, "gfx1100", None, "gfx1100"),
         (AMD, "Tahiti", None, "gfx600"),
         (INTEL, "Intel(R) UHD Graphics 630", None, "Gen9"),
-        (INTEL, "Intel(R) HD Graphics P530", None, "Gen9"),
         (INTEL, "Intel(R) Iris(R) Plus Graphics 655", None, "Gen9"),
         (INTEL, "Intel(R) Iris(R) Plus Graphics", None, "Gen11"),
         (INTEL, "Intel(R) Iris(R) Xe Graphics", None, "Xe-LP"),
-        (INTEL, "Intel(R) UHD Graphics 770", None, "Xe-LP"),
         (INTEL, "Intel(R) Arc(TM) A770 Graphics", None, "Xe-HPG"),
-        (INTEL, "Intel(R) Data Center GPU Flex 170", None, "Xe-HPG"),
         (INTEL, "Intel(R) Data Center GPU Max 1550", None, "Xe-HPC"),
         (INTEL, "Intel(R) Graphics [0x9a49]", None, "Xe-LP"),
         # Processors, and devices that no table knows: nothing instead of a guess.
         (INTEL, "Intel(R) Xeon(R) Gold 6154 CPU @ 3.00GHz", None, None),
-        (INTEL, "AMD EPYC 7763 64-Core Processor", None, None),
         (AMD, "AMD Ryzen 7 5800X 8-Core Processor", None, None),
-        (AMD, "Cayman", None, None),
         (AMD, "gfx9999", None, None),
         ("The pocl project", "pthread-Intel(R) Xeon(R)", None, None),
         ("Mesa/X.org", "AMD Radeon RX 6800 (radeonsi, navi21)", None, None),
         (NVIDIA, "a device of tomorrow", (99, 0), None),
-        (NVIDIA, "a driver that does not tell", None, None),
-        (INTEL, "Intel(R) HD Graphics 5500", None, None),
-        (INTEL, "Intel(R) UHD Graphics 605", None, None),
         (INTEL, "Intel(R) Arc(TM) B580 Graphics", None, None),
-        (INTEL, "Intel(R) Graphics [0xe20b]", None, None),
-        ("", "", None, None),
     ],
 )
 def test_finds_a_device_by_what_opencl_reports(

@@ -52,8 +52,7 @@ def test_digests_tell_kernels_apart(one: Kernel, other: Kernel) -> None:
 @pytest.mark.parametrize(
     ("low", "seconds", "high"),
     [
-        (0.0, 1, 2), (-1, 1, 2), (2, 1, 3), (1, 3, 2),
-        (1, 2, math.inf), (math.nan, 1, 2), (1, math.nan, 2),
+        (0.0, 1, 2), (2, 1, 3), (1, 3, 2), (1, 2, math.inf), (1, math.nan, 2),
     ],
 )  # fmt: skip
 def test_intervals_are_ordered(low: float, seconds: float, high: float) -> None:
@@ -70,32 +69,19 @@ def test_measurements_use_numpys_quantiles(durations: list[float], predicted_s: 
     assert measurement.seconds == pytest.approx(middle)
     assert measurement.noise == pytest.approx((high - low) / 2 / middle, rel=1e-9, abs=1e-12)
     assert measurement.error_of(predicted_s) == pytest.approx((predicted_s - middle) / middle)
-
-
-def test_one_run_is_compared_with_the_others() -> None:
-    """The run that stands out is far off the others' median, and they are little off theirs."""
-    assert Measurement(durations_s=(1.0, 2.0)).one_run_error is None
-    assert Measurement(durations_s=(2.0, 2.0, 2.0)).one_run_error == 0.0
     # Of 1, 1, 1 and 3: three times |1 - 1| / 1, and once |3 - 1| / 1.
     assert Measurement(durations_s=(1.0, 1.0, 3.0, 1.0)).one_run_error == pytest.approx(0.5)
+    assert Measurement(durations_s=(1.0, 2.0)).one_run_error is None
 
 
-@given(computed=st.none() | st.integers(1, 4), measured=st.none() | st.integers(1, 4))
+@pytest.mark.parametrize(("computed", "measured"), [(None, 3), (3, None), (2, 2), (2, 3)])
 def test_disagreement_names_both_values(computed: int | None, measured: int | None) -> None:
     """Speaks of a disagreement only where rules and measurement differ, and names both."""
-    point = SaturationPoint(
-        p_sat=Trait(value=computed or measured or 1, source=TraitSource.COMPUTED),
-        concurrency=4,
-        computed=computed,
-        measured=measured,
-    )
+    p_sat = Trait(value=computed or 1, source=TraitSource.COMPUTED)
+    point = SaturationPoint(p_sat=p_sat, concurrency=4, computed=computed, measured=measured)
     said = point.disagreement
-    if computed is None or measured is None or computed == measured:
-        assert said is None
-    else:
-        assert said is not None
-        assert f"{computed} by occupancy rules" in said
-        assert f"{measured} measured" in said
+    assert (said is None) == (None in {computed, measured} or computed == measured)
+    assert said is None or "2 by occupancy rules, 3 measured" in said
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(CompilerFacts)])
