@@ -8,13 +8,9 @@ from pathlib import Path
 import pytest
 
 from kernelcast.scheduling.starpu.codelets import (
-    DataKind,
-    TaskData,
-    TaskSize,
     Wanted,
     Worker,
     WorkerKind,
-    footprint_of_data,
     footprint_of_size_base,
     parse_worker,
     read_codelets,
@@ -48,8 +44,8 @@ def make_entry(
     symbol: str, worker: Worker, footprint: int, size_bytes: int, seconds: float
 ) -> Entry:
     """Make a time of a codelet's size on a worker."""
-    size = TaskSize(parameters={}, footprint=footprint, size_bytes=size_bytes, flops=1e6)
-    wanted = Wanted(symbol=symbol, worker=worker, size=size, device_id="", problem=None)
+    wanted = Wanted(symbol=symbol, worker=worker, parameters={}, footprint=footprint,
+                    size_bytes=size_bytes, flops=1e6)  # fmt: skip
     return wanted, ExpectedTime(seconds=seconds, deviation_s=1e-5, origin="given")
 
 
@@ -81,7 +77,7 @@ def test_every_file_is_read(tmp_path: Path) -> None:
         shown = run(tmp_path, DISPLAY, "-s", symbol)
         for wanted, time in one:
             assert f"performance model for {wanted.worker}" in shown
-            assert f"{wanted.size.footprint:08x}" in shown
+            assert f"{wanted.footprint:08x}" in shown
             assert f"{time.seconds * 1e6:e}" in shown
     # time = a * size + c: a in microseconds per byte, c of 100 us
     for parameter, value in (("a", 1500 / 4096), ("b", 1.0), ("c", 100.0)):
@@ -130,16 +126,25 @@ int main(void)
 """
 
 
+CODELETS = """
+codelets:
+  probe:
+    data:
+      - {vector: 100, element_bytes: 4}
+      - {matrix: [5, 7], element_bytes: 4}
+      - {block: [3, 5, 7], element_bytes: 4}
+      - {variable: 40}
+    sizes: [{N: 1}]
+    workers: {cpu: }
+"""
+
+
 @needs_library
 def test_starpu_finds_the_entries(tmp_path: Path) -> None:
     """Its footprints are ours, and each type of model expects what was exported."""
-    data = [
-        TaskData(kind=DataKind.VECTOR, counts=(100,), element_bytes=4),
-        TaskData(kind=DataKind.MATRIX, counts=(5, 7), element_bytes=4),
-        TaskData(kind=DataKind.BLOCK, counts=(3, 5, 7), element_bytes=4),
-        TaskData(kind=DataKind.VARIABLE, counts=(), element_bytes=40),
-    ]
-    footprint, size = footprint_of_data(data), sum(one.bytes for one in data)
+    (tmp_path / "codelets.yaml").write_text(CODELETS)
+    [(told,)] = read_codelets(tmp_path / "codelets.yaml").values()
+    footprint, size = told.footprint, told.size_bytes
     cpu = Worker(kind=WorkerKind.CPU)
     entries = [make_entry("probe", cpu, footprint + n, size * 2**n, 2e-3 * 2**n) for n in range(4)]
     based = footprint_of_size_base(4096)
@@ -161,4 +166,4 @@ def test_the_examples_codelets_can_be_read() -> None:
     assert [*codelets] == ["kc_horner", "kc_matmul", "kc_stencil"]
     for asked in codelets.values():
         assert {str(one.worker) for one in asked} == {"opencl0_impl0", "cpu0_impl0"}
-        assert len({one.size.footprint for one in asked}) == 3
+        assert len({one.footprint for one in asked}) == 3

@@ -142,8 +142,8 @@ def export(  # noqa: PLR0913 - each is an option
         {
             "codelet": wanted.symbol,
             "worker": str(wanted.worker),
-            **pick(wanted.size, "parameters", "size_bytes", "flops"),
-            "footprint": f"{wanted.size.footprint:08x}",
+            **pick(wanted, "parameters", "size_bytes", "flops"),
+            "footprint": f"{wanted.footprint:08x}",
             **pick(time, "seconds", "origin", deviation_seconds="deviation_s"),
             "device_id": time.device_id or None,
             "file": str(path),

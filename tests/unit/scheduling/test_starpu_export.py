@@ -114,8 +114,8 @@ def test_estimates_and_times_become_entries(folder: Path) -> None:
         assert min(deviations) > 0
     assert [one["origin"] for one in told] == ["linear", "linear", "sampled", "sampled"]
     assert {one["file"] for one in told} == {str(path)}
-    sizes = [one.size for one in read_codelets(folder / "codelets.yaml")["kc_triad"]]
-    assert [one["footprint"] for one in told] == [f"{one.footprint:08x}" for one in sizes]
+    asked = read_codelets(folder / "codelets.yaml")["kc_triad"]
+    assert [one["footprint"] for one in told] == [f"{one.footprint:08x}" for one in asked]
 
 
 def test_transfers_of_estimates_are_left_to_starpu(folder: Path) -> None:
@@ -193,11 +193,11 @@ def test_a_size_base_or_footprint_of_the_programs_own(folder: Path) -> None:
     """Replaces the footprint of the data, as in the program."""
     text = CODELETS.replace("flops:", 'size_base: "3 * {N}"\n    flops:')
     (folder / "codelets.yaml").write_text(text)
-    size = read_codelets(folder / "codelets.yaml")["kc_triad"][0].size
+    size = read_codelets(folder / "codelets.yaml")["kc_triad"][0]
     assert (size.footprint, size.size_bytes) == (footprint_of_size_base(3072), 3072)
     text = CODELETS.replace("flops:", 'footprint: "{N} + 1"\n    flops:')
     (folder / "codelets.yaml").write_text(text)
-    size = read_codelets(folder / "codelets.yaml")["kc_triad"][0].size
+    size = read_codelets(folder / "codelets.yaml")["kc_triad"][0]
     assert (size.footprint, size.size_bytes) == (1025, 20 * 1024)
 
 
@@ -209,6 +209,8 @@ def test_a_size_base_or_footprint_of_the_programs_own(folder: Path) -> None:
         ("{N: 4096}", "{N: 1024}", "have one footprint"),
         ("2 * {N}", "0 - {N}", "at least 0"),
         ("vector:", "vektor:", "unknown key"),
+        ('["{N}", 2]', '"{N}"', "a matrix of 1 sizes: expected 2"),
+        ('["{N}", 2]', '["{N}", 4294967296]', "32 bits"),
         ("element_bytes: 8}", "}", "element_bytes"),
         ("triad.yaml", "other.yaml", "there is no file"),
         ("sizes: [{N: 1024}, {N: 4096}]", "sizes: []", "at least one size"),

@@ -9,9 +9,6 @@ from hypothesis import strategies as st
 
 from kernelcast.records.errors import InputError
 from kernelcast.scheduling.starpu.codelets import (
-    DataKind,
-    TaskData,
-    TaskSize,
     Wanted,
     Worker,
     WorkerKind,
@@ -38,8 +35,8 @@ def make_entry(
     flops: float = 0.0, worker: Worker = CPU,
 ) -> Entry:  # fmt: skip
     """Make a time of a size on a worker."""
-    size = TaskSize(parameters={}, footprint=footprint, size_bytes=size_bytes, flops=flops)
-    wanted = Wanted(symbol="triad", worker=worker, size=size, device_id="", problem=None)
+    wanted = Wanted(symbol="triad", worker=worker, parameters={}, footprint=footprint,
+                    size_bytes=size_bytes, flops=flops)  # fmt: skip
     return wanted, ExpectedTime(seconds=seconds, deviation_s=deviation_s, origin="given")
 
 
@@ -78,34 +75,16 @@ def test_the_hash_is_the_bitwise_remainder() -> None:
 
 
 def test_footprints_nest_as_starpu_nests_them() -> None:
-    """Handle's sizes, its interface's number, then one handle after the other."""
-    vector = TaskData(kind=DataKind.VECTOR, counts=(1024,), element_bytes=4)
-    matrix = TaskData(kind=DataKind.MATRIX, counts=(64, 32), element_bytes=8)
-    block = TaskData(kind=DataKind.BLOCK, counts=(4, 5, 6), element_bytes=8)
-    variable = TaskData(kind=DataKind.VARIABLE, counts=(), element_bytes=12)
-    assert vector.footprint == hash_word(hash_word(1024), 2)
-    assert matrix.footprint == hash_word(hash_word(64, 32), 0)
-    assert block.footprint == hash_word(hash_word(6, hash_word(5, hash_word(4))), 1)
-    assert variable.footprint == hash_word(hash_word(12), 5)
-    assert footprint_of_data([vector, matrix]) == hash_word(
-        matrix.footprint, hash_word(vector.footprint)
-    )
+    """Sizes, then the number of the interface."""
+    assert footprint_of_data("vector", (1024,), 4) == hash_word(hash_word(1024), 2)
+    assert footprint_of_data("matrix", (64, 32), 8) == hash_word(hash_word(64, 32), 0)
+    block = hash_word(hash_word(6, hash_word(5, hash_word(4))), 1)
+    assert footprint_of_data("block", (4, 5, 6), 8) == block
+    assert footprint_of_data("variable", (), 12) == hash_word(hash_word(12), 5)
     assert footprint_of_size_base(4096) == hash_bytes((4096).to_bytes(8, "little"))
-    assert (vector.bytes, matrix.bytes, variable.bytes) == (4096, 16384, 12)
 
 
-@pytest.mark.parametrize(
-    ("kind", "counts"),
-    [(DataKind.VECTOR, (1, 2)), (DataKind.MATRIX, (3,)), (DataKind.VECTOR, (0,)),
-     (DataKind.VECTOR, (2**32,))],
-)  # fmt: skip
-def test_sizes_that_fit_no_interface_are_refused(kind: DataKind, counts: tuple[int, ...]) -> None:
-    """Says what was expected."""
-    with pytest.raises(InputError, match="expected"):
-        TaskData(kind=kind, counts=counts, element_bytes=4)
-
-
-times = st.lists(entries, min_size=1, max_size=5, unique_by=lambda one: one[0].size.footprint)
+times = st.lists(entries, min_size=1, max_size=5, unique_by=lambda one: one[0].footprint)
 
 
 @given(st.dictionaries(workers, times, min_size=1), st.integers(1, 1000))
@@ -122,7 +101,7 @@ def test_every_entry_is_written(found: dict[Worker, list[Entry]], samples: int) 
         rows = [line.split() for line in part[begins : begins + len(written)]]
         assert len(rows) == len(written)
         for (wanted, time), row in zip(written, rows, strict=True):
-            assert (wanted.size.footprint, wanted.size.size_bytes, samples) == (
+            assert (wanted.footprint, wanted.size_bytes, samples) == (
                 int(row[0], 16), int(row[1]), int(row[7]),
             )  # fmt: skip
             assert float(row[3]) == pytest.approx(time.seconds * 1e6, rel=1e-6)

@@ -10,8 +10,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum, StrEnum
+from enum import IntEnum
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError
@@ -66,57 +68,8 @@ def parse_worker(text: str) -> Worker:
     return worker
 
 
-class DataKind(StrEnum):
-    """StarPU's interfaces whose footprints depend on sizes alone."""
-
-    VECTOR = "vector"
-    MATRIX = "matrix"
-    BLOCK = "block"
-    VARIABLE = "variable"
-
-
-# Number of dimensions, and of the interface.
-_INTERFACES = {
-    DataKind.MATRIX: (2, 0), DataKind.BLOCK: (3, 1), DataKind.VECTOR: (1, 2),
-    DataKind.VARIABLE: (0, 5),
-}  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskData:
-    """One piece of data of a task, as it is registered with StarPU."""
-
-    kind: DataKind
-    counts: tuple[int, ...]
-    """Elements per dimension, nx first; empty for a variable."""
-    element_bytes: int
-    """Bytes of an element; of a variable, all its bytes."""
-
-    def __post_init__(self) -> None:
-        wanted, _ = _INTERFACES[self.kind]
-        if len(self.counts) != wanted:
-            raise InputError(f"a {self.kind} of {len(self.counts)} sizes: expected {wanted}")
-        numbers = (*self.counts, self.element_bytes)
-        if min(numbers) < 1 or max(numbers) > _LARGEST_COUNT:
-            msg = f"a {self.kind} of sizes {numbers}: expected 1 to {_LARGEST_COUNT} (32 bits)"
-            raise InputError(msg)
-
-    @property
-    def bytes(self) -> int:
-        return math.prod(self.counts) * self.element_bytes
-
-    @property
-    def footprint(self) -> int:
-        """What StarPU's data handle has as its footprint."""
-        if self.kind is DataKind.MATRIX:
-            inner = hash_word(self.counts[0], self.counts[1])
-        elif self.kind is DataKind.VARIABLE:
-            inner = hash_word(self.element_bytes, 0)
-        else:
-            inner = 0
-            for count in self.counts:
-                inner = hash_word(count, inner)
-        return hash_word(inner, _INTERFACES[self.kind][1])
+# Numbers of dimensions, and of the interface, of data whose footprint depends on sizes alone.
+_INTERFACES = {"vector": (1, 2), "matrix": (2, 0), "block": (3, 1), "variable": (0, 5)}
 
 
 def hash_bytes(content: bytes, crc: int = 0) -> int:
@@ -133,12 +86,16 @@ def hash_word(word: int, crc: int = 0) -> int:
     return hash_bytes(word.to_bytes(4, "little"), crc)
 
 
-def footprint_of_data(data: Sequence[TaskData]) -> int:
-    """Compute a task's footprint from its data: StarPU's default."""
-    found = 0
-    for one in data:
-        found = hash_word(one.footprint, found)
-    return found
+def footprint_of_data(kind: str, counts: Sequence[int], element_bytes: int) -> int:
+    """Compute what StarPU's handle of a piece of data has as its footprint: of elements per
+    dimension, nx first, or of a variable's bytes."""
+    if kind == "matrix":
+        inner = hash_word(counts[0], counts[1])
+    else:
+        inner = 0
+        for count in counts or (element_bytes,):
+            inner = hash_word(count, inner)
+    return hash_word(inner, _INTERFACES[kind][1])
 
 
 def footprint_of_size_base(size: int) -> int:
@@ -147,9 +104,11 @@ def footprint_of_size_base(size: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TaskSize:
-    """One size of a codelet's tasks."""
+class Wanted:
+    """Which time is asked for: of a codelet's tasks of one size on one worker."""
 
+    symbol: str
+    worker: Worker
     parameters: Mapping[str, Number]
     """What the size is called."""
     footprint: int
@@ -157,27 +116,18 @@ class TaskSize:
     """Under what StarPU files it, and what its regressions are over."""
     flops: float
     """Operations of the task, 0 where the program does not tell StarPU."""
-
-    @property
-    def label(self) -> str:
-        return ", ".join(f"{name}={value}" for name, value in self.parameters.items())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """Which time is asked for: of a codelet's tasks of one size on one worker."""
-
-    symbol: str
-    worker: Worker
-    size: TaskSize
-    device_id: str
+    device_id: str = ""
     """OpenCL device's id or its beginning; empty if any will do."""
-    problem: Problem | None
+    problem: Problem | None = None
     """The kernel's launch; None for a function that is not OpenCL C."""
 
     @property
+    def size(self) -> str:
+        return ", ".join(f"{name}={value}" for name, value in self.parameters.items())
+
+    @property
     def label(self) -> str:
-        return f"{self.symbol} on {self.worker} at {self.size.label}"
+        return f"{self.symbol} on {self.worker} at {self.size}"
 
 
 def read_codelets(path: Path) -> dict[str, tuple[Wanted, ...]]:
@@ -200,25 +150,25 @@ def _read_codelet(symbol: str, entry: Located) -> tuple[Wanted, ...]:
     ]
     if not parameters:
         fields["sizes"].fail("expected at least one size, such as `- {N: 4096}`")
-    sizes = [_read_size(entry, fields, one) for one in parameters]
+    make = [partial(Wanted, symbol=symbol, **_read_size(entry, fields, one)) for one in parameters]
     found: list[Wanted] = []
     for name, place in fields["workers"].mapping().items():
         with place.pointing_here():
             worker = parse_worker(name)
         device_id = ""
-        problems: Sequence[Problem | None] = [None] * len(sizes)
+        problems: Sequence[Problem | None] = [None] * len(parameters)
         if not place.is_null:
             keys = place.mapping(("problem", "device"), required=("problem",))
             path = keys["problem"].file()
             device_id = keys["device"].text() if "device" in keys else ""
             problems = [read_problem(path, parameters=one) for one in parameters]
         found += [
-            Wanted(symbol=symbol, worker=worker, size=size, device_id=device_id, problem=problem)
-            for size, problem in zip(sizes, problems, strict=True)
+            size(worker=worker, device_id=device_id, problem=problem)
+            for size, problem in zip(make, problems, strict=True)
         ]
     if not found:
         fields["workers"].fail("expected at least one worker, such as `opencl0:`")
-    if len({(one.worker, one.size.footprint) for one in found}) < len(found):
+    if len({(one.worker, one.footprint) for one in found}) < len(found):
         entry.fail(
             "two sizes on a worker have one footprint; StarPU cannot tell them apart either, give "
             "the codelet a `size_base` or `footprint`"
@@ -228,9 +178,10 @@ def _read_codelet(symbol: str, entry: Located) -> tuple[Wanted, ...]:
 
 def _read_size(
     entry: Located, fields: Mapping[str, Located], parameters: Mapping[str, Number]
-) -> TaskSize:
+) -> dict[str, Any]:
+    """Read what `Wanted` holds of a size."""
     known = {key: replace(value, names=parameters) for key, value in fields.items()}
-    data = tuple(_read_data(one) for one in known["data"].items()) if "data" in known else ()
+    data = [_read_data(one) for one in known["data"].items()] if "data" in known else []
     base = known["size_base"].integer(minimum=1) if "size_base" in known else None
     if not data and base is None:
         entry.fail("give `data`, the task's vectors and matrices, or `size_base`")
@@ -240,34 +191,38 @@ def _read_size(
             known["footprint"].fail(f"expected 32 bits, found {footprint}")
     elif base is not None:
         footprint = footprint_of_size_base(base)
-    else:
-        footprint = footprint_of_data(data)
+    else:  # StarPU's default
+        footprint = 0
+        for one, _ in data:
+            footprint = hash_word(one, footprint)
     flops = float(known["flops"].number()) if "flops" in known else 0.0
     if not 0 <= flops < math.inf:
         known["flops"].fail(f"expected a number of at least 0, found {flops}")
-    return TaskSize(
-        parameters=parameters,
-        footprint=footprint,
-        size_bytes=base if base is not None else sum(one.bytes for one in data),
-        flops=flops,
-    )
+    return {
+        "parameters": parameters,
+        "footprint": footprint,
+        "size_bytes": sum(size for _, size in data) if base is None else base,
+        "flops": flops,
+    }
 
 
-def _read_data(entry: Located) -> TaskData:
-    kinds = tuple(one.value for one in DataKind)
-    fields = entry.mapping((*kinds, "element_bytes"))
-    found = [one for one in kinds if one in fields]
+def _read_data(entry: Located) -> tuple[int, int]:
+    """Read a piece of a task's data: its footprint, and its bytes."""
+    fields = entry.mapping((*_INTERFACES, "element_bytes"))
+    found = [one for one in _INTERFACES if one in fields]
     if len(found) != 1:
-        entry.fail(f"expected one of {', '.join(kinds)}, found {len(found)}")
-    value = fields[found[0]]
-    sizes = value.items() if value.is_list else [value]
-    counts = tuple(one.integer(minimum=1) for one in sizes)
-    kind = DataKind(found[0])
-    if kind is DataKind.VARIABLE:  # its size is its bytes
-        counts, element_bytes = counts[1:], counts[0]
+        entry.fail(f"expected one of {', '.join(_INTERFACES)}, found {len(found)}")
+    kind, (wanted, _) = found[0], _INTERFACES[found[0]]
+    counts = [one.integer(minimum=1) for one in fields[kind].list_some()]
+    if len(counts) != max(1, wanted):
+        entry.fail(f"a {kind} of {len(counts)} sizes: expected {max(1, wanted)}")
+    if not wanted:  # the size of a variable is its bytes
+        element_bytes = counts.pop()
     elif "element_bytes" in fields:
         element_bytes = fields["element_bytes"].integer(minimum=1)
     else:
         entry.fail("the key `element_bytes` is missing")
-    with entry.pointing_here():
-        return TaskData(kind=kind, counts=counts, element_bytes=element_bytes)
+    if max(*counts, element_bytes, 1) > _LARGEST_COUNT:
+        msg = f"a {kind} of sizes {(*counts, element_bytes)}: expected 1 to {_LARGEST_COUNT}"
+        entry.fail(f"{msg} (32 bits)")
+    return footprint_of_data(kind, counts, element_bytes), math.prod(counts) * element_bytes

@@ -87,9 +87,7 @@ def fit_offset_power_law(entries: Sequence[Entry]) -> tuple[float, float, float]
 
 def _list_points(entries: Sequence[Entry]) -> list[tuple[int, float]]:
     """List sizes in bytes and times in microseconds, smallest sizes first."""
-    return sorted(
-        (wanted.size.size_bytes, time.seconds * _MICROSECONDS) for wanted, time in entries
-    )
+    return sorted((wanted.size_bytes, time.seconds * _MICROSECONDS) for wanted, time in entries)
 
 
 def _line(points: Sequence[tuple[int, float]], offset: float) -> tuple[float, float]:
@@ -106,7 +104,7 @@ def write_model(entries: Sequence[Entry], samples: int = LEAST_SAMPLES) -> str:
     for entry in entries:
         by_worker.setdefault(entry[0].worker, []).append(entry)
     for worker, known in by_worker.items():
-        if len(known) != len({wanted.size.footprint for wanted, _ in known}):
+        if len(known) != len({wanted.footprint for wanted, _ in known}):
             raise InputError(
                 f"codelet {known[0][0].symbol} on {worker}: two sizes have one footprint; StarPU "
                 "cannot tell them apart either, give the codelet a size_base or footprint"
@@ -150,11 +148,11 @@ def _write_entries(entries: Sequence[Entry], samples: int) -> list[str]:
     lines += ["# not multiple-regression-base", "0"]
     lines.append("# hash\t\tsize\t\tflops\t\tmean (us)\tdev (us)\tsum\t\tsum2\t\tn")
     for wanted, time in entries:  # their sums are those that give its mean and deviation
-        size, mean = wanted.size, time.seconds * _MICROSECONDS
+        mean = time.seconds * _MICROSECONDS
         deviation = time.deviation_s * _MICROSECONDS
         squares = samples * (deviation**2 + mean**2)
-        columns = "\t".join(map(_real, (size.flops, mean, deviation, mean * samples, squares)))
-        lines.append(f"{size.footprint:08x}\t{size.size_bytes:<15}\t{columns}\t{samples}")
+        columns = "\t".join(map(_real, (wanted.flops, mean, deviation, mean * samples, squares)))
+        lines.append(f"{wanted.footprint:08x}\t{wanted.size_bytes:<15}\t{columns}\t{samples}")
     return [*lines, ""]
 
 

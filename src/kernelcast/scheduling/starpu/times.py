@@ -55,8 +55,8 @@ def read_estimates(paths: Sequence[Path]) -> TimeSource:
             return None
         _refuse_several(wanted, "estimates", {str(one["device_id"]) for one in found})
         answer = found[-1]
-        other = used.setdefault(id(answer), wanted.size.label)
-        if other != wanted.size.label:
+        other = used.setdefault(id(answer), wanted.size)
+        if other != wanted.size:
             raise InputError(
                 f"{wanted.label}: the estimate for {other} has the same index space, so files of "
                 "estimates cannot tell the two apart; let the export estimate, without --estimates"
@@ -139,7 +139,7 @@ def read_times(paths: Sequence[Path]) -> TimeSource:
                     f"{path}: object {number} cannot be used ({error!r}); expected codelet, "
                     "worker, parameters, and seconds or units with samples"
                 ) from error
-    return lambda wanted: times.get((wanted.symbol, wanted.worker, _freeze(wanted.size.parameters)))
+    return lambda wanted: times.get((wanted.symbol, wanted.worker, _freeze(wanted.parameters)))
 
 
 def estimate_now(settings: EstimateSettings, *, timeout_s: float) -> TimeSource:
