@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -60,6 +61,7 @@ def _double(arrays: Arrays, items: Numbers) -> None:
     arrays[0][items] = 2 * arrays[1][items]
 
 
+_RULES = {_UPDATE: MergeRule.RANGES, _SCATTER: MergeRule.COMPARE}
 _COMPUTE = {_UPDATE: _update, _SCATTER: _scatter, _DOUBLE: _double, _LOOP: _update}
 
 
@@ -84,14 +86,6 @@ def _balance(
     _COMPUTE[kernel]([expected, x], np.arange(items))
     assert {*(y - expected).tolist()} == {*range(most_off + 1)}
     return report
-
-
-def test_results_are_whole_whatever_the_speeds() -> None:
-    """Three devices of very different speed run every work-item once."""
-    devices = [FakeDevice(compute=_update, item_s=s) for s in (1e-6, 7e-6, 2e-6)]
-    report = _balance(devices)
-    assert sum(one.work_groups for one in report.shares) == _ITEMS // _LOCAL
-    assert report.merges == {"y": MergeRule.RANGES, "x": MergeRule.READ}
 
 
 def test_shares_follow_speeds() -> None:
@@ -124,23 +118,21 @@ def test_uneven_work_is_shared(cost_s: Cost) -> None:
     assert report.real_s < 1.2 * float(cost_s(np.arange(3072)).sum()) / 2
 
 
-def test_changes_are_compared_where_addresses_depend_on_data() -> None:
-    """A scatter by a permutation merges by what each device has changed."""
-    devices = [FakeDevice(compute=_scatter, item_s=s) for s in (1e-6, 2e-6)]
-    report = _balance(devices, _SCATTER)
-    assert report.merges["y"] is MergeRule.COMPARE
-    assert all(one.work_groups for one in report.shares)
-
-
-def test_devices_that_round_differently_contradict_nobody() -> None:
-    """Has each work-group count on one device where results are compared: samples do not."""
+@pytest.mark.parametrize("differs", [False, True])
+def test_conflicting_writes_are_refused(*, differs: bool) -> None:
+    """Devices that round differently contradict nobody: samples are no conflict; different values
+    for one element change nothing of the caller's."""
 
     def round_up(arrays: Arrays, items: Numbers) -> None:
         arrays[0][arrays[1][items]] = items + 2
 
-    devices = [FakeDevice(compute=one, item_s=1e-6) for one in (_scatter, round_up)]
-    report = _balance(devices, _SCATTER, most_off=1)
-    assert report.merges["y"] is MergeRule.COMPARE
+    def race(arrays: Arrays, items: Numbers) -> None:
+        arrays[0][:3] = items.max() + 1000
+
+    computes = (race, race) if differs else (_scatter, round_up)
+    devices = [FakeDevice(compute=one, item_s=1e-6) for one in computes]
+    with pytest.raises(InputError, match="depends on their order") if differs else nullcontext():
+        _balance(devices, _SCATTER, most_off=1)
 
 
 @pytest.mark.parametrize("kernel", [_UPDATE, _SCATTER, _DOUBLE])
@@ -163,17 +155,6 @@ def test_what_must_be_handed_over_counts(kernel: Kernel, share: float) -> None:
     assert report.shares[0].share == pytest.approx(share, abs=0.03)
 
 
-def test_conflicting_writes_are_refused() -> None:
-    """Two devices that write different values to an element change nothing of the caller's."""
-
-    def race(arrays: Arrays, items: Numbers) -> None:
-        arrays[0][:3] = items.max() + 1000
-
-    devices = [FakeDevice(compute=race, item_s=1e-6) for _ in range(2)]
-    with pytest.raises(InputError, match="depends on their order"):
-        _balance(devices, _SCATTER)
-
-
 @pytest.mark.parametrize("shares", [(), (0.5, 0.5)])
 @pytest.mark.parametrize("kernel", [_UPDATE, _SCATTER])
 @pytest.mark.parametrize(
@@ -187,6 +168,7 @@ def test_others_finish_the_work_of_one_that_fails(
     devices[1].failing = failing
     report = _balance(devices, kernel, chosen=BalanceSettings(fixed_shares=shares))
     breaks = not shares or failing.get(Run, 0) == 0  # it runs once where shares are fixed
+    assert report.merges["y"] is _RULES[kernel]
     assert ("fake-1 broke" in report.shares[1].failure) == breaks
     assert not report.shares[0].failure
 
@@ -223,21 +205,12 @@ def test_a_first_launch_that_compiles_is_waited_for(slower: float) -> None:
     assert report.shares[0].share == pytest.approx(1 / (1 + slower), abs=0.03)
 
 
-def test_a_first_launch_is_not_waited_for_longer_than_the_others_need() -> None:
-    """Who compiles for longer than the whole launch takes without it is of no use."""
-    devices = [FakeDevice(compute=_update, item_s=2e-5) for _ in range(3)]
-    devices[1].first_s = 10.0
-    report = _balance(devices)
-    assert report.shares[1].work_groups == 0
-    assert "left out" in report.notes[-1]
-
-
-@pytest.mark.parametrize("slow_s", [1e-2, 1e-1])
-def test_device_too_slow_to_be_of_use_is_left_out(slow_s: float) -> None:
-    """The others do what it was given: it need not even sample to the end."""
-    devices = [FakeDevice(compute=_update, item_s=s) for s in (5e-6, slow_s)]
-    report = _balance(devices)
-    assert report.shares[1].work_groups == 0
+@pytest.mark.parametrize("slow", [{"first_s": 10.0}, {"item_s": 1e-2}, {"item_s": 1e-1}])
+def test_device_too_slow_to_be_of_use_is_left_out(slow: dict[str, float]) -> None:
+    """The others do what it was given: it need not compile, or sample, to the end."""
+    rest = [FakeDevice(compute=_update, item_s=5e-6) for _ in range(2)]
+    report = _balance([*rest, FakeDevice(compute=_update, **{"item_s": 5e-6, **slow})])
+    assert report.shares[2].work_groups == 0
     assert "left out" in report.notes[-1]
 
 
@@ -336,39 +309,24 @@ def test_shares_may_be_fixed(share: float) -> None:
     assert devices[0].seen.get(Run, 0) == (share > 0)
 
 
-def test_second_launch_uses_the_same_devices() -> None:
-    """Devices stay open; a launch that follows starts from its own arrays."""
-    devices = FakeDevices([FakeDevice(compute=_update, item_s=1e-6) for _ in range(2)])
+@pytest.mark.parametrize("failing", [{}, {Prepare: 0}])
+def test_next_launches_use_the_same_devices(failing: dict[type, int]) -> None:
+    """Devices stay open, also one that refused a launch; each starts from its own arrays."""
+    fakes = [FakeDevice(compute=_update, item_s=1e-4) for _ in range(2)]
+    fakes[1].failing = failing
+    devices = FakeDevices(fakes)
     places = [DevicePlace(device_id=f"fake-{n}") for n in range(2)]
     with Balancer(places, processes=devices) as balancer:
-        for items in (4096, 8192, 1024):
+        for number, items in enumerate((4096, 8192, 1024)):
             y, x = np.arange(items, dtype=np.int32), np.full(items, 5, np.int32)
             ndrange = NDRange(global_size=(items,), local_size=(4,))
-            balancer.balance(_UPDATE, ndrange, read_host_arguments([y, x]))
+            report = balancer.balance(_UPDATE, ndrange, read_host_arguments([y, x]))
             assert np.array_equal(y, 3 * np.arange(items) + 5)
+            has_failed = bool(failing) and not number
+            assert bool(report.shares[1].failure) == has_failed
+            assert bool(report.shares[1].work_groups) != has_failed
     balancer.close()  # once more does no harm
     assert devices.is_closed
-
-
-def test_device_that_refuses_one_launch_takes_the_next() -> None:
-    """A kernel that one compiler rejects does not cost the device its place."""
-    devices = [
-        FakeDevice(compute=_update, item_s=1e-4),
-        FakeDevice(compute=_update, item_s=1e-4, failing={Prepare: 0}),
-    ]
-    devices = FakeDevices(devices)
-    places = [DevicePlace(device_id=f"fake-{n}") for n in range(2)]
-    ndrange = NDRange(global_size=(4096,), local_size=(4,))
-    with Balancer(places, processes=devices) as balancer:
-        y, x = np.zeros(4096, np.int32), np.ones(4096, np.int32)
-        first, second = (
-            balancer.balance(_UPDATE, ndrange, read_host_arguments([y, x])) for _ in range(2)
-        )
-    assert np.array_equal(y, np.full(4096, 4))
-    assert first.shares[1].failure
-    assert first.shares[1].work_groups == 0
-    assert not second.shares[1].failure
-    assert second.shares[1].work_groups > 0
 
 
 @settings(max_examples=40)

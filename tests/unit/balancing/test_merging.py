@@ -28,22 +28,14 @@ def test_disjoint_changes_all_arrive(
     assert np.array_equal(copies[0], expected)
 
 
-def test_not_a_number_is_no_change() -> None:
-    """Content is compared bit by bit: a NaN equals itself, and -0.0 differs from 0.0."""
-    before = np.array([np.nan, 0.0, 1.0])
+def test_content_is_compared_bit_by_bit() -> None:
+    """A NaN equals itself, and -0.0 differs from 0.0; only different changes are conflicts."""
+    before = np.array([np.nan, 0.0, 1.0, 2.0, 3.0])
     one, other = before.copy(), before.copy()
-    one[1] = -0.0
-    other[2] = 5.0
+    one[1:] = (-0.0, 1.0, 7.0, 8.0)
+    other[2:] = (5.0, 7.0, 9.0)
     views = [one.view(np.uint8), other.view(np.uint8)]
-    assert merge_changes(before.view(np.uint8), views, 8) == 0
+    assert merge_changes(before.view(np.uint8), views, 8) == 1
     assert np.isnan(one[0])
     assert np.signbit(one[1])
-    assert one[2] == 5.0
-
-
-def test_equal_changes_do_not_conflict() -> None:
-    """Devices that write the same value agree."""
-    before = np.zeros(4, np.uint8)
-    copies = [np.array([1, 0, 2, 0], np.uint8), np.array([1, 0, 3, 4], np.uint8)]
-    assert merge_changes(before, copies, 1) == 1
-    assert copies[0].tolist()[0] == 1
+    assert one[2:4].tolist() == [5.0, 7.0]

@@ -27,18 +27,13 @@ def _share(*places: DevicePlace, cores: int = 4) -> list[tuple[int, ...]]:
 
 
 def test_cpu_devices_share_the_cores() -> None:
-    """Two CPU runtimes get half each; a GPU and a lone CPU device get none of their own."""
+    """Two CPU runtimes get half each of what is left; a GPU and a lone CPU device get none."""
     cpu, other, gpu = (DevicePlace(device_id=name) for name in _KNOWN)
     assert _share(cpu, other) == [(0, 1), (2, 3)]
     assert _share(cpu, gpu) == [(), ()]
     assert _share(cpu, gpu, other, cores=3) == [(0,), (), (1, 2)]
-
-
-def test_named_cores_are_kept() -> None:
-    """What is left is for the others; with nothing left they use what there is."""
-    named, other = DevicePlace(device_id="cpu", cores=(1, 2)), DevicePlace(device_id="other")
-    assert _share(named, other) == [(1, 2), (0, 3)]
-    assert _share(replace(named, cores=(0, 1, 2, 3)), other) == [(0, 1, 2, 3), ()]
+    assert _share(replace(cpu, cores=(1, 2)), other) == [(1, 2), (0, 3)]
+    assert _share(replace(cpu, cores=(0, 1, 2, 3)), other) == [(0, 1, 2, 3), ()]
 
 
 def test_cores_are_read_by_name() -> None:
@@ -77,30 +72,25 @@ def _problem(body: str, size: tuple[int, ...], local: tuple[int, ...]) -> Proble
     )
 
 
-def test_slowest_dimension_is_cut_if_there_is_a_choice() -> None:
-    """Rows of an image are contiguous; a single row of work-groups is cut along it."""
-    image = _problem("a[j * 256 + i] += 1;", (256, 256), (16, 4))
-    assert choose_split(image, BalanceSettings()).space.axis == 1
-    strip = _problem("a[j * 256 + i] += 1;", (256, 4), (16, 4))
-    assert choose_split(strip, BalanceSettings()).space.axis == 0
-
-
-def test_dimension_that_proves_most_is_cut() -> None:
-    """Sums along columns are each one work-item's, whatever the rows do."""
-    columns = _problem("if (j == 0) for (int r = 0; r < 256; ++r) a[r * 256 + i] *= 2;",
-                       (256, 256), (16, 4))  # fmt: skip
-    found = choose_split(columns, BalanceSettings())
+@pytest.mark.parametrize(
+    ("body", "size", "axis"),
+    [
+        ("a[j * 256 + i] += 1;", (256, 256), 1),
+        ("a[j * 256 + i] += 1;", (256, 4), 0),
+        ("if (j == 0) for (int r = 0; r < 256; ++r) a[r * 256 + i] *= 2;", (256, 256), 1),
+    ],
+)
+def test_dimension_that_proves_most_is_cut(body: str, size: tuple[int, int], axis: int) -> None:
+    """The slowest one if there is a choice; a single row of work-groups is cut along it."""
+    found = choose_split(_problem(body, size, (16, 4)), BalanceSettings())
     assert found.is_proven
+    assert found.space.axis == axis
 
 
-def test_refusal_names_line_and_way_out() -> None:
-    """Sums over work-groups are refused, with what can be done."""
+def test_launches_that_cannot_be_split_are_refused() -> None:
+    """Sums over work-groups, with line and way out; what leaves a buffer by its source."""
     with pytest.raises(InputError, match=r"not split over devices: line 1: a\[0\].*--independent"):
         choose_split(_problem("a[0] += i;", (256,), (16,)), BalanceSettings())
-
-
-def test_launches_that_leave_a_buffer_are_refused() -> None:
-    """No device is opened for a launch that is faulty by its source."""
     with pytest.raises(OverrunError, match=r"leaves the buffer a"):
         choose_split(_problem("a[i + 1] = 1;", (256,), (16,)), BalanceSettings())
 
@@ -127,10 +117,7 @@ def test_arguments_are_described_by_their_values() -> None:
         "float32", "int16", "int32x4",
     ]  # fmt: skip
     assert isinstance(found.described[2], ScalarArgument)
-
-
-def test_structures_are_their_bytes() -> None:
-    """By value all of them; an array's lie in the caller's memory, which takes the results."""
+    # Structures are their bytes; an array's lie in the caller's memory, which takes the results.
     table = np.zeros(3, [("key", np.int32), ("weight", np.float64)])
     found = read_host_arguments([table, table[0]])
     assert [str(getattr(one, "element", "")) for one in found.described] == ["uint8", "uint8x12"]
@@ -151,10 +138,6 @@ def test_values_that_no_kernel_takes(value: object, message: str) -> None:
     """Each is refused with its position and what to give."""
     with pytest.raises(InputError, match=f"argument 0: .*{message}"):
         read_host_arguments([value])
-
-
-def test_overlapping_arrays_are_refused() -> None:
-    """Copies of them would not overlap any more."""
-    whole = np.zeros(10)
+    whole = np.zeros(10)  # copies would not overlap any more
     with pytest.raises(InputError, match="arguments 0 and 1 share memory"):
         read_host_arguments([whole[:6], whole[5:]])

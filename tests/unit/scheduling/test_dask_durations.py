@@ -1,5 +1,6 @@
 """Durations for Dask's scheduler."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -34,18 +35,17 @@ def test_durations_are_read_as_they_were_meant(seconds: float) -> None:
     assert dask.utils.parse_timedelta(text) == pytest.approx(seconds, rel=1e-3)
 
 
-@pytest.mark.parametrize("name", ["triad-4096", "", "-x", "triad-abcdefab"])
-def test_names_that_dask_files_elsewhere_are_refused(name: str) -> None:
-    """Such a duration would never be used."""
-    with pytest.raises(InputError, match="Dask would file"):
-        task_durations({name: 1.0})
-
-
-def test_times_that_are_none_are_refused() -> None:
-    """Zero, negative, infinite."""
-    for seconds in (0.0, -1.0, float("inf"), float("nan")):
-        with pytest.raises(InputError, match="positive"):
-            task_durations({"triad": seconds})
+@pytest.mark.parametrize(
+    ("name", "seconds", "complaint"),
+    [
+        *((name, 1.0, "Dask would file") for name in ("triad-4096", "", "-x", "triad-abcdefab")),
+        *(("triad", seconds, "positive") for seconds in (0.0, -1.0, math.inf, math.nan)),
+    ],
+)
+def test_what_dask_would_not_use_is_refused(name: str, seconds: float, complaint: str) -> None:
+    """Names that it files elsewhere, and times that are none."""
+    with pytest.raises(InputError, match=complaint):
+        task_durations({name: seconds})
 
 
 def test_a_mean_needs_every_device_in_use() -> None:
