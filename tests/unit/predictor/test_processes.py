@@ -1,5 +1,4 @@
 import os
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,12 @@ from typing import Any
 import pytest
 
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering.processes import CallerProcesses, WarmProcesses, asked_by
+from kernelcast.predictor.answering.processes import (
+    CallerProcesses,
+    ReportProgress,
+    WarmProcesses,
+    asked_by,
+)
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.records.errors import (
     EstimateTimeoutError,
@@ -115,12 +119,13 @@ def ask(
     *,
     device: str = "one",
     timeout_s: float = 200,
+    report: ReportProgress = lambda _: None,
 ) -> EstimateOutcome:
     """Have a problem sampled."""
     task = EstimateTask(
         problem=replace(make_problem(), name=name), device_id=device, settings=EstimateSettings()
     )
-    return executor.sample(task, timeout_s=timeout_s, report=lambda _: None)
+    return executor.sample(task, timeout_s=timeout_s, report=report)
 
 
 def number_of(outcome: EstimateOutcome) -> int:
@@ -142,8 +147,7 @@ def is_gone(process_id: int) -> bool:
 def test_a_device_keeps_its_process(executor: WarmProcesses) -> None:
     """Tasks of a device share a process, refused ones too; other devices have others."""
     stages: list[str] = []
-    task = EstimateTask(problem=make_problem(), device_id="one", settings=EstimateSettings())
-    first = executor.sample(task, timeout_s=60, report=stages.append)
+    first = ask(executor, report=stages.append)
     assert stages == ["opening the device", "at work", "sampling"]
     with pytest.raises(SignatureError, match="refused"):
         ask(executor, "refuse")
@@ -175,18 +179,14 @@ def test_what_goes_wrong_ends_the_process_and_not_us(executor: WarmProcesses) ->
 
 def test_a_listener_that_fails_keeps_no_process(executor: WarmProcesses) -> None:
     """The next task is done although what the listener raised is kept, as interpreters keep it."""
-    task = EstimateTask(problem=make_problem(), device_id="one", settings=EstimateSettings())
 
     def fail(stage: str) -> None:
         raise ValueError(stage)
 
     with pytest.raises(ValueError, match="opening the device") as caught:
-        executor.sample(task, timeout_s=60, report=fail)
-    answered: list[EstimateOutcome] = []
-    asking = threading.Thread(target=lambda: answered.append(ask(executor)), daemon=True)
-    asking.start()
-    asking.join(60.0)
-    assert answered
+        ask(executor, report=fail)
+    with ThreadPoolExecutor() as pool:
+        assert pool.submit(ask, executor).result(60.0)
     assert caught.value.__traceback__ is not None
 
 
@@ -223,26 +223,27 @@ def test_an_idle_process_ends_and_another_serves(
 
 
 def test_a_process_serves_one_caller(callers: CallerProcesses) -> None:
-    """Keeps callers and devices apart; one that died is replaced, and all end with the executor."""
-    first = number_of(ask(callers))
-    assert number_of(ask(callers)) == first
-    other_device = number_of(ask(callers, device="two"))
-    with asked_by("another caller"):
-        theirs = number_of(ask(callers))
-        assert number_of(ask(callers)) == theirs
-    assert len({first, theirs, other_device}) == 3
-    with pytest.raises(KernelRunError):
-        ask(callers, "die")
-    last = number_of(ask(callers))
-    assert last != first
+    """Keeps callers and devices apart, ends the process of the caller who asked the longest ago,
+    and all with the executor."""
+    found = []
+    for caller in ("a", "b", "c"):
+        with asked_by(caller):
+            found.append(number_of(ask(callers)))
+            assert number_of(ask(callers, "another")) == found[-1]
+    found.append(number_of(ask(callers, device="two")))
+    assert len({*found}) == 4
+    assert is_gone(found[0])
+    with asked_by("b"):
+        assert number_of(ask(callers)) == found[1]
     callers.close()
-    assert all(map(is_gone, (last, theirs, other_device)))
+    assert all(map(is_gone, found))
 
 
-def test_new_sources_wait_for_no_process_to_start(
+def test_launches_find_processes_that_wait(
     callers: CallerProcesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One process serves all sources of a caller; one that has ended is replaced by a warm one."""
+    """One is started for each device before anything is asked, and serves all sources of a caller;
+    the next waits for another caller, or for the end of the first."""
     starts: list[int] = []
     start = ChildProcess.start
 
@@ -253,45 +254,16 @@ def test_new_sources_wait_for_no_process_to_start(
 
     monkeypatch.setattr(ChildProcess, "start", count)
     callers.make_ready(["one"])
-    own = number_of(ask(callers, "first"))
-    assert [number_of(ask(callers, name)) for name in ("second", "third", "fourth")] == [own] * 3
-    assert starts[0] == own
-    assert len(starts) == 2  # the second waits for the next caller
+    assert [number_of(ask(callers, name)) for name in ("first", "second")] == [starts[0]] * 2
+    assert len(starts) == 2
     with pytest.raises(KernelRunError):
         ask(callers, "die")
-    assert number_of(ask(callers, "fifth")) == starts[1]
-    assert len(starts) == 3
-
-
-def test_the_first_launch_finds_a_process_that_waits(callers: CallerProcesses) -> None:
-    """Starts one for each device before anything is asked, and another for the next caller."""
-
-    def waiting() -> int:
-        child = callers.children._spares["one"]._child
-        assert child is not None
-        return child.process.pid
-
-    callers.make_ready(["one"])
-    spare = waiting()
-    assert number_of(ask(callers)) == spare
-    following = waiting()
-    assert number_of(ask(callers)) == spare
+    assert number_of(ask(callers, "third")) == starts[1]
     with asked_by("another caller"):
-        assert number_of(ask(callers)) == following
+        assert number_of(ask(callers)) == starts[2]
     callers.close()
     callers.make_ready(["one"])
-    assert not callers.children._spares
-
-
-def test_few_callers_keep_their_processes(callers: CallerProcesses) -> None:
-    """Ends the process of the caller who asked the longest ago."""
-    found = []
-    for caller in ("a", "b", "c"):
-        with asked_by(caller):
-            found.append(number_of(ask(callers)))
-    assert is_gone(found[0])
-    with asked_by("b"):
-        assert number_of(ask(callers)) == found[1]
+    assert len(starts) == 4
 
 
 def count(
