@@ -79,22 +79,22 @@ def test_loops_that_data_end_widen_the_interval(modelled: FakeExecutor, store: S
     assert math.log(wide.high / usual.high) == pytest.approx(3.0, rel=0.02)
 
 
-@pytest.mark.parametrize("method", ["linear", "learned"])
-def test_what_is_not_wanted_does_not_answer(
-    modelled: FakeExecutor, store: Store, method: str
-) -> None:
-    """That nothing may answer is said."""
-    predictor = make_predictor(modelled, store, settings=UNSAMPLED, methods=[method])
-    with pytest.raises(DeviceError, match="not wanted"):
-        predictor.estimate(PROBLEM, DEVICE.id)
-
-
-def test_a_device_that_was_not_calibrated_is_said_to_be_none(
-    executor: FakeExecutor, store: Store
-) -> None:
-    """Whoever wants the analytic model is told to calibrate."""
-    predictor = make_predictor(executor, store, settings=UNSAMPLED, methods=["analytic"])
-    with pytest.raises(DeviceError, match="kernelcast calibrate"):
+@pytest.mark.parametrize(
+    ("methods", "calibrated_s", "complaint"),
+    [
+        (["linear"], 0.6, "not wanted"),
+        (["learned"], 0.6, "not wanted"),
+        (["analytic"], None, "kernelcast calibrate"),
+    ],
+)
+def test_what_may_not_answer_is_said(
+    executor: FakeExecutor, store: Store, methods: list[str], calibrated_s: float | None,
+    complaint: str,
+) -> None:  # fmt: skip
+    """Whoever wants the analytic model of a device that was not calibrated is told to do that."""
+    executor.analytic = None if calibrated_s is None else make_analytic(calibrated_s)
+    predictor = make_predictor(executor, store, settings=UNSAMPLED, methods=methods)
+    with pytest.raises(DeviceError, match=complaint):
         predictor.estimate(PROBLEM, DEVICE.id)
 
 
@@ -112,26 +112,20 @@ def publish(folder: Path, revision: int = REVISION, **plain: PlainVariance) -> s
     return files.url
 
 
+@pytest.mark.parametrize(
+    ("revision", "name", "seconds"),
+    [(REVISION, DEVICE.id, 0.3), (REVISION, "another", 0.6), (REVISION - 1, DEVICE.id, 0.6)],
+)
 def test_the_devices_own_errors_go_first(
-    modelled: FakeExecutor, store: Store, tmp_path: Path
+    modelled: FakeExecutor, store: Store, tmp_path: Path, revision: int, name: str, seconds: float
 ) -> None:
-    """What `kernelcast train` learned of a device moves its analytic times, not those of others."""
-    url = publish(tmp_path / "own", analytic=PlainVariance(bias=math.log(2.0), variance=0.01))
-    predictor = make_predictor(modelled, store, url, settings=UNSAMPLED)
-    assert predictor.estimate(PROBLEM, DEVICE.id).seconds == pytest.approx(0.3)
-    (tmp_path / f"own/evidence/{DEVICE.id}").rename(tmp_path / "own/evidence_cpu")
-    predictor = make_predictor(modelled, store, url, settings=UNSAMPLED)
-    assert predictor.estimate(PROBLEM, DEVICE.id).seconds == pytest.approx(0.6)
-
-
-def test_errors_of_another_analytic_model_do_not_count(
-    modelled: FakeExecutor, store: Store, tmp_path: Path
-) -> None:
-    """A device whose rows are of an older CPU model has its runtime's errors."""
+    """What `kernelcast train` learned of a device moves its analytic times, not those of others,
+    nor those of another CPU model."""
     bias = PlainVariance(bias=math.log(2.0), variance=0.01)
-    url = publish(tmp_path / "own", REVISION - 1, analytic=bias)
+    url = publish(tmp_path / "own", revision, analytic=bias)
+    (tmp_path / f"own/evidence/{DEVICE.id}").rename(tmp_path / f"own/evidence/{name}")
     predictor = make_predictor(modelled, store, url, settings=UNSAMPLED)
-    assert predictor.estimate(PROBLEM, DEVICE.id).seconds == pytest.approx(0.6)
+    assert predictor.estimate(PROBLEM, DEVICE.id).seconds == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(
@@ -187,31 +181,18 @@ def test_a_model_of_rows_without_samples_answers_with_its_interval(
     assert without.estimate(PROBLEM, DEVICE.id).tier is Tier.ANALYTIC
 
 
-@pytest.fixture
-def calibrated(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """Give the id of a device that was calibrated here."""
+def test_a_calibrated_device_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The child process answers by its analytic model, and reads the features that the source and
+    that model tell where a learned model waits for them."""
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
-    machine = replace(read_machine(MACHINE), id=DEVICE.id)
     path = machine_path(DEVICE.id)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_machine(path, machine)
-    return DEVICE.id
-
-
-def test_a_calibrated_device_is_asked(calibrated: str) -> None:
-    """The child process answers by the analytic model of a device that was calibrated here."""
+    write_machine(path, replace(read_machine(MACHINE), id=DEVICE.id))
     problem = read_problem(ROOT / "examples/nbody/nbody.yaml")
-    found = model_alone(ModelTask(problem=problem, device_id=calibrated), lambda _: None).analytic
-    assert found is not None
-    assert found == model_own_launch(problem, problem.ndrange, calibrated)
-
-
-def test_features_are_read_where_a_learned_model_waits(calibrated: str) -> None:
-    """Those that the source and the analytic model tell, as a collection has them."""
-    problem = read_problem(ROOT / "examples/nbody/nbody.yaml")
-    task = ModelTask(problem=problem, device_id=calibrated, wants_values=True)
+    task = ModelTask(problem=problem, device_id=DEVICE.id, wants_values=True)
     found = model_alone(task, lambda _: None)
     assert found.analytic is not None
+    assert found.analytic == model_own_launch(problem, problem.ndrange, DEVICE.id)
     assert found.values["analytic.estimate_s"] == found.analytic.seconds
     assert found.values["static.work_items_count"] == problem.ndrange.work_item_count
     assert found.values["counters.flops_per_work_item"] > 0

@@ -1,13 +1,11 @@
 """What an answer is put together of, and what one wrong piece can do to it."""
 
-import itertools
 import math
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from kernelcast.cli.estimate import list_explanations
 from kernelcast.launches.recordings import read_recordings, write_recordings
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.models.evidence.calibration import calibrate
@@ -20,8 +18,7 @@ from kernelcast.predictor.answering.kernel_sizes import KnownKernel, SizeKey
 from kernelcast.predictor.answering.launch_history import LaunchHistory, Seen
 from kernelcast.predictor.answering.policy import Policy
 from kernelcast.predictor.estimates import replay
-from kernelcast.predictor.predictor import Predictor, PredictorOptions
-from kernelcast.records.estimates import DeviceAnswer, Estimate, Tier
+from kernelcast.records.estimates import Tier
 from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training_data.store import Store, open_store
@@ -38,7 +35,6 @@ from support.fake_executor import (
 )
 from support.observations import make_launch
 
-NUMBERS = itertools.count()
 UNSAMPLED = EstimateSettings(samples=False)
 
 
@@ -47,15 +43,6 @@ def sizes(executor: FakeExecutor) -> FakeExecutor:
     """Give a device whose kernels do the same whatever their buffers hold."""
     executor.depends_on_contents = False
     return executor
-
-
-def ask(predictor: Predictor, *observed_s: float) -> Estimate:
-    """Sample a launch of another kernel, observe times, and answer it again."""
-    problem = make_problem(next(NUMBERS), work_groups=10_000)
-    sampled = predictor.estimate(problem, DEVICE.id)
-    for one in observed_s:
-        predictor.observe(sampled, one, is_first=False)
-    return predictor.estimate(problem, DEVICE.id)
 
 
 def test_an_observed_size_tells_of_others(sizes: FakeExecutor, store: Store) -> None:
@@ -83,6 +70,9 @@ def test_sizes_stand_beside_samples(sizes: FakeExecutor, store: Store) -> None:
     observe(predictor, sampled, 0.25, 0.25)
     renewed = predictor.estimate(other, DEVICE.id)
     assert {one.kind for one in renewed.list_pieces()} == {"samples", "other_sizes"}
+    assert sum(one.weight for one in renewed.list_pieces()) == pytest.approx(1.0)
+    assert "other sizes" in renewed._repr_html_()
+    assert renewed.explain().evidence == "built in"
     assert len(sizes.tasks) == 2  # samples are kept
 
 
@@ -96,33 +86,6 @@ def test_sizes_are_others_where_contents_decide(
     observe(predictor, predictor.estimate(PROBLEM, DEVICE.id), 0.6, 0.6)
     found = predictor.estimate(make_problem(work_groups=50_000), DEVICE.id)
     assert {one.kind for one in found.list_pieces()} == {"samples"}
-
-
-def test_pieces_are_told_in_every_form(sizes: FakeExecutor, store: Store) -> None:
-    """Text, JSON and HTML list each piece with its weight."""
-    predictor = make_predictor(sizes, store)
-    observe(predictor, predictor.estimate(PROBLEM, DEVICE.id), 0.6, 0.6)
-    found = predictor.estimate(make_problem(work_groups=50_000), DEVICE.id)
-    answer = DeviceAnswer(
-        device_id=DEVICE.id, device=DEVICE.name, problem="p", kernel="k", estimate=found
-    )
-    text = "\n".join(list_explanations([answer]))
-    assert "evidence: other sizes" in text
-    assert "weights and intervals: built in" in text
-    told = found.to_dict()["explanation"]
-    assert isinstance(told, dict)
-    assert {one["kind"] for one in told["pieces"]} == {"samples", "other_sizes"}
-    assert sum(one["weight"] for one in told["pieces"]) == pytest.approx(1.0)
-    assert "other sizes" in found._repr_html_()
-
-
-@pytest.fixture
-def registry(tmp_path: Path) -> VersionedFiles:
-    """Give a registry with the evidence model of the device, of its runtime, and of any CPU."""
-    files = VersionedFiles(url=str(tmp_path / "models"))
-    for name in (f"evidence/{DEVICE.id}", "evidence_runtime/fake", "evidence_cpu"):
-        publish_evidence(files, name, calibrate(make_rows(), samplers=(SAMPLER,)))
-    return files
 
 
 def test_evidence_of_another_sampler_is_passed_over(
@@ -157,14 +120,6 @@ def test_a_replay_is_put_together_of_the_same(sizes: FakeExecutor, store: Store,
     assert {one.kind for one in alone.list_pieces()} == {"samples"}
 
 
-def test_a_model_that_needs_no_samples_may_be_given(executor: FakeExecutor, store: Store) -> None:
-    """Its time is a piece where the device's evidence model knows how far off it is."""
-    options = PredictorOptions(executor=executor, foretell=lambda _problem, _device: 0.45)
-    found = Predictor([DEVICE], store=store, registry="none", options=options)
-    kinds = {one.kind for one in found.estimate(PROBLEM, DEVICE.id).list_pieces()}
-    assert kinds == {"samples"}  # built-in spreads know none of it
-
-
 def test_what_others_observe_is_seen_at_the_next_question(
     sizes: FakeExecutor, store: Store
 ) -> None:
@@ -180,21 +135,21 @@ def test_what_others_observe_is_seen_at_the_next_question(
     assert "observed" in {one.kind for one in again.list_pieces()}
 
 
-def make_size(logs: tuple[float, ...]) -> KnownSize:
-    """Make a size, its time not told yet."""
-    return KnownSize(log_work=logs, log_seconds=0.0, noise=0.0, at_s=0.0)
+def make_size(items: float, seconds: float = 1.0, instructions: float = math.nan) -> KnownSize:
+    """Make a size."""
+    logs = (math.log(items), math.log(instructions), math.nan, math.nan)
+    return KnownSize(log_work=logs, log_seconds=math.log(seconds), noise=0.1, at_s=0.0)
 
 
 def test_measures_that_a_launch_lacks_are_left_out() -> None:
     """A launch of which the work-items alone are known is compared by them."""
     kernel, launch = KnownKernel(dict, depends_on_contents=False), make_launch(1)
     for number, items in ((2, 1e6), (3, 2e6)):
-        logs = (math.log(items), math.log(1e3 / items), math.nan, math.nan)
         history = LaunchHistory()
         history.add(Seen(seconds=1e-7 * items))
-        kernel.observe((launch.ndrange, f"{number}" * 64), make_size(logs), history)
-    asked = make_size((math.log(4e6), math.nan, math.nan, math.nan))
-    (piece,) = kernel.ask(launch, asked, calibrate(make_rows()), Policy())
+        size = make_size(items, instructions=1e3 / items)
+        kernel.observe((launch.ndrange, f"{number}" * 64), size, history)
+    (piece,) = kernel.ask(launch, make_size(4e6), calibrate(make_rows()), Policy())
     assert math.exp(piece.log_seconds) == pytest.approx(0.4, rel=0.1)
     assert "work_items" in piece.note
 
@@ -202,28 +157,19 @@ def test_measures_that_a_launch_lacks_are_left_out() -> None:
 def test_an_estimate_tells_of_others_and_not_of_itself() -> None:
     """Hears the same of others before and after a launch is estimated; others hear of it."""
     model, kernel = calibrate(make_rows()), KnownKernel(dict, depends_on_contents=False)
-    ndrange = make_launch(1).ndrange
 
-    def ask(items: float) -> float | None:
-        launch = replace(make_launch(1), arguments_digest=digest(items))
-        return next(
-            (one.log_seconds for one in kernel.ask(launch, work(items), model, Policy())), None
-        )
-
-    def digest(items: float) -> str:
-        return f"{items:064.0f}"
-
-    def work(items: float) -> KnownSize:
-        return make_size((math.log(items), math.nan, math.nan, math.nan))
+    def ask(items: float) -> float:
+        launch = replace(make_launch(1), arguments_digest=f"{items:064.0f}")
+        (piece,) = kernel.ask(launch, make_size(items), model, Policy())
+        return piece.log_seconds
 
     def estimate(items: float, seconds: float) -> None:
-        size = replace(work(items), log_seconds=math.log(seconds), noise=0.1)
-        kernel.estimate((ndrange, digest(items)), size, ())
+        key = make_launch(1).ndrange, f"{items:064.0f}"
+        kernel.estimate(key, make_size(items, seconds), ())
 
     estimate(1e6, 0.1)
     before = ask(2e6)
     estimate(2e6, 0.9)
-    assert before is not None
     assert ask(2e6) == pytest.approx(before)
     first = ask(4e6)
     estimate(2e6, 0.2)

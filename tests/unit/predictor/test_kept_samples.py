@@ -109,7 +109,7 @@ def test_who_wants_nothing_old_gets_samples_of_now(
 
 
 def test_an_answer_that_is_to_be_made_anew_is(executor: FakeExecutor, store: Store) -> None:
-    """Samples are taken, unless the policy spares them."""
+    """Samples are taken, unless the policy spares them, or there are none of the driver."""
     predictor = make_predictor(executor, store)
     for _ in range(2):
         assert answer(predictor).recording is not None
@@ -119,6 +119,11 @@ def test_an_answer_that_is_to_be_made_anew_is(executor: FakeExecutor, store: Sto
     assert len(executor.tasks) == 2
     assert spared.recording is None
     assert spared.refine is not None
+    executor.driver = "2"
+    options = PredictorOptions(executor=executor)
+    with Predictor([make_device(driver="2")], store=store, options=options) as another:
+        another.estimate(PROBLEM, DEVICE.id)
+    assert len(executor.tasks) == 3
 
 
 def test_samples_fade(
@@ -135,19 +140,6 @@ def test_samples_fade(
     third = ask(least_gain=NEVER_PAYS)
     assert len(executor.tasks) == 2
     assert third.high / third.low < second.high / second.low
-
-
-def test_another_driver_is_sampled(
-    executor: FakeExecutor, ask: Callable[..., Estimate], tmp_path: Path
-) -> None:
-    """What another driver made of the kernel is no evidence."""
-    ask()
-    executor.driver = "2"
-    options = PredictorOptions(executor=executor)
-    device = make_device(driver="2")
-    with Predictor([device], store=tmp_path / "rows.sqlite", options=options) as predictor:
-        predictor.estimate(PROBLEM, device.id)
-    assert len(executor.tasks) == 2
 
 
 def test_another_file_of_data_is_sampled(

@@ -68,8 +68,7 @@ def test_a_failing_hybrid_never_costs_the_answer(
     store: Store, registry: ModelRegistry, failure: str
 ) -> None:
     """Where features cannot be had, the linear answer stands; a failure is a warning."""
-    executor = FakeExecutor(row_failure=failure)
-    predictor = make_predictor(executor, store, registry.url)
+    predictor = make_predictor(FakeExecutor(row_failure=failure), store, registry.url)
     found = predictor.estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.LINEAR
     assert [one for one in found.warnings if "counting crashed" in one] == (
@@ -117,8 +116,7 @@ def test_the_first_model_is_used_as_soon_as_it_is_there(
     store: Store, tmp_path: Path, hybrid: FittedModel, known_row: LaunchRow
 ) -> None:
     """Answers made without a model are made anew, features this time, once there is one."""
-    clock = SettableClock()
-    executor = FakeExecutor(row=known_row)
+    clock, executor = SettableClock(), FakeExecutor(row=known_row)
     url = str(tmp_path / "later")
     predictor = make_predictor(executor, store, url, clock=clock)
     assert predictor.estimate(PROBLEM, DEVICE.id).estimates_s.get("hybrid") is None

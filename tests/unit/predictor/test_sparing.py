@@ -106,21 +106,19 @@ def test_launches_are_sampled_where_that_is_wanted(
 def test_moments_are_taken_as_long_as_they_narrow_the_interval_enough() -> None:
     """More for longer launches, fewer where they have to gain more, none of what is certain."""
     settings = EstimateSettings()
-    counts = [
-        choose_moments(_know(seconds, 0.02), BUILT_IN, settings, 0.05)
-        for seconds in (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)
-    ]
+    most = settings.plan.moments
+
+    def choose(seconds: float, variance: float = 0.02, gain: float = settings.least_gain) -> int:
+        piece = Piece(kind=Kind.OTHER_SIZES, log_seconds=math.log(seconds), variance=variance)
+        return choose_moments([piece], BUILT_IN, replace(settings, least_gain=gain), 0.05)
+
+    counts = [choose(seconds) for seconds in (1e-3, 1e-2, 0.1, 1.0, 10.0, 100.0)]
     assert counts == sorted(counts)
-    assert (counts[0], counts[-1]) == (0, settings.plan.moments)
-    certain = _know(1.0, 1e-5)
-    assert choose_moments(certain, BUILT_IN, settings, 0.05) == 0
-    always = replace(settings, least_gain=0.0)
-    assert choose_moments(certain, BUILT_IN, always, 0.05) == settings.plan.moments
-    never = replace(settings, least_gain=math.inf)
-    assert choose_moments(_know(100.0, 0.02), BUILT_IN, never, 0.05) == 0
+    assert (counts[0], counts[-1]) == (0, most)
+    assert [choose(1.0, 1e-5), choose(1.0, 1e-5, 0.0), choose(100.0, 0.02, math.inf)] == [
+        0,
+        most,
+        0,
+    ]
     with pytest.raises(InputError, match="least gain -1"):
         replace(settings, least_gain=-1.0)
-
-
-def _know(seconds: float, variance: float) -> list[Piece]:
-    return [Piece(kind=Kind.OTHER_SIZES, log_seconds=math.log(seconds), variance=variance)]

@@ -19,21 +19,6 @@ from support.fake_executor import DEVICE, SettableClock
 SCHEMA = make_schema()
 
 
-def test_corrections_are_found_by_device_then_runtime(
-    registry: ModelRegistry, hybrid: FittedModel
-) -> None:
-    """A device's own model comes first; another device of the runtime has the runtime's."""
-    other = replace(DEVICE, id="fake-other-1111")
-    version = publish_correction(registry, hybrid, "evidence_runtime/fake")
-    models = TrainedModels(registry.url, shipped="")
-    own, shared = models.find_evidence(DEVICE), models.find_evidence(other)
-    assert (own.facts.name, shared.facts.name) == (f"evidence/{DEVICE.id}", "evidence_runtime/fake")
-    assert shared.facts.version == version
-    assert own.facts.rows == 40
-    assert len(own.facts.data_digest) == 64
-    assert own.model.correction is not None
-
-
 def test_shipped_models_come_last(
     registry: ModelRegistry, hybrid: FittedModel, tmp_path: Path
 ) -> None:
