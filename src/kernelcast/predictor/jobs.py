@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from kernelcast.calibration.calibration import (
     CalibrationSettings,
@@ -25,7 +25,7 @@ from kernelcast.models.validation.comparison import Bootstrap, comparison_to_jso
 from kernelcast.models.validation.report import report_to_json
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.observation import Observation
-from kernelcast.records.plain import to_plain
+from kernelcast.records.plain import list_keys, to_plain
 from kernelcast.records.progress import Progress
 from kernelcast.records.service_state import JobKind
 from kernelcast.records.training_table import TrainingTable
@@ -45,6 +45,7 @@ from kernelcast.training_data.applications import find_kernels
 
 Plain = dict[str, Any]
 Report = Callable[[Plain], None]
+S = TypeVar("S")
 
 
 Hold = Callable[[str], AbstractContextManager[Callable[[], None]]]
@@ -78,25 +79,27 @@ def run_job(
 
 
 def check_job(kind: JobKind, options: Mapping[str, Any]) -> None:
-    if kind is JobKind.COLLECT:
-        find_kernels(*options.get("kernels", ()))
-        _collection_settings(options)
-    elif kind is JobKind.CALIBRATE:
-        _calibration_settings(options)
-    elif kind is JobKind.TRAIN:
-        make_model(options.get("model", DEFAULT_MODEL))
-    elif kind is JobKind.VALIDATE:
-        _validation_settings(options)
-        for name in options.get("models", ()):
-            make_model(name)
-    else:
-        Bootstrap(**_take(options, resamples="resamples"))
-        check_methods((options["first"], options["second"]), _validation_settings(options).split)
+    match kind:
+        case JobKind.COLLECT:
+            find_kernels(*options.get("kernels", ()))
+            _read_settings(CollectionSettings, options)
+        case JobKind.CALIBRATE:
+            _calibration_settings(options)
+        case JobKind.TRAIN:
+            make_model(options.get("model", DEFAULT_MODEL))
+        case JobKind.VALIDATE:
+            _validation_settings(options)
+            for name in options.get("models", ()):
+                make_model(name)
+        case JobKind.COMPARE:
+            _read_settings(Bootstrap, options)
+            split = _validation_settings(options).split
+            check_methods((options["first"], options["second"]), split)
 
 
 def _collect(options: Mapping[str, Any], database: str, hold: Hold, report: Report) -> object:
     devices = choose_devices(options.get("devices", ()))
-    settings = _collection_settings(options)
+    settings = _read_settings(CollectionSettings, options)
     kernels = find_kernels(*options.get("kernels", ()))
     found: list[DeviceOutcome] = []
     is_out_of_time = False
@@ -218,7 +221,7 @@ def _compare(options: Mapping[str, Any], table: TrainingTable, report: Report) -
         table,
         (options["first"], options["second"]),
         _validation_settings(options),
-        bootstrap=Bootstrap(**_take(options, resamples="resamples")),
+        bootstrap=_read_settings(Bootstrap, options),
         report=lambda stage, done, total: report({"stage": stage, "done": done, "total": total}),
     )
     return None if found.pair is None else json.loads(comparison_to_json(found.pair))
@@ -228,33 +231,21 @@ def _tell_fits(report: Report) -> Callable[[int, int], None]:
     return lambda done, total: report({"stage": "fits", "done": done, "total": total})
 
 
-def _take(options: Mapping[str, Any], **names: str) -> Plain:
-    """Take what is given of some options, by our names for them."""
-    return {ours: options[name] for ours, name in names.items() if options.get(name) is not None}
-
-
-def _collection_settings(options: Mapping[str, Any]) -> CollectionSettings:
-    return CollectionSettings(
-        **_take(
-            options, sizes="sizes", local_sizes="local_sizes", runs="runs", seed="seed",
-            shortest_s="shortest_seconds", longest_s="longest_seconds",
-            row_timeout_s="row_timeout_seconds",
-        )
-    )  # fmt: skip
+def _read_settings(kind: Callable[..., S], options: Mapping[str, Any], **chosen: object) -> S:
+    """Make settings of what is chosen, and of options that are named as fields are in JSON."""
+    given = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, key in list_keys(kind).items()
+        if (value := options.get(key)) is not None
+    }
+    return kind(**{**given, **chosen})
 
 
 def _calibration_settings(options: Mapping[str, Any]) -> CalibrationSettings:
-    return CalibrationSettings(
-        effort=Effort(options.get("effort", Effort.NORMAL)), only=tuple(options.get("only", ()))
-    )
+    effort = Effort(options.get("effort", Effort.NORMAL))
+    return _read_settings(CalibrationSettings, options, effort=effort)
 
 
 def _validation_settings(options: Mapping[str, Any]) -> ValidationSettings:
-    return ValidationSettings(
-        split=Split(options.get("split", Split.KERNEL)),
-        models=tuple(options.get("models", ())),
-        rows=RowFilter(
-            **_take(options, shortest_s="shortest_seconds", least_work_groups="least_work_groups")
-        ),
-        jobs=1,
-    )
+    split, rows = Split(options.get("split", Split.KERNEL)), _read_settings(RowFilter, options)
+    return _read_settings(ValidationSettings, options, split=split, rows=rows, jobs=1)

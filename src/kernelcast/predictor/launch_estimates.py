@@ -10,6 +10,7 @@ from kernelcast.records.arguments import Access, BufferArgument
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Estimate, Interval
 from kernelcast.records.machine import MachineDescription
+from kernelcast.records.plain import pick
 from kernelcast.records.problem import Problem
 
 _NORMAL = NormalDist()
@@ -44,14 +45,9 @@ class LaunchEstimate:
 
     def to_row(self) -> dict[str, object]:
         return {
-            "problem": self.problem,
-            "device_id": self.device_id,
+            **pick(self, "problem", "device_id"),
             **({} if self.estimate is None else self.estimate.to_row()),
-            "compile_s": self.compile_s,
-            "launch_s": self.launch_s,
-            "to_device_s": self.to_device_s,
-            "from_device_s": self.from_device_s,
-            "total_s": self.total_s,
+            **pick(self, "compile_s", "launch_s", "to_device_s", "from_device_s", "total_s"),
             "error_message": None if self.error is None else str(self.error),
         }
 

@@ -29,7 +29,7 @@ def to_plain(record: Any, *, omit: Collection[str] = ()) -> dict[str, Any]:  # n
     kind: Any = type(record)
     return {
         key: CONVERTER.unstructure(getattr(record, name))
-        for name, key in _list_keys(kind).items()
+        for name, key in list_keys(kind).items()
         if name not in omit
     }
 
@@ -47,7 +47,8 @@ def pick(record: object, *names: str, **paths: str) -> dict[str, Any]:
 
 
 @cache
-def _list_keys(kind: Any) -> dict[str, str]:  # noqa: ANN401 - the class of a record
+def list_keys(kind: Any) -> dict[str, str]:  # noqa: ANN401 - the class of a record
+    """Name a record's fields as they are in JSON."""
     names = [field.name for field in fields(kind)]
     if kind in _KEEP_THEIR_KEYS:
         return dict(zip(names, names, strict=True))
@@ -58,7 +59,7 @@ def _list_keys(kind: Any) -> dict[str, str]:  # noqa: ANN401 - the class of a re
 
 
 def _write_record(kind: Any) -> Any:  # noqa: ANN401 - as the library has them
-    keys = _list_keys(kind)
+    keys = list_keys(kind)
     renamed = {name: override(rename=key) for name, key in keys.items() if name != key}
     make: Any = make_dict_unstructure_fn  # its own options stand beside the fields
     return make(kind, CONVERTER, **renamed)
