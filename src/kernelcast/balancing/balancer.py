@@ -19,7 +19,7 @@ from kernelcast.balancing.host_arguments import (
     make_host_arguments,
     read_host_arguments,
 )
-from kernelcast.balancing.launch_buffers import LaunchBuffers, as_bytes
+from kernelcast.balancing.launch_buffers import LaunchBuffers
 from kernelcast.balancing.messages import Failed, Finish, Prepare
 from kernelcast.balancing.reports import make_report
 from kernelcast.balancing.scheduler import DeviceState, Scheduler, Stage, join_errors
@@ -34,7 +34,7 @@ from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.source_check import refuse_overruns
 from kernelcast.launches.weighing import plan_by_source, weigh_boxes
 from kernelcast.records.arguments import BufferArgument
-from kernelcast.records.balance import BalanceReport, MergeRule, SlabSpace
+from kernelcast.records.balance import BalanceReport, SlabSpace
 from kernelcast.records.device import DeviceDescription, DeviceKind, match_device_id
 from kernelcast.records.errors import InputError, KernelcastError, SignatureError
 from kernelcast.records.estimates import Estimate, Interval
@@ -156,26 +156,12 @@ class Balancer:
         problem = Problem(name=kernel.name, kernel=kernel, ndrange=chosen, arguments=args.described)
         report("analysing the kernel")
         safety = choose_split(problem, rules, unit=max(place.concurrency for place in self._places))
-        # Rules are in the order of the arguments.
-        names = dict(zip(args.buffers, safety.rules, strict=True))
-        buffers = LaunchBuffers(
-            {index: array.nbytes for index, array in args.buffers.items()},
-            {
-                index: safety.footprints[name].spans
-                for index, name in names.items()
-                if safety.rules[name] is MergeRule.RANGES
-            },
-            [i for i, name in names.items() if safety.rules[name] is MergeRule.COMPARE],
-            len(self._places),
-        )
         is_even, weights = weigh_slabs(problem, safety.space)
         self.wait_open()
         if len(self._errors) == len(self._places):
             raise join_errors(list(self._errors.values()))
         memory = self._devices.memory
-        memory.grow(buffers.size)
-        arrays = {index: as_bytes(array) for index, array in args.buffers.items()}
-        buffers.put(memory, arrays)
+        buffers = LaunchBuffers(memory, args.buffers, safety, len(self._places))
         prepare = Prepare(
             kernel=kernel,
             ndrange=chosen,
@@ -185,13 +171,7 @@ class Balancer:
                 for index, value in enumerate(args.values)
             ),
             memory_bytes=memory.size,
-            # A buffer that is read and written has a copy on each device: where one fails, another
-            # one repeats its part, and must find what was there before.
-            in_place=frozenset(
-                index
-                for index, name in names.items()
-                if safety.rules[name] is MergeRule.READ or name in safety.unread
-            ),
+            in_place=buffers.in_place,
         )
         count, fixed = safety.space.count, rules.fixed_shares
         states = []
@@ -220,22 +200,20 @@ class Balancer:
         merging_s = self._devices.now_s()
         report("merging results")
         handed = [n for n, one in enumerate(states) if one.collected.any()]
-        widths = {index: array.dtype.itemsize for index, array in args.buffers.items()}
-        for index, conflicts in buffers.merge(memory, handed, widths).items():
+        for index, conflicts in buffers.merge(handed).items():
             if conflicts:
                 raise InputError(
                     f"argument {index}: {conflicts} elements were written by work-groups on "
                     "different devices, with different values: the result depends on their order. "
                     "The arrays are as they were; run the kernel on one device"
                 )
-        buffers.take(memory, arrays, handed)
+        changed = buffers.take(handed)
         for number in range(len(self._places)):
             if number not in self._errors:  # they drop their buffers; nothing waits for that
                 self._devices.send(number, Finish())
         ended_s = time.monotonic()
         if write_back is not None:
-            merged = zip(args.buffers, safety.rules.values(), strict=True)
-            write_back(index for index, rule in merged if rule is not MergeRule.READ)
+            write_back(changed)
         devices = list(zip(self._places, self._names, states, strict=True))
         times_s = (started_s, merging_s, ended_s)
         return make_report(kernel.name, safety, scheduler, devices, times_s, notes, self._errors)

@@ -3,7 +3,7 @@
 import mmap
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from typing import Any
@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from kernelcast.balancing.messages import Collect, MemoryRange
 from kernelcast.balancing.work import BoolArray
+from kernelcast.features.write_safety import SplitSafety
+from kernelcast.records.balance import MergeRule
 
 Bytes = npt.NDArray[np.uint8]
 _PIECE_BYTES = 1 << 22
@@ -65,36 +67,51 @@ def as_bytes(array: npt.NDArray[Any]) -> Bytes:
 
 
 class LaunchBuffers:
-    """The buffers of a launch in shared memory."""
+    """The buffers of a launch in shared memory, by the arguments' positions."""
 
     def __init__(
         self,
-        sizes: Mapping[int, int],
-        ranges: Mapping[int, Callable[[BoolArray], list[tuple[int, int]]]],
-        compared: Sequence[int],
+        memory: SharedMemory,
+        arrays: Mapping[int, npt.NDArray[Any]],
+        safety: SplitSafety,
         devices: int,
     ) -> None:
-        self.size = 0
-        self._ranges = ranges
-        self.places = {index: self._add(size) for index, size in sizes.items()}
+        """Take room for them, and copy what they hold."""
+        self._size = 0
+        self._memory, self._arrays = memory, arrays
+        self.places = {index: self._add(array.nbytes) for index, array in arrays.items()}
+        named = dict(zip(arrays, safety.rules.items(), strict=True))  # in the arguments' order
+        self._ranges = {
+            index: safety.footprints[name].spans
+            for index, (name, rule) in named.items()
+            if rule is MergeRule.RANGES
+        }
         # Only those that are written to take up memory.
         self._copies = {
-            index: [self._add(sizes[index]) for _ in range(devices)] for index in compared
+            index: [self._add(arrays[index].nbytes) for _ in range(devices)]
+            for index, (_, rule) in named.items()
+            if rule is MergeRule.COMPARE
         }
+        # A buffer that is read and written has a copy on each device: where one fails, another one
+        # repeats its part, and must find what was there before.
+        self.in_place = frozenset(
+            index
+            for index, (name, rule) in named.items()
+            if rule is MergeRule.READ or name in safety.unread
+        )
+        memory.grow(self._size)
+        _copy((memory.view(self.places[index]), as_bytes(one)) for index, one in arrays.items())
 
     def _add(self, size: int) -> MemoryRange:
         """Take room for a buffer, from the beginning of a page on."""
-        place = MemoryRange(start=self.size, size=size)
-        self.size += -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+        place = MemoryRange(start=self._size, size=size)
+        self._size += -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
         return place
 
     @property
     def result_bytes(self) -> dict[int, int]:
         """Bytes that all devices together give back, by buffer, unless they write in place."""
         return {index: self.places[index].size for index in self._ranges}
-
-    def put(self, memory: SharedMemory, arrays: Mapping[int, Bytes]) -> None:
-        _copy((memory.view(self.places[index]), array) for index, array in arrays.items())
 
     def collect(self, device: int, slabs: BoolArray) -> Collect:
         spans = {index: tuple(find(slabs)) for index, find in self._ranges.items()}
@@ -104,29 +121,30 @@ class LaunchBuffers:
             targets[index] = copies[device]
         return Collect(spans=spans, targets=targets)
 
-    def merge(self, memory: SharedMemory, devices: Sequence[int], element: Mapping[int, int]) -> (
-        dict[int, int]
-    ):  # fmt: skip
-        """Put compared copies together, where the first device's copy is."""
+    def merge(self, devices: Sequence[int]) -> dict[int, int]:
+        """Put compared copies together, where the first device's copy is; count conflicts."""
         found = dict.fromkeys(self._copies, 0)
         for index, held in self._copies.items() if len(devices) > 1 else ():
-            original = memory.view(self.places[index])
-            copies = [memory.view(held[device]) for device in devices]
+            original = self._memory.view(self.places[index])
+            copies = [self._memory.view(held[device]) for device in devices]
             pieces = [slice(*piece) for piece in _cut(original.size)]
             before = [original[piece] for piece in pieces]
             after = [[copy[piece] for copy in copies] for piece in pieces]
+            width = self._arrays[index].dtype.itemsize
             with ThreadPoolExecutor(_WORKERS) as pool:
-                conflicts = pool.map(merge_changes, before, after, repeat(element[index]))
-                found[index] = sum(conflicts)
+                found[index] = sum(pool.map(merge_changes, before, after, repeat(width)))
         return found
 
-    def take(
-        self, memory: SharedMemory, arrays: Mapping[int, Bytes], devices: Sequence[int]
-    ) -> None:
+    def take(self, devices: Sequence[int]) -> list[int]:
+        """Have the caller's arrays take the results; tell which have some."""
         results = {index: self.places[index] for index in (*self._ranges, *self._copies)}
         if devices:
             results |= {index: copies[devices[0]] for index, copies in self._copies.items()}
-        _copy((arrays[index], memory.view(place)) for index, place in results.items())
+        _copy(
+            (as_bytes(self._arrays[index]), self._memory.view(place))
+            for index, place in results.items()
+        )
+        return list(results)
 
 
 def _copy(pairs: Iterable[tuple[Bytes, Bytes]]) -> None:
