@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable
 from contextlib import nullcontext
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import kernelcast
-from kernelcast.balancing import balancer as balancer_module
 from kernelcast.balancing.balancer import Balancer
 from kernelcast.balancing.host_arguments import read_host_arguments
 from kernelcast.balancing.messages import Collect, Prepare, Run
@@ -68,6 +66,7 @@ _COMPUTE = {_UPDATE: _update, _SCATTER: _scatter, _DOUBLE: _double, _LOOP: _upda
 def _balance(
     devices: list[FakeDevice], kernel: Kernel = _UPDATE, *, items: int = _ITEMS,
     chosen: BalanceSettings | None = None, message_s: float = 0.0, most_off: int = 0,
+    estimates: dict[str, Interval] | None = None,
 ) -> BalanceReport:  # fmt: skip
     """Balance a launch, whose results are right: off by nothing, or by all up to `most_off`."""
     rng = np.random.default_rng(1)
@@ -78,7 +77,8 @@ def _balance(
     with Balancer(places, chosen, processes=FakeDevices(devices, message_s=message_s)) as balancer:
         ndrange = NDRange(global_size=(items,), local_size=(_LOCAL,))
         try:
-            report = balancer.balance(kernel, ndrange, read_host_arguments([y, x]))
+            arguments = read_host_arguments([y, x])
+            report = balancer.balance(kernel, ndrange, arguments, estimates=estimates)
         except KernelcastError:
             assert np.array_equal(y, before), "the array was changed although the launch failed"
             raise
@@ -183,28 +183,6 @@ def test_error_says_who_failed_when_nobody_is_left() -> None:
         _balance(devices)
 
 
-@pytest.mark.parametrize("late", [0, 1])
-@pytest.mark.parametrize("shares", [(), (0.3, 0.7)])
-def test_no_share_is_given_before_all_are_prepared(late: int, shares: tuple[float, ...]) -> None:
-    """A device that takes long to build does as much as one that was ready at once."""
-    devices = [FakeDevice(compute=_update, item_s=2e-5) for _ in range(2)]
-    devices[late].prepare_s = 10.0
-    report = _balance(devices, chosen=BalanceSettings(fixed_shares=shares))
-    share = max(shares, default=0.5)
-    assert report.shares[1].share == pytest.approx(share, abs=0.03)
-    assert report.real_s < 1.1 * _ITEMS * 2e-5 * share
-
-
-@pytest.mark.parametrize("slower", [1, 19])
-def test_a_first_launch_that_compiles_is_waited_for(slower: float) -> None:
-    """What a driver puts off to the first launch is no part of its speed."""
-    devices = [FakeDevice(compute=_update, item_s=s) for s in (2e-5 * slower, 2e-5)]
-    devices[1].first_s = 0.2
-    report = _balance(devices)
-    assert report.shares[0].estimated_share == pytest.approx(1 / (1 + slower), abs=0.03)
-    assert report.shares[0].share == pytest.approx(1 / (1 + slower), abs=0.03)
-
-
 @pytest.mark.parametrize("slow", [{"first_s": 10.0}, {"item_s": 1e-2}, {"item_s": 1e-1}])
 def test_device_too_slow_to_be_of_use_is_left_out(slow: dict[str, float]) -> None:
     """The others do what it was given: it need not compile, or sample, to the end."""
@@ -214,48 +192,25 @@ def test_device_too_slow_to_be_of_use_is_left_out(slow: dict[str, float]) -> Non
     assert "left out" in report.notes[-1]
 
 
-@pytest.fixture
-def run_public(monkeypatch: pytest.MonkeyPatch) -> Callable[..., BalanceReport]:
-    """Run the public function over fake devices."""
-
-    def run(devices: list[FakeDevice], **options: Any) -> BalanceReport:  # noqa: ANN401
-        places = [DevicePlace(device_id=f"fake-{n}") for n in range(len(devices))]
-        monkeypatch.setattr(balancer_module, "choose_places", lambda _: places)
-        monkeypatch.setattr(
-            balancer_module, "DeviceProcesses", lambda _, timeout_s: FakeDevices(devices)
-        )
-        y, x = np.arange(_ITEMS, dtype=np.int32), np.full(_ITEMS, 5, np.int32)
-        report = kernelcast.balance(
-            _UPDATE, NDRange(global_size=(_ITEMS,), local_size=(_LOCAL,)), [y, x], **options
-        )
-        assert np.array_equal(y, 3 * np.arange(_ITEMS) + 5)
-        return report
-
-    return run
-
-
 @pytest.mark.parametrize("late", [0, 1])
 @pytest.mark.parametrize("seed", range(10))
-def test_one_shot_divides_by_speeds_however_late_a_device_starts(
-    late: int, seed: int, run_public: Callable[..., BalanceReport]
-) -> None:
+def test_one_shot_divides_by_speeds_however_late_a_device_starts(late: int, seed: int) -> None:
     """95 : 5 stays 95 : 5 beside a slow start, a first launch that compiles, and noise."""
     devices = [
         FakeDevice(compute=_update, item_s=s, noise=0.15, rng=np.random.default_rng(seed + 99 * n))
         for n, s in enumerate((1e-5, 19e-5))
     ]
     devices[late].prepare_s, devices[late].first_s = 3.0, 0.1
-    report = run_public(devices)
+    report = _balance(devices)
     assert report.shares[0].share == pytest.approx(0.95, abs=0.03)
+    assert report.shares[0].estimated_share == pytest.approx(0.95, abs=0.03)
 
 
-def test_estimates_divide_the_work_without_samples(
-    run_public: Callable[..., BalanceReport],
-) -> None:
+def test_estimates_divide_the_work_without_samples() -> None:
     """The predictor's estimates make the first shares; wrong ones are corrected by what shows."""
     devices = [FakeDevice(compute=_update, item_s=s) for s in (1e-5, 3e-5)]
     alone_s = {"fake-0": _ITEMS * 1e-5, "fake-1": _ITEMS * 4.5e-5}
-    report = run_public(devices, estimates={
+    report = _balance(devices, estimates={
         device: Interval(seconds=s, low=s / 1.5, high=s * 1.5, coverage=0.9)
         for device, s in alone_s.items()
     })  # fmt: skip
@@ -301,8 +256,9 @@ def test_single_work_groups_can_be_balanced() -> None:
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.333, 0.5, 1.0])
 def test_shares_may_be_fixed(share: float) -> None:
-    """Named shares are kept, whatever the speeds; nothing is sampled."""
+    """Named shares are kept, whatever the speeds, and by who begins late; nothing is sampled."""
     devices = [FakeDevice(compute=_update, item_s=s) for s in (1e-6, 5e-6)]
+    devices[1].prepare_s = 10.0
     chosen = BalanceSettings(fixed_shares=(share, 1 - share))
     report = _balance(devices, chosen=chosen)
     assert report.shares[0].share == pytest.approx(share, abs=0.001)

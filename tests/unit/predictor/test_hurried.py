@@ -5,7 +5,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -121,9 +121,7 @@ def test_a_launch_that_is_shorter_than_its_samples_is_not_sampled(
     assert (found.tier, slow.tasks) == (Tier.ANALYTIC, [])
     assert "run it, and tell `observe` what it took" in found.warnings[0]
     assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.LINEAR
-    options = predictor._options
-    settings = replace(options.settings, least_gain=0.0, within_s=_PATIENT_S)
-    policy = Policy(settings=settings)
+    policy = Policy(settings=EstimateSettings(least_gain=0.0, within_s=_PATIENT_S))
     found = predictor.estimate(make_problem(1), DEVICE.id, policy=policy)
     assert found.list_pieces()[0].kind == "samples"
 

@@ -18,8 +18,6 @@ from support.fake_executor import (
     observe,
 )
 
-FIRST = frozenset({ObservationFlag.FIRST_LAUNCH})
-
 
 def test_samples_once_and_answers_from_memory(executor: FakeExecutor, store: Store) -> None:
     """The second answer is the first one's very object, also to an equal problem."""
@@ -97,31 +95,21 @@ def test_history_may_be_refused(executor: FakeExecutor, store: Store) -> None:
     assert measured.estimates_s["history"] == 0.7
 
 
-def test_first_observation_of_a_kernel_is_its_first_launch(
-    executor: FakeExecutor, store: Store
-) -> None:
-    """Unless told otherwise, what is observed first may hold compilation and is kept apart."""
-    predictor = make_predictor(executor, store)
-    sampled = predictor.estimate(PROBLEM, DEVICE.id)
-    assert predictor.observe(sampled, 0.9) == FIRST
-    assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.LINEAR
-    assert predictor.observe(sampled, 0.6) == frozenset()
-    assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.HISTORY
-
-
 def test_observing_what_was_never_asked_for(executor: FakeExecutor, store: Store) -> None:
-    """Observations of an identity serve a later estimate."""
+    """Observations of an identity serve a later estimate; the first of a kernel is kept apart, for
+    it may hold compilation."""
     identity = make_predictor(executor, store).estimate(PROBLEM, DEVICE.id).identity
     assert identity is not None
     predictor = make_predictor(executor, store)
-    for one in (9.0, 0.6, 0.6):
-        predictor.observe(identity, one)
-    assert predictor.estimate(PROBLEM, DEVICE.id).seconds == 0.6
+    assert predictor.observe(identity, 9.0) == {ObservationFlag.FIRST_LAUNCH}
+    assert predictor.estimate(PROBLEM, DEVICE.id).tier is Tier.LINEAR
+    assert predictor.observe(identity, 0.6) == frozenset()
+    found = predictor.estimate(PROBLEM, DEVICE.id)
+    assert (found.tier, found.seconds) == (Tier.HISTORY, pytest.approx(0.6, rel=0.05))
     with pytest.raises(InputError, match="positive"):
         predictor.observe(identity, float("nan"))
-    anonymous = replace(predictor.estimate(PROBLEM, DEVICE.id), identity=None)
     with pytest.raises(InputError, match="no identity"):
-        predictor.observe(anonymous, 1.0)
+        predictor.observe(replace(found, identity=None), 1.0)
 
 
 def test_failures_are_not_remembered(executor: FakeExecutor, store: Store) -> None:
