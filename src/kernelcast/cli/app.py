@@ -6,7 +6,6 @@ import logging
 import signal
 import sys
 import traceback
-from types import FrameType
 from typing import Any
 
 import click
@@ -185,10 +184,6 @@ def main() -> None:
     logging.getLogger("kernelcast").addHandler(logging.StreamHandler())  # to standard error
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup has reasons to ignore it
-            signal.signal(number, _end)
+            # In order, so that a child process with an endless kernel ends as well.
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     app()
-
-
-def _end(number: int, _: FrameType | None) -> None:
-    """End in order, so that a child process with an endless kernel ends as well."""
-    sys.exit(128 + number)

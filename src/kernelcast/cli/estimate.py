@@ -10,9 +10,9 @@ from kernelcast.cli.terminal import ExitStatus, present, progress, save_plot, sh
 from kernelcast.launches.child_processes import start_ahead
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.device import SaturationPoint
-from kernelcast.records.estimates import DeviceAnswer, Estimate, Measurement
+from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.private_files import check_target
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.numbers import format_duration, format_range, format_seconds, format_share
 from kernelcast.reports.presenter import Field, Table, Value, write_lines
 
@@ -157,7 +157,10 @@ def list_answers(answers: Sequence[DeviceAnswer], *, coverage: float, is_measure
         "sampling": ("number", of(lambda one: describe(one.cost.sampling_s, one.seconds))),
         "build": ("number", of(lambda one: describe(one.cost.build_s, one.seconds))),
         "rest": ("number", of(lambda one: describe(one.cost.rest_s, one.seconds))),
-        "measured": ("number", of(lambda one: _describe_runs(one.measurement))),
+        "measured": ("number", of(lambda one: (
+            "" if (runs := one.measurement) is None else format_seconds(runs.seconds)
+            + (f", {runs.slowdown:.2g} x" if runs.slowdown > 1 else "")
+        ))),
         "noise": ("share", "estimate.measurement.noise"),
         "error": ("signed share", of(lambda one: (
             one.measurement.error_of(one.seconds) if one.measurement else None
@@ -171,13 +174,6 @@ def list_answers(answers: Sequence[DeviceAnswer], *, coverage: float, is_measure
     return table.without(
         *(() if is_busy else ("now", "now, interval")), *(() if is_measured else measured)
     )
-
-
-def _describe_runs(runs: Measurement | None) -> str:
-    """Write what runs took, and how many times as long as alone where they were not."""
-    if runs is None:
-        return ""
-    return format_seconds(runs.seconds) + (f", {runs.slowdown:.2g} x" if runs.slowdown > 1 else "")
 
 
 def _describe_saturation(saturation: SaturationPoint | None) -> str:
@@ -225,21 +221,16 @@ def chart_answers(answers: Sequence[DeviceAnswer]) -> Figure:
     ]
     expected = [prediction.expected for _, prediction in rows]
     busy = ", as the machine is now" if any(prediction.now for _, prediction in rows) else ""
-    predicted = Series(
-        name=f"predicted{busy} ({expected[0].coverage:.0%} interval)", kind="bars",
-        points=[
-            Point(x=place, y=one.seconds, low=one.low, high=one.high)
-            for place, one in enumerate(expected)
-        ],
-    )  # fmt: skip
-    measured = Series(
-        name="measured (median)", kind="bars",
-        points=[
-            Point(x=place, y=one.measurement.seconds)
-            for place, (_, one) in enumerate(rows) if one.measurement is not None
-        ],
-    )  # fmt: skip
     seconds = [one.seconds for one in expected]
+    predicted = make_series(
+        f"predicted{busy} ({expected[0].coverage:.0%} interval)", range(len(rows)), seconds,
+        "bars", low=[one.low for one in expected], high=[one.high for one in expected],
+    )  # fmt: skip
+    runs_s = {
+        place: one.measurement.seconds
+        for place, (_, one) in enumerate(rows) if one.measurement is not None
+    }  # fmt: skip
+    measured = make_series("measured (median)", runs_s.keys(), runs_s.values(), "bars")
     y = Axis(title="time of the whole launch", unit="s",
              is_log=max(seconds) > 20.0 * min(seconds))  # fmt: skip
     series = (predicted, measured) if measured.points else (predicted,)

@@ -18,7 +18,7 @@ from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.plain import to_plain
 from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import Staircase, StepTimes, Timeline, WorkGroupTrace
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
+from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.presenter import Table, Value, write_lines
 from kernelcast.sampling.trace_analysis import average_active
 
@@ -163,18 +163,23 @@ def _chart_trace(trace: WorkGroupTrace) -> Iterator[Chart]:
     if len(chosen) < len(outcome.starts_s):
         facts.append(f"{len(chosen):,} of {len(outcome.starts_s):,} work-groups drawn")
     kind = "compute unit" if outcome.lanes_are_compute_units else "lane"
-    lanes: dict[int, list[Point]] = {}
+    lanes: dict[int, list[int]] = {}
     for number in chosen:
-        span = Point(x=outcome.starts_s[number], y=number, high=outcome.finishes_s[number])
-        lanes.setdefault(outcome.lanes[number], []).append(span)
+        lanes.setdefault(outcome.lanes[number], []).append(number)
     time = Axis(title="time after the first start", unit="s")
     yield Chart(
         title=f"{trace.problem} on {trace.device_id}\n{', '.join(facts)}",
         x=time,
         y=Axis(title="work-group number", unit="count"),
         series=tuple(
-            Series(name=f"{kind} {lane}", kind="spans", points=points)
-            for lane, points in sorted(lanes.items())
+            make_series(
+                f"{kind} {lane}",
+                [outcome.starts_s[one] for one in own],
+                own,
+                "spans",
+                high=[outcome.finishes_s[one] for one in own],
+            )
+            for lane, own in sorted(lanes.items())
         ),
     )
     edges_s, active = average_active(

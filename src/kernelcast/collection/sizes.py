@@ -123,7 +123,8 @@ def choose_sizes(
             size.scale(anchor[0], math.exp(low + (high - low) * step / steps) / anchor[1])
             for step in range(steps + 1)
         }
-        chosen |= set(_nearest(found - chosen, anchor[0], count - len(chosen)))
+        nearest = sorted(found - chosen, key=lambda one: (_distance(one, anchor[0]), one))
+        chosen |= set(nearest[: count - len(chosen)])
         if len(chosen) >= count:
             break
     return tuple(sorted(chosen))
@@ -136,9 +137,5 @@ def lengthen_times(times_s: tuple[float, float], fill_s: float) -> tuple[float, 
     return times_s[0] * factor, times_s[1] * factor
 
 
-def _nearest(values: set[int], anchor: int, count: int) -> list[int]:
-    return sorted(values, key=lambda one: (abs(math.log(one / anchor)), one))[: max(count, 0)]
-
-
-def _distance(seconds: float, goal_s: float) -> float:
-    return abs(math.log(seconds / goal_s))
+def _distance(value: float, goal: float) -> float:
+    return abs(math.log(value / goal))

@@ -7,6 +7,7 @@ something to draw makes these and draws nothing.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
 from typing import Any, Final, Literal
 
 Kind = Literal["points", "line", "bars", "stack", "spans", "guide"]
@@ -62,10 +63,13 @@ class Series:
 
 def make_series(
     name: str, x: Iterable[float], y: Iterable[float], kind: Kind = "points", *,
-    is_hollow: bool = False,
+    low: Iterable[float] = (), high: Iterable[float] = (), is_hollow: bool = False,
 ) -> Series:  # fmt: skip
-    """Make a series of places and values, of one length."""
-    points = [Point(x=at, y=value) for at, value in zip(x, y, strict=True)]
+    """Make a series of places and values, and of ends where there are any, all of one length."""
+    points = [
+        Point(x=at, y=value, low=least, high=most)
+        for at, value, least, most in zip_longest(x, y, low, high)
+    ]
     return Series(name=name, points=points, kind=kind, is_hollow=is_hollow)
 
 

@@ -4,14 +4,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, date, datetime
-from itertools import zip_longest
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
 from kernelcast.records.device import Trait, TraitSource
 from kernelcast.records.machine import CacheFacts, Curve, MachineDescription
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series
+from kernelcast.reports.charts import Axis, Chart, Figure, Series, make_series
 from kernelcast.reports.charts import Unit as AxisUnit
 from kernelcast.reports.presenter import Cell, Field, Part, Section, Table, Value, save_page
 
@@ -102,9 +101,8 @@ def _number(key: str, clock: Trait[float] | None = None) -> tuple[str, Field]:
 
 
 def _name_cache(cache: CacheFacts) -> str:
-    words = ("victim" if cache.is_victim else "", "inclusive" if cache.is_inclusive else "",
-             cache.write_policy)  # fmt: skip
-    about = ", ".join(filter(None, words))
+    words = {"victim": cache.is_victim, "inclusive": cache.is_inclusive, cache.write_policy: True}
+    about = ", ".join(word for word, holds in words.items() if word and holds)
     return f"{cache.name} ({about})" if about else cache.name
 
 
@@ -230,18 +228,15 @@ def list_headlines(machine: MachineDescription) -> list[tuple[str, str]]:
 
 def plan_figures(machine: MachineDescription) -> list[Figure]:
     """Sort a description's curves into the figures of the microbenchmarks paper."""
-    by_kind: dict[str, list[Curve]] = {}
-    for curve in machine.curves:
-        if len(curve.x) > 1:
-            kind, _, rest = curve.name.partition("/")
-            kind = "walk elsewhere" if kind == "walk" and rest != "global" else kind
-            by_kind.setdefault(kind, []).append(curve)
-    kinds = (*_FIGURES, *sorted(by_kind.keys() - _FIGURES.keys()))
-    return [
-        figure
-        for kind in kinds
-        if kind in by_kind and (figure := _plan(kind, by_kind[kind], machine)).charts
-    ]
+    kinds: dict[str, list[Curve]] = {kind: [] for kind in _FIGURES}
+    for curve in sorted(machine.curves, key=lambda one: one.name.partition("/")[0]):
+        kind, _, rest = curve.name.partition("/")
+        if kind == "walk" and rest != "global":
+            kind = "walk elsewhere"
+        # Of a roofline, chains that are independent of each other are in Fig. 3.
+        if len(curve.x) > 1 and not (kind == "roofline" and "/ilp" in curve.name):
+            kinds.setdefault(kind, []).append(curve)
+    return [_plan(kind, curves, machine) for kind, curves in kinds.items() if curves]
 
 
 def _plan(kind: str, curves: Sequence[Curve], machine: MachineDescription) -> Figure:
@@ -249,23 +244,17 @@ def _plan(kind: str, curves: Sequence[Curve], machine: MachineDescription) -> Fi
     is_panelled = kind in {"latency", "walk elsewhere"}
     panels: dict[str, list[Curve]] = {}
     for curve in curves:
-        if kind == "roofline" and "/ilp" in curve.name:
-            continue  # Fig. 3 shows them
         parts = curve.name.split("/")
         panel = parts[1] if is_panelled and len(parts) > 1 else ""
         panels.setdefault(panel or f"{curve.x_name}, {curve.y_name}", []).append(curve)
     charts = []
     for panel, own in panels.items():
         series = [
-            Series(
-                name=_tell_apart(curve, own), kind="line",
-                points=[
-                    Point(x=x, y=y, low=low, high=high)
-                    for x, y, low, high in zip_longest(curve.x, curve.y, curve.low, curve.high)
-                ],
+            make_series(
+                _tell_apart(one, own), one.x, one.y, "line", low=one.low or (), high=one.high or ()
             )
-            for curve in own
-        ]  # fmt: skip
+            for one in own
+        ]
         if kind == "walk":
             series += _list_levels(machine, own[0])
         charts.append(Chart(
@@ -299,10 +288,10 @@ def _list_levels(machine: MachineDescription, walk: Curve) -> Iterator[Series]:
         if size is None or not min(walk.x) < size < max(walk.x):
             continue
         latency_s = max(walk.y) if cache.latency_s is None else float(cache.latency_s.value)
-        points = [Point(x=size, y=latency_s), Point(x=size, y=min(walk.y))]
+        x, y = [size, size], [latency_s, min(walk.y)]
         if cache.latency_s is not None:
-            points.insert(0, Point(x=min(walk.x), y=latency_s))
-        yield Series(name=cache.name, kind="guide", points=points)
+            x, y = [min(walk.x), *x], [latency_s, *y]
+        yield make_series(cache.name, x, y, "guide")
 
 
 def _make_axis(name: str, values: Sequence[float]) -> Axis:
@@ -419,17 +408,14 @@ def compare_machines(
         one, other, ratio, overlap = ours.get(name), theirs.get(name), None, None
         if one is not None and other is not None:
             ratio = float(other.value / one.value) if one.value else None
-            (low, high), (other_low, other_high) = _bounds(one), _bounds(other)
+            (low, high), (other_low, other_high) = (
+                [trait.value if end is None else end for end in (trait.low, trait.high)]
+                for trait in (one, other)
+            )
             overlap = bool(low <= other_high and other_low <= high)
         pairs.append({"name": name, "first": one, "second": other, "ratio": ratio,
                       "intervals_overlap": overlap})  # fmt: skip
     return pairs
-
-
-def _bounds(trait: Trait[Any]) -> tuple[float, float]:
-    low = trait.value if trait.low is None else trait.low
-    high = trait.value if trait.high is None else trait.high
-    return low, high
 
 
 def list_numbers(machine: MachineDescription) -> dict[str, Trait[Any]]:

@@ -12,8 +12,6 @@ from kernelcast.reports.charts import (
     Axis,
     Chart,
     Figure,
-    Point,
-    Series,
     chart_mean_errors,
     chart_predictions,
     make_series,
@@ -255,12 +253,11 @@ def _draw_device(report: ValidationReport, score: DeviceScore) -> list[Figure]:
     names = np.where(is_inside, "inside its interval", "outside its interval")
     names = np.where(rows["in_domain"], names, [f"{one}, unlike what was learned" for one in names])
     series = [
-        Series(name=str(name), points=[
-            Point(x=one["measured_s"], y=one["predicted_s"], low=one["low_s"], high=one["high_s"])
-            for one in own.to_dict("records")
-        ])
+        make_series(
+            str(name), own["measured_s"], own["predicted_s"], low=own["low_s"], high=own["high_s"]
+        )
         for name, own in rows.groupby(names)
-    ]  # fmt: skip
+    ]
     if series:
         figures.append(Figure(
             charts=(chart_predictions(series),),

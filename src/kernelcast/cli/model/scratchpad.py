@@ -33,7 +33,7 @@ from kernelcast.launches.modelling.scratchpad import (
 )
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arithmetic import Number
-from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, make_series
+from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.numbers import format_seconds, format_share
 from kernelcast.reports.presenter import Part, Table
 
@@ -268,9 +268,9 @@ def _chart_kernels(terms: Sequence[ScratchpadTerms]) -> Figure:
         return Figure(charts=(bars,))
     plan = plan_timeline(terms[0])
     spans = [
-        Series(name=name, kind="spans", points=[
-            Point(x=span[0], y=row, high=span[1]) for row, span in enumerate(own)
-        ])
+        make_series(
+            name, [one[0] for one in own], range(len(own)), "spans", high=[one[1] for one in own]
+        )
         for name, own in (
             ("copy in", [group.copy_in for group in plan.groups]),
             ("compute", [group.compute for group in plan.groups]),
