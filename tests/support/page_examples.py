@@ -23,12 +23,6 @@ _KERNELS = 6
 _SIZES = 3
 
 
-def state_of(client: Any) -> ServiceState:  # noqa: ANN401 - a test client, which is not ours
-    """Give the state of the service behind a client."""
-    found: ServiceState = client.app.state.service.state
-    return found
-
-
 def fill_store(database: str, *, launches: int = 30) -> None:
     """Store observations of three devices and seven kernels, with samples."""
     with open_data_store(database) as store:

@@ -24,25 +24,17 @@ from support.page_examples import (
     make_comparison,
     make_validation,
 )
-from support.service_backend import FakeBackend
+from support.service_backend import FIRST, PROBLEM, FakeBackend
 from support.service_process import find_port
 
-DEVICE: Final = "fake-device-0000"
 SHOWN_PAGES: Final = (
-    "/", "/lab", "/devices", f"/devices/{DEVICE}", "/devices/compared?machine=a100&machine=v100",
+    "/", "/lab", "/devices", f"/devices/{FIRST}", "/devices/compared?machine=a100&machine=v100",
     "/kernels", "/kernels/devices", "/accuracy", "/accuracy/compare", "/accuracy/models", "/jobs",
     "/audit", "/docs",
 )  # fmt: skip
 """Addresses of pages that are there whatever the service holds."""
 KERNEL_PAGE: Final = "/kernels/of?name=suite/application0/kernel0"
 """The page of a kernel of one that holds much."""
-PROBLEM: Final = {
-    "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",
-    "kernel": "fill",
-    "global_size": [65536],
-    "local_size": [64],
-    "args": [{"buffer": "float32", "count": 65536}],
-}
 _PATIENCE_S: Final = 60.0
 
 
@@ -78,12 +70,12 @@ def _fill(folder: Path, database: str, state: ServiceState) -> None:
     make_answers(state)
     add_job(state, JobKind.COMPARE, result=make_comparison())
     add_job(state, JobKind.VALIDATE, result=make_validation())
-    options = {"devices": [DEVICE], "effort": "quick"}
+    options = {"devices": [FIRST], "effort": "quick"}
     add_job(state, JobKind.CALIBRATE, JobState.FAILED, options=options,
             error={"code": "device_lost", "message": "the device was lost"})  # fmt: skip
     shipped = Path(str(files("kernelcast"))) / "data" / "machines" / "a100.yaml"
     (folder / "machines").mkdir(parents=True, exist_ok=True)
-    shutil.copy(shipped, folder / "machines" / f"{DEVICE}.yaml")
+    shutil.copy(shipped, folder / "machines" / f"{FIRST}.yaml")
 
 
 def _add_measured(database: str, devices: Sequence[str]) -> None:

@@ -30,8 +30,6 @@ def _of_observation(**change: object) -> Plain:
 MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
     # Estimates: what is asked.
     (ESTIMATES, b"[]", 422, "invalid_request", "dictionary"),
-    (ESTIMATES, b"", 422, "invalid_request", "required"),
-    (ESTIMATES, {"problem_digest": "0" * 63}, 422, "invalid_request", "problem_digest"),
     (ESTIMATES, {"problem_digest": "0" * 64}, 404, "unknown_problem", "send it as `problem`"),
     (ESTIMATES, {**_of_problem(), "problem_digest": "0" * 64}, 422, "invalid_request", "give one"),
     (ESTIMATES, {"problems": []}, 422, "invalid_request", "give one of `problem`"),
@@ -39,16 +37,11 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
     *(
         (ESTIMATES, {**_of_problem(), **change}, status, code, told)
         for change, status, code, told in (
-            ({"devices": "pocl"}, 422, "invalid_request", "valid list"),
             ({"devices": ["nothing"]}, 404, "unknown_device", "fake-device-0000"),
-            ({"coverage": 0}, 422, "invalid_request", "coverage"),
             ({"coverage": 1e-320}, 422, "invalid_request", "coverage"),
             ({"coverage": 0.99999}, 422, "invalid_request", "coverage"),
-            ({"budget": 0}, 422, "invalid_request", "budget"),
             ({"budget": "5 %"}, 422, "invalid_request", "valid number"),
-            ({"seed": 2**32}, 422, "invalid_request", "seed"),
             ({"sampling": "always"}, 422, "invalid_request", "'auto' or 'never'"),
-            ({"within_seconds": 11}, 422, "invalid_request", "within_seconds"),
             ({"least_gain": -1}, 422, "invalid_request", "least_gain"),
         )
     ),
@@ -62,15 +55,11 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
             ({"args": [{**FILE, "init": "x.npy"}]}, "invalid_problem", "names a file"),
             ({"args": [{**FILE, "init": "zeros", "count": 10**10}]}, "invalid_input", "bytes"),
             ({"args": [{**FILE, "init": "zeros", "count": 10**400}]}, "", ""),
-            ({"args": [{"buffer": "float33", "count": 4}]}, "invalid_problem", "float33"),
             ({"args": [{"scalar": "int32", "value": "x"}]}, "invalid_problem", "value"),
             ({"build_options": ["-DA=1 -include /etc/passwd"]}, "invalid_input", "refused"),
             ({"global_size": [0]}, "", "global_size"),
-            ({"global_size": []}, "invalid_request", "global_size"),
-            ({"global_size": [1, 1, 1, 1]}, "invalid_request", "global_size"),
             ({"global_size": True}, "invalid_request", "global_size: Input should be a valid list"),
             ({"global_size": [2**30, 2**30], "local_size": [64, 1]}, "invalid_input", "work-items"),
-            ({"local_size": [False]}, "invalid_request", "local_size"),
             ({"local_size": [64, 64]}, "", "local"),
             ({"parameters": {"N": "9**9**9"}, "global_size": ["{N}"]}, "", ""),
             ({"global_size": ["{M}"]}, "invalid_problem", "M"),
@@ -81,19 +70,11 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
         (OBSERVATIONS, _of_observation(**change), 422, "invalid_request", told)
         for change, told in (
             ({"seconds": 0}, "greater than 0"),
-            ({"seconds": -1}, "greater than 0"),
-            ({"seconds": 1e99}, "less than"),
             ({"seconds": None}, "give either `seconds`"),
             ({"durations_seconds": [1.0]}, "give either `seconds`"),
             ({"seconds": None, "durations_seconds": [0.1, "0.2"]}, "valid number"),
-            ({"seed": 1.5}, "valid integer"),
-            ({"is_first_launch": "no"}, "valid boolean"),
             ({"measured_at": "2026-01-01T00:00:00"}, "timezone"),
-            ({"local_size": [True]}, "valid integer"),
             ({"key": ""}, "at least 1 character"),
-            ({"key": "x" * 201}, "at most 200 characters"),
-            ({"device": {"id": ""}}, "at least 1 character"),
-            ({"surplus": 1}, "surplus"),
             ({"problem": None}, "give either `problem`"),
         )
     ),
@@ -105,7 +86,6 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
         (JOBS, {"kind": kind, "options": options}, status, "", told)
         for kind, options, status, told in (
             ("collect", {"devices": ["no-such"]}, 404, "no-such"),
-            ("collect", {"store": "/etc/passwd"}, 422, "store"),
             ("collect", {"shortest_seconds": 2, "longest_seconds": 1}, 422, "longest"),
             ("calibrate", {"only": ["no-such"]}, 422, "no-such"),
             ("validate", {"models": ["no-such"]}, 422, "no-such"),
@@ -113,13 +93,11 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
         )
     ),
     ("PATCH /v1/observations/none", {"seconds": 1.0}, 404, "unknown_observation", "none"),
-    ("PATCH /v1/observations/none", {}, 422, "invalid_request", "say what shall be different"),
     ("PATCH /v1/observations/none", {"seconds": 1.0, "durations_seconds": [1.0]}, 422,
      "invalid_request", "give either"),
     ("GET /v1/observations?measured_from=2026-01-01T00:00:00", None, 422, "invalid_request",
      "zone"),
     ("GET /v1/jobs?kindd=train", None, 422, "unknown_parameter", "did you mean 'kind'"),
-    ("GET /v1/jobs/17", None, 404, "unknown_job", "no job '17'"),
     ("GET /v1/answers?next=x", None, 422, "invalid_request", "leave it out to begin"),
     *(
         (f"GET /v1/observations?next={bad}", None, 422, "invalid_request", "leave it out to begin")

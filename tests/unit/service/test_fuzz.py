@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kernelcast.records.service_state import JobKind
 from kernelcast.service import ServiceSettings
-from support.page_examples import add_job, fill_store, make_comparison, make_validation, state_of
-from support.service_backend import PROBLEM, open_client
+from support.page_examples import add_job, fill_store, make_comparison, make_validation
+from support.service_backend import PROBLEM, open_client, service_of
 
 _NUMBERS = (
     st.integers(-(2**70), 2**70)
@@ -78,8 +78,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
             database=database, registry=str(folder / "models"), allow_run=True, runs_jobs=False
         )
         with open_client(chosen) as client:
-            add_job(state_of(client), JobKind.COMPARE, result=make_comparison())
-            add_job(state_of(client), JobKind.VALIDATE, result=make_validation())
+            add_job(service_of(client).state, JobKind.COMPARE, result=make_comparison())
+            add_job(service_of(client).state, JobKind.VALIDATE, result=make_validation())
             yield client
 
 

@@ -7,18 +7,11 @@ import httpx
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelcast.records.service_state import JobKind, JobState
-from support.page_examples import add_job, state_of
+from kernelcast.records.service_state import JobKind
+from support.page_examples import add_job
+from support.service_backend import service_of
 
 HTML = {"accept": "text/html"}
-
-
-def test_without_jobs_it_says_what_to_do(client: TestClient) -> None:
-    """And that this service leaves jobs to others."""
-    page = client.get("/jobs", headers=HTML).text
-    assert "No job was started yet" in page
-    assert 'href="/jobs?new=calibrate#start"' in page
-    assert "--no-jobs" in page
 
 
 @pytest.mark.parametrize(
@@ -55,22 +48,6 @@ def test_a_form_starts_a_job(
     assert "asked for by local" in page
 
 
-def test_a_job_at_work_with_its_log(client: TestClient) -> None:
-    """Parts, stage, remaining time, and what it has been at before."""
-    progress = {
-        "done": 3, "total": 66, "stage": "nbody: measuring", "remaining_seconds": 5000,
-        "log": [["2026-01-01T00:00:00+00:00", "nbody: <sampling>"]],
-    }  # fmt: skip
-    job_id = add_job(state_of(client), JobKind.COLLECT, JobState.RUNNING, progress=progress)
-    page = client.get(f"/jobs/{job_id}", headers=HTML).text
-    assert "3 of 66" in page
-    assert "about 1 h 23 min left" in page
-    assert "nbody: &lt;sampling&gt;" in page
-    listed = client.get("/jobs/rows", headers={**HTML, "x-fragment": "1"}).text
-    assert f'data-job="{job_id}"' in listed
-    assert "<html" not in listed
-
-
 @pytest.mark.parametrize(
     ("kind", "result", "told"),
     [
@@ -96,7 +73,7 @@ def test_results_are_tables(
     client: TestClient, kind: JobKind, result: object, told: list[str]
 ) -> None:
     """Of every kind of job; the whole result is a file."""
-    job_id = add_job(state_of(client), kind, result=result)
+    job_id = add_job(service_of(client).state, kind, result=result)
     page = client.get(f"/jobs/{job_id}", headers=HTML).text
     assert all(one in page for one in told)
     assert client.get(f"/jobs/{job_id}/result.json").json() == result
