@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from kernelcast.records.errors import InputError
@@ -16,7 +16,6 @@ from kernelcast.reports.charts import (
     Chart,
     Figure,
     Point,
-    Series,
     chart_mean_errors,
     chart_predictions,
     make_series,
@@ -24,7 +23,13 @@ from kernelcast.reports.charts import (
 from kernelcast.reports.presenter import Part, Section, make_html
 from kernelcast.service.dependencies import Name, Reader, Route
 from kernelcast.service.errors import message_of
-from kernelcast.service.pages.pictures import link_all, show, with_pictures
+from kernelcast.service.pages.pictures import (
+    group_points,
+    link_all,
+    mark_answer,
+    show,
+    with_pictures,
+)
 from kernelcast.service.pages.rendering import link_kernel, render, run_in_thread
 from kernelcast.service.routes.jobs import find_result
 from kernelcast.service.service import Service
@@ -41,45 +46,24 @@ _USUAL_WEEKS: Final = 13
 _MOST_BARS: Final = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What is to be shown, out of the address; a job is a validation."""
-
-    device: Name = ""
-    weeks: int = _USUAL_WEEKS
-    job: Name = ""
-
-
-Chosen = Annotated[Choice, Depends()]
-
-
-def _group(answers: Sequence[AnswerRecord], make: Any) -> list[Series]:  # noqa: ANN401 - makes a point
-    """Sort answers by whether their interval held."""
-    groups: dict[str, list[Point]] = {}
-    for one in answers:
-        name = "inside its interval" if one.is_inside else "outside its interval"
-        groups.setdefault(name, []).append(make(one))
-    return [Series(name=name, points=points) for name, points in sorted(groups.items())]
-
-
 @with_pictures(router, "/accuracy")
-async def show_accuracy(page: Reader, chosen: Chosen) -> Response:
-    """Show how far answers were off, and what a validation found."""
+async def show_accuracy(
+    page: Reader, device: Name = "", weeks: int = _USUAL_WEEKS, job: Name = ""
+) -> Response:
+    """Show how far answers to a device, or all, were off, and what a validation found."""
     service = page.service
-    found = await _look(service, chosen)
-    job = await find_result(service, (JobKind.VALIDATE,), chosen.job)
-    text, charts = ("", {}) if job is None else await run_in_thread(_present, job)
-    validation = "" if job is None else job.id
+    found = await _look(service, device, weeks if weeks in REACHES else _USUAL_WEEKS)
+    validated = await find_result(service, (JobKind.VALIDATE,), job)
+    text, charts = ("", {}) if validated is None else await run_in_thread(_present, validated)
+    validation = "" if validated is None else validated.id
     values = {
         **found,
-        "device": chosen.device,
+        "device": device,
         "shifts": [
-            one
-            for one in service.answers.shifts.values()
-            if chosen.device in {"", one.answer.device_id}
+            one for one in service.answers.shifts.values() if device in {"", one.answer.device_id}
         ],
         "reaches": REACHES,
-        "is_asked": bool(chosen.job),
+        "is_asked": bool(job),
         "validation": validation,
         "told": text,
         "charts": link_all(charts, page.request.url.include_query_params(job=validation)),
@@ -87,12 +71,11 @@ async def show_accuracy(page: Reader, chosen: Chosen) -> Response:
     return await show(page, "accuracy/page.html", values, {**_make_pictures(found), **charts})
 
 
-async def _look(service: Service, chosen: Choice) -> dict[str, Any]:
+async def _look(service: Service, device: str, weeks: int) -> dict[str, Any]:
     """Find answers of a device, or of all: sums by `AnswerTable.sum_up`, and those observed."""
     await service.answers.flush()
-    weeks = chosen.weeks if chosen.weeks in REACHES else _USUAL_WEEKS
     every = AnswerFilter(given_from=datetime.now(UTC) - timedelta(weeks=weeks))
-    wanted = replace(every, devices=(chosen.device,) if chosen.device else ())
+    wanted = replace(every, devices=(device,) if device else ())
     table = service.state.answers
 
     def read() -> dict[str, Any]:
@@ -112,25 +95,30 @@ async def _look(service: Service, chosen: Choice) -> dict[str, Any]:
 
 def _make_pictures(found: Mapping[str, Any]) -> dict[str, Figure]:
     """Make the pictures of what `_look` has found by the names that their addresses have."""
-    observed: Sequence[AnswerRecord] = found["observed"]
+    observed: list[AnswerRecord] = found["observed"]
     pictures: list[Figure] = []
+    held = ("outside its interval", "inside its interval")
+    observed = sorted(observed, key=lambda one: not one.is_inside)
     if observed:
-        launches = _group(observed, lambda one: Point(
-            x=one.measured_s or 0.0, y=one.seconds, low=one.low, high=one.high,
-            label=one.kernel, link=link_kernel(one.kernel),
-        ))  # fmt: skip
+        launches = group_points(
+            (held[bool(one.is_inside)], mark_answer(one, one.kernel, link_kernel(one.kernel)))
+            for one in observed
+        )
         pictures.append(Figure(
             name="launches", title="Answers over measured times",
             caption="Each answer that was observed, with its interval, which should hold the "
             "middle line. A click on a point leads to its kernel.",
             charts=(chart_predictions(launches),), heights=(4.6,),
         ))  # fmt: skip
-        # Callers may report anything: an axis has to end somewhere.
-        drift = _group(observed, lambda one: Point(
-            x=(one.observed_at or one.at).timestamp(),
-            y=min(max(one.seconds / (one.measured_s or 1.0), 1e-6), 1e6),
-            label=one.kernel, link=link_kernel(one.kernel),
-        ))  # fmt: skip
+        drift = group_points(
+            (held[bool(one.is_inside)], Point(
+                x=(one.observed_at or one.at).timestamp(),
+                # Callers may report anything: an axis has to end somewhere.
+                y=min(max(one.seconds / (one.measured_s or 1.0), 1e-6), 1e6),
+                label=one.kernel, link=link_kernel(one.kernel),
+            ))
+            for one in observed
+        )  # fmt: skip
         moments = [at.x for one in drift for at in one.points]
         equal = make_series("equal", (min(moments), max(moments)), (1.0, 1.0), "guide")
         pictures.append(Figure(
@@ -151,12 +139,15 @@ def _make_pictures(found: Mapping[str, Any]) -> dict[str, Figure]:
             name="kernels", title="Mean error of answers to each kernel, worst first",
             caption=f"At most {_MOST_BARS} kernels.",
         ))  # fmt: skip
-    weeks: dict[str, list[Point]] = {}
-    for row in reversed(found["by_week"]):
-        if row["observed"]:
-            label = f"{row['observed']} observed"
-            point = Point(x=row["week"].timestamp(), y=row["error"], label=label)
-            weeks.setdefault(row["device_id"], []).append(point)
+    weeks = group_points(
+        (
+            (row["device_id"], Point(
+                x=row["week"].timestamp(), y=row["error"], label=f"{row['observed']} observed"
+            ))
+            for row in reversed(found["by_week"]) if row["observed"]
+        ),
+        "line",
+    )  # fmt: skip
     if weeks:
         pictures.append(Figure(
             name="weeks", title="Mean error of answers that were observed, by week and device",
@@ -164,9 +155,7 @@ def _make_pictures(found: Mapping[str, Any]) -> dict[str, Figure]:
             charts=(Chart(
                 x=Axis(title="week", unit="moment"),
                 y=Axis(title="mean error", unit="share"),
-                series=tuple(
-                    Series(name=name, points=points, kind="line") for name, points in weeks.items()
-                ),
+                series=tuple(weeks),
             ),),
         ))  # fmt: skip
     return {one.name: one for one in pictures}

@@ -3,13 +3,12 @@
 import asyncio
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 from threading import Lock
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cachetools import LRUCache, cached
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.responses import Response
 
 from kernelcast.records.errors import InputError
@@ -34,22 +33,13 @@ KINDS: Final = (JobKind.COMPARE, JobKind.VALIDATE)
 """Jobs whose results the page shows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What is to be shown, out of the address."""
-
-    of: Name = ""
-    first: Name = ""
-    second: Name = ""
-    device: Name = ""
-
-
-Chosen = Annotated[Choice, Depends()]
-
-
-@cached(LRUCache(8), key=lambda job, chosen: (job.id, chosen), lock=Lock())
-def make_view(job: JobRecord, chosen: Choice) -> tuple[dict[str, Any], dict[str, Figure]]:
+@cached(LRUCache(8), key=lambda job, *chosen: (job.id, *chosen), lock=Lock())
+def make_view(
+    job: JobRecord, first: str, second: str, device_id: str
+) -> tuple[dict[str, Any], dict[str, Figure]]:
     """Read the result of a job: what the page shows of it, and its pictures by their names.
+
+    Models and device are chosen where they are empty.
 
     It never changes; pictures ask again, and resampling is long.
     """
@@ -78,8 +68,8 @@ def make_view(job: JobRecord, chosen: Choice) -> tuple[dict[str, Any], dict[str,
             """Choose an analytic or a learned model that has answered."""
             return min(models, key=lambda one: (one == other, one in silent, one not in usual))
 
-        second = chosen.second or choose(("hybrid", "hybrid_pooled"), chosen.first)
-        first = chosen.first or choose(("analytic", "linear"), second)
+        second = second or choose(("hybrid", "hybrid_pooled"), first)
+        first = first or choose(("analytic", "linear"), second)
         comparison = compare_validated(report, first, second)
     values: dict[str, Any] = {
         "job": job.id,
@@ -90,7 +80,7 @@ def make_view(job: JobRecord, chosen: Choice) -> tuple[dict[str, Any], dict[str,
     pictures: dict[str, Figure] = {}
     if comparison.devices:
         # The chosen device, else that with the most launches.
-        device = min(comparison.devices, key=lambda one: (one.device != chosen.device, -one.rows))
+        device = min(comparison.devices, key=lambda one: (one.device != device_id, -one.rows))
         ablation = [] if report is None else find_ablation(report, device.device)
         explained = [one for one in comparison.explained if one.device == device.device]
         pictures = _make_pictures(comparison, device, ablation, explained)
@@ -214,7 +204,9 @@ def _picture_groups(explained: "Sequence[ExplainedError]") -> Figure:
 
 
 @with_pictures(router, "/accuracy/compare")
-async def show_comparison(page: Reader, chosen: Chosen) -> Response:
+async def show_comparison(
+    page: Reader, of: Name = "", first: Name = "", second: Name = "", device: Name = ""
+) -> Response:
     """Show two models side by side, and the form that starts a comparison."""
     from kernelcast.reports.accuracy import ABLATION, list_models
 
@@ -223,11 +215,12 @@ async def show_comparison(page: Reader, chosen: Chosen) -> Response:
     )
     error, view, pictures = "", None, dict[str, Figure]()
     try:
-        if job := await find_result(page.service, KINDS, chosen.of):
-            view, pictures = await run_in_thread(make_view, job, chosen)
+        if job := await find_result(page.service, KINDS, of):
+            view, pictures = await run_in_thread(make_view, job, first, second, device)
     except InputError as caught:
         error = message_of(caught)
-    shown = page.request.url.include_query_params(of=view["job"] if view else chosen.of)
+    chosen = view["job"] if view else of
+    shown = page.request.url.include_query_params(of=chosen)
     values = {
         "stored": [one for one in jobs if one.state is JobState.DONE and one.has_result],
         "view": view,
@@ -236,7 +229,7 @@ async def show_comparison(page: Reader, chosen: Chosen) -> Response:
         "known_models": await run_in_thread(list_models),
         "ablation_models": ABLATION,
         "is_at_work": any(not one.state.is_final for one in jobs),
-        "chosen": view["job"] if view else chosen.of,
+        "chosen": chosen,
     }
     status = HTTPStatus.UNPROCESSABLE_ENTITY if error else HTTPStatus.OK
     return await show(page, "accuracy/compare.html", values, pictures, address=shown, status=status)

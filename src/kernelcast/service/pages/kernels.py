@@ -21,7 +21,6 @@ from kernelcast.reports.charts import (
     Chart,
     Figure,
     Point,
-    Series,
     chart_predictions,
     clip_seconds,
     make_series,
@@ -35,7 +34,7 @@ from kernelcast.service.dependencies import (
     SentForm,
 )
 from kernelcast.service.errors import refuse_unknown
-from kernelcast.service.pages.pictures import show, with_pictures
+from kernelcast.service.pages.pictures import group_points, mark_answer, show, with_pictures
 from kernelcast.service.pages.rendering import (
     link_kernel,
     render,
@@ -298,32 +297,28 @@ def _look(service: Service, kernel: str) -> "tuple[Sequence[HeldLaunch], dict[st
     observed = AnswerFilter(kernels=(kernel.rpartition("/")[2],), is_observed=True)
     answers = [one.as_it_was for one in service.state.answers.find(observed, most=_LOOKED_AT)]
     found: dict[str, Figure] = {}
-    series: dict[str, list[Point]] = {}
-    for one in answers:
-        point = Point(
-            x=one.measured_s or 0.0, y=one.seconds, low=one.low, high=one.high,
-            label=write_size(one.global_size),
-        )  # fmt: skip
-        series.setdefault(f"answers by {one.tier} on {one.device_id}", []).append(point)
+    points = [
+        (f"answers by {one.tier} on {one.device_id}", mark_answer(one, write_size(one.global_size)))
+        for one in answers
+    ]
     for held in launches:
         label = write_size(held.global_size)
         if held.linear_s is not None:
             point = Point(x=held.seconds, y=held.linear_s, label=label)
-            series.setdefault(f"samples on {held.device_id}", []).append(point)
+            points.append((f"samples on {held.device_id}", point))
         if held.remembered is not None:
             answer, measured_s = held.remembered
             point = Point(
                 x=measured_s, y=answer.seconds, low=answer.low, high=answer.high, label=label
             )
-            series.setdefault(f"observations on {held.device_id}", []).append(point)
-    if series:
-        groups = [Series(name=name, points=points) for name, points in series.items()]
+            points.append((f"observations on {held.device_id}", point))
+    if points:
         found["predicted"] = Figure(
             name="predicted",
             title=f"Predicted over measured times of {kernel}",
             caption="Answers that were observed; what samples said, and what observations "
             "before the newest one said of it.",
-            charts=(chart_predictions(groups, has_bounds=False),),
+            charts=(chart_predictions(group_points(points), has_bounds=False),),
         )
     lines = [
         make_series(

@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
@@ -14,12 +14,13 @@ from fastapi import APIRouter
 from starlette.datastructures import URL
 from starlette.responses import JSONResponse, Response
 
-from kernelcast.reports.charts import Figure, chart_to_plain
+from kernelcast.reports.charts import Figure, Kind, Point, Series, chart_to_plain
 from kernelcast.reports.drawing import INK, draw_png, draw_svg, write_number
 from kernelcast.reports.presenter import tabulate, write_csv
 from kernelcast.service.dependencies import Call
 from kernelcast.service.errors import refuse_unknown
 from kernelcast.service.pages.rendering import render
+from kernelcast.service_state import AnswerRecord
 
 T = TypeVar("T")
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Response]])
@@ -28,6 +29,20 @@ _MOST_TOLD: Final = 6
 # One thread: the library's settings while drawing are one for the whole process, and a page full of
 # pictures must not keep the threads that wait for the database.
 _PAINTER = ThreadPoolExecutor(1, thread_name_prefix="pictures")
+
+
+def group_points(named: Iterable[tuple[str, Point]], kind: Kind = "points") -> list[Series]:
+    """Make a series of the points of each name, in the order of the names' first points."""
+    found: dict[str, list[Point]] = {}
+    for name, point in named:
+        found.setdefault(name, []).append(point)
+    return [Series(name=name, points=points, kind=kind) for name, points in found.items()]
+
+
+def mark_answer(one: AnswerRecord, label: str, link: str = "") -> Point:
+    """Mark an observed answer, as it was, over the measured time."""
+    x = one.measured_s or 0.0
+    return Point(x=x, y=one.seconds, low=one.low, high=one.high, label=label, link=link)
 
 
 def describe(figure: Figure) -> str:

@@ -40,7 +40,7 @@ from kernelcast.service.pages.lab.fields import (
     propose_arguments,
     read_parameters,
 )
-from kernelcast.service.pages.pictures import embed
+from kernelcast.service.pages.pictures import embed, group_points
 from kernelcast.service.pages.rendering import (
     is_fragment,
     render,
@@ -214,12 +214,13 @@ async def _show_times(
 
 def picture_times(kernel: str, times: Sequence[Timed], parameter: str, where: str) -> Figure:
     """Picture times over a parameter, or over the first dimension of local sizes."""
-    lines: dict[str, list[Point]] = {}
+    points = []
     for one in sorted(times, key=lambda each: each.value):
         rest = one.where if parameter else " x ".join(map(str, ("", *one.value[1:]))).strip()
         label = "" if parameter else f"{one.text}: {one.detail}"
         point = Point(x=one.value[0], y=one.seconds or 0.0, low=one.low, high=one.high, label=label)
-        lines.setdefault(rest or "time", []).append(point)
+        points.append((rest or "time", point))
+    lines = group_points(points, "line")
     if parameter:
         name, title = f"over-{parameter}", f"over {parameter}"
         caption = f"Predicted time over {parameter}, both axes by factors."
@@ -229,10 +230,9 @@ def picture_times(kernel: str, times: Sequence[Timed], parameter: str, where: st
         if len(lines) > 1:
             caption = "A line for each size of the other dimensions."
     x = parameter or "work-items along dimension 0"
-    series = [Series(name=rest, points=points, kind="line") for rest, points in lines.items()]
     chart = Chart(
         x=Axis(title=x, is_log=True), y=Axis(title="predicted time", unit="s", is_log=True),
-        series=tuple(series),
+        series=tuple(lines),
     )  # fmt: skip
     return Figure(
         name=f"{kernel}-{name}", title=f"Time of {kernel} {title}", caption=caption,
