@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
-from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +21,8 @@ from kernelcast.records.contention import HOLDS_S
 from kernelcast.records.errors import EstimateTimeoutError, KernelcastError
 from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.explanation import Tier
-from kernelcast.records.private_files import write_private
+from kernelcast.records.launch_identity import digest_text
+from kernelcast.records.private_files import keep_among
 from kernelcast.records.problem import identify_launch
 from kernelcast.service.answers import Answers
 from kernelcast.service.backend import Ask, Backend
@@ -331,8 +331,7 @@ class Estimating:
 class TimedOut:
     """A sampling that was ended, so that its launch does not block the device again.
 
-    All processes of a host share a small file for each device. Only who holds the device's lock
-    writes it; anybody reads.
+    Each is a small file that all processes of a host read, and who holds the device's lock writes.
     """
 
     at: datetime
@@ -349,7 +348,7 @@ class TimedOut:
 
 def refuse_repeat(ask: Ask) -> None:
     """Refuse a launch that has timed out, unless it may be tried again or has more time."""
-    found = _load(ask.device.id).get(_key_of(ask))
+    found = _find_timeout(ask)
     if found is None or ask.timeout_s > found.limit_s or datetime.now(UTC) >= found.until:
         return
     raise ApiError(
@@ -371,35 +370,26 @@ def refuse_repeat(ask: Ask) -> None:
 
 def remember_timeout(ask: Ask, reason: str | None) -> None:
     """Note that a launch has not ended in time and what was said of it; None: it has ended."""
-    known = _load(ask.device.id)
-    before = known.pop(_key_of(ask), None)
-    if reason is not None:
-        known[_key_of(ask)] = TimedOut(
-            at=datetime.now(UTC),
-            limit_s=ask.timeout_s,
-            reason=reason,
-            times=1 + (before.times if before else 0),
-        )
-    elif before is None:
-        return
-    newest = sorted(known.items(), key=lambda one: one[1].at)[-_MOST:]
+    before = _find_timeout(ask)
     with suppress(OSError):  # a full disk costs the memory, not the answer
-        write_private(_path_of(ask.device.id), encode(dict(newest)))
+        if reason is None:
+            _path_of(ask).unlink(missing_ok=True)
+            return
+        times = 1 + (before.times if before else 0)
+        found = TimedOut(at=datetime.now(UTC), limit_s=ask.timeout_s, reason=reason, times=times)
+        keep_among(_path_of(ask), encode(found), most=_MOST)
 
 
-def _load(device_id: str) -> dict[str, TimedOut]:
+def _find_timeout(ask: Ask) -> TimedOut | None:
     try:
-        known: dict[str, TimedOut] = decode(_path_of(device_id).read_bytes(), dict[str, TimedOut])
+        found: TimedOut = decode(_path_of(ask).read_bytes(), TimedOut)
     except (OSError, ValueError):  # a damaged file costs one more try
-        return {}
-    return known
+        return None
+    return found
 
 
-def _path_of(device_id: str) -> Path:
-    return data_folder() / "locks" / f"{lock_name(device_id)}.timeouts.json"
-
-
-def _key_of(ask: Ask) -> str:
+def _path_of(ask: Ask) -> Path:
     problem = ask.problem
     parts = (problem.kernel.digest, ask.device.driver, str(problem.ndrange), str(problem.arguments))
-    return sha256("\0".join(parts).encode()).hexdigest()
+    folder = data_folder() / "locks" / f"{lock_name(ask.device.id)}.timeouts"
+    return folder / f"{digest_text(*parts)}.json"
