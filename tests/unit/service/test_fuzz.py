@@ -1,19 +1,20 @@
 """Whatever is sent, the service answers, and only with the 5xx that are meant."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from kernelcast.records.service_state import JobKind
 from kernelcast.service import ServiceSettings
 from support.page_examples import add_job, fill_store, make_comparison, make_validation
-from support.service_backend import PROBLEM, open_client, service_of
+from support.service_backend import FIRST, PROBLEM, open_client, service_of
 
 _NUMBERS = (
     st.integers(-(2**70), 2**70)
@@ -63,7 +64,11 @@ _OBSERVATIONS = _some(
     durations_seconds=st.lists(_NUMBERS, max_size=3), local_size=_SIZES, measured_at=_TEXTS,
     seed=_NUMBERS,
 )  # fmt: skip
-_QUIET = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+_QUIET = settings(
+    suppress_health_check=[
+        HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture,
+    ]
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -142,3 +147,38 @@ def test_any_form(running: TestClient, pairs: list[tuple[str, str]]) -> None:
     assert answer.status_code in {303, 400, 404, 422}
     if answer.status_code == 422:
         assert "The job was not started" in answer.text
+
+
+_LAB = {
+    "code": "kernel void f(global float *a) { a[get_global_id(0)] = 1; }", "kernel": "f",
+    "build_options": "", "parameters": "N = 64", "global_size": "{N}", "local_size": "16",
+    "global_offset": "", "args": "buffer: float32, count: 64", "device": FIRST,
+    "machine": "a100", "method": "analytic", "sampling": "auto",
+}  # fmt: skip
+_PIECES = st.sampled_from([
+    "[", "]", "(", ")", "{", "}", "a", "n", "*", "/", "0", "64", ",", "=", "\n", " ", "kernel", "é",
+    "buffer:", "count:", "scalar:", "value:", "init: uniform", "nan", "1e400", "**", "'", '"',
+    "!!python/x", "&a", "*a", "2026-01-01", "<b>", "\x00", "99999999999999999999",
+])  # fmt: skip
+
+
+@pytest.mark.usefixtures("in_process")
+@pytest.mark.parametrize("question", ["estimate", "source", "arguments"])
+@_QUIET
+@given(
+    changes=st.dictionaries(
+        st.sampled_from(sorted(_LAB)), st.lists(_PIECES, max_size=12).map("".join), max_size=3
+    )
+)
+@example({"args": ",0"})
+def test_whatever_is_typed_in_the_lab(
+    running: TestClient, check_page: Callable[[httpx.Response], str], question: str,
+    changes: dict[str, str],
+) -> None:  # fmt: skip
+    """It is answered, or complained about."""
+    headers = {**_HEADERS, "content-type": "application/x-www-form-urlencoded", "x-fragment": "1"}
+    body = urlencode({**_LAB, **changes})
+    answer = running.post(f"/lab/{question}", content=body, headers=headers)
+    assert answer.status_code in {200, 400, 404, 422}  # 400 for a NUL, which no browser sends
+    if answer.status_code != 400 and answer.headers["content-type"].startswith("text/html"):
+        check_page(answer)
