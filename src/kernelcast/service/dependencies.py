@@ -205,28 +205,26 @@ class Route(APIRoute):
         handle = super().get_route_handler()
 
         async def handle_checked(request: Request) -> Response:
-            if request.state.has_body:
-                if request.url.path != SIGN_IN_PATH:
-                    await identify(request)
-                await _check_body(request)
+            if not request.state.has_body:
+                return await handle(request)
+            if request.url.path != SIGN_IN_PATH:
+                await identify(request)
+            # A body of another kind is refused by its own word: a missing field would be told.
+            body, is_json = await request.body(), is_of_api(request)
+            kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            what, wanted = ("JSON", _JSON) if is_json else ("a form", _FORM)
+            if kind and kind != wanted and not (is_json and kind.endswith("+json")):
+                raise ApiError(
+                    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+                    "unsupported_media_type",
+                    f"the body is {kind[:100]!r}; send {what}, with the header Content-Type: "
+                    f"{wanted}",
+                )
+            if not (is_plain_json(body) if is_json else is_plain_form(body)):
+                refuse_text()
             return await handle(request)
 
         return handle_checked
-
-
-async def _check_body(request: Request) -> None:
-    """Refuse a body of another kind by its own word: a missing field would be told instead."""
-    body, is_json = await request.body(), is_of_api(request)
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    what, wanted = ("JSON", _JSON) if is_json else ("a form", _FORM)
-    if kind and kind != wanted and not (is_json and kind.endswith("+json")):
-        raise ApiError(
-            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            "unsupported_media_type",
-            f"the body is {kind[:100]!r}; send {what}, with the header Content-Type: {wanted}",
-        )
-    if not (is_plain_json(body) if is_json else is_plain_form(body)):
-        refuse_text()
 
 
 class ConditionalRoute(Route):

@@ -182,16 +182,15 @@ class SamplingQueue:
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def _begin(self, work: Callable[[], T], wait_s: float) -> tuple[Future[T], asyncio.Future[T]]:
-        self.length += 1
-        self._metrics.queue_length.labels(self._device_id).set(self.length)
+        def count(change: int) -> None:
+            self.length += change
+            self._metrics.queue_length.labels(self._device_id).set(self.length)
+
+        count(1)
         turn = self._executor.submit(self._work, work, time.monotonic(), wait_s)
         future = asyncio.wrap_future(turn)
-        future.add_done_callback(lambda _: self._leave())
+        future.add_done_callback(lambda _: count(-1))
         return turn, future
-
-    def _leave(self) -> None:
-        self.length -= 1
-        self._metrics.queue_length.labels(self._device_id).set(self.length)
 
     def _work(self, work: Callable[[], T], asked_s: float, wait_s: float) -> T:
         if not self._lock.acquire(max(0.0, asked_s + wait_s - time.monotonic())):

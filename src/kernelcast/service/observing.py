@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from http import HTTPStatus
 from importlib.metadata import version
 from typing import Final
@@ -138,8 +137,21 @@ class Observing:
                     doubted.append(
                         DoubtOut(key=one.measurement, observation=one.key, reason=reason)
                     )
+
+        def refuse_changes(rows: AddedRows) -> None:
+            """Refuse a key that stands for another time: this one would be lost in silence."""
+            for one in made:
+                if one.key in rows.changed:
+                    raise ApiError(
+                        HTTPStatus.CONFLICT,
+                        "key_used_otherwise",
+                        f"the key {one.measurement!r} stands for another time of this launch "
+                        "already; nothing is stored: use a new key, or correct that observation",
+                        detail={"key": one.measurement, "observation": one.key},
+                    )
+
         try:
-            rows = self.store.add_many(observations, check=partial(_refuse_changes, made))
+            rows = self.store.add_many(observations, check=refuse_changes)
         except (ApiError, StoreError):
             self.forget()
             raise
@@ -173,19 +185,6 @@ class Observing:
             with self._lock:
                 self._identities[key] = found
         return found
-
-
-def _refuse_changes(observations: Sequence[Observation], rows: AddedRows) -> None:
-    """Refuse a key that stands for another time already: this one would be lost in silence."""
-    for one in observations:
-        if one.key in rows.changed:
-            raise ApiError(
-                HTTPStatus.CONFLICT,
-                "key_used_otherwise",
-                f"the key {one.measurement!r} stands for another time of this launch already; "
-                "nothing is stored: use a new key, or correct that observation",
-                detail={"key": one.measurement, "observation": one.key},
-            )
 
 
 def _make(asked: ObservationIn, launch: LaunchIdentity, now: datetime) -> Observation:

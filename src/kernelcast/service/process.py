@@ -13,7 +13,6 @@ import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 import uvicorn
@@ -52,7 +51,7 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
     instance.announce()
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn answers what is under way, and then raises the signal once more.
-        signal.signal(number, _end)
+        signal.signal(number, lambda *_: sys.exit(0))
     # Tell of data that other users of this machine can reach, and that we may not close.
     found = []
     with contextlib.suppress(InputError):  # a user without a home has no such folder
@@ -150,11 +149,6 @@ def _name_service(host: str, port: int) -> str:
     text = f"{version}, instance {instance}, running since {started_at} as process {pid}"
     is_ours = told.get("service") == "kernelcast" and text.isprintable()
     return f"kernelcast {text}" if is_ours else ""
-
-
-def _end(number: int, frame: FrameType | None) -> None:
-    del number, frame
-    sys.exit(0)
 
 
 def keep_files_together() -> None:

@@ -10,7 +10,6 @@ import re
 import sys
 import tempfile
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -105,17 +104,11 @@ def redact_paths(text: str) -> str:
         with contextlib.suppress(RuntimeError, OSError, InputError):
             own.add(str(find()))
     known = {one.rstrip("/") for one in own} | set(_ROOTS)
-    return _paths(
-        tuple(sorted((one for one in known if one.startswith("/")), key=len, reverse=True))
-    ).sub(_HIDDEN, text)
+    folders = sorted((one for one in known if one.startswith("/")), key=len, reverse=True)
+    names = "|".join(map(re.escape, folders))
+    return re.sub(rf"(?<![\w/.:-])(?:{names}){_PATH_TAIL}", _HIDDEN, text)
 
 
 def _bare(line: str) -> str:
     """Give a line without the blanks that compilers write in other ways."""
     return " ".join(line.split())
-
-
-@cache
-def _paths(folders: tuple[str, ...]) -> re.Pattern[str]:
-    names = "|".join(map(re.escape, folders))
-    return re.compile(rf"(?<![\w/.:-])(?:{names}){_PATH_TAIL}")

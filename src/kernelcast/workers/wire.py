@@ -100,7 +100,12 @@ def _converter() -> "cattrs.Converter":
     made.register_structure_hook_func(
         lambda kind: kind == MaybeKnown, lambda value, _: _take_number(value, may_be_nan=True)
     )
-    made.register_structure_hook(datetime, _take_moment)
+    made.register_structure_hook(
+        datetime,
+        lambda value, _: (
+            datetime.fromisoformat(value) if type(value) is str else _refuse("a moment", value)
+        ),
+    )
     configure_union_passthrough(Union[int, float, str, bool, None], made)  # noqa: UP007 - as asked
     made.register_structure_hook_factory(_is_mapping, lambda t: _make_mapping_hook(t, made))
     return made
@@ -117,12 +122,6 @@ def _take_number(value: object, *, may_be_nan: bool = False) -> float:
     if not math.isfinite(number) and not (may_be_nan and math.isnan(number)):
         _refuse("a finite number", value)
     return number
-
-
-def _take_moment(value: object, _: object) -> datetime:
-    if type(value) is not str:
-        _refuse("a moment", value)
-    return datetime.fromisoformat(value)
 
 
 def _is_mapping(kind: Any) -> bool:  # noqa: ANN401 - any type
