@@ -42,7 +42,7 @@ from kernelcast.service.routes import devices, estimates, jobs, observations
 from kernelcast.service.schemas import ErrorAnswer, Open
 from kernelcast.service.service import Service
 from kernelcast.service.settings import API_PREFIX, ServiceSettings
-from kernelcast.service.telemetry import LOGGER, Instance, Metrics, log
+from kernelcast.service.telemetry import LOGGER, Metrics, log
 from kernelcast.service_state import StoreError
 
 API_VERSION: Final = "1.14.0"
@@ -98,7 +98,6 @@ def create_app(
         dependencies=[Documented],
         separate_input_output_schemas=False,
     )
-    app.state.instance = Instance.find()
     for part in (devices, estimates, observations, jobs):
         app.include_router(part.router, prefix=API_PREFIX, dependencies=[KnownParameters])
     app.include_router(router, dependencies=[KnownParameters])
@@ -178,7 +177,7 @@ class Readiness(Open):
 @router.get("/health")
 async def health(request: Request, service: OurService) -> Health:
     """Tell that the process lives, and which service it is."""
-    one: Instance = request.app.state.instance
+    one = service.settings.instance
     return Health(
         status="ok",
         service="kernelcast",

@@ -26,7 +26,6 @@ from kernelcast.service.device_lock import host_name
 from kernelcast.service.settings import ServiceSettings, load_settings
 from kernelcast.service.telemetry import (
     INSTANCE_HEADER,
-    Instance,
     forget_ended_processes,
     log,
     set_up_logs,
@@ -47,8 +46,6 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
     if settings.port:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         tell(f"http://{host}:{settings.port}/")
-    instance = Instance()
-    instance.announce()
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn answers what is under way, and then raises the signal once more.
         signal.signal(number, lambda *_: sys.exit(0))
@@ -81,7 +78,7 @@ def serve(settings: ServiceSettings, tell: Callable[[str], None] = lambda _: Non
                 proxy_headers=bool(settings.trusted_proxies),
                 forwarded_allow_ips=list(settings.trusted_proxies),
                 limit_concurrency=settings.limits.connections,
-                headers=[(INSTANCE_HEADER, instance.id)],
+                headers=[(INSTANCE_HEADER, settings.instance.id)],
                 backlog=2048,
                 timeout_graceful_shutdown=30,
                 # A worker answers uvicorn's pings once it has imported all: 0.9 s on an idle

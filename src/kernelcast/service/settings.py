@@ -1,7 +1,11 @@
 """How a service is run, and its limits."""
 
 import ipaddress
+import os
+import uuid
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
@@ -63,6 +67,20 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """A running service, all processes of one `kernelcast serve`; nothing here is secret."""
+
+    id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
+    """Drawn when it starts."""
+    version: str = version("kernelcast")
+    """Of kernelcast."""
+    started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    """In ISO 8601, UTC."""
+    pid: int = field(default_factory=os.getpid)
+    """Of the process that was started."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
     """How a service is run."""
 
@@ -100,6 +118,8 @@ class ServiceSettings:
     """Least level of lines in the log: debug, info, warning or error."""
     limits: Limits = field(default_factory=Limits)
     """What a request may ask for."""
+    instance: Instance = field(default_factory=Instance)
+    """Which service is run."""
 
     def __post_init__(self) -> None:
         for name, (least, most) in _RANGES.items():

@@ -1,4 +1,4 @@
-"""What operators are told: lines of JSON in the log, counts for Prometheus, which instance runs."""
+"""What operators are told: lines of JSON in the log, counts for Prometheus."""
 
 import json
 import logging
@@ -7,15 +7,13 @@ import platform
 import resource
 import shutil
 import sys
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -27,7 +25,6 @@ LOGGER = logging.getLogger("kernelcast.service")
 INSTANCE_HEADER: Final = "x-kernelcast-instance"
 """Names the instance in every answer, so that clients notice another one at the same address."""
 _FIELDS: Final = "fields"
-_INSTANCE_VARIABLE: Final = "KERNELCAST_SERVICE_INSTANCE"
 _COUNTS_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"  # prometheus_client's own
 _REQUEST_BOUNDS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5, 30, 120)
 _ESTIMATE_BOUNDS_S = (0.0001, 0.0005, 0.001, 0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60, 120)
@@ -67,29 +64,6 @@ def set_up_logs(level: str = "info") -> None:
         logger.handlers = [handler] if name != "uvicorn.error" else []
         logger.propagate = name == "uvicorn.error"
         logger.setLevel(level.upper())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Instance:
-    """A running service, all processes of one `kernelcast serve`; nothing here is secret."""
-
-    id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
-    """Drawn when it starts."""
-    version: str = version("kernelcast")
-    """Of kernelcast."""
-    started_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
-    """In ISO 8601, UTC."""
-    pid: int = field(default_factory=os.getpid)
-    """Of the process that was started."""
-
-    def announce(self) -> None:
-        """Tell child processes which instance they are part of."""
-        os.environ[_INSTANCE_VARIABLE] = json.dumps(asdict(self))
-
-    @classmethod
-    def find(cls) -> Self:
-        """Find the instance that this process is part of; a new one where none was announced."""
-        return cls(**json.loads(os.environ.get(_INSTANCE_VARIABLE, "{}")))
 
 
 class Metrics:

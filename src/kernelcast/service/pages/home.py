@@ -51,8 +51,8 @@ async def show_home(page: Reader) -> Response:
     recent = AnswerFilter(given_from=datetime.now(UTC) - _RECENT)
     shifts = sorted(service.answers.shifts.values(), key=lambda one: one.at, reverse=True)
     values = {
-        "instance": app.state.instance,
-        "started": datetime.fromisoformat(app.state.instance.started_at),
+        "instance": service.settings.instance,
+        "started": datetime.fromisoformat(service.settings.instance.started_at),
         "api": app.version,
         "sandbox": service.protection.name,
         "devices": devices,
