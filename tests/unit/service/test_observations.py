@@ -8,7 +8,6 @@ from fastapi.testclient import TestClient
 
 from kernelcast.collection.data_rows import remove_by_hand
 from kernelcast.launches.data_store import Selection, open_data_store
-from kernelcast.records.observation import ObservationFlag, Origin
 from kernelcast.service import ServiceSettings
 from kernelcast.service_state import Store, StoreError
 from kernelcast.service_state.state import ChangeTable
@@ -17,23 +16,6 @@ from support.service_backend import FIRST, FakeBackend, Plain, estimate, observe
 
 def _report(problem: Plain, key: str, **more: object) -> Plain:
     return {"key": key, "problem": problem, "device": FIRST, "seconds": 0.5, **more}
-
-
-def test_what_is_acknowledged_is_stored(
-    client: TestClient, settings: ServiceSettings, problem: Plain
-) -> None:
-    """With its runs, flags and origin."""
-    assert observe(
-        client,
-        _report(problem, "a", is_first_launch=True),
-        _report(problem, "b", seconds=None, durations_seconds=[1.0, 3.0, 2.0]),
-    ) == {"added": 2, "known": 0, "doubted": []}
-    with open_data_store(settings.database) as store:
-        by_key = {one.measurement: one for one in store.find()}
-    assert by_key["a"].flags == {ObservationFlag.FIRST_LAUNCH}
-    assert by_key["a"].origin is Origin.OBSERVED
-    assert by_key["b"].runs.durations_s == (1.0, 3.0, 2.0)
-    assert by_key["b"].seconds == 2.0
 
 
 def test_other_observations_leave_an_answer_as_it_is(

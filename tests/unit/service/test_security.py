@@ -102,16 +102,11 @@ def test_tokens_of_a_file(guarded: ServiceSettings, backend: FakeBackend, tmp_pa
     path.chmod(0o640)
     with pytest.raises(InputError, match="chmod 600"):
         read_token_file(path)
-
-
-@pytest.mark.parametrize("line", ["nonsense", "estimate short", "fly kc_0123456789ab_" + "x" * 43])
-def test_wrong_lines_of_a_token_file_are_told(tmp_path: Path, line: str) -> None:
-    """With file and line."""
-    path = tmp_path / "tokens"
-    path.write_text(f"{line}\n")
     path.chmod(0o600)
-    with pytest.raises(InputError):
-        read_token_file(path)
+    for line in ("nonsense", "estimate short", f"fly {text}"):
+        path.write_text(f"{line}\n")
+        with pytest.raises(InputError):
+            read_token_file(path)
 
 
 def test_a_strangers_body_is_not_read(guarded: ServiceSettings, backend: FakeBackend) -> None:
