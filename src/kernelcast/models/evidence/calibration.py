@@ -75,8 +75,8 @@ def gather(
         found += [model.weigh_samples(one, past) for one in row.moments]
     # Beside sizes alone the models' times cost accuracy (7.9 instead of 7.1 % in the mean).
     if wanted & {"samples", "plain"}:
-        told = (model.weigh_plain(kind, one) for kind, one in row.plain.items())
-        found += [one for one in told if one is not None]
+        plain = (model.weigh_plain(kind, one) for kind, one in row.plain.items())
+        found += [one for one in plain if one is not None]
     if wanted & {"sizes", "estimates"}:
         known = [one.size for one in others]
         if "estimates" in wanted:
@@ -86,10 +86,10 @@ def gather(
             ]  # fmt: skip
         if not known:
             return []
-        answer = tabulate_sizes(known, model.sizes).predict(
+        told = tabulate_sizes(known, model.sizes).predict(
             row.size.log_work, row.size.at_s, row.size.working_set_bytes
         )
-        found.append(model.weigh_sizes(answer, is_observed="estimates" not in wanted))
+        found.append(model.rest_on_samples(told) if "estimates" in wanted else told)
     if "run" in wanted:
         if not row.runs:
             return []

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from kernelcast.models.conformal import Calibration
 from kernelcast.models.evidence.fusion import FusedEstimate, Kind, Piece, fuse
-from kernelcast.models.evidence.sizes import KnownSize, SizeAnswer, SizeSettings, noise_variance
+from kernelcast.models.evidence.sizes import KnownSize, SizeSettings, noise_variance
 from kernelcast.models.linear import BEYOND_SPREAD, fit_linear
 from kernelcast.models.regression import FittedRegression, make_columns
 from kernelcast.records.errors import InputError
@@ -261,21 +261,16 @@ class EvidenceModel:
         noise = math.sqrt(fused.variance) / max(self.sizes.noise_share, 1e-3)
         return replace(size, log_seconds=fused.log_seconds, noise=noise)
 
-    def weigh_sizes(self, answer: SizeAnswer, *, is_observed: bool = True) -> Piece:
-        """Make a piece of what sizes of the kernel say, observed ones or estimated by samples."""
-        beyond = f", beyond the size of {answer.boundary}" if answer.boundary else ""
-        note = f"{answer.sizes} sizes by {answer.measure}{beyond}"
-        if is_observed:
-            return Piece(
-                kind=Kind.OTHER_SIZES, log_seconds=answer.log_seconds, variance=answer.variance,
-                note=note,
-            )  # fmt: skip
-        # What the sampler gets wrong of the kernel, it gets wrong at each of them; it shares that
-        # with samples of this launch.
+    def rest_on_samples(self, piece: Piece) -> Piece:
+        """Take what sizes of the kernel say for what it is where they were estimated themselves.
+
+        What the sampler gets wrong of the kernel, it gets wrong at each of them; it shares that
+        with samples of this launch.
+        """
         common = self.shared.kernel * self.usual_variance
-        return Piece(
-            kind=Kind.OTHER_ESTIMATES, log_seconds=answer.log_seconds,
-            variance=answer.variance + common, basis=SAMPLER, basis_variance=common, note=note,
+        return replace(
+            piece, kind=Kind.OTHER_ESTIMATES, variance=piece.variance + common, basis=SAMPLER,
+            basis_variance=common,
         )  # fmt: skip
 
     def weigh_plain(self, kind: Kind, log_seconds: float, doubt: float = 0.0) -> Piece | None:

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from kernelcast.models.evidence.fusion import Kind, Piece
 from kernelcast.records.errors import InputError
 from kernelcast.records.training_table import Numbers
 
@@ -80,15 +81,6 @@ class KnownSize:
         return self.log_work[_INSTRUCTIONS] - self.log_work[_ITEMS]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SizeAnswer:
-    log_seconds: float
-    variance: float
-    measure: str  # of work, that it was scaled by
-    sizes: int
-    boundary: str = ""  # cache whose size lies between the working set and all known ones
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SizeTable:
     """Sizes of a kernel, ready to be asked; made by `tabulate_sizes`."""
@@ -107,7 +99,9 @@ class SizeTable:
 
     def predict(
         self, log_work: Sequence[float], at_s: float, working_set_bytes: float = math.nan
-    ) -> SizeAnswer:
+    ) -> Piece:
+        """Say what the sizes tell of another one; the note names the measure of work, and a cache
+        whose size lies between the working set and all known ones."""
         work = log_work[self.measure]
         if math.isnan(work):
             msg = f"other sizes: {MEASURES[self.measure]} of this one is not known; count it first"
@@ -136,12 +130,12 @@ class SizeTable:
             variance += (beyond * (0.15 if self.measure != _ITEMS else 1.0)) ** 2
         known_bytes = [one.working_set_bytes for one in self.known]
         boundary = find_boundary(working_set_bytes, known_bytes, self.caches)
-        return SizeAnswer(
+        outside = f", beyond the size of {boundary}" if boundary else ""
+        return Piece(
+            kind=Kind.OTHER_SIZES,
             log_seconds=work + self.level + float(shared @ self.coefficients),
             variance=variance + (settings.crossing_sd**2 if boundary else 0.0),
-            measure=MEASURES[self.measure],
-            sizes=len(self.known),
-            boundary=boundary,
+            note=f"{len(self.known)} sizes by {MEASURES[self.measure]}{outside}",
         )
 
 

@@ -193,8 +193,8 @@ class KnownKernel:
                 ]
                 if others:
                     table = tabulate_sizes(others, model.sizes, caches)
-                    answer = table.predict(size.log_work, time.time(), size.working_set_bytes)
-                    return (model.weigh_sizes(answer, is_observed=known is not estimated),)
+                    told = table.predict(size.log_work, time.time(), size.working_set_bytes)
+                    return (model.rest_on_samples(told) if known is estimated else told,)
         return ()
 
     def _refresh(self) -> None:

@@ -76,10 +76,9 @@ def test_estimated_sizes_share_what_the_sampler_gets_wrong(
     model: EvidenceModel, rows: list[EvidenceRow]
 ) -> None:
     """Rest on the sampler, and never weigh as much as observed ones."""
-    answer = tabulate_sizes([one.size for one in rows[1:5]], model.sizes).predict(
-        rows[0].size.log_work, 0.0
-    )
-    observed, estimated = (model.weigh_sizes(answer, is_observed=one) for one in (True, False))
+    sizes = tabulate_sizes([one.size for one in rows[1:5]], model.sizes)
+    observed = sizes.predict(rows[0].size.log_work, 0.0)
+    estimated = model.rest_on_samples(observed)
     assert estimated.variance > observed.variance
     assert estimated.basis == model.weigh_samples(make_moment(0.0)).basis
 

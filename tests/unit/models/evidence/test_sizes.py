@@ -35,7 +35,7 @@ def test_times_proportional_to_work_are_foretold() -> None:
     """Scales by work-items."""
     answer = tabulate_sizes(known_at(15.0, 15.5, 16.0), SETTINGS).predict((17.0,) * 4, 0.0)
     assert answer.log_seconds == pytest.approx(0.0, abs=1e-9)
-    assert (answer.measure, answer.sizes) == ("work_items", 3)
+    assert answer.note == "3 sizes by work_items"
 
 
 def test_variance_grows_with_distance_and_time_and_falls_with_sizes() -> None:
@@ -94,10 +94,10 @@ def test_the_measure_that_foretells_the_kernel_is_taken() -> None:
         for one in (15.0, 15.4, 15.8, 16.2)
     ]  # fmt: skip
     answer = tabulate_sizes(quadratic, SETTINGS).predict((16.5, 33.0, math.nan, math.nan), 0.0)
-    assert answer.measure == "instructions"
+    assert answer.note.endswith("by instructions")
     assert answer.log_seconds == pytest.approx(3.0, abs=0.01)
     linear = [replace(one, log_seconds=one.log_work[0] - 16) for one in quadratic]
-    assert tabulate_sizes(linear, SETTINGS).predict((16.5,) * 4, 0.0).measure == "work_items"
+    assert tabulate_sizes(linear, SETTINGS).predict((16.5,) * 4, 0.0).note.endswith("by work_items")
 
 
 def test_a_cache_between_sizes_is_named_and_widens() -> None:
@@ -106,7 +106,7 @@ def test_a_cache_between_sizes_is_named_and_widens() -> None:
     caches = {"L2": 1e6, "L3": 33e6}
     table = tabulate_sizes(known, SETTINGS, caches)
     near, beyond = (table.predict((16.0,) * 4, 0.0, size) for size in (30e6, 40e6))
-    assert (near.boundary, beyond.boundary) == ("", "L3")
+    assert [one.note.partition(",")[2] for one in (near, beyond)] == ["", " beyond the size of L3"]
     assert beyond.variance > near.variance
 
 
@@ -187,7 +187,7 @@ def test_instructions_are_followed_where_they_are_counted(count: int) -> None:
     table = tabulate_sizes([_looped(14.0 + place, 3.0) for place in range(count)], SETTINGS)
     longer = table.predict((14.0, 18.0, math.nan, math.nan), 0.0)
     assert longer.log_seconds == pytest.approx(-2.0, abs=0.05)
-    assert longer.measure == "instructions"
+    assert longer.note.endswith("by instructions")
     assert longer.variance > 2 * table.predict((15.0, 18.0, math.nan, math.nan), 0.0).variance
 
 
