@@ -46,30 +46,14 @@ class LaunchArrays:
     """Shape (n_launches,). Work of each, in work-groups of the mean work."""
     times: FloatArray
     windows: npt.NDArray[np.int64]
-
-    @property
-    def is_long(self) -> npt.NDArray[np.bool_]:
-        """Which launches belong to the second sampling point: those near the largest size."""
-        # A window of four rows of work-groups in three parts: two rows, one, and one.
-        if self.is_one_window and self.counts.max() <= 2.0 * self.counts.min():
-            return np.ones(len(self.counts), dtype=np.bool_)
-        return np.asarray(self.counts * TWO_SIZES > self.counts.max())
-
-    @property
-    def is_one_window(self) -> bool:
-        return bool((self.windows == self.windows[0]).all())
-
-    @property
-    def is_short(self) -> npt.NDArray[np.bool_]:
-        """Which belong to the first: those near the next largest size, or all if there is one."""
-        others = ~self.is_long
-        if not others.any():
-            return self.is_long
-        return np.asarray(others & (self.counts * TWO_SIZES > self.counts[others].max()))
+    is_long: npt.NDArray[np.bool_]
+    """Which launches belong to the second sampling point: those near the largest size."""
+    is_short: npt.NDArray[np.bool_]
+    """Which belong to the first: those near the next largest size, or all if there is one."""
 
     @property
     def has_two_sizes(self) -> bool:
-        return not bool(self.is_long.all())
+        return not self.is_long.all()
 
     def net_of(self, intercept_s: float) -> FloatArray:
         """Return what launches took beside what each paid once, in seconds; always positive."""
@@ -77,11 +61,16 @@ class LaunchArrays:
 
 
 def gather_launches(timed: Sequence[TimedLaunch]) -> LaunchArrays:
-    return LaunchArrays(
-        counts=np.array([one.mean_work_groups for one in timed]),
-        times=np.array([one.duration_s for one in timed]),
-        windows=np.array([one.window for one in timed]),
-    )
+    counts = np.array([one.mean_work_groups for one in timed])
+    windows = np.array([one.window for one in timed])
+    is_long = counts * TWO_SIZES > counts.max()
+    # A window of four rows of work-groups in three parts: two rows, one, and one.
+    if (windows == windows[0]).all() and counts.max() <= 2.0 * counts.min():
+        is_long = np.ones(len(counts), dtype=np.bool_)
+    largest = counts[~is_long].max(initial=0.0)
+    is_short = ~is_long & (counts * TWO_SIZES > largest) if largest else is_long
+    times = np.array([one.duration_s for one in timed])
+    return LaunchArrays(counts, times, windows, is_long, is_short)
 
 
 def fit_intercept(launches: LaunchArrays, run: SampleRun) -> tuple[float, float]:
@@ -93,8 +82,7 @@ def fit_intercept(launches: LaunchArrays, run: SampleRun) -> tuple[float, float]
     if not launches.has_two_sizes:
         return overhead_s, 0.0
     if run.is_even:
-        short = launches.is_short
-        long = launches.is_long
+        short, long = launches.is_short, launches.is_long
         n1, n2 = median(launches.counts[short]), median(launches.counts[long])
         rate1, error1 = _middle(launches.times[short] / launches.counts[short])
         rate2, error2 = _middle(launches.times[long] / launches.counts[long])
@@ -280,7 +268,7 @@ def _paper_points(launches: LaunchArrays, total: int) -> tuple[int, int, float |
         p1, p2 = float(launches.counts[short].mean()), float(launches.counts[long].mean())
         t1, t2 = float(launches.times[short].mean()), float(launches.times[long].mean())
         prediction = two_point(t1, t2, p1, p2, total)
-    elif len(launches.counts) > 1 and launches.is_one_window:
+    elif len(launches.counts) > 1 and (launches.windows == launches.windows[0]).all():
         p1, p2 = np.cumsum(launches.counts[:2]).tolist()
         t1, t2 = np.cumsum(launches.times[:2]).tolist()
         prediction = two_point(t1, t2, p1, p2, total)

@@ -170,16 +170,20 @@ def test_registries_keep_versions(ridge: FittedModel, tmp_path: Path, scheme: st
     registry = ModelRegistry(url=f"{scheme}{tmp_path}/models")
     first, second = (registry.publish(name_it(ridge, samplers=(n,))) for n in (1, 2))
     assert registry.load("ridge/d").samplers == (2,)
+    assert registry.find_model("ridge/d").choose("0002") == second
     registry.pin("ridge/d", first)
     assert registry.load("ridge/d").samplers == (1,)
     registry.pin("ridge/d", None)
     assert registry.roll_back("ridge/d").used == first
-    assert registry.find_versions("ridge/d").versions == (first, second)
-    for call in (
-        lambda: registry.roll_back("ridge/d"), lambda: registry.pin("ridge/d", "0009-abc"),
-        lambda: registry.load("ridge/other"), lambda: registry.load("../x"),
-    ):  # fmt: skip
-        with pytest.raises(ModelFileError):
+    assert [one.versions for one in registry.list_models()] == [(first, second)]
+    for call, told in (
+        (lambda: registry.roll_back("ridge/d"), "no version before"),
+        (lambda: registry.pin("ridge/d", "0009"), f"no version begins with '0009'.*{first}"),
+        (lambda: registry.pin("ridge/d", "000"), "several versions begin with '000'"),
+        (lambda: registry.load("ridge/other"), "no model ridge/other; there are: ridge/d"),
+        (lambda: registry.load("../x"), "is no name"),
+    ):
+        with pytest.raises(ModelFileError, match=told):
             call()
 
 

@@ -85,24 +85,6 @@ def test_a_problem_file_gives_what_the_source_tells(tmp_path: Path) -> None:
     assert values["static.size_n_count"] == 2048
 
 
-def test_results_of_a_tuner_are_read_with_what_was_tuned_beside_them(tmp_path: Path) -> None:
-    """T4 with the T1 file of the same name says device, sizes and unit."""
-    results = tmp_path / "tuned.json"
-    results.write_text(json.dumps({"results": [
-        {"configuration": {"X": 64}, "invalidity": "correct", "times": {"runtimes": [2.0, 2.2]}},
-    ]}), encoding="utf-8")  # fmt: skip
-    (tmp_path / "tuned.t1.json").write_text(json.dumps({
-        "General": {"TimeUnit": "ms"},
-        "KernelSpecification": {
-            "KernelName": "conv", "Device": {"Name": "A100"}, "GlobalSize": {"X": "4096"},
-            "LocalSize": {"X": "X"},
-        },
-    }), encoding="utf-8")  # fmt: skip
-    (one,) = read_observations([results])
-    assert one.seconds == pytest.approx(2.1e-3)
-    assert (one.launch.kernel.name, one.launch.work_group_count) == ("conv", 64)
-
-
 def test_a_model_without_samples_is_trained_and_judged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,8 +16,7 @@ from kernelcast.models.evidence.model import EvidenceModel, read_moment
 from kernelcast.models.evidence.sizes import tabulate_sizes
 from kernelcast.models.evidence.stored import model_from_json, model_to_json
 from kernelcast.records.errors import InputError
-from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.samples import SampleRun, TimedLaunch
+from support.builders import make_sample_run
 from support.evidence import SAMPLE_SD, make_moment, make_rows
 
 COVERAGE = 0.9
@@ -127,15 +126,7 @@ def test_launches_without_samples_teach_sizes(rows: list[EvidenceRow]) -> None:
 
 def test_a_run_becomes_a_moment() -> None:
     """Draws the line, and notes what foretells its error as finite numbers."""
-    launches = tuple(
-        TimedLaunch(box=GroupBox(start=(first,), shape=(count,)), window=0, duration_s=1e-5 * count)
-        for first, count in ((0, 20), (100, 40))
-    )
-    run = SampleRun(
-        kernel_digest="d", device_id="x",
-        ndrange=NDRange(global_size=(64000,), local_size=(64,), global_offset=(0,)),
-        launches=launches, launch_overhead_s=1e-6, is_even=True,
-    )  # fmt: skip
+    run = make_sample_run([(0, 20, 2e-4), (0, 40, 4e-4)], work_groups=1000)
     moment = read_moment(run, moment="now")
     assert moment.log_seconds == pytest.approx(math.log(1e-2), abs=0.05)
     assert all(map(math.isfinite, moment.signs))
