@@ -28,6 +28,7 @@ from kernelcast.records.machine import (
     MachineDescription,
     MemoryFacts,
 )
+from kernelcast.records.plain import pick
 from kernelcast.records.private_files import write_private
 from kernelcast.records.progress import Progress
 from kernelcast.sampling.discovery import choose_device, find_devices
@@ -75,9 +76,12 @@ _RANKS = {
 }
 
 
+_IDENTITY = ("id", "name", "kind", "platform", "driver")
+
+
 def merge_machines(known: MachineDescription, added: MachineDescription) -> MachineDescription:
     """Add what a second description says to a first."""
-    joined = _merge_fields(known, added, skip=("id", "name", "kind", "platform", "driver"))
+    joined = _merge_fields(known, added, skip=_IDENTITY)
     # The names under which a microbenchmark would list what is there now as missing.
     obtained = {*added.costs, *(curve.name for curve in added.curves)}
     for instruction in added.instructions:
@@ -212,8 +216,7 @@ def run_benchmark(task: tuple[str, str, Effort], report: Callable[[str], None]) 
 
 def measure_benchmark(bench: Bench, name: str) -> BenchmarkResult:
     result = BenchmarkResult(name=name)
-    _, measure = SUITE[name]
-    measure(bench, result)
+    SUITE[name][1](bench, result)
     return result
 
 
@@ -233,16 +236,15 @@ class CalibrationSettings:
     output: Path | None = None
 
     def __post_init__(self) -> None:
-        titles = list_benchmarks()
         for name in self.only:
-            if name not in titles:
-                msg = f"there is no microbenchmark {name!r}; there are: {', '.join(titles)}"
+            if name not in SUITE:
+                msg = f"there is no microbenchmark {name!r}; there are: {', '.join(SUITE)}"
                 raise InputError(msg)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Microbenchmarks to run, in the suite's order."""
-        return tuple(name for name in list_benchmarks() if not self.only or name in self.only)
+        return tuple(name for name in SUITE if not self.only or name in self.only)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,8 +284,10 @@ def calibrate_device(
     if settings.only and path.is_file():
         known = read_machine(path)
         if (known.id, known.driver) == (device.id, device.driver):
-            machine = merge_machines(known, machine)
-    titles = list_benchmarks()
+            # Why a microbenchmark failed then is told no more if it works now.
+            others = {name: why for name, why in known.not_obtained.items()
+                      if name not in settings.only}  # fmt: skip
+            machine = merge_machines(replace(known, not_obtained=others), machine)
     parts = {name: kept.read(name) for name in settings.names}
     waiting = [name for name, part in parts.items() if part is None]
     resumed = tuple(name for name in parts if name not in waiting)
@@ -294,7 +298,7 @@ def calibrate_device(
         if part is None:
             progress = Progress(
                 device_id=device.id, done=len(parts) - len(waiting), total=len(parts),
-                title=titles[name], remaining_s=kept.expect(waiting),
+                title=SUITE[name][0], remaining_s=kept.expect(waiting),
             )  # fmt: skip
             report(progress)
             begin_s = time.monotonic()
@@ -339,18 +343,12 @@ def _measure(
     except KernelcastError as error:
         return _describe(device, not_obtained={name: str(error)})
     # Readable numbers: no measurement is more exact than six digits.
-    return _describe(device, **{name: _round(getattr(result, name)) for name in _SHARED})
-
-
-_SHARED = (
-    "instructions", "caches", "memories", "warp_width", "clock_hz", "costs", "curves",
-    "not_obtained",
-)  # fmt: skip
+    facts = (one.name for one in fields(result) if one.name != "name")
+    return _describe(device, **{name: _round(getattr(result, name)) for name in facts})
 
 
 def _describe(device: DeviceDescription, **found: Any) -> MachineDescription:  # noqa: ANN401 - fields
-    names = ("id", "name", "kind", "platform", "driver")
-    return MachineDescription(**{name: getattr(device, name) for name in names}, **found)
+    return MachineDescription(**pick(device, *_IDENTITY), **found)
 
 
 def _round(value: Any) -> Any:  # noqa: ANN401 - of any field

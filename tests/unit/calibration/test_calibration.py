@@ -206,8 +206,11 @@ def test_does_not_resume_what_does_not_fit(fake: FakeSuite, change: str, tmp_pat
 
 
 def test_only_adds_to_the_description_that_is_there(fake: FakeSuite) -> None:
-    """Runs the benchmark that is named and keeps the rest of the file."""
-    calibrate_device(DEVICE, CalibrationSettings())
+    """Runs the benchmark that is named and keeps the rest of the file, but why it failed before."""
+    fake.outcomes["two"] = KernelRunError("it died")
+    assert calibrate_device(DEVICE, CalibrationSettings()).machine.not_obtained == {
+        "two": "it died"
+    }
     fake.asked.clear()
     fake.outcomes["two"] = BenchmarkResult(
         name="two", caches=(CacheFacts(name="L1", load_bytes_per_s=measured(5e9)),)
@@ -218,6 +221,7 @@ def test_only_adds_to_the_description_that_is_there(fake: FakeSuite) -> None:
         CacheFacts(name="L1", latency_s=measured(1e-9), load_bytes_per_s=measured(5e9)),
     )
     assert "launch_s" in done.machine.costs
+    assert not done.machine.not_obtained
 
 
 def test_only_does_not_mix_drivers(tmp_path: Path) -> None:
@@ -292,7 +296,6 @@ def machine(**facts: object) -> MachineDescription:
     [
         (TraitSource.MEASURED, TraitSource.MEASURED, "new"),
         (TraitSource.MEASURED, TraitSource.REPORTED, "old"),
-        (TraitSource.REPORTED, TraitSource.MEASURED, "new"),
         (TraitSource.ASSUMED, TraitSource.COMPUTED, "new"),
         (TraitSource.PUBLISHED, TraitSource.ASSUMED, "old"),
     ],
