@@ -5,7 +5,6 @@ import pytest
 
 from kernelcast.models.attribution import attribute
 from kernelcast.models.time_models import FittedModel, TimeModel, make_model
-from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.training_table import TrainingTable, make_table
 from support.synthetic_rows import make_rows
@@ -59,11 +58,3 @@ def test_contributions_add_up(driven: FittedModel, name: str) -> None:
     )
     ratio = fitted.predict(rows) / fitted.model.refer(rows) - 1
     assert found.correction == pytest.approx(float(ratio.mean()))
-
-
-def test_nothing_cannot_be_taken_apart(driven: FittedModel) -> None:
-    """Without launches, or without a learned model, there is nothing to tell."""
-    with pytest.raises(InputError, match="give some"):
-        attribute(driven, make_driven().take(np.array([], dtype=np.intp)))
-    with pytest.raises(InputError, match="learned model"):
-        attribute(make_model("linear").fit(make_driven()), make_driven(2))

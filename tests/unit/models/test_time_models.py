@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kernelcast.models.persistence import ModelRegistry, StoredModel, read_model, write_model
-from kernelcast.models.time_models import RIVALS, FittedModel, TimeModel, list_models, make_model
+from kernelcast.models.time_models import FittedModel, TimeModel, make_model
 from kernelcast.models.validation.report import validate
 from kernelcast.models.versioned_files import ModelFileError
 from kernelcast.records.errors import InputError
@@ -86,18 +86,6 @@ class TestModels:
         assert stored.describe() == fitted.describe()
 
 
-def test_learners_find_planted_structure() -> None:
-    """The hybrid errs less than the linear model on kernels that it has not seen."""
-    report = validate(
-        make_rows(kernels=20, sizes=4), [make_model("linear"), make_model("hybrid")],
-        make_rows(kernels=20, sizes=4).kernels, folds=4,
-    )  # fmt: skip
-    (linear, hybrid) = (one.errors for one in report.scores)
-    assert linear is not None
-    assert hybrid is not None
-    assert hybrid.mean < 0.8 * linear.mean
-
-
 def test_references_are_columns_and_history_remembers() -> None:
     """Each rule takes its column; a launch measured before comes back as its median."""
     rate = TABLE.column("sampled.total_s") / TABLE.column("sampled.work_groups_count")
@@ -111,14 +99,6 @@ def test_references_are_columns_and_history_remembers() -> None:
     assert np.median(narrow.high / narrow.low) < np.median(wide.high / wide.low)
     with pytest.raises(InputError, match="have no time to start from"):
         make_model("linear").fit(TABLE).predict(TABLE.assign(linear_s=np.full(len(TABLE), np.nan)))
-
-
-def test_the_catalogue_knows_its_models() -> None:
-    """Every name makes the model of that name; another one is refused with the list."""
-    assert {*RIVALS} <= {*list_models()}
-    assert all(make_model(name).name == name for name in list_models())
-    with pytest.raises(InputError, match="choose of two_point, linear"):
-        make_model("oracle")
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from kernelcast.training_data.check import Finding, FindingKind, check_store
 from kernelcast.training_data.store import Store, open_store
 from kernelcast.training_data.store.schema import OBSERVATIONS
-from support.observations import SCHEMA, lose_index_entries, make_launch, make_observation
+from support.observations import SCHEMA, make_launch, make_observation
 
 BAD = make_observation(7)
 
@@ -127,18 +127,6 @@ def test_many_short_launches_may_take_longer_than_the_whole(
                      for each in one.samples[0].launches * 3)  # fmt: skip
     store.add(replace(one, samples=(replace(one.samples[0], launches=launches),)))
     assert ["launches of a part" in each.message for each in check_store(store)] == [True] * count
-
-
-def test_a_damaged_database_is_never_called_sound(store: Store, tmp_path: Path) -> None:
-    """Reports rows that an index lacks, and looks at no row of such a database."""
-    store.close()
-    path = tmp_path / "rows.sqlite"
-    lose_index_entries(path)
-    found = list(check_store(store))
-    assert {one.kind for one in found} == {FindingKind.DAMAGED}
-    assert any("index ix_observations_kernel" in one.message for one in found)
-    assert {one.key for one in found} == {""}
-    assert "backup" in found[0].advice
 
 
 def test_a_database_with_a_torn_page_is_damaged(tmp_path: Path) -> None:

@@ -102,11 +102,6 @@ def test_another_format_is_refused(model: EvidenceModel, change: dict[str, objec
         model_from_json(text)
 
 
-def test_calibration_repeats(model: EvidenceModel, rows: list[EvidenceRow]) -> None:
-    """Learns the same of the same launches."""
-    assert model_to_json(calibrate(list(rows))) == model_to_json(model)
-
-
 def test_a_few_launches_teach_what_they_can(rows: list[EvidenceRow]) -> None:
     """Pools forms of samples, keeps settings of sizes, and leaves intervals to variances."""
     few = calibrate(rows[:12])
