@@ -20,7 +20,7 @@ import numpy as np
 from kernelcast.models.time_models import FittedModel
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import group_of
-from kernelcast.records.training_table import Numbers, TrainingTable
+from kernelcast.records.training_table import TrainingTable
 
 TOP = 5
 
@@ -96,6 +96,11 @@ def attribute(fitted: FittedModel, table: TrainingTable) -> Attribution:
     effects = {name: correction - predict([*({*learned.names} - {name})]) for name in learned.names}
     medians = np.copysign(np.expm1(np.abs(learned.fill)), learned.fill)
     by_name = dict(zip(learned.names, medians.tolist(), strict=True))
+    means = {
+        name: float(known.mean())
+        for name, column in columns.items()
+        if (known := column[np.isfinite(column)]).size
+    }
     largest = sorted(effects, key=lambda name: -abs(effects[name]))[:TOP]
     return Attribution(
         model=fitted.name,
@@ -108,16 +113,10 @@ def attribute(fitted: FittedModel, table: TrainingTable) -> Attribution:
         ),
         columns=tuple(
             ColumnEffect(
-                name=name, value=_average(columns.get(name, np.empty(0))), median=by_name[name],
-                effect=effects[name],
+                name=name, value=means.get(name), median=by_name[name], effect=effects[name]
             )
             for name in largest
             # A smaller effect is rounding.
             if abs(effects[name]) > 1e-9
         ),
     )  # fmt: skip
-
-
-def _average(values: Numbers) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if known.size else None

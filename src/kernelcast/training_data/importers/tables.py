@@ -106,7 +106,15 @@ class DataSet:
                 frame = frame.merge(machines, how="left", left_on="device", right_index=True)
             frame = frame.assign(**{name: frame.eval(one) for name, one in self.derived.items()})
             if self.repeated:
-                frame = self._join_repeated(frame)
+                # Make one row of all runs of a launch: their times, and means of their features.
+                runs = frame.groupby([*self.repeated], sort=False, dropna=False)
+                times = [summarise_runs(one.tolist()) for _, one in runs["time_s"]]
+                first = frame.assign(**runs[[*self.features]].transform("mean"))
+                frame = first.drop_duplicates([*self.repeated]).assign(
+                    time_s=[one.median_s for one in times], noise=[one.noise for one in times],
+                    run_count=[one.run_count for one in times],
+                    durations_s=[one.durations_s for one in times],
+                )  # fmt: skip
             frame = frame[sorted(wanted)]
         except (KeyError, NameError) as error:
             msg = f"{path}: lacks a column: {error}; is it the right data set?"
@@ -117,18 +125,6 @@ class DataSet:
         known = replace(self, features=features)
         rows = (dict(zip(frame, row, strict=True)) for row in frame.itertuples(False, None))
         return number_repeats(known._make(row, names, schema) for row in rows)
-
-    def _join_repeated(self, frame: "pd.DataFrame") -> "pd.DataFrame":
-        """Make one row of all runs of a launch: their times, and the means of their features."""
-        runs = frame.groupby([*self.repeated], sort=False, dropna=False)
-        times = [summarise_runs(one.tolist()) for _, one in runs["time_s"]]
-        made: dict[str, Any] = {
-            "time_s": [one.median_s for one in times], "noise": [one.noise for one in times],
-            "run_count": [one.run_count for one in times],
-            "durations_s": [one.durations_s for one in times],
-        }  # fmt: skip
-        first = frame.assign(**runs[[*self.features]].transform("mean"))
-        return first.drop_duplicates([*self.repeated]).assign(**made)
 
     def _make(self, row: Row, names: Row, schema: FeatureSchema) -> Observation:
         values = dict(names)

@@ -105,47 +105,41 @@ def _check_mapping(content: Any) -> Mapping[str, Any]:  # noqa: ANN401 - of JSON
     return content
 
 
-def _make_converter() -> cattrs.Converter:
-    """Make what turns values of records into plain ones, as files hold them, and back."""
-    made = cattrs.Converter(detailed_validation=False, forbid_extra_keys=True)
-    made.register_unstructure_hook(TimedLaunch, _write_launch)
-    made.register_structure_hook(TimedLaunch, _read_launch)
-    made.register_unstructure_hook(
-        NDRange, lambda one: [one.global_size, one.local_size, one.global_offset]
-    )
-    made.register_structure_hook(NDRange, _make_ndrange)
-    made.register_unstructure_hook(datetime, dump_time)
-    made.register_unstructure_hook_func(
-        lambda kind: kind == _FLAGS, lambda flags: f",{','.join(sorted(flags))}," if flags else ""
-    )
-    made.register_structure_hook(
-        datetime, lambda value, _: value if isinstance(value, datetime) else load_time(value)
-    )
-    made.register_structure_hook_func(_is_mapping, lambda value, _: dict(_check_mapping(value)))
-    kind: Any
-    for kind in (SampleSet, MachineState):
-        made.register_unstructure_hook(
-            kind, make_dict_unstructure_fn(kind, made, _cattrs_omit_if_default=True)
-        )
-        made.register_structure_hook(kind, _drop_absent(make_dict_structure_fn(kind, made)))
-    return made
-
-
-def _is_mapping(kind: Any) -> bool:  # noqa: ANN401 - a type
-    return get_origin(kind) is Mapping
-
-
-def _drop_absent(read: Callable[..., Any]) -> Callable[..., Any]:
-    """Take null out of what files hold before it is read."""
-
-    def read_present(content: Mapping[str, Any], kind: Any) -> Any:  # noqa: ANN401 - a type
-        return read({name: one for name, one in content.items() if one is not None}, kind)
-
-    return read_present
-
-
 _FLAGS = frozenset[ObservationFlag]
-_CONVERTER = _make_converter()
+_CONVERTER: Final = cattrs.Converter(detailed_validation=False, forbid_extra_keys=True)
+"""Turns values of records into plain ones, as files hold them, and back."""
+_CONVERTER.register_unstructure_hook(TimedLaunch, _write_launch)
+_CONVERTER.register_structure_hook(TimedLaunch, _read_launch)
+_CONVERTER.register_unstructure_hook(
+    NDRange, lambda one: [one.global_size, one.local_size, one.global_offset]
+)
+_CONVERTER.register_structure_hook(NDRange, _make_ndrange)
+_CONVERTER.register_unstructure_hook(datetime, dump_time)
+_CONVERTER.register_structure_hook(
+    datetime, lambda value, _: value if isinstance(value, datetime) else load_time(value)
+)
+_CONVERTER.register_unstructure_hook_func(
+    lambda kind: kind == _FLAGS, lambda flags: f",{','.join(sorted(flags))}," if flags else ""
+)
+_CONVERTER.register_structure_hook_func(
+    lambda kind: getattr(kind, "__origin__", None) is Mapping,
+    lambda value, _: dict(_check_mapping(value)),
+)
+
+
+def _omit_defaults(kind: Any) -> None:  # noqa: ANN401 - a record's class
+    """Write no fields that are as usual, and take null in files for what is absent."""
+    read = make_dict_structure_fn(kind, _CONVERTER)
+    write = make_dict_unstructure_fn(kind, _CONVERTER, _cattrs_omit_if_default=True)
+    _CONVERTER.register_unstructure_hook(kind, write)
+    _CONVERTER.register_structure_hook(
+        kind,
+        lambda held, _: read({name: x for name, x in held.items() if x is not None}, kind),
+    )
+
+
+_omit_defaults(SampleSet)
+_omit_defaults(MachineState)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

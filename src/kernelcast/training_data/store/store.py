@@ -324,7 +324,23 @@ def open_store(place: str | Path, *, must_exist: bool = False) -> Store:
     """Open a store of observations; make it where there is none."""
     url, where = locate(place)
     if url.get_backend_name() == "sqlite":
-        _prepare_file(Path(where), must_exist=must_exist)
+        path = Path(where)
+        if must_exist and not path.is_file():
+            raise InputError(
+                f"{path}: there is no store of observations; `kernelcast collect` or `kernelcast "
+                "data import` makes one, or name another"
+            )
+        try:
+            make_private_folder(path.parent)
+        except OSError as error:
+            msg = f"{path}: the folder cannot be made: {error.strerror or error}"
+            raise StoreError(msg) from error
+        if not path.exists():
+            with contextlib.suppress(OSError):  # SQLite says what is wrong
+                make_private_file(path)
+        # SQLite gives its log and its index the rights of the database, when it makes them.
+        for suffix in ("", "-wal", "-shm"):
+            close_to_others(path.with_name(path.name + suffix))
     store = Store(url, where)
     try:
         _migrate(store)
@@ -332,24 +348,6 @@ def open_store(place: str | Path, *, must_exist: bool = False) -> Store:
         store.close()
         raise
     return store
-
-
-def _prepare_file(path: Path, *, must_exist: bool) -> None:
-    if must_exist and not path.is_file():
-        raise InputError(
-            f"{path}: there is no store of observations; `kernelcast collect` or `kernelcast data "
-            "import` makes one, or name another"
-        )
-    try:
-        make_private_folder(path.parent)
-    except OSError as error:
-        raise StoreError(f"{path}: the folder cannot be made: {error.strerror or error}") from error
-    if not path.exists():
-        with contextlib.suppress(OSError):  # SQLite says what is wrong
-            make_private_file(path)
-    # SQLite gives its log and its index the rights of the database, when it makes them.
-    for suffix in ("", "-wal", "-shm"):
-        close_to_others(path.with_name(path.name + suffix))
 
 
 # What was observed 100,000 times is asked for by its newest rows: an index has them in this order.
