@@ -89,21 +89,6 @@ def test_a_constant_shift_is_found(errors: Errors, shift: float) -> None:
     assert found.count_wins("one") == len(errors)
 
 
-@given(errors=ERRORS, others=ERRORS)
-@settings(max_examples=40, deadline=None)
-def test_swapping_models_swaps_signs(errors: Errors, others: Errors) -> None:
-    """Who comes first changes the sign of differences and nothing else."""
-    count = min(len(errors), len(others))
-    pairs = [(mine, theirs) for mine, theirs in zip(errors, others, strict=False)][:count]
-    first: Errors = [mine[: min(len(mine), len(theirs))] for mine, theirs in pairs]
-    second: Errors = [theirs[: min(len(mine), len(theirs))] for mine, theirs in pairs]
-    there, back = compare_two(first, second), compare_two(second, first)
-    assert there.difference == pytest.approx(-(back.difference or 0.0), abs=1e-12)
-    assert there.low == pytest.approx(-(back.high or 0.0), abs=1e-9)
-    assert there.high == pytest.approx(-(back.low or 0.0), abs=1e-9)
-    assert there.count_wins("one") == back.count_wins("two")
-
-
 def test_a_case_by_hand() -> None:
     """Means over rows, winners beyond the noise, classes over groups, worked out by hand."""
     first: Errors = [[0.01, 0.03], [0.10], [0.30, 0.50, None]]

@@ -8,7 +8,6 @@ from kernelcast.training.settings import (
     ALL_ROWS,
     RowFilter,
     Split,
-    TrainingSettings,
     ValidationSettings,
 )
 from kernelcast.training.training import validate_models
@@ -94,15 +93,3 @@ def test_applications_are_held_out_as_a_whole() -> None:
                                                    table.applications))  # fmt: skip
     with pytest.raises(InputError, match="2 of 16 rows name no application; split by kernel"):
         validate(unnamed, "linear", split=Split.APPLICATION)
-
-
-def test_refuses_senseless_settings() -> None:
-    """Numbers of processes, seconds and work-groups that are none."""
-    for jobs in (0, -2):
-        with pytest.raises(InputError, match="processes"):
-            ValidationSettings(jobs=jobs)
-        with pytest.raises(InputError, match="processes"):
-            TrainingSettings(jobs=jobs)
-    for shortest_s, groups in ((-1.0, 0), (np.nan, 0), (np.inf, 0), (0.0, -1)):
-        with pytest.raises(InputError, match="at least 0"):
-            RowFilter(shortest_s=shortest_s, least_work_groups=groups)

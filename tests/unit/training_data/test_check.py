@@ -15,14 +15,6 @@ from support.observations import SCHEMA, make_launch, make_observation
 BAD = make_observation(7)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """Open a store with sound rows."""
-    store = open_store(tmp_path / "rows.sqlite")
-    store.add_many(map(make_observation, range(20)))
-    return store
-
-
 def spoil(store: Store, **values: object) -> None:
     """Change a row as no program of ours does."""
     with store.write() as connection:

@@ -27,14 +27,6 @@ SHIPPED = Path(kernelcast.__file__).parent / "training_data" / "measured"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """Open a store with twenty rows."""
-    store = open_store(tmp_path / "rows.sqlite")
-    store.add_many(map(make_observation, range(20)))
-    return store
-
-
-@pytest.fixture
 def other(tmp_path: Path) -> Store:
     """Open a store with one row."""
     store = open_store(tmp_path / "other.sqlite")
@@ -195,21 +187,3 @@ def test_damaged_bytes_never_end_in_anything_else(
     assert refused > 30
     kept = {one.key: one for one in (*store.find(), make_observation(100))}
     assert all(kept[one.key] == one for one in other.find())
-
-
-def test_an_older_file_stays_until_the_new_one_is_whole(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Keeps the older file where an export fails, and no half one beside it."""
-    path = tmp_path / "rows.parquet"
-    export_parquet(store, path)
-    before = path.read_bytes()
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(pq.ParquetWriter, "write_batch", fail)
-    with pytest.raises(ObservationFileError, match="No space left"):
-        export_parquet(store, path)
-    assert path.read_bytes() == before
-    assert [one.name for one in tmp_path.glob("*parquet*")] == [path.name]

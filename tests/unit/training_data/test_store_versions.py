@@ -7,8 +7,7 @@ import pytest
 
 from kernelcast.training_data.store import StoreError, open_store
 from kernelcast.training_data.store import store as opening
-from kernelcast.training_data.store.connecting import connect, parse_url
-from support.observations import insert_as_then, make_observation
+from support.observations import make_observation
 
 STORES = Path(__file__).resolve().parents[2] / "data" / "stores"
 
@@ -64,14 +63,3 @@ def test_a_migration_that_fails_changes_nothing(old: Path, monkeypatch: pytest.M
     with pytest.raises(StoreError):
         open_store(old)
     assert dump(old) == before
-
-
-def test_rows_written_then_are_read_now(tmp_path: Path, old: Path) -> None:
-    """What an earlier release's columns hold makes the same observations."""
-    rows = [make_observation(number) for number in range(100, 110)]
-    engine = connect(parse_url(old))
-    insert_as_then(engine, rows)
-    engine.dispose()
-    with open_store(old) as store:
-        held = {one.key: one for one in store.find()}
-    assert all(held[one.key] == one for one in rows)

@@ -191,14 +191,6 @@ def test_instructions_are_followed_where_they_are_counted(count: int) -> None:
     assert longer.variance > 2 * table.predict((15.0, 18.0, math.nan, math.nan), 0.0).variance
 
 
-def test_loops_of_a_length_between_known_ones_raise_no_doubt() -> None:
-    """What was seen to follow instructions is trusted to do so."""
-    seen = tabulate_sizes([_looped(14.0, 1.0), _looped(14.0, 5.0)], SETTINGS)
-    alike = tabulate_sizes([_looped(14.0, 3.0), _looped(14.0, 3.0)], SETTINGS)
-    asked = (14.0, 4.0 + 14.0, math.nan, math.nan)
-    assert seen.predict(asked, 0.0).variance < alike.predict(asked, 0.0).variance
-
-
 def test_a_working_set_that_is_not_known_lies_on_no_side_of_a_cache() -> None:
     """No boundary is named between it and another."""
     caches = {"L2": 1e6}
