@@ -2,13 +2,13 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from kernelcast.calibration.calibration import Calibration, CalibrationSettings
-from kernelcast.cli import app
 from kernelcast.launches.machines import find_machine, machine_path
 from kernelcast.records.device import DeviceDescription, DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import KernelRunError
@@ -22,6 +22,7 @@ from kernelcast.records.machine import (
 from kernelcast.records.progress import Progress
 from kernelcast.reports.machine import plan_figures, save_machine_page
 from support.builders import make_description
+from support.commands import run_command
 
 DEVICE = make_description()
 OTHER = replace(DEVICE, id="other-device-1111")
@@ -79,11 +80,6 @@ MACHINE = MachineDescription(
 Ask = Callable[..., Result]
 
 
-@pytest.fixture(autouse=True)
-def _own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "data"))
-
-
 @pytest.fixture
 def outcomes() -> dict[str, MachineDescription | BaseException]:
     """Give what the calibration of each device gives."""
@@ -121,7 +117,7 @@ def ask(
 
     monkeypatch.setattr("kernelcast.cli.calibrate.choose_devices", choose)
     monkeypatch.setattr("kernelcast.cli.calibrate.calibrate_device", calibrate)
-    return lambda *words: CliRunner().invoke(app, ["calibrate", *map(str, words)])
+    return partial(run_command, "calibrate")
 
 
 def test_ends_with_the_papers_table_and_the_file(ask: Ask) -> None:

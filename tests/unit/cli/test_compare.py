@@ -1,15 +1,16 @@
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from kernelcast.cli import app
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports import drawing
 from kernelcast.training import comparing, table
+from support.commands import run_command
 from support.synthetic_rows import make_rows
 
+run = partial(run_command, "compare")
 TABLE = make_rows(kernels=28, sizes=2, devices=2)
 ALL = ("--shortest", "0", "--least-work-groups", "0", "--resamples", "200", "--jobs", "1")
 
@@ -22,11 +23,6 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> None:
         return TABLE
 
     monkeypatch.setattr(table, "load_training_table", load)
-
-
-def run(*words: str | Path) -> Result:
-    """Run `kernelcast compare`."""
-    return CliRunner().invoke(app, ["compare", *map(str, words)])
 
 
 def test_shows_all_methods_and_their_pairs(tmp_path: Path) -> None:

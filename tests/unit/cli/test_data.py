@@ -1,22 +1,23 @@
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from click.testing import CliRunner, Result
 
-from kernelcast.cli import app
 from kernelcast.launches.data_store import STORE_VARIABLE
 from kernelcast.training_data.store import open_store
 from kernelcast.training_data.store.schema import OBSERVATIONS
+from support.commands import run_command
 from support.observations import lose_index_entries, make_failure, make_observation
 
+run = partial(run_command, "data")
 ROWS = 30
 
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make the store that commands use; another user's environment does not matter."""
+    """Make the store that commands use."""
     path = tmp_path / "rows.sqlite"
     monkeypatch.setenv(STORE_VARIABLE, str(path))
     return path
@@ -29,11 +30,6 @@ def filled(place: Path) -> Path:
         store.add_many(map(make_observation, range(ROWS)))
         store.add_failures([make_failure(3)])
     return place
-
-
-def run(*words: str | Path) -> Result:
-    """Run `kernelcast data`."""
-    return CliRunner().invoke(app, ["data", *map(str, words)])
 
 
 def test_the_description_beside_results_is_read(tmp_path: Path) -> None:

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from rich.console import Console
 
-from kernelcast.cli import app
 from kernelcast.cli.estimate import chart_answers, list_answers, list_explanations, list_warnings
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor import estimates
@@ -22,6 +20,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.reports.drawing import save_figure
 from kernelcast.reports.presenter import make_renderable
 from support.builders import make_estimate
+from support.commands import run_command
 from support.fake_executor import FakeExecutor, make_analytic, make_device
 
 PROBLEM = Path(__file__).parents[3] / "examples" / "nbody" / "nbody.yaml"
@@ -29,10 +28,9 @@ DEVICE = make_device()
 
 
 @pytest.fixture
-def executor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeExecutor:
-    """Let a formula answer instead of devices, with an empty data folder."""
+def executor(monkeypatch: pytest.MonkeyPatch) -> FakeExecutor:
+    """Let a formula answer instead of devices."""
     found = FakeExecutor(work_group_s=1e-3, analytic=make_analytic(0.4))
-    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
     monkeypatch.setattr("kernelcast.predictor.estimates.find_devices", lambda _: [DEVICE])
 
     def make(registry: str, store: str) -> Predictor:
@@ -45,7 +43,7 @@ def executor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> FakeExecutor:
 
 def run(*options: str) -> tuple[int, str]:
     """Run the command; give exit status and output."""
-    result = CliRunner().invoke(app, ["estimate", str(PROBLEM), *options])
+    result = run_command("estimate", PROBLEM, *options)
     return result.exit_code, result.output
 
 

@@ -29,12 +29,6 @@ def _run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
-    monkeypatch.delenv("KERNELCAST_STORE", raising=False)
-
-
 @pytest.mark.parametrize(
     "words",
     [

@@ -1,14 +1,13 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 from rich.console import Console
 
-from kernelcast.cli import app
 from kernelcast.cli.annotated_source import show_source
 from kernelcast.cli.features import list_accesses
 from kernelcast.launches.features import (
@@ -23,15 +22,12 @@ from kernelcast.records.device import CompilerFacts
 from kernelcast.records.errors import KernelRunError
 from kernelcast.reports.presenter import make_renderable
 from support.builders import make_description
+from support.commands import run_command
 
+run = partial(run_command, "features")
 ROOT = Path(__file__).resolve().parents[3]
 MATMUL = ROOT / "examples/matmul_tiled/matmul_tiled.yaml"
 GOLDEN = Path(__file__).with_name("annotated_triad.txt")
-
-
-def run(*words: str | Path) -> Result:
-    """Run `kernelcast features`."""
-    return CliRunner().invoke(app, ["features", *map(str, words)])
 
 
 @pytest.fixture

@@ -1,24 +1,20 @@
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from kernelcast.cli import app
 from kernelcast.launches.modelling import cpu_loops
 from kernelcast.sampling.loop_benchmark import find_compiler
 from kernelcast.sampling.machine_state import Processor
+from support.commands import run_command
 
+run = partial(run_command, "model", "cpu")
 ROOT = Path(__file__).resolve().parents[3]
 LOOPS = ROOT / "examples/loops"
 LONG_RANGE = LOOPS / "3d-long-range.c"
 CALIBRATED = ROOT / "benchmarks/results/calibration/intel-amd-epyc-c960.yaml"
 PAPER = ("-D", "M", "130", "-D", "N", "1015", "--machine", "ivy-bridge-ep", "--in-core", "52,54")
-
-
-def run(*words: str | Path) -> Result:
-    """Run `kernelcast model cpu` in this process."""
-    return CliRunner().invoke(app, ["model", "cpu", *map(str, words)])
 
 
 def read_json(*words: str | Path) -> dict[str, object]:

@@ -1,21 +1,17 @@
+from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from kernelcast.cli import app
+from support.commands import run_command
 
+run = partial(run_command, "model")
 ROOT = Path(__file__).resolve().parents[3]
 STENCIL = ROOT / "examples/models/accesses/stencil2d5pt.yaml"
 TYPED = (
     "--array", "src:float64:640x512", "--array", "dst:float64:640x512", "--global", "640,512",
     "--access", "src[x-1][y] if x > 0", "--store", "dst[x][y]",
 )  # fmt: skip
-
-
-def run(*words: str | Path) -> Result:
-    """Run `kernelcast model` in this process."""
-    return CliRunner().invoke(app, ["model", *map(str, words)])
 
 
 @pytest.mark.parametrize(

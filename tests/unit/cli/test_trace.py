@@ -3,15 +3,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from kernelcast.cli import app
 from kernelcast.cli.trace import choose_bars
 from kernelcast.records.errors import CompileError, KernelcastError, KernelRunError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import Staircase, StepTimes, Timeline, WorkGroupTrace
 from support.builders import make_description
+from support.commands import run_command
 
 PROBLEM = """\
 code: "kernel void k(global int *a) { a[get_global_id(0)] = 1; }"
@@ -89,7 +89,7 @@ def run(tmp_path: Path, *words: str) -> Result:
     """Run `kernelcast trace` on a small problem."""
     path = tmp_path / "small.yaml"
     path.write_text(PROBLEM, encoding="utf-8")
-    return CliRunner().invoke(app, ["trace", str(path), *words])
+    return run_command("trace", path, *words)
 
 
 @pytest.mark.parametrize(

@@ -1,40 +1,31 @@
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from kernelcast.cli import app
-from kernelcast.launches.data_store import STORE_VARIABLE
 from kernelcast.models.persistence import ModelRegistry, StoredModel
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.training import table as tables
-from kernelcast.training.registry import MODELS_VARIABLE, open_registry
+from kernelcast.training.registry import open_registry
+from support.commands import run_command
 from support.synthetic_rows import make_rows
 
+run = partial(run_command, "train", "--jobs", "1")
 TABLE = make_rows(kernels=4, sizes=2, devices=3)
 NAMES = sorted({*TABLE.devices})
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a user who has nothing yet, and rows that stand for any data."""
+def rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hand out rows that stand for any data."""
 
     def load(_: object, *, devices: tuple[str, ...], tell: object, keep: object) -> TrainingTable:
         assert callable(tell)
         assert callable(keep)
         return TABLE.take(TABLE.devices == devices[0]) if devices else TABLE
 
-    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
-    monkeypatch.delenv(MODELS_VARIABLE, raising=False)
-    monkeypatch.delenv(STORE_VARIABLE, raising=False)
     monkeypatch.setattr(tables, "load_training_table", load)
-    return tmp_path
-
-
-def run(*words: str | Path) -> Result:
-    """Run `kernelcast train` in this process."""
-    return CliRunner().invoke(app, ["train", "--jobs", "1", *map(str, words)])
 
 
 def test_a_device_that_cannot_be_served_ends_with_status_1(
