@@ -9,73 +9,24 @@ import pytest
 from click.testing import Result
 
 from kernelcast.calibration.calibration import Calibration, CalibrationSettings
-from kernelcast.launches.machines import find_machine, machine_path
-from kernelcast.records.device import DeviceDescription, DeviceKind, Trait, TraitSource
+from kernelcast.launches.machines import find_machine, machine_path, read_machine
+from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import KernelRunError
-from kernelcast.records.machine import (
-    CacheFacts,
-    Curve,
-    InstructionFacts,
-    MachineDescription,
-    MemoryFacts,
-)
+from kernelcast.records.machine import MachineDescription
 from kernelcast.records.progress import Progress
 from kernelcast.reports.machine import plan_figures, save_machine_page
 from support.builders import make_description
 from support.commands import run_command
 
+CALIBRATED = Path(__file__).parents[3] / "benchmarks/results/calibration/intel-amd-epyc-c960.yaml"
 DEVICE = make_description()
 OTHER = replace(DEVICE, id="other-device-1111")
 
 
-def measured(value: float) -> Trait[float]:
-    """Make a measured number with its interval."""
-    return Trait(value=value, low=0.9 * value, high=1.1 * value, source=TraitSource.MEASURED)
-
-
-def curve(name: str) -> Curve:
-    """Make a curve."""
-    return Curve(
-        name=name, x_name="things in bytes", y_name="seconds per thing", x=(1.0, 2.0, 64.0),
-        y=(1e-9, 2e-9, 3e-8), low=(1e-9,) * 3, high=(3e-8,) * 3,
-    )  # fmt: skip
-
-
-MACHINE = MachineDescription(
-    id=DEVICE.id,
-    name="Fake <device> & co",
-    kind=DeviceKind.GPU,
-    clock_hz=measured(1e9),
-    instructions=(
-        InstructionFacts(
-            name="fp32",
-            peak_per_s=measured(2.49e11),
-            ridge_work_items=Trait(value=1536, source=TraitSource.MEASURED),
-            issue_latency_s={1: measured(4.3e-10), 2: measured(3e-10), 4: measured(2.8e-10)},
-            completion_latency_s={1: measured(9.1e-9)},
-        ),
-    ),
-    caches=(
-        CacheFacts(
-            name="L1",
-            size_bytes=Trait(value=8192, source=TraitSource.REPORTED),
-            latency_s=measured(4.8e-8),
-        ),
-    ),
-    memories=(
-        MemoryFacts(space="global", load_bytes_per_s={1: measured(1.57e10), 4: measured(2.5e10)}),
-    ),
-    costs={"launch_s": measured(8e-6)},
-    curves=tuple(
-        map(
-            curve,
-            (
-                "roofline/fp32", "roofline/fp32/ilp2", "latency/fp32/ilp1", "latency/fp32/ilp2",
-                "divergence/fp32", "bandwidth/dynamic", "walk/global", "walk/local", "other/x",
-            ),
-        )
-    ),
+MACHINE = replace(
+    (_found := read_machine(CALIBRATED)), id=DEVICE.id, name="Fake <device> & co",
     not_obtained={"peak/fp64": "no <double> precision"},
+    curves=tuple({one.name.partition("/")[0]: one for one in _found.curves[::-1]}.values()),
 )  # fmt: skip
 Ask = Callable[..., Result]
 
@@ -125,9 +76,8 @@ def test_ends_with_the_papers_table_and_the_file(ask: Ask) -> None:
     result = ask()
     assert result.exit_code == 0
     for part in (
-        "249 Gop/s", "ILP 1: 430 ps = 0.43 cy", "ILP 4: 280 ps", "1536", "25 GB/s",
-        "8 KiB (r)", "48 ns",
-        "8 us", "peak/fp64: no <double> precision", "(r) reported",
+        "268 Gop/s", "ILP 1: 480 ps = 1.96 cy", "ILP 4: 125 ps", "54.6 GB/s", "48 KiB (r)",
+        "12.4 ns = 50.7 cy", "peak/fp64: no <double> precision", "(r) reported",
         "1 microbenchmarks in 2.50 s, 1 more had run before; written to",
     ):  # fmt: skip
         assert part in result.stdout
@@ -147,7 +97,7 @@ def test_a_device_that_fails_does_not_stop_the_others(
     """Shows the other devices, names the error and ends with status 1."""
     outcomes.update({DEVICE.id: KernelRunError("all died"), OTHER.id: MACHINE})
     result = ask()
-    assert (result.exit_code, "249 Gop/s" in result.stdout) == (1, True)
+    assert (result.exit_code, "268 Gop/s" in result.stdout) == (1, True)
     assert "all died" in result.stderr
     told = json.loads(ask("--json").stdout)
     assert told[1] == {
@@ -162,7 +112,7 @@ def test_ctrl_c_says_how_to_go_on(
     outcomes[OTHER.id] = KeyboardInterrupt()
     result = ask()
     assert result.exit_code == 130
-    assert "249 Gop/s" in result.stdout
+    assert "268 Gop/s" in result.stdout
     assert "the same command goes on from there" in result.stderr
 
 
@@ -171,7 +121,7 @@ def test_writes_a_page_with_every_figure(ask: Ask, tmp_path: Path) -> None:
     page = tmp_path / "r.html"
     assert f"report written to {page}" in ask("--report", page).stdout
     text = page.read_text()
-    assert text.count("<svg") == len(plan_figures(MACHINE)) == 7
+    assert text.count("<svg") == len(plan_figures(MACHINE)) == 9
     for part in ("Occupancy roofline", "Fig. 3", "Fig. 5", "Fig. 6", "Fig. 7", "Not obtained"):
         assert part in text
     assert "Fake &lt;device&gt; &amp; co" in text
