@@ -5,25 +5,19 @@ filled from the wheel. Each case is a mount namespace of bubblewrap around one c
 bubblewrap does not work nothing is tried, and that is said. The exit status says whether all held.
 """
 
-import contextlib
 import json
-import multiprocessing
-import os
-import pty
-import re
 import shutil
 import subprocess
 import sys
-import termios
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from support.processes import keep_busy, run_in_terminal
+
 ROOT = Path(__file__).resolve().parents[1]
 PROBLEM = str(ROOT / "examples/triad/triad.yaml")
-ESTIMATE = ("estimate", PROBLEM, "--param", "N=4000000", "--json")
-VENDORS = "/etc/OpenCL"
+VENDORS = Path("/etc/OpenCL")
 COMPILERS = ("gcc", "cc", "c++", "g++", "clang", "ld", "as")
 COLUMNS = 80
 MOST_BYTES = 660e6
@@ -36,64 +30,41 @@ class Case:
     def __init__(self, environment: Path) -> None:
         self.environment = environment
         self.mounts: list[str] = []
-        self.variables: dict[str, str] = {}
+        self.variables: dict[str, str] = {"HOME": "/tmp"}
 
-    def hide_folder(self, path: str) -> "Case":
-        """Put an empty folder over one."""
-        if Path(path).is_dir():
-            self.mounts += ["--tmpfs", path]
-        return self
-
-    def hide_files(self, paths: Sequence[Path]) -> "Case":
-        """Put an empty file over each."""
-        for one in paths:
-            self.mounts += ["--ro-bind", "/dev/null", str(one)]
-        return self
+    def hide(self, *paths: Path) -> None:
+        """Put something empty over files and folders."""
+        for one in filter(Path.exists, paths):
+            self.mounts += ["--tmpfs"] if one.is_dir() else ["--ro-bind", "/dev/null"]
+            self.mounts.append(str(one))
 
     def run(self, *words: str, columns: int = 0) -> subprocess.CompletedProcess[str]:
         """Run a command of kernelcast, which writes below /tmp alone and reaches nobody."""
         place = str(self.environment)
+        known = {"PATH": f"{place}/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **self.variables}
         command = [
             "bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp",
             "--ro-bind", place, place, "--ro-bind", str(ROOT), str(ROOT), "--unshare-net",
             "--die-with-parent", *self.mounts, "--clearenv",
+            *(word for name, value in known.items() for word in ("--setenv", name, value)),
+            "--", "kernelcast", *words,
         ]  # fmt: skip
-        known = {"PATH": f"{place}/bin:/usr/bin:/bin", "LANG": "C.UTF-8", **self.variables}
-        for name, value in known.items():
-            command += ["--setenv", name, value]
-        command += ["--", "kernelcast", *words]
         if columns:
             return run_in_terminal(command, columns)
         return subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=_LIMIT_S
         )
 
-
-def run_in_terminal(command: Sequence[str], columns: int) -> subprocess.CompletedProcess[str]:
-    """Run a command that writes to a terminal of so many columns."""
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (40, columns))
-    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, text=True) as process:
-        os.close(theirs)
-        found = b""
-        # The end of a terminal that nobody writes to any more is an error.
-        with contextlib.suppress(OSError):
-            while part := os.read(ours, 65536):
-                found += part
-        _, complaints = process.communicate(timeout=_LIMIT_S)
-    os.close(ours)
-    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", found.decode())
-    return subprocess.CompletedProcess(list(command), process.returncode, text, complaints)
-
-
-def read_answers(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
-    """Read what an estimate has answered; each device must have."""
-    assert done.returncode == 0, done.stderr
-    answers: list[dict[str, Any]] = json.loads(done.stdout)
-    assert answers
-    for one in answers:
-        assert one["low"] <= one["seconds"] <= one["high"], one
-    return answers
+    def estimate(self) -> list[dict[str, Any]]:
+        """Ask for an estimate; each device must have answered."""
+        done = self.run("estimate", PROBLEM, "--param", "N=4000000", "--json")
+        assert done.returncode == 0, done.stderr
+        assert "Traceback" not in done.stderr
+        answers: list[dict[str, Any]] = json.loads(done.stdout)
+        assert answers
+        for one in answers:
+            assert one["low"] <= one["seconds"] <= one["high"], one
+        return answers
 
 
 def try_size(case: Case) -> str:
@@ -106,23 +77,21 @@ def try_size(case: Case) -> str:
 
 def try_read_only_home(case: Case) -> str:
     """Answer where a home is there that cannot be written."""
-    case.variables["HOME"] = str(ROOT)  # there, and not to be written
-    done = case.run(*ESTIMATE)
-    answers = read_answers(done)
-    assert "Traceback" not in done.stderr
-    return f"{len(answers)} devices answered"
+    case.variables["HOME"] = str(ROOT)
+    return f"{len(case.estimate())} devices answered"
 
 
 def try_no_home(case: Case) -> str:
     """Answer without a home at all."""
-    return f"{len(read_answers(case.run(*ESTIMATE)))} devices answered"
+    del case.variables["HOME"]
+    return f"{len(case.estimate())} devices answered"
 
 
 def try_no_compiler(case: Case) -> str:
     """Answer without any compiler or linker of the system; count with a clang, or say so."""
     found = {Path(path).resolve() for name in COMPILERS if (path := shutil.which(name))}
-    case.hide_folder(VENDORS).hide_files(sorted(found)).variables["HOME"] = "/tmp"
-    read_answers(case.run(*ESTIMATE))
+    case.hide(VENDORS, *sorted(found))
+    case.estimate()
     counted = case.run("features", PROBLEM, "--param", "N=4000000", "--json")
     assert counted.returncode == 0 or "kernelcast[compile]" in counted.stderr, counted.stderr
     return f"without {len(found)} programs"
@@ -130,7 +99,7 @@ def try_no_compiler(case: Case) -> str:
 
 def try_no_system_opencl(case: Case) -> str:
     """Find the embedded device by itself."""
-    case.hide_folder(VENDORS).variables["HOME"] = "/tmp"
+    case.hide(VENDORS)
     done = case.run("devices", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
@@ -140,9 +109,8 @@ def try_no_system_opencl(case: Case) -> str:
 
 def try_no_opencl(case: Case) -> str:
     """Say what to install where there is no device."""
-    libraries = sorted(Path(case.environment).rglob("libintelocl.so*"))
-    case.hide_folder(VENDORS).hide_files([one for one in libraries if not one.is_symlink()])
-    case.variables["HOME"] = "/tmp"
+    libraries = sorted(case.environment.rglob("libintelocl.so*"))
+    case.hide(VENDORS, *(one for one in libraries if not one.is_symlink()))
     done = case.run("devices")
     assert done.returncode == 1, done.stdout
     assert "kernelcast[cpu]" in done.stderr + done.stdout
@@ -151,16 +119,14 @@ def try_no_opencl(case: Case) -> str:
 
 def try_several_platforms(case: Case) -> str:
     """Keep devices of several platforms apart, and answer on each."""
-    case.variables |= {"HOME": "/tmp", "RUSTICL_ENABLE": "llvmpipe"}
-    answers = read_answers(case.run(*ESTIMATE))
-    ids = [one["device_id"] for one in answers]
+    case.variables["RUSTICL_ENABLE"] = "llvmpipe"
+    ids = [one["device_id"] for one in case.estimate()]
     assert len({*ids}) == len(ids)
     return ", ".join(ids)
 
 
 def try_narrow_terminal(case: Case) -> str:
     """List devices within 80 columns."""
-    case.variables["HOME"] = "/tmp"
     done = case.run("devices", columns=COLUMNS)
     assert done.returncode == 0, done.stderr
     widest = max(len(line.rstrip()) for line in done.stdout.splitlines())
@@ -170,30 +136,10 @@ def try_narrow_terminal(case: Case) -> str:
 
 def try_busy_machine(case: Case) -> str:
     """Answer while other programs take all cores, and say so."""
-    case.variables["HOME"] = "/tmp"
-    with burn(2 * (os.cpu_count() or 1)):
-        answers = read_answers(case.run(*ESTIMATE))
+    with keep_busy():
+        answers = case.estimate()
     told = sum(one.get("now") is not None for one in answers)
     return f"{told} of {len(answers)} answers hold a second time"
-
-
-@contextmanager
-def burn(count: int) -> Iterator[None]:
-    """Keep cores busy meanwhile."""
-    workers = [multiprocessing.Process(target=_burn, daemon=True) for _ in range(count)]
-    for one in workers:
-        one.start()
-    try:
-        yield
-    finally:
-        for one in workers:
-            one.terminate()
-            one.join()
-
-
-def _burn() -> None:
-    while True:
-        sum(range(1000))
 
 
 CASES: tuple[Callable[[Case], str], ...] = (
@@ -202,17 +148,10 @@ CASES: tuple[Callable[[Case], str], ...] = (
 )  # fmt: skip
 
 
-def can_confine() -> bool:
-    """Tell whether bubblewrap works here."""
-    if shutil.which("bwrap") is None:
-        return False
-    words = ["bwrap", "--ro-bind", "/", "/", "--unshare-net", "--", "true"]
-    return subprocess.run(words, capture_output=True, check=False).returncode == 0
-
-
 def main() -> int:
     """Try all cases."""
-    if not can_confine():
+    words = ["bwrap", "--ro-bind", "/", "/", "--unshare-net", "--", "true"]
+    if shutil.which("bwrap") is None or subprocess.run(words, check=False).returncode != 0:
         sys.stdout.write("bubblewrap does not work here: no environment was tried\n")
         return 0
     environment = Path(sys.argv[1]).resolve()

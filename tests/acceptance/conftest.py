@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -39,6 +40,26 @@ args:
   - {buffer: float32, count: "{N}", init: uniform}
   - {buffer: float32, count: "{N}", init: zeros}
   - {scalar: float32, value: 0.5}
+"""
+
+
+TUNED = """\
+code: |
+  kernel void add(global float *a, local float *part) {
+      part[get_local_id(0)] = a[get_global_id(0)];
+      barrier(CLK_LOCAL_MEM_FENCE);
+  #if BROKEN
+      this does not compile
+  #endif
+      a[get_global_id(0)] = part[get_local_id(0)] + 1.0f;
+  }
+kernel: add
+build_options: ["-DBROKEN={BROKEN}"]
+global_size: [65536]
+local_size: ["{LX}"]
+parameters: {LX: [16, 64], BROKEN: [0, 1]}
+restrictions: ["{LX} + {BROKEN} < 65"]
+args: [{buffer: float32, count: 65536, init: uniform}, {local: "4 * {LX}"}]
 """
 
 
@@ -133,6 +154,14 @@ def problem(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def tuned(tmp_path: Path) -> Path:
+    """Write the problem file of a kernel with three configurations, one of which is no program."""
+    path = tmp_path / "add.yaml"
+    path.write_text(TUNED, encoding="utf-8")
+    return path
+
+
 @pytest.fixture(scope="session")
 def device_ids(session_home: Path, run: Run) -> list[str]:
     """List the ids of the devices that work; a test that asks for them needs one."""
@@ -141,6 +170,19 @@ def device_ids(session_home: Path, run: Run) -> list[str]:
     if not usable:
         pytest.fail("no OpenCL device works; `pip install -e '.[cpu]'` brings one")
     return usable
+
+
+@pytest.fixture(scope="session")
+def list_documented(repository: Path) -> Callable[[str], set[str]]:
+    """List the keys that the reference promises of a command's objects."""
+    text = (repository / "docs/reference/command-line.md").read_text(encoding="utf-8")
+
+    def find(command: str) -> set[str]:
+        section = text.split(f"## Objects of `{command} --json`")[1].split("\n## ")[0]
+        rows = re.findall(r"^\| (`.+?) \|", section, re.M)
+        return {key for row in rows for key in re.findall(r"`(\w+)`", row)}
+
+    return find
 
 
 @pytest.fixture(scope="session")

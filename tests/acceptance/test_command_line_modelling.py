@@ -13,13 +13,10 @@ Ask = Callable[..., Any]
 
 
 def test_features_are_read_without_a_device(
-    run: Run, ask: Ask, problem: Path, repository: Path
+    run: Run, ask: Ask, problem: Path, repository: Path, list_documented: Callable[..., Any]
 ) -> None:
     """Every documented key of `features --json` is there, of what the source alone tells."""
-    section = (repository / "docs/reference/command-line.md").read_text(encoding="utf-8")
-    section = section.split("## Objects of `features --json`")[1].split("\n## ")[0]
-    rows = re.findall(r"^\| (`.+?) \|", section, re.M)
-    documented = {key for row in rows for key in re.findall(r"`(\w+)`", row)}
+    documented = list_documented("features")
     assert {"problem", "accesses", "counters", "vector", "devices"} <= documented
     (features,) = ask("features", "--no-device", problem, "-p", "N=2**7")
     assert documented <= features.keys()

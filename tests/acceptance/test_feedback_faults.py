@@ -1,11 +1,8 @@
 """What launches took is told by events or clocks that may be wrong, on devices or parts of them."""
 
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ import pytest
 
 import kernelcast
 from support.device_queues import list_devices, make_launch, write_calibration
+from support.processes import keep_busy
 
 pytestmark = pytest.mark.device
 
@@ -156,33 +154,13 @@ def test_events_of_something_else_are_refused() -> None:
                 assert raised.type is kernelcast.InputError
 
 
-SPIN = """
-while True:
-    pass
-"""
-
-
-@contextmanager
-def busy_loops() -> Iterator[None]:
-    """Keep every processor busy twice."""
-    count = 2 * (os.cpu_count() or 1)
-    loops = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(count)]
-    try:
-        time.sleep(0.5)
-        yield
-    finally:
-        for loop in loops:
-            loop.kill()
-            loop.wait()
-
-
 @pytest.mark.usefixtures("home")
 def test_what_is_observed_on_a_busy_machine_counts_as_the_time_alone() -> None:
     """Runs beside other programs are kept without what these took; answers add it once."""
     launch = prepare(next(iter(list_devices().values())))
     with kernelcast.Predictor() as predictor:
         predictor.estimate(launch)
-        with busy_loops():
+        with keep_busy():
             predictor.estimate(launch)
             for _ in range(3):
                 begin_s = time.perf_counter()

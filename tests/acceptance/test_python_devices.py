@@ -107,44 +107,23 @@ def test_one_kernel_is_balanced_over_all_devices(device_ids: list[str], tmp_path
     assert counts[0] == 0
 
 
-TUNABLE = """\
-code: |
-  kernel void add(global float *a, local float *part) {
-      part[get_local_id(0)] = a[get_global_id(0)];
-      barrier(CLK_LOCAL_MEM_FENCE);
-  #if BROKEN
-      this does not compile
-  #endif
-      a[get_global_id(0)] = part[get_local_id(0)] + 1.0f;
-  }
-kernel: add
-build_options: ["-DBROKEN={BROKEN}"]
-global_size: [65536]
-local_size: ["{LX}"]
-parameters: {LX: [16, 64], BROKEN: [0, 1]}
-restrictions: ["{LX} + {BROKEN} < 65"]
-args: [{buffer: float32, count: 65536, init: uniform}, {local: "4 * {LX}"}]
-"""
-
-
 def test_configurations_are_ranked_and_measured(
-    home: Path, device_ids: list[str], tmp_path: Path
+    home: Path, device_ids: list[str], tuned: Path, tmp_path: Path
 ) -> None:
     """Of a calibrated device: by the model, then by runs that are kept; no build is a reason."""
-    path, save = tmp_path / "add.yaml", tmp_path / "runs"
-    path.write_text(TUNABLE)
+    save = tmp_path / "runs"
     device_id = device_ids[0]
     with pytest.raises(kernelcast.InputError, match=f"calibrate --device {device_id}"):
-        kernelcast.tune(path, [device_id])
+        kernelcast.tune(tuned, [device_id])
     write_calibration(home, device_id)
-    (ranked,) = kernelcast.tune(path, [device_id])
+    (ranked,) = kernelcast.tune(tuned, [device_id])
     assert isinstance(ranked, kernelcast.TuneReport)
     assert ranked.device_id == device_id
     assert [one.parameters for one in ranked.configurations if one.measured_s] == []
     assert ranked.pick is not None
     assert ranked.pick.predicted_s > 0
     settings = kernelcast.TuneSettings(measure=True, top=4, runs=2)
-    (measured,) = kernelcast.tune(path, [device_id], settings=settings, save=save)
+    (measured,) = kernelcast.tune(tuned, [device_id], settings=settings, save=save)
     runs = [(one.parameters["BROKEN"], len(one.runs_s)) for one in measured.configurations]
     assert runs == [(0, 2), (0, 2), (1, 0)]
     assert measured.configurations[-1].obstacle
@@ -152,7 +131,7 @@ def test_configurations_are_ranked_and_measured(
     assert measured.pick.measured_s == min(
         one.measured_s for one in measured.configurations if one.measured_s
     )
-    (again,) = kernelcast.tune(path, [device_id], settings=settings, save=save)
+    (again,) = kernelcast.tune(tuned, [device_id], settings=settings, save=save)
     assert [one.runs_s for one in again.configurations] == [
         one.runs_s for one in measured.configurations
     ]

@@ -51,29 +51,6 @@ def test_wider_coverage_never_gives_a_narrower_interval(run: Run) -> None:
         assert highs == sorted(highs)
 
 
-@pytest.mark.device
-def test_what_is_recorded_here_is_replayed_alike(
-    run: Run, device_ids: list[str], problem: Path, tmp_path: Path
-) -> None:
-    """A recording of several devices holds answers and whole runs, and no line of the source."""
-    path = tmp_path / "recorded.json"
-    asked = run(
-        "estimate", problem, *(word for one in device_ids[:2] for word in ("--device", one)),
-        "--measure", "--runs", 3, "--record", path, "--json",
-    )  # fmt: skip
-    assert asked.status == 0, asked.stderr
-    assert "sum" not in path.read_text()
-    replayed = run("estimate", problem, "--measure", "--runs", 3, "--replay", path, "--json")
-    for answer, again in zip(asked.json(), replayed.json(), strict=True):
-        assert again["device_id"] in device_ids
-        for number in ("seconds", "low", "high", "measured_seconds"):
-            assert again[number] == pytest.approx(answer[number], rel=0.01), number
-        assert again["tier"] == answer["tier"]
-    other = run("estimate", problem, "--param", "N=131072", "--replay", path, "--json")
-    assert other.status == 2
-    assert "no recording of scale with this source, build options and sizes" in other.stderr
-
-
 def test_older_recordings_answer_and_others_are_refused(run: Run, tmp_path: Path) -> None:
     """The first format is read for good; what is cut, damaged or newer is named and refused."""
     old = RECORDINGS / "first-format.json"

@@ -80,30 +80,22 @@ def test_required_local_sizes_are_kept(session: DeviceSession) -> None:
     assert prepare(session, chosen) == (16,)
 
 
-def test_buffers_have_limits(session: DeviceSession) -> None:
-    """Refuses a buffer larger than the device's largest before it is made, naming both sizes."""
-    most = session.description.max_allocation_bytes
-    huge = replace(A, count=most // 4 + 1024)
-    with pytest.raises(DeviceLimitError, match="argument 0 is a buffer of ") as caught:
-        prepare(session, replace(GOOD, arguments=(huge, B, FACTOR, TILE)))
-    assert f"{most:,}" in str(caught.value)
-    assert f"{huge.bytes:,}" in str(caught.value)
-
-
-def test_all_buffers_together_have_limits(session: DeviceSession) -> None:
-    """Refuses buffers that fit one by one but not together, before they are made."""
-    each = session.description.max_allocation_bytes // 4 * 4
-    count = session.description.global_memory_bytes // each + 1
+def test_memory_has_limits(session: DeviceSession) -> None:
+    """Refuses what is too large before it is made, naming sizes: one buffer, all, local memory."""
+    device = session.description
+    huge = replace(A, count=device.max_allocation_bytes // 4 + 1024)
+    each = device.max_allocation_bytes // 4 * 4
+    count = device.global_memory_bytes // each + 1
     names = ", ".join(f"global float *a{index}" for index in range(count))
-    kernel = Kernel(name="many", source=f"kernel void many({names}) {{ a0[0] = 1; }}")
-    arguments = (replace(A, count=each // 4),) * count
-    with pytest.raises(DeviceLimitError, match="the buffers take"):
-        prepare(session, replace(GOOD, kernel=kernel, arguments=arguments))
-
-
-def test_local_memory_has_limits(session: DeviceSession) -> None:
-    """Refuses local-memory arguments beyond a compute unit's memory, naming both sizes."""
-    most = session.description.local_memory_bytes
-    problem = replace(GOOD, arguments=(A, B, FACTOR, LocalArgument(bytes=most + 4)))
-    with pytest.raises(DeviceLimitError, match=f"take {most + 4:,} bytes, .* has {most:,}"):
-        prepare(session, problem)
+    many = Kernel(name="many", source=f"kernel void many({names}) {{ a0[0] = 1; }}")
+    most = device.local_memory_bytes
+    for problem, told in (
+        (replace(GOOD, arguments=(huge, B, FACTOR, TILE)),
+         f"argument 0 is a buffer of {huge.bytes:,} .*{device.max_allocation_bytes:,}"),
+        (replace(GOOD, kernel=many, arguments=(replace(A, count=each // 4),) * count),
+         "the buffers take"),
+        (replace(GOOD, arguments=(A, B, FACTOR, LocalArgument(bytes=most + 4))),
+         f"take {most + 4:,} bytes, .* has {most:,}"),
+    ):  # fmt: skip
+        with pytest.raises(DeviceLimitError, match=told):
+            prepare(session, problem)

@@ -7,6 +7,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.sampling.compiler_facts import read_compiler_facts
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.session import DeviceSession
+from support.device_queues import put, read
 
 pytestmark = pytest.mark.device
 
@@ -28,11 +29,6 @@ kernel void staged(global float *values, local float *more, int n)
     values[get_global_id(0)] = tile[(get_local_id(0) + n) % 64] + more[0]
         + kept[kept[n % 300] > 0.0f ? n % 299 : 7];
 }
-
-kernel __attribute__((reqd_work_group_size(64, 1, 1))) void required(global float *values)
-{
-    values[get_global_id(0)] += get_local_id(0);
-}
 """
 PLAIN = Kernel(name="plain", source=SOURCE)
 STAGED = Kernel(name="staged", source=SOURCE)
@@ -40,44 +36,38 @@ NDRANGE = NDRange(global_size=(1024,), local_size=(64,))
 ARRAY_BYTES = 300 * 4
 
 
-def test_local_memory_is_what_the_source_declares(session: DeviceSession) -> None:
-    """Finds the declared bytes of local memory, also where local arguments were set before."""
+def test_facts_are_what_the_source_says(session: DeviceSession) -> None:
+    """Declared local memory, also where local arguments were set before; private memory tells an
+    array from a scalar, or is not told at all."""
     kernel = session.whole_kernel(STAGED).kernel
     kernel.set_arg(1, cl.LocalMemory(256))
-    found = [read_compiler_facts(session, one, NDRANGE) for one in (PLAIN, STAGED)]
-    local = [one.local_bytes_per_work_group for one in found]
+    plain, staged = (read_compiler_facts(session, one, NDRANGE) for one in (PLAIN, STAGED))
+    local = [one.local_bytes_per_work_group for one in (plain, staged)]
     assert [one and one.value for one in local] == [0, 2048]
-
-
-def test_private_memory_holds_what_registers_cannot(session: DeviceSession) -> None:
-    """Tells an array from a scalar by private memory, or says nothing of either."""
-    found = [read_compiler_facts(session, one, NDRANGE) for one in (PLAIN, STAGED)]
-    plain, staged = (one.private_bytes_per_work_item for one in found)
-    assert (plain is None) == (staged is None)
-    if plain is not None and staged is not None:
-        assert plain.value < ARRAY_BYTES <= staged.value < 4 * ARRAY_BYTES
+    few, many = (one.private_bytes_per_work_item for one in (plain, staged))
+    assert (few is None) == (many is None)
+    if few is not None and many is not None:
+        assert few.value < ARRAY_BYTES <= many.value < 4 * ARRAY_BYTES
 
 
 def test_sizes_fit_together(session: DeviceSession) -> None:
-    """Finds work-group and sub-group sizes that agree with each other and with the device."""
-    facts = read_compiler_facts(session, PLAIN, NDRANGE)
+    """Finds work-group and sub-group sizes that agree with each other and with the device.
+
+    Registers, spills and PTX come from NVIDIA's compiler alone.
+    """
+    facts, most = read_compiler_facts(session, PLAIN, NDRANGE), session.description
     multiple = facts.preferred_work_group_multiple
     assert multiple is not None
-    assert multiple.value <= session.description.max_work_group_size
+    assert multiple.value <= most.max_work_group_size
     if facts.max_work_group_size is not None:
-        assert 64 <= facts.max_work_group_size.value <= session.description.max_work_group_size
+        assert 64 <= facts.max_work_group_size.value <= most.max_work_group_size
     size, count = facts.sub_group_size, facts.sub_groups_per_work_group
     assert (size is None) == (count is None)
     if size is not None and count is not None:
         assert (count.value - 1) * size.value < NDRANGE.work_group_size
         assert NDRANGE.work_group_size <= count.value * size.value
-
-
-def test_only_who_can_tell_tells(session: DeviceSession) -> None:
-    """Has registers, spills and PTX from NVIDIA's compiler, and leaves them out elsewhere."""
-    facts = read_compiler_facts(session, STAGED, NDRANGE)
     names = ("registers_per_work_item", "spill_store_bytes_per_work_item", "ptx_instruction_count")
-    is_told = "cl_nv_compiler_options" in session.description.extensions
+    is_told = "cl_nv_compiler_options" in most.extensions
     assert [name in facts.known for name in names] == [is_told] * len(names)
     if facts.registers_per_work_item is not None:
         assert 1 <= facts.registers_per_work_item.value <= 255
@@ -98,13 +88,10 @@ def test_analysis_reads_the_branches_that_the_device_compiles(session: DeviceSes
     source = "\n".join(["kernel void k(global int *a) {", *branches, "}"])
     kernel = Kernel(name="k", source=source, dialect=session.description.dialect)
     host = np.zeros(len(MACROS), dtype=np.int32)
-    buffer = cl.Buffer(session.context, cl.mem_flags.READ_WRITE, host.nbytes)
+    buffer = put(session.queue, host)
     with session.lock:
-        compiled = session.whole_kernel(kernel).kernel
-        cl.enqueue_copy(session.queue, buffer, host)
-        compiled.set_args(buffer)
-        cl.enqueue_nd_range_kernel(session.queue, compiled, (1,), (1,))
-        cl.enqueue_copy(session.queue, host, buffer)
+        session.whole_kernel(kernel).kernel(session.queue, (1,), (1,), buffer)
+        host = read(session.queue, buffer, host)
     stores = {access.line // 3 - 1 for access in read_facts(kernel).accesses}
     assert stores == {*np.flatnonzero(host)}
     assert session.description.dialect is not None

@@ -97,8 +97,12 @@ def test_a_collection_keeps_times_alone(
     assert found.machine_state.slowdown == 2.0
 
 
-def test_facts_of_an_earlier_sampling_serve_again(session: DeviceSession, problem: Problem) -> None:
-    """With facts at hand nothing is counted, and the features are the same but for the samples."""
+def test_what_is_known_is_not_taken_again(session: DeviceSession, problem: Problem) -> None:
+    """Facts of an earlier sampling serve, and what is built once is built once.
+
+    Work-groups that warm up a kernel the first time count as samples.
+    """
+    session.whole_kernel(problem.kernel).warmed.clear()
     kept: list[EstimateOutcome] = []
     task = _make_task(session, problem)
     first = run_estimate(session, task, keep=kept.append)
@@ -109,15 +113,6 @@ def test_facts_of_an_earlier_sampling_serve_again(session: DeviceSession, proble
     assert first.row is not None
     assert list_unsampled(again.row.vector) == list_unsampled(first.row.vector)
     assert again.facts == first.facts
-
-
-def test_what_first_launches_take_is_counted(session: DeviceSession, problem: Problem) -> None:
-    """Work-groups that warm up count as samples, and what is built once is built once."""
-    session.whole_kernel(problem.kernel).warmed.clear()
-    task = EstimateTask(
-        problem=problem, device_id=session.description.id, settings=EstimateSettings()
-    )
-    first, again = run_estimate(session, task), run_estimate(session, task)
     for outcome, is_first in ((first, True), (again, False)):
         samples_s = sum(one.sampling_s for one in outcome.recording.runs)
         estimate = outcome.estimate

@@ -30,7 +30,6 @@ from support.builders import make_estimate
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md"), *ROOT.glob("examples/*.md")])
-RECORDS = sorted((DOCS / "adr").glob("[0-9]*.md"))
 ADR_HEADINGS = ["Status", "Context", "Decision", "Alternatives", "Consequences"]
 COMMANDS = {
     name: command
@@ -109,17 +108,12 @@ def test_every_problem_key_has_a_heading_and_every_heading_is_a_key() -> None:
     assert sorted(heading.strip("`") for heading in headings) == sorted(PROBLEM_KEYS)
 
 
-@pytest.mark.parametrize("word", [*(one.value for one in Access), *(one.value for one in Init)])
-def test_every_choice_of_a_problem_file_is_named(word: str) -> None:
-    """Names each value that `init` and `access` can have."""
-    shown = ".npy" if word == Init.FILE else word
-    assert f"`{shown}`" in _read(DOCS / "reference/problem-files.md")
-
-
-def test_every_type_named_in_the_reference_is_one() -> None:
-    """Names element types that can be read, and all base types."""
-    section = _read(DOCS / "reference/problem-files.md").split("\n## Types\n")[1]
-    named = re.findall(r"`(\w+)`", section)
+def test_the_reference_names_every_choice_and_type() -> None:
+    """Names each value that `init` and `access` can have, and element types that can be read."""
+    text = _read(DOCS / "reference/problem-files.md")
+    words = [*(one.value for one in Access), *(one.value for one in Init if one != Init.FILE)]
+    assert [word for word in (*words, ".npy") if f"`{word}`" not in text] == []
+    named = re.findall(r"`(\w+)`", text.split("\n## Types\n")[1])
     bases = {ElementType.parse(name).base for name in named}
     assert {f"{k}{b}" for k in ("int", "uint") for b in (8, 16, 32, 64)} <= bases
     assert {"float16", "float32", "float64"} <= bases
@@ -133,26 +127,17 @@ def test_every_error_is_described_and_drawn_once() -> None:
     assert sorted(re.findall(r"\b\w+Error\b", text.split("```")[1])) == names
 
 
-@pytest.mark.parametrize("path", RECORDS, ids=_name)
-def test_decision_has_the_five_headings(path: Path) -> None:
-    """Keeps the headings of the template, in its order, with something below each."""
-    text = _read(path)
-    assert _headings(text, 2) == ADR_HEADINGS
-    assert all(part.strip() for part in re.split(r"^## .+$", text, flags=re.MULTILINE))
-
-
-def test_decisions_are_numbered_and_listed() -> None:
-    """Numbers records without gaps, in file and title, and lists each."""
-    listed = _read(DOCS / "adr/README.md")
-    for number, path in enumerate(RECORDS, start=1):
-        assert path.name.startswith(f"{number:04}-")
-        assert _headings(_read(path), 1)[0].startswith(f"{number:04}: ")
-        assert f"({path.name})" in listed
-
-
-def test_template_has_the_five_headings() -> None:
-    """Starts a new record with the headings that it must have."""
+def test_decisions_have_five_headings_and_are_listed() -> None:
+    """Records have the template's headings, with something below each, and go without gaps."""
     assert _headings(_read(DOCS / "adr/template.md"), 2) == ADR_HEADINGS
+    listed = _read(DOCS / "adr/README.md")
+    for number, path in enumerate(sorted((DOCS / "adr").glob("[0-9]*.md")), start=1):
+        text = _read(path)
+        assert path.name.startswith(f"{number:04}-")
+        assert _headings(text, 1)[0].startswith(f"{number:04}: ")
+        assert f"({path.name})" in listed
+        assert _headings(text, 2) == ADR_HEADINGS
+        assert all(part.strip() for part in re.split(r"^## .+$", text, flags=re.MULTILINE)), path
 
 
 def test_every_key_of_a_machine_description_is_documented() -> None:
@@ -204,38 +189,24 @@ def test_every_key_of_an_answer_is_documented() -> None:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
-def test_documented_commands_exist(path: Path) -> None:
-    """Shows commands with options that the program has."""
+def test_what_a_document_shows_is_there(path: Path) -> None:
+    """Commands with their options, targets of the Makefile, and files that are linked."""
+    text = _read(path)
     gone = {"simulate"} if path.name == "CHANGELOG.md" else set()
-    for match in map(_COMMAND.match, _shown_commands(_read(path))):
+    for match in map(_COMMAND.match, _shown_commands(text)):
         if match is not None and match["name"] not in gone:
             assert match["name"] in COMMANDS, match[0]
             known = _options(match["name"]) | {"--help"}
             assert set(_OPTION.findall(match["words"])) <= known, match[0]
-
-
-@pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
-def test_documented_make_targets_exist(path: Path) -> None:
-    """Shows targets that the Makefile has."""
-    shown = map(_TARGET.match, _shown_commands(_read(path)))
+    shown = map(_TARGET.match, _shown_commands(text))
     named = {match["target"] for match in shown if match is not None}
-    targets = set(re.findall(r"^([a-z]+):", _read(ROOT / "Makefile"), re.MULTILINE))
-    assert named <= targets
-
-
-@pytest.mark.parametrize("path", DOCUMENTS, ids=_name)
-def test_links_lead_somewhere(path: Path) -> None:
-    """Links to files that are there."""
-    for match in _LINK.finditer(_CODE.sub("", _read(path))):
+    assert named <= set(re.findall(r"^([a-z]+):", _read(ROOT / "Makefile"), re.MULTILINE))
+    for match in _LINK.finditer(_CODE.sub("", text)):
         target = match["target"].split("#")[0]
         if target and "://" not in target:
             assert (path.parent / target).exists(), match["target"]
-
-
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
-def test_nothing_is_installed_by_a_name_that_no_index_has(path: Path) -> None:
-    """Installs from a checkout, a wheel or a repository; extras are added to what is there."""
-    for block in re.findall(r"^```sh\n(.*?)^```", _read(path), re.MULTILINE | re.DOTALL):
+    # No index has the package: it is installed from a checkout, a wheel or a repository.
+    for block in re.findall(r"^```sh\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
         assert not re.search(r"pip install (?:-\S+ )*'?kernelcast(?:\[[^]]*\])?'?\s*(?:#|$)", block)
 
 

@@ -1,18 +1,15 @@
 """The package as a program imports it."""
 
-import json
-import logging
 import subprocess
 import sys
 from importlib.metadata import version
 
+import pytest
+
 import kernelcast
 
-
-def _run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
+WARN = "logging.getLogger('kernelcast.part').warning('careful')"
+SHOW = "logging.basicConfig(format='%(name)s: %(message)s')"
 
 
 def test_the_version_is_that_of_the_installed_package() -> None:
@@ -21,39 +18,30 @@ def test_the_version_is_that_of_the_installed_package() -> None:
     assert "__version__" in dir(kernelcast)
 
 
-def test_importing_reads_no_metadata() -> None:
-    """Looks the version up when it is asked for."""
-    code = "import json, sys, kernelcast; print(json.dumps('importlib.metadata' in sys.modules))"
-    assert json.loads(_run(code).stdout) is False
-
-
-def test_a_program_without_logging_is_told_nothing() -> None:
-    """Writes warnings nowhere until the program says where they go."""
-    code = "import logging, kernelcast; logging.getLogger('kernelcast.part').warning('careful')"
-    assert _run(code).stderr == ""
-
-
-def test_a_program_with_logging_is_told() -> None:
-    """Passes warnings on to the handlers of the program."""
-    code = (
-        "import logging, kernelcast; logging.basicConfig(format='%(name)s: %(message)s');"
-        "logging.getLogger('kernelcast.part').warning('careful')"
+@pytest.mark.parametrize(
+    ("code", "stdout", "stderr"),
+    [
+        ("print('importlib.metadata' in sys.modules)", "False\n", ""),
+        (WARN, "", ""),
+        (f"{SHOW}; {WARN}", "", "kernelcast.part: careful\n"),
+        (
+            "ours = logging.getLogger('kernelcast'); print(ours.handlers, ours.propagate)",
+            "[<NullHandler (NOTSET)>] True\n", "",
+        ),
+        (
+            "from kernelcast.cli import main; sys.argv = ['kernelcast', '-h']; sys.stdout = None\n"
+            f"try: main()\nexcept SystemExit: {WARN}", "", "careful\n",
+        ),
+    ],
+    ids=["no metadata is read", "nothing is told", "a program's handlers are told",
+         "the only handler is silent", "the command line shows warnings"],
+)  # fmt: skip
+def test_importing_sets_up_nothing_but_a_silent_handler(
+    code: str, stdout: str, stderr: str
+) -> None:
+    """As the standard library asks of libraries: the program says where warnings go."""
+    code = f"import logging, sys, kernelcast; {code}"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
-    assert _run(code).stderr == "kernelcast.part: careful\n"
-
-
-def test_there_is_one_handler_and_it_is_silent() -> None:
-    """Sets nothing up but the handler that the standard library asks libraries for."""
-    code = "import logging, kernelcast; print(logging.getLogger('kernelcast').handlers)"
-    assert _run(code).stdout == "[<NullHandler (NOTSET)>]\n"
-    assert logging.getLogger("kernelcast").propagate
-
-
-def test_the_command_line_shows_warnings() -> None:
-    """Shows on standard error what the library warns of."""
-    code = (
-        "import logging, sys; from kernelcast.cli import main; sys.argv = ['kernelcast', '-h']\n"
-        "try: main()\n"
-        "except SystemExit: logging.getLogger('kernelcast.part').warning('careful')"
-    )
-    assert _run(code).stderr == "careful\n"
+    assert (done.stdout, done.stderr) == (stdout, stderr)
