@@ -56,7 +56,7 @@ class Api:
         self.tokens = {scope: str(make_token(data, scope, [scope])["token"]) for scope in SCOPES}
         self.tokens["all"] = administrator["token"]
         self.http = httpx.Client(base_url=url, timeout=240)
-        self.device = choose_device(self.call("GET /v1/devices")["devices"])
+        self.device = choose_device(one["id"] for one in self.call("GET /v1/devices")["devices"])
 
     def send(
         self, operation: str, *, token: str | None = "all", names: Plain | None = None,

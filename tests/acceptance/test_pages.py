@@ -138,9 +138,8 @@ def api(service: dict[str, Any]) -> Iterator[httpx.Client]:
 def device(api: httpx.Client) -> dict[str, Any]:
     """Choose the device that samples."""
     devices = api.get("/v1/devices").json()["devices"]
-    wanted = choose_device(devices)
-    found: dict[str, Any] = next(one for one in devices if one["id"] == wanted)
-    return found
+    wanted = choose_device(one["id"] for one in devices)
+    return next(one for one in devices if one["id"] == wanted)
 
 
 @pytest.fixture(scope="module")

@@ -66,7 +66,7 @@ class LabPage(Page):
 def lab(browser: Page, service: ServiceProcess) -> LabPage:
     """Open the Lab with a kernel of our own and one device."""
     with Client(service.url) as client:
-        device = choose_device([{"id": one.id} for one in client.devices()])
+        device = choose_device(one.id for one in client.devices())
     page = LabPage(browser.chrome)
     page.open(f"{service.url}/lab")
     page.fill(

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -74,10 +74,10 @@ def serve_rows(data: Path, *options: str) -> Iterator[tuple[ServiceProcess, Plai
         yield service, token
 
 
-def choose_device(devices: Sequence[Mapping[str, Any]]) -> str:
-    """Give the id of the embedded CPU device, whose compiler is quick, or of the first one."""
-    ids: list[str] = [device["id"] for device in devices]
-    return next((device for device in ids if device.startswith("intel")), ids[0])
+def choose_device(ids: Iterable[str]) -> str:
+    """Give the embedded CPU device, whose compiler is quick, or the first one."""
+    known = [*ids]
+    return next((one for one in known if one.startswith("intel")), known[0])
 
 
 def wait_until(look: Callable[[], T], is_good: Callable[[T], bool]) -> T:

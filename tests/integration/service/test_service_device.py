@@ -10,6 +10,7 @@ import pytest
 
 from kernelcast.client import Client, Patience, ServiceError
 from kernelcast.launches.data_store import open_data_store
+from support.running_service import choose_device
 from support.service_process import ServiceProcess, list_children
 
 pytestmark = [pytest.mark.device, pytest.mark.timeout(600)]
@@ -26,18 +27,12 @@ ENDLESS: dict[str, Any] = {
 }
 
 
-def _choose_device(client: Client) -> str:
-    """Give the embedded device, or the first one there is."""
-    devices = client.devices()
-    return next((one.id for one in devices if "intel" in one.id.lower()), devices[0].id)
-
-
 def test_a_kernel_that_hangs_is_told_and_not_run_again(tmp_path: Path) -> None:
     """Its launch is ended after `--timeout`; a repeat is refused at once, and says until when."""
     options = ("--allow-run", "--no-jobs", "--refine", "0", "--timeout", "3")
     service = ServiceProcess(tmp_path / "data", *options)
     with service, Client(service.url, patience=PATIENCE) as client:
-        device = _choose_device(client)
+        device = choose_device(one.id for one in client.devices())
         for told in ("may never end", "is not run again before"):
             with pytest.raises(ServiceError, match=told) as caught:
                 client.estimate(ENDLESS, devices=[device])
@@ -52,7 +47,7 @@ def test_a_collection_goes_on_after_every_kill(tmp_path: Path) -> None:
     }  # fmt: skip
     service = ServiceProcess(tmp_path / "data")
     with service, Client(service.url, patience=Patience(retries=50)) as client:
-        device = _choose_device(client)
+        device = choose_device(one.id for one in client.devices())
         job = client.start_job("collect", {**options, "devices": [device]})
         _wait_for_job(service)
         service.kill()

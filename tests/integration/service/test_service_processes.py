@@ -2,86 +2,55 @@
 
 import os
 import socket
-import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
-from kernelcast.client import Client, ConnectionFailedError
-from kernelcast.client.transport import Patience
+from kernelcast.client import Client, ConnectionFailedError, Patience
 from kernelcast.training_data.store import open_store
 from support.observations import make_observation
-from support.service_backend import PROBLEM
+from support.service_attacks.attacks import PROBLEM
 from support.service_process import ServiceProcess
 
-DEVICE = {"id": "far-away", "driver": "1"}
 _BATCH = 50
-
-
-def _count(data: Path) -> tuple[int, int]:
-    """Give the rows of a store and their different keys."""
-    with sqlite3.connect(data / "observations.sqlite") as connection:
-        found: tuple[int, int] = connection.execute(
-            "SELECT count(*), count(DISTINCT key) FROM observations"
-        ).fetchone()
-    connection.close()
-    return found
-
-
-def _wait_for_more(count: Callable[[], int], failures: list[Exception]) -> None:
-    """Wait until some batches more are acknowledged, or the thread that sends them has failed."""
-    wanted = count() + 3 * _BATCH
-    while count() < wanted and not failures:
-        time.sleep(0.05)
 
 
 def test_a_killed_service_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
     """Under load, twice; the client goes on by itself and nothing counts double."""
     service = ServiceProcess(tmp_path / "data")
     acknowledged, is_over = 0, threading.Event()
-    failures: list[Exception] = []
 
     def report() -> None:
         nonlocal acknowledged
         with Client(service.url, patience=Patience(retries=50)) as client:
-            digest = client.send_problem(PROBLEM)
+            about = {"problem_digest": client.send_problem(PROBLEM), "seconds": 0.1,
+                     "device": {"id": "far-away", "driver": "1"}}  # fmt: skip
             number = 0
             while not is_over.is_set():
-                rows = client.observe([
-                    {"key": f"{number}-{one}", "problem_digest": digest, "device": DEVICE,
-                     "seconds": 0.1}
-                    for one in range(_BATCH)
-                ])  # fmt: skip
+                rows = client.observe([{**about, "key": f"{number}-{n}"} for n in range(_BATCH)])
                 acknowledged += rows.added + rows.known
                 number += 1
 
-    def guarded() -> None:
-        try:
-            report()
-        except Exception as error:  # noqa: BLE001 - the test's own thread tells it
-            failures.append(error)
-
-    with service:
-        thread = threading.Thread(target=guarded)
-        thread.start()
-        for _ in range(2):
-            _wait_for_more(lambda: acknowledged, failures)
-            service.kill()
-            service.start()
-        _wait_for_more(lambda: acknowledged, failures)
+    with service, ThreadPoolExecutor(1) as pool:
+        sending = pool.submit(report)
+        for is_last in (False, False, True):
+            wanted = acknowledged + 3 * _BATCH
+            while acknowledged < wanted and not sending.done():
+                time.sleep(0.05)
+            if not is_last:
+                service.kill()
+                service.start()
         is_over.set()
-        thread.join()
-        assert not failures
-    rows, keys = _count(tmp_path / "data")
-    assert acknowledged > _BATCH
-    assert rows == keys == acknowledged
+        sending.result()
+    with open_store(tmp_path / "data" / "observations.sqlite") as store:
+        assert store.count() == acknowledged > _BATCH
 
 
 def test_the_page_accuracy_and_a_command_cost_no_observation(tmp_path: Path) -> None:
@@ -115,41 +84,34 @@ def test_the_page_accuracy_and_a_command_cost_no_observation(tmp_path: Path) -> 
         assert store.find_damage() == []
 
 
-def test_an_orderly_end_answers_what_is_under_way(tmp_path: Path) -> None:
-    """Streams end, the log ends, and the exit status is 0."""
-    with ServiceProcess(tmp_path / "data", "--no-jobs") as service:
-        with Client(service.url) as client:
-            job = client.start_job("train")
-            begun = threading.Event()
+def test_an_orderly_life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A unit of type notify is told once requests are answered; at the end streams and log end.
+
+    The exit status is 0, and users beside the owner can reach nothing.
+    """
+    data = tmp_path / "data"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(60)
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+        with (
+            ServiceProcess(data, "--no-jobs") as service,
+            Client(service.url) as client,
+            ThreadPoolExecutor(1) as pool,
+        ):
+            assert manager.recv(100) == b"READY=1"
+            assert httpx.get(f"{service.url}/health").status_code == 200
+            job, begun = client.start_job("train"), threading.Event()
 
             def follow() -> None:
                 with suppress(ConnectionFailedError):  # it asks the service that has ended again
                     for _ in client.follow_job(job.id):
                         begun.set()
 
-            followed = threading.Thread(target=follow)
-            followed.start()
+            followed = pool.submit(follow)
             begun.wait()
             assert service.stop() == 0
-            followed.join()
-        messages = [one["message"] for one in service.read_log()]
-    assert "service has stopped" in messages
-    assert _list_open(tmp_path / "data") == [service.log]  # which we have made
-
-
-def _list_open(folder: Path) -> list[Path]:
-    """List what users beside the owner can reach."""
-    return [one for one in [folder, *folder.rglob("*")] if one.stat().st_mode & 0o077]
-
-
-def test_systemd_is_told_when_requests_are_answered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Sends READY=1 to the socket of a unit of type notify, once."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.bind(str(tmp_path / "notify"))
-        manager.settimeout(60)
-        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
-        with ServiceProcess(tmp_path / "data") as service:
-            assert manager.recv(100) == b"READY=1"
-            assert httpx.get(f"{service.url}/health").status_code == 200
+            followed.result()
+    assert "service has stopped" in [one["message"] for one in service.read_log()]
+    reachable = [one for one in [data, *data.rglob("*")] if one.stat().st_mode & 0o077]
+    assert reachable == [service.log]  # which we have made
