@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.analytic.cpu.ecm import Unit, Work, predict_ecm, scale_cores
+from kernelcast.analytic.cpu.ecm import Unit, Work, predict_ecm, predict_roofline, scale_cores
 from kernelcast.analytic.cpu.in_core import InCoreTerms
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.analytic.cpu.machine import StreamRates, read_machine
@@ -148,3 +148,61 @@ def test_refuses_what_a_loop_cannot_be_told_in() -> None:
         copy.tell(32.0, Unit.SECONDS)
     with pytest.raises(InputError, match="It/s needs a time above 0"):
         copy.tell(0.0, Unit.ITERATIONS_PER_S)
+
+
+CORE = InCoreTerms(overlapping=16.8, non_overlapping=0, provider="paper")
+SEVEN_POINTS = volumes_of((6, 1), (4, 1), (2, 1))
+
+
+def test_table_1_of_the_paper() -> None:
+    """Gives 24.7 cycles in L3, 32.2 from memory, which decides: 8.94 Gflop/s.
+
+    The table's 16.6 cycles of L2 belong to 384 bytes and not to its 7 lines of 64 bytes.
+    """
+    roofline = predict_roofline(SEVEN_POINTS, IVY_BRIDGE, CORE)
+    cycles = {one.level: one.cycles for one in roofline.ceilings}
+    assert cycles["CPU"] == 16.8
+    assert cycles["L2"] * 384 / 448 == pytest.approx(16.6, rel=0.02)
+    assert cycles["L3"] == pytest.approx(24.7, abs=0.05)
+    assert cycles["MEM"] == pytest.approx(32.2, abs=0.05)
+    assert roofline.bottleneck.level == "MEM"
+    work = Work(clock_hz=3e9, iterations_per_line=8, flops_per_iteration=12)
+    assert work.tell(roofline.cycles, Unit.FLOP_PER_S) == pytest.approx(8.94e9, rel=0.003)
+
+
+def test_the_in_core_variant_has_no_l1() -> None:
+    """Leaves loads to the in-core terms, as the paper's RooflineIACA does."""
+    core = InCoreTerms(overlapping=13.2, non_overlapping=60, provider="paper")
+    roofline = predict_roofline(SEVEN_POINTS, IVY_BRIDGE, core)
+    assert [one.level for one in roofline.ceilings] == ["CPU", "L2", "L3", "MEM"]
+    assert (roofline.bottleneck.level, roofline.cycles) == ("CPU", 60)
+
+
+def test_long_range_stencil_of_the_paper() -> None:
+    """Gives 17.52, 16.57 and 7.65 GFLOP/s, bound by memory, for 41 flops (Listing 4)."""
+    roofline = predict_roofline(volumes_of((19, 1), (11, 1), (11, 1)), IVY_BRIDGE, CORE)
+    work = Work(clock_hz=3e9, iterations_per_line=8, flops_per_iteration=41)
+    speeds = [work.tell(one.cycles, Unit.FLOP_PER_S) for one in roofline.ceilings[1:]]
+    assert roofline.bottleneck.level == "MEM"
+    assert speeds == pytest.approx([17.52e9, 16.57e9, 7.65e9], rel=0.002)
+
+
+def test_cores_share_bandwidths_up_to_their_limit() -> None:
+    """Adds cores up until the socket is saturated."""
+    machine = read_machine(find_machine("ivy-bridge-ep"))
+    one, two, ten = (
+        predict_roofline(SEVEN_POINTS, machine, CORE, cores=cores).ceiling("MEM")
+        for cores in (1, 2, 10)
+    )
+    rates = [known and known.bytes_per_s for known in (one, two, ten)]
+    assert rates == pytest.approx([18.195e9, 2 * 18.195e9, 47.25e9])
+
+
+def test_unknown_bandwidths_are_left_out_and_named() -> None:
+    """Notes a level without bandwidth; refuses where there is none at all."""
+    partly = StreamRates(one_core={"MEM": {"copy": 17.9e9}})
+    machine = read_machine(find_machine("ivy-bridge-ep"))
+    known = predict_roofline(SEVEN_POINTS, replace(machine, streams=partly), CORE)
+    assert "L2: its bandwidth is not known; it is left out" in known.notes
+    with pytest.raises(InputError, match="calibrate"):
+        predict_roofline(SEVEN_POINTS, replace(machine, streams=StreamRates()), CORE)

@@ -2,8 +2,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kernelcast.analytic.cpu.layer_conditions import (
     LayerConditions,
@@ -71,60 +69,6 @@ def test_leaves_out_what_the_innermost_loop_does_not_move() -> None:
     volumes = LayerConditions(nest, IVY_BRIDGE).predict({"s": 1000, "n": 10**6})
     assert volumes.levels[0].misses == 3
     assert any(note.startswith("A: the innermost loop") for note in volumes.notes)
-
-
-@st.composite
-def stencils(draw: st.DrawFn) -> LoopNest:
-    """Make stencils over one or two arrays, perhaps strided, perhaps repeated."""
-    offset = st.integers(-3, 3)
-    step = draw(st.sampled_from([1, 1, 2, 4]))
-    loads = draw(st.lists(st.tuples(st.sampled_from("ab"), offset, offset), min_size=1, max_size=6))
-    return make_nest(
-        [
-            *draw(st.sampled_from([[], [("t", "0", "4", 1)]])),
-            ("j", "3", "M - 3", 1),
-            ("i", "3", "N - 3", step),
-        ],
-        {"a": ["M", "N"], "b": ["M", "N"]},
-        [(array, f"j + {y}, i + {x}") for array, y, x in loads],
-        draw(st.sampled_from([[], [("b", "j, i")], [("b", "j, i"), ("b", "j + 1, i")]])),
-        element_type=draw(st.sampled_from(["double", "float"])),
-    )
-
-
-@given(stencils(), st.integers(7, 3000), st.integers(7, 3000))
-def test_more_cache_never_misses_more(nest: LoopNest, rows: int, width: int) -> None:
-    """Falls with the size of the cache, and rises with the cores that share it."""
-    conditions = LayerConditions(nest, IVY_BRIDGE)
-    sizes = {"M": rows, "N": width}
-    one, many = (conditions.predict(sizes, cores) for cores in (1, 10))
-    misses = [level.misses for level in one.levels[:-1]]
-    assert misses == sorted(misses, reverse=True)
-    assert one.levels[2].misses <= many.levels[2].misses
-    for level in one.levels[:-1]:
-        assert level.evicts <= level.misses
-
-
-def test_strided_loops_move_whole_lines() -> None:
-    """Counts lines, not elements, where the step skips some (the reference tool refuses)."""
-    for step, lines in ((1, 2), (2, 2), (4, 2), (8, 2), (16, 2)):
-        nest = make_nest(
-            [("i", "0", "N", step)], {"a": ["N"], "b": ["N"]}, [("a", "i")], [("b", "i")]
-        )
-        volumes = LayerConditions(nest, IVY_BRIDGE).predict({"N": 10**8})
-        assert volumes.levels[0].misses == lines
-        assert volumes.iterations == max(1, 8 / step)
-
-
-def test_sees_reuse_over_outer_loops() -> None:
-    """Keeps a vector that every row reads, as long as the rows between fit (reference: silent)."""
-    nest = make_nest(
-        [("i", "0", "M", 1), ("j", "0", "N", 1)], {"A": ["M", "N"], "x": ["N"], "y": ["M"]},
-        [("A", "i, j"), ("x", "j"), ("y", "i")], [("y", "i")],
-    )  # fmt: skip
-    conditions = LayerConditions(nest, IVY_BRIDGE)
-    assert conditions.predict({"M": 10**6, "N": 2048}).levels[0].misses == 1
-    assert conditions.predict({"M": 10**6, "N": 2049}).levels[0].misses == 2
 
 
 def test_a_victim_cache_is_judged_alone() -> None:

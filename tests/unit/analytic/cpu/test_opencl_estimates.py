@@ -7,18 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.analytic.cpu.estimate import estimate_cpu
-from kernelcast.expressions.accesses import AccessKind, AddressPattern, MemoryAccess
+from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.vector import combine
 from kernelcast.records.errors import InputError
 from kernelcast.records.operations import (
-    MemorySpace,
     NumberClass,
     Operation,
     OperationCounts,
     OperationKind,
 )
-from kernelcast.records.software_counters import RecordedAddresses
+from support.accesses import make_access, record
 from support.opencl_cpu import TRIAD, make_launch, make_machine
 
 
@@ -58,21 +57,11 @@ def test_idle_cores_do_not_help() -> None:
 
 def make_random(buffer_bytes: int) -> ModelledLaunch:
     """Make a launch that was recorded loading from random places."""
-    access = MemoryAccess(
-        site=0, block=0, line=3, text="a[i]", kind=AccessKind.LOAD, space=MemorySpace.GLOBAL,
-        buffer="a", bytes=4, offset_bytes=None, pattern=AddressPattern.INDIRECT,
-        sources=("index",),
-    )  # fmt: skip
     items, steps = 64, 20
     offsets = np.random.default_rng(1).integers(0, buffer_bytes // 4, items * steps) * 4
-    recorded = RecordedAddresses(
-        work_groups=(0,), work_items=(items,), sites=np.zeros(items * steps, dtype=np.int64),
-        groups=np.zeros(items * steps, dtype=np.int64),
-        local_ids=np.repeat(np.arange(items), steps), sequences=np.tile(np.arange(steps), items),
-        offsets_bytes=offsets,
-    )  # fmt: skip
     return replace(
-        TRIAD, accesses=(access,), buffers={"a": buffer_bytes}, recorded=recorded,
+        TRIAD, accesses=(make_access("a", None, sources=("index",)),),
+        buffers={"a": buffer_bytes}, recorded=record(offsets, (0,), size=items),
     )  # fmt: skip
 
 

@@ -12,12 +12,9 @@ from kernelcast.analytic.cpu import simulated
 from kernelcast.analytic.cpu.cache_engine import Simulator
 from kernelcast.analytic.cpu.machine import CpuCache, CpuMachine
 from kernelcast.analytic.cpu.simulated import NestAddresses, SimulatedVolumes, simulate_nest
-from kernelcast.expressions import Expr, Symbol, SymbolKind
-from kernelcast.expressions.loop_nest import LoopNest, NestAccess, NestArray
 from kernelcast.records.errors import InputError
-from kernelcast.records.operations import OperationCounts
 from support.machines import IVY_BRIDGE
-from support.reference_nests import count_loops, split
+from support.reference_nests import make_nest
 
 KINDS = ("loads", "hits", "misses", "stores", "evicts")
 
@@ -237,52 +234,11 @@ def test_an_access_across_lines_touches_both() -> None:
     assert simulator.counts[0][:3] == [2, 0, 2]
 
 
-I, J = (  # noqa: E741 - the loops' own names
-    Expr.symbol(Symbol(SymbolKind.LOOP, name)) for name in "ij"
-)
-N, M = (Expr.symbol(Symbol(SymbolKind.SCALAR, name)) for name in "NM")
-
-
-def make_nest(
-    loops: list[tuple[Any, ...]],
-    arrays: dict[str, tuple[Any, ...]],
-    accesses: list[tuple[Any, ...]],
-    **constants: int,
-) -> LoopNest:
-    """Make a nest of eight-byte accesses."""
-    counted, values = count_loops(
-        (name, Expr.of(start), Expr.of(stop), step) for name, start, stop, step in loops
-    )
-    return LoopNest(
-        name="nest",
-        loops=counted,
-        arrays=tuple(
-            NestArray(name=name, element_bytes=8, dimensions=tuple(map(Expr.of, sizes)))
-            for name, sizes in arrays.items()
-        ),
-        accesses=tuple(
-            NestAccess(
-                array=array,
-                strides=strides,
-                offset=offset,
-                is_store=is_store,
-                bytes=8,
-            )
-            for array, address, is_store in accesses
-            for strides, offset in [split(Expr.of(address).substitute(values), counted)]
-        ),
-        executed=OperationCounts(operations={}, memory={}),
-        constants=constants,
-    )
-
-
-HERE = 8 * (J * N + I)
+SQUARE = {"a": ["M", "N"], "b": ["M", "N"]}
+CROSS = [("a", "j, i - 1"), ("a", "j, i + 1"), ("a", "j - 1, i"), ("a", "j + 1, i")]
 FIVE_POINTS = make_nest(
-    [("j", 1, M - 1, 1), ("i", 1, N - 1, 1)],
-    {"a": (M, N), "b": (M, N)},
-    [("a", HERE - 8, False), ("a", HERE + 8, False), ("a", HERE - 8 * N, False),
-     ("a", HERE + 8 * N, False), ("b", HERE, True)],
-)  # fmt: skip
+    [("j", "1", "M - 1", 1), ("i", "1", "N - 1", 1)], SQUARE, CROSS, [("b", "j, i")]
+)
 bounds = st.tuples(st.integers(-3, 3), st.integers(-2, 2))
 
 
@@ -301,9 +257,11 @@ def test_triangles_and_any_step_run_as_in_c(
         for j in range(*outer)
         for i in range(start[0] + start[1] * j, stop[0] + stop[1] * j, step)
     ]
+    (first, end, by), (low, rise), (high, fall) = outer, start, stop
     nest = make_nest(
-        [("j", *outer), ("i", start[0] + start[1] * J, stop[0] + stop[1] * J, step)],
-        {"a": (1000,)}, [("a", 8 * (100 + 10 * J + I), False)],
+        [("j", str(first), str(end), by),
+         ("i", f"{low} + {rise} * j", f"{high} + {fall} * j", step)],
+        {"a": ["1000"]}, [("a", "100 + 10 * j + i")], [],
     )  # fmt: skip
     if not expected:
         with pytest.raises(InputError, match="never run"):
@@ -320,8 +278,8 @@ def test_triangles_and_any_step_run_as_in_c(
 def test_arrays_lie_behind_one_another_and_are_read_before_writes() -> None:
     """By name, however they are declared, at multiples of the alignment."""
     nest = make_nest(
-        [("i", 2, 5, 1)], {"c": (3,), "p": (3,), "a": (9,)},
-        [("c", 8 * I, True), ("p", 8 * I, False), ("a", 8 * I, False), ("c", 8 * I - 8, False)],
+        [("i", "2", "5", 1)], {"c": ["3"], "p": ["3"], "a": ["9"]},
+        [("p", "i"), ("a", "i"), ("c", "i - 1")], [("c", "i")],
     )  # fmt: skip
     addresses, kinds, _ = NestAddresses(nest, {}).take(1)
     assert addresses.tolist() == [72 + 8, 72 + 24 + 16, 16, 72 + 16]
@@ -332,11 +290,8 @@ def test_arrays_lie_behind_one_another_and_are_read_before_writes() -> None:
 
 def test_a_stream_loads_each_line_once() -> None:
     """A copy longer than all caches: 2 lines in, 1 out, at each level, exactly."""
-    nest = make_nest(
-        [("i", 0, N, 1)], {"a": (N,), "b": (N,)},
-        [("b", 8 * I, False), ("a", 8 * I, True)], N=4_000_000,
-    )  # fmt: skip
-    found = simulate_nest(nest, IVY_BRIDGE.caches, {})
+    nest = make_nest([("i", "0", "N", 1)], {"a": ["N"], "b": ["N"]}, [("b", "i")], [("a", "i")])
+    found = simulate_nest(nest, IVY_BRIDGE.caches, {"N": 4_000_000})
     assert found.iterations == 8
     assert [one.lines for one in found.transfers()] == [3, 3, 3]
 
@@ -353,7 +308,7 @@ def test_a_cold_count_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("shift", range(8))
 def test_counts_begin_with_a_line(shift: int) -> None:
     """Wherever a loop begins, whole lines are counted: one miss and one write-back for each."""
-    nest = make_nest([("i", shift, N, 1)], {"a": (N,)}, [("a", 8 * I, True)])
+    nest = make_nest([("i", str(shift), "N", 1)], {"a": ["N"]}, [], [("a", "i")])
     level = CpuCache(name="L1", size_bytes=4096, ways=8, line_bytes=64)
     found = simulate_nest(nest, [level], {"N": 200_000})
     assert (found.levels[0].misses, found.levels[0].evicts) == (1, 1)
@@ -361,7 +316,7 @@ def test_counts_begin_with_a_line(shift: int) -> None:
 
 def test_a_few_elements_between_the_beginnings_of_lines_are_counted() -> None:
     """Counts a loop that ends before any element begins a line."""
-    nest = make_nest([("i", 0, 10, 1)], {"a": (21,)}, [("a", 16 * I + 8, True)])
+    nest = make_nest([("i", "0", "10", 1)], {"a": ["21"]}, [], [("a", "2 * i + 1")])
     level = CpuCache(name="L1", size_bytes=4096, ways=8, line_bytes=64)
     [found, _] = simulate_nest(nest, [level], {}).levels
     assert found.stores == 4

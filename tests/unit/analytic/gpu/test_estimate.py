@@ -1,128 +1,42 @@
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from kernelcast.analytic.gpu.estimate import estimate_gpu
-from kernelcast.expressions import Expr, Symbol, SymbolKind, less
-from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.vector import combine
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import check_name
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.operations import MemorySpace, NumberClass, Operation, OperationCounts
+from kernelcast.records.operations import NumberClass, Operation, OperationCounts
 from kernelcast.records.operations import OperationKind as Kind
-from kernelcast.records.software_counters import RecordedAddresses
+from support.accesses import K, X, Y, make_access, make_launch
 
 V100 = find_machine("v100")
-X, Y = (Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in range(2))
-K = Expr.symbol(Symbol(SymbolKind.LOOP, "k"))
 SIDE = 1024
-
-
-def make_access(
-    buffer: str,
-    kind: AccessKind,
-    offset: Expr,
-    loops: tuple[LoopFacts, ...] = (),
-    site: int = 0,
-) -> MemoryAccess:
-    """Make an access to four bytes."""
-    return MemoryAccess(
-        site=site,
-        block=0,
-        line=1,
-        text=buffer,
-        kind=kind,
-        space=MemorySpace.GLOBAL,
-        buffer=buffer,
-        bytes=4,
-        offset_bytes=offset,
-        pattern=AddressPattern.QUASI_AFFINE,
-        loops=loops,
-    )
-
-
-def count(kind: Kind, times: float) -> OperationCounts:
-    """Count one kind of fp32 operation."""
-    one = Operation(kind=kind, number=NumberClass.FLOAT, bits=32)
-    return OperationCounts(operations={one: times}, memory={})
 
 
 def make_copy(items: int = 2**26) -> ModelledLaunch:
     """Make a copy of 4-byte elements."""
-    return ModelledLaunch(
-        kernel="copy",
-        ndrange=NDRange(global_size=(items,), local_size=(256,)),
-        accesses=(
-            make_access("a", AccessKind.LOAD, 4 * X),
-            make_access("b", AccessKind.STORE, 4 * X),
-        ),
-        registers=16,
-    )
+    return make_launch(
+        make_access("a", 4 * X), make_access("b", 4 * X, AccessKind.STORE),
+        items=(items,), local=(256,), registers=16,
+    )  # fmt: skip
 
 
 def make_product() -> ModelledLaunch:
     """Make the plain product of two square matrices."""
-    loop = LoopFacts(
-        name="k", line=1, condition=less(K, SIDE), trip_count=Expr.constant(SIDE), is_exact=True
-    )
-    return ModelledLaunch(
-        kernel="matmul",
-        ndrange=NDRange(global_size=(SIDE, SIDE), local_size=(16, 16)),
-        accesses=(
-            make_access("a", AccessKind.LOAD, 4 * (SIDE * Y + K), (loop,)),
-            make_access("b", AccessKind.LOAD, 4 * (SIDE * K + X), (loop,)),
-            make_access("c", AccessKind.STORE, 4 * (SIDE * Y + X)),
-        ),
-        executed=count(Kind.FUSED, SIDE),
-        registers=32,
-    )
-
-
-def make_gather(spread: int) -> ModelledLaunch:
-    """Make a gather through an index, its addresses recorded over a range of some bytes."""
-    items, size = 2**22, 256
-    groups = (0, items // size // 2)
-    rng = np.random.default_rng(1)
-    lanes = np.tile(np.arange(size), len(groups))
-    group_of = np.repeat(groups, size)
-    indirect = replace(
-        make_access("x", AccessKind.LOAD, 4 * X, site=1),
-        offset_bytes=None,
-        pattern=AddressPattern.INDIRECT,
-        sources=("index",),
-    )
-    recorded = RecordedAddresses(
-        work_groups=groups,
-        work_items=(size, size),
-        sites=np.ones(lanes.size, dtype=np.int64),
-        groups=group_of,
-        local_ids=lanes,
-        sequences=np.zeros(lanes.size, dtype=np.int64),
-        offsets_bytes=rng.integers(0, spread // 4, lanes.size) * 4,
-    )
-    return ModelledLaunch(
-        kernel="gather",
-        ndrange=NDRange(global_size=(items,), local_size=(size,)),
-        accesses=(
-            make_access("index", AccessKind.LOAD, 4 * X),
-            indirect,
-            make_access("out", AccessKind.STORE, 4 * X, site=2),
-        ),
-        buffers={"index": 4 * items, "x": spread, "out": 4 * items},
-        recorded=recorded,
-    )
-
-
-def test_a_wide_gather_is_slower_than_a_narrow_one() -> None:
-    """Estimates addresses that depend on data from recorded ones."""
-    narrow, wide = (estimate_gpu(make_gather(spread), V100) for spread in (2**12, 2**30))
-    assert 0 < 2 * narrow.seconds < wide.seconds < math.inf
-    assert wide.limiters["latency"] > 0
+    one = Operation(kind=Kind.FUSED, number=NumberClass.FLOAT, bits=32)
+    return make_launch(
+        make_access("a", 4 * (SIDE * Y + K), trips=SIDE),
+        make_access("b", 4 * (SIDE * K + X), trips=SIDE),
+        make_access("c", 4 * (SIDE * Y + X), AccessKind.STORE),
+        items=(SIDE, SIDE), local=(16, 16),
+        executed=OperationCounts(operations={one: SIDE}, memory={}),
+    )  # fmt: skip
 
 
 def test_a_copy_is_bound_by_the_memory() -> None:

@@ -6,16 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelcast.analytic.gpu.limiters.assess import LimiterModel, Limits
+from kernelcast.analytic.gpu.limiters.assess import LimiterModel, Limits, count_slots
+from kernelcast.analytic.gpu.limiters.demands import count_atomics, count_local_ways, count_rounds
 from kernelcast.analytic.gpu.limiters.rates import FITTED, PAPER_2022, GpuRates, read_rates
 from kernelcast.analytic.gpu.machine import Occupancy
 from kernelcast.analytic.gpu.volumes import GpuVolumes, L1Volumes, WaveVolumes
-from kernelcast.expressions.modelled_launch import ModelledLaunch, WarpWork
+from kernelcast.expressions import Expr, Symbol, SymbolKind
+from kernelcast.expressions.accesses import AccessKind
+from kernelcast.expressions.modelled_launch import WarpWork
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.device import DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import CacheFacts, MachineDescription, MemoryFacts
-from kernelcast.records.ndrange import NDRange
 from kernelcast.records.occupancy import Limiter
 from kernelcast.records.operations import (
     MemoryOperation,
@@ -25,6 +27,7 @@ from kernelcast.records.operations import (
     OperationCounts,
     OperationKind,
 )
+from support.accesses import make_access, make_launch, make_loop
 
 V100 = find_machine("v100")
 RATES: GpuRates = read_rates(V100, FITTED)
@@ -70,10 +73,7 @@ def assess(  # noqa: PLR0913 - what differs from the copy is named
     )  # fmt: skip
     names = ("fp32", "fp64", "integer", "special", "issued", "local_wavefronts", "latency_cycles")
     work = WarpWork(**dict.fromkeys(names, 0.0), load_rounds=rounds) if rounds else None
-    ndrange = NDRange(global_size=(groups * size,), local_size=(size,))
-    launch = ModelledLaunch(
-        kernel="k", ndrange=ndrange, accesses=(), executed=executed, work=work
-    )  # fmt: skip
+    launch = make_launch(items=(groups * size,), local=(size,), executed=executed, work=work)
     model = LimiterModel(launch, volumes, rates, FITTED)
     model.atomics = atomics or {}
     return model.assess()
@@ -285,3 +285,108 @@ def test_more_in_flight_is_never_slower(first: float, second: float) -> None:
     rates = replace(RATES, dram_load=points, dram_copy=points)
     low, high = (rates.dram_bytes_per_s(items, 0.5) for items in sorted((first, second)))
     assert low <= high * (1 + 1e-12)
+
+
+LANE, ROW = (Expr.symbol(Symbol(SymbolKind.LOCAL_ID, axis=axis)) for axis in (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("offset", "ways"),
+    [
+        (4 * LANE, 1), (8 * LANE, 2), (128 * LANE, 32), (132 * LANE, 1), (Expr.constant(0), 1),
+        (4 * ROW, 1), (None, 1),
+    ],
+)  # fmt: skip
+def test_local_memory_has_32_banks_of_4_bytes(offset: Expr | None, ways: float) -> None:
+    """Counts different words in one bank; the same word is broadcast, padding removes conflicts."""
+    access = make_access("a", offset, space=MemorySpace.LOCAL)
+    launch = make_launch(access, items=(64, 64), local=(32, 8))
+    assert count_local_ways(launch, 32) == ways
+
+
+def test_loads_of_straight_line_code_are_one_round() -> None:
+    """Waits once for all loads, once more for those whose address was loaded."""
+    first, second = make_access("a", 4 * LANE), make_access("b", None, sources=("a",))
+    third = make_access("c", None, sources=("b",))
+    assert count_rounds((), 0) == 1
+    assert count_rounds((first,), 1) == 1
+    assert count_rounds((first, second), 2) == 2
+    assert count_rounds((first, second, third), 3) == 3
+
+
+def test_widths_and_kinds_are_told_apart() -> None:
+    """Weighs vectors by lanes, quotients and roots by what they cost."""
+
+    def make(
+        kind: OperationKind, number: NumberClass, bits: int, lanes: int = 1, name: str = ""
+    ) -> Operation:
+        return Operation(kind=kind, number=number, bits=bits, lanes=lanes, name=name)
+
+    counts = OperationCounts(
+        operations={
+            make(OperationKind.ADD, NumberClass.FLOAT, 32, lanes=4): 3.0,
+            make(OperationKind.SPECIAL, NumberClass.FLOAT, 64, name="sqrt"): 1.0,
+            make(OperationKind.DIVIDE, NumberClass.FLOAT, 64): 2.0,
+            make(OperationKind.ADD, NumberClass.INTEGER, 32): 5.0,
+            make(OperationKind.ADD, NumberClass.INTEGER, 64): 5.0,
+            make(OperationKind.SPECIAL_NATIVE, NumberClass.FLOAT, 32, name="native_sin"): 7.0,
+            make(OperationKind.ADDRESS, NumberClass.NONE, 0): 100.0,
+        },
+        memory={},
+    )
+    slots = count_slots(counts)
+    assert slots["fp32"] == 12
+    assert slots["fp64"] == pytest.approx(9.6 + 2 * 7.5)
+    assert slots["int"] == 15
+    assert slots["special"] == 7
+
+
+def test_atomics_are_told_apart_by_their_place() -> None:
+    """Sorts a histogram's atomics: many on local memory, few on global memory."""
+
+    sites = [
+        make_access("bins", offset, AccessKind.ATOMIC, text=text, space=space)
+        for text, space, offset in (
+            ("atomic_inc(&bins[v])", MemorySpace.LOCAL, None),
+            ("atomic_add(&counts[i], n)", MemorySpace.GLOBAL, 4 * LANE),
+            ("atomic_add(&total[0], n)", MemorySpace.GLOBAL, Expr.constant(0)),
+        )
+    ]
+    counts = OperationCounts(
+        operations={
+            Operation(kind=OperationKind.ATOMIC, name="atomic_inc"): 100.0,
+            Operation(kind=OperationKind.ATOMIC, name="atomic_add"): 4.0,
+            Operation(kind=OperationKind.ADD, number=NumberClass.INTEGER, bits=32): 7.0,
+        },
+        memory={},
+    )
+    assert count_atomics(sites, counts) == {
+        "global_same": 2.0, "global_distinct": 2.0, "local_distinct": 100.0,
+    }  # fmt: skip
+    assert count_atomics((), counts) == {"global_distinct": 104.0}
+
+
+def test_loop_counters_are_shared_by_unrolled_iterations() -> None:
+    """Leaves one step and one comparison of four, and integer work that is no loop's."""
+    kinds = {OperationKind.ADD: 100.0, OperationKind.COMPARE: 90.0, OperationKind.LOGIC: 7.0}
+    counts = {
+        Operation(kind=kind, number=NumberClass.INTEGER, bits=32): times
+        for kind, times in kinds.items()
+    }
+    branch = Operation(kind=OperationKind.BRANCH, number=NumberClass.NONE, bits=0)
+    plain = count_slots(OperationCounts(operations=counts, memory={}))
+    looped = count_slots(OperationCounts(operations={**counts, branch: 80.0}, memory={}))
+    assert plain["int"] == 197
+    assert looped["int"] == 197 - 2 * 60
+
+
+def test_a_chain_of_loads_waits_for_each() -> None:
+    """Counts every iteration where a load gives the next one's address, also by another load."""
+    endless: dict[str, Any] = {"loops": (replace(make_loop(1), trip_count=None),)}
+    one = make_access("next", None, sources=("next",), **endless)
+    assert count_rounds([one], 220.0) == 220
+    to, back = (make_access(name, None, sources=(by,), **endless) for name, by in ("ab", "ba"))
+    assert count_rounds([to, back], 200.0) == 200
+    gather = make_access("x", None, sources=("column",), **endless)
+    column = make_access("column", LANE, **endless)
+    assert count_rounds([gather, column], 200.0) == 50

@@ -7,49 +7,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, GroupRange, bind_sizes, to_box
+from kernelcast.analytic.gpu.volumes.affine import Grid, GroupRange, bind_sizes, to_box
 from kernelcast.analytic.gpu.volumes.boxes import count_per_group, list_classes
 from kernelcast.analytic.gpu.volumes.footprints import Footprint
-from kernelcast.expressions import Expr, Symbol, SymbolKind, less
-from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
+from kernelcast.expressions import less
+from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
-from kernelcast.records.ndrange import NDRange
-from kernelcast.records.operations import MemorySpace
+from support.accesses import K, X, Y, make_access, make_launch, make_loop
 from support.address_sets import bind_group, enumerate_offsets
 from support.stencils import make_star
-
-X, Y = (Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis)) for axis in (0, 1))
-K = Expr.symbol(Symbol(SymbolKind.LOOP, "k"))
-
-
-def load(buffer: str, address: Expr, size: int = 4, **more: object) -> MemoryAccess:
-    """Make a load of `size` bytes."""
-    return MemoryAccess(
-        site=0, block=0, line=1, text=buffer, kind=AccessKind.LOAD, space=MemorySpace.GLOBAL,
-        buffer=buffer, bytes=size, offset_bytes=address, pattern=AddressPattern.QUASI_AFFINE,
-        **more,  # type: ignore[arg-type]
-    )  # fmt: skip
-
-
-def loop(trips: int) -> LoopFacts:
-    """Make a loop of a fixed length."""
-    return LoopFacts(
-        name="k", line=1, condition=less(K, trips), trip_count=Expr.constant(trips), is_exact=True
-    )
-
-
-def boxes_of(launch: ModelledLaunch) -> tuple[BoxAccess, ...]:
-    """Turn all accesses of a launch into boxes."""
-    bound = bind_sizes(launch)
-    found = [to_box(one, launch, bound, {}) for one in launch.accesses]
-    assert all(one is not None for one in found)
-    return tuple(one for one in found if one is not None)
 
 
 def loads_of(launch: ModelledLaunch) -> Footprint:
     """Give the footprint of a launch's loads."""
-    kept = tuple(one for one in boxes_of(launch) if one.access.kind is AccessKind.LOAD)
-    return Footprint(boxes=kept, grid=Grid.of(launch.ndrange))
+    bound = bind_sizes(launch)
+    found = [
+        to_box(one, launch, bound, {}) for one in launch.accesses if one.kind is AccessKind.LOAD
+    ]
+    assert all(one is not None for one in found)
+    return Footprint(boxes=tuple(filter(None, found)), grid=Grid.of(launch.ndrange))
 
 
 def list_groups(launch: ModelledLaunch, box: GroupRange) -> list[int]:
@@ -121,26 +97,20 @@ def test_stencil_footprint_equals_enumeration(
 @settings(max_examples=8, deadline=None)
 def test_rows_that_are_no_multiple_of_a_sector(pitch: int, local: tuple[int, int]) -> None:
     """Rows whose alignments differ are counted by alignment."""
-    launch = ModelledLaunch(
-        kernel="k",
-        ndrange=NDRange(global_size=(54, 21), local_size=local),
-        accesses=tuple(load("a", pitch * (Y + by) + 4 * (X + bx)) for bx, by in
-                       ((0, 0), (1, 0), (7, 0), (3, 2))),
-    )  # fmt: skip
+    places = ((0, 0), (1, 0), (7, 0), (3, 2))
+    accesses = (make_access("a", pitch * (Y + by) + 4 * (X + bx)) for bx, by in places)
+    launch = make_launch(*accesses, items=(54, 21), local=local)
     counted = loads_of(launch).count_box(whole(launch), 32)
     assert counted == 32 * enumerate_sectors(launch, range(launch.ndrange.work_group_count), 32)
 
 
 def test_matrix_product_in_loops() -> None:
     """Operands inside a loop are counted, rows once for a row of work-groups."""
-    launch = ModelledLaunch(
-        kernel="product",
-        ndrange=NDRange(global_size=(64, 32), local_size=(16, 8)),
-        accesses=(
-            load("a", 4 * (Y * 128 + K), loops=(loop(128),)),
-            load("b", 4 * (K * 64 + X), loops=(loop(128),)),
-        ),
-    )
+    launch = make_launch(
+        make_access("a", 4 * (Y * 128 + K), trips=128),
+        make_access("b", 4 * (K * 64 + X), trips=128),
+        items=(64, 32), local=(16, 8),
+    )  # fmt: skip
     footprint = loads_of(launch)
     assert footprint.count_box(((0, 4), (0, 1), (0, 1)), 32) == (8 * 128 + 128 * 64) * 4
     part = (1, 3), (0, 2), (0, 1)
@@ -163,29 +133,23 @@ def test_mean_work_group_counts_every_alignment_and_edge() -> None:
 def test_what_is_no_box_is_left_to_enumeration() -> None:
     """Products of variables, guards across axes and loops of varying length make no box."""
     cases = [
-        load("a", 4 * X * Y),
-        load("a", 4 * X, guard=less(X, Y)),
-        load("a", 4 * K, loops=(LoopFacts(
-            name="k", line=1, condition=less(K, X), trip_count=X, is_exact=True),)),
-    ]  # fmt: skip
-    launch = ModelledLaunch(
-        kernel="k", ndrange=NDRange(global_size=(8, 8), local_size=(4, 4)), accesses=tuple(cases)
-    )
+        make_access("a", 4 * X * Y),
+        make_access("a", 4 * X, guard=less(X, Y)),
+        make_access("a", 4 * K, loops=(make_loop(X),)),
+    ]
+    launch = make_launch(*cases, items=(8, 8), local=(4, 4))
     bound = bind_sizes(launch)
     assert [to_box(one, launch, bound, {}) for one in cases] == [None, None, None]
 
 
 def test_guards_do_not_hide_that_accesses_share_data() -> None:
     """Counts what translates under different guards touch together once."""
-    launch = ModelledLaunch(
-        kernel="k",
-        ndrange=NDRange(global_size=(40, 24), local_size=(8, 4)),
-        accesses=(
-            load("a", 4 * (X + 48 * Y)),
-            load("a", 4 * (X + 1 + 48 * Y), guard=less(X, 30)),
-            load("a", 4 * (X + 48 * (Y + 1)), guard=less(3, Y)),
-        ),
-    )
+    launch = make_launch(
+        make_access("a", 4 * (X + 48 * Y)),
+        make_access("a", 4 * (X + 1 + 48 * Y), guard=less(X, 30)),
+        make_access("a", 4 * (X + 48 * (Y + 1)), guard=less(3, Y)),
+        items=(40, 24), local=(8, 4),
+    )  # fmt: skip
     footprint = loads_of(launch)
     assert len(footprint.by_buffer[0]) == 1
     for box in (((0, 5), (0, 6), (0, 1)), ((1, 4), (2, 4), (0, 1)), ((4, 5), (5, 6), (0, 1))):
@@ -195,9 +159,6 @@ def test_guards_do_not_hide_that_accesses_share_data() -> None:
 
 def test_one_buffer_is_counted_up_to_its_ends() -> None:
     """Bounds families that overlap by what lies between the first and the last address."""
-    launch = ModelledLaunch(
-        kernel="k",
-        ndrange=NDRange(global_size=(256,), local_size=(64,)),
-        accesses=(load("a", 4 * X), load("a", 4 * K, loops=(loop(256),))),
-    )
+    both = make_access("a", 4 * X), make_access("a", 4 * K, trips=256)
+    launch = make_launch(*both, items=(256,), local=(64,))
     assert loads_of(launch).count_box(whole(launch), 64) == 1024
