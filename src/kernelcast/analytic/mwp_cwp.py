@@ -80,32 +80,26 @@ class CaseRule(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MwpCwpTerms:
-    """Every term of the model; those of memory are 0 without memory instructions."""
+    """Terms of the model; those of memory are 0 without memory instructions."""
 
-    uncoal_cycles: float
     mean_cycles: float
-    """``Mem_L_Uncoal``, and ``Mem_L``: its weighted mean with that of coalesced requests."""
+    """``Mem_L``: mean latency of coalesced and uncoalesced requests."""
     departure_delay_cycles: float
     """``Departure_delay``."""
-    mwp_without_bw: float
-    mwp_peak_bw: float
-    """``MWP_Without_BW``, ``MWP_peak_BW``."""
     mwp: float
     """``MWP``: the least of ``MWP_Without_BW``, ``MWP_peak_BW`` and the active warps."""
     comp_cycles: float
     mem_cycles: float
     """``Comp_cycles``, ``Mem_cycles``: of one warp."""
-    cwp_full: float
     cwp: float
-    """``CWP_full`` and what of it the active warps allow, ``CWP``."""
+    """``CWP``: what of ``CWP_full`` the active warps allow."""
     case: Case
     rep: float
     """``#Rep``: how often a compute unit is filled."""
-    exec_cycles: float
-    """``Exec_cycles_app``."""
     synch_cycles: float
     """``Synch_cost``."""
     seconds: float
+    """Of ``Exec_cycles_app`` and ``Synch_cost``."""
 
 
 def model_mwp_cwp(launch: MwpCwpInputs, *, rule: CaseRule = CaseRule.PUBLISHED) -> MwpCwpTerms:
@@ -126,8 +120,7 @@ def model_mwp_cwp(launch: MwpCwpInputs, *, rule: CaseRule = CaseRule.PUBLISHED) 
     mwp = min(mwp_without_bw, mwp_peak_bw, warps)
     comp_cycles = launch.issue_cycles * (launch.comp_insts + launch.mem_insts)
     mem_cycles = uncoal * launch.uncoal_mem_insts + coal * launch.coal_mem_insts
-    cwp_full = (mem_cycles + comp_cycles) / comp_cycles
-    cwp = min(cwp_full, warps)
+    cwp = min((mem_cycles + comp_cycles) / comp_cycles, warps)
     rep = launch.blocks / (launch.active_blocks_per_sm * launch.active_sms)
     if mwp == warps and cwp == warps:
         case = Case.FEW_WARPS
@@ -144,23 +137,17 @@ def model_mwp_cwp(launch: MwpCwpInputs, *, rule: CaseRule = CaseRule.PUBLISHED) 
             Case.MEMORY: mem_cycles * warps / mwp + period * (mwp - 1),
             Case.COMPUTATION: mean + comp_cycles * warps,
         }[case]
-    exec_cycles = cycles * rep
     waits = launch.synch_insts * launch.active_blocks_per_sm
     synch = delay * max(0.0, mwp - 1) * waits * rep
     return MwpCwpTerms(
-        uncoal_cycles=uncoal,
         mean_cycles=mean,
         departure_delay_cycles=delay,
-        mwp_without_bw=mwp_without_bw,
-        mwp_peak_bw=mwp_peak_bw,
         mwp=mwp,
         comp_cycles=comp_cycles,
         mem_cycles=mem_cycles,
-        cwp_full=cwp_full,
         cwp=cwp,
         case=case,
         rep=rep,
-        exec_cycles=exec_cycles,
         synch_cycles=synch,
-        seconds=(exec_cycles + synch) / launch.freq_hz,
+        seconds=(cycles * rep + synch) / launch.freq_hz,
     )

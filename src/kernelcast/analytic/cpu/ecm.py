@@ -252,9 +252,6 @@ class RooflinePrediction:
         """Core cycles per cache line of work."""
         return self.bottleneck.cycles
 
-    def ceiling(self, level: str) -> Ceiling | None:
-        return next((one for one in self.ceilings if one.level == level), None)
-
 
 def predict_roofline(
     volumes: CacheVolumes,

@@ -8,7 +8,7 @@ from kernelcast.analytic.gpu.hit_rates import HitRates, find_hit_rates
 from kernelcast.analytic.gpu.machine import GpuMachine, Occupancy, compute_occupancy
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, bind_sizes, to_box
 from kernelcast.analytic.gpu.volumes.boxes import group_families
-from kernelcast.analytic.gpu.volumes.dram import Traffic, compute_wave, order_loads
+from kernelcast.analytic.gpu.volumes.dram import Traffic, order_loads
 from kernelcast.analytic.gpu.volumes.footprints import (
     Footprint,
     count_pages,
@@ -25,7 +25,6 @@ from kernelcast.analytic.gpu.volumes.l1 import (
 )
 from kernelcast.analytic.gpu.volumes.listed import (
     ListedAccess,
-    Scatter,
     cost_listed,
     list_access,
 )
@@ -81,22 +80,24 @@ def compute_volumes(
     placed = [one.keep_inner(0) for one in accesses if id(one.access) not in mixed]
     is_ordered = machine.architecture.spreads_loads and not has_lists
     traffic = Traffic(
+        machine=machine,
+        rates=rates,
+        grid=grid,
         loads=parts[0],
         stores=parts[1],
         touched=[*once, whole],
         group_store_bytes=sum(one.sectors[-1] for one in store_costs)
         * machine.l1_sector_bytes
         * grid.work_groups,
-        grid=grid,
-        scattered_loads=Scatter.of(loaded_lists, grid),
-        scattered_stores=Scatter.of(stored_lists, grid),
+        random_loads=[one for one in loaded_lists if one.is_random],
+        random_stores=[one for one in stored_lists if one.is_random],
         are_stores_listed=bool(stored_lists),
         is_spread=spreads,
         ordered=order_loads(loaded_boxes, stored_boxes, grid) if is_ordered else None,
     )
-    wave = compute_wave(traffic, machine, rates, occupancy.work_groups, l1)
+    wave = traffic.compute_wave(occupancy.work_groups, l1)
     # All that the launch touches lies between two meetings with a datum when it is repeated.
-    over = traffic.oversubscribe(grid.work_groups, machine)
+    over = traffic.oversubscribe(grid.work_groups)
     behind_share, moved = 0.0, wave.loaded_bytes + wave.stored_bytes
     if machine.l3_bytes and moved:
         # What is met for the first time the cache behind L2 has from the launch before, what L2 has

@@ -24,7 +24,7 @@ from kernelcast.analytic.gpu.volumes.footprints import (
     list_levels,
     list_stretches,
 )
-from kernelcast.analytic.gpu.volumes.listed import Scatter
+from kernelcast.analytic.gpu.volumes.listed import ListedAccess
 from kernelcast.analytic.gpu.volumes.record import L1Volumes, Overlap, WaveVolumes
 
 RELOAD_DISTANCE = 1.5
@@ -132,8 +132,11 @@ def order_loads(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Traffic:
-    """What a launch loads, what it stores, and both together."""
+    """What a launch loads, what it stores, and both together, between L2 cache and DRAM."""
 
+    machine: GpuMachine
+    rates: HitRates
+    grid: Grid
     loads: Sequence[Footprint]
     stores: Sequence[Footprint]
     touched: Sequence[Sequence[Footprint]]
@@ -141,9 +144,8 @@ class Traffic:
     all."""
     group_store_bytes: float
     """Unique written sectors of every single work-group, added up."""
-    grid: Grid
-    scattered_loads: Scatter | None = None
-    scattered_stores: Scatter | None = None
+    random_loads: Sequence[ListedAccess] = ()
+    random_stores: Sequence[ListedAccess] = ()
     """Those whose data any work-group may have touched before."""
     are_stores_listed: bool = False
     """Whether stores are known from addresses of some work-groups only."""
@@ -151,124 +153,138 @@ class Traffic:
     """Whether loads are spread over the lives of work-items, which do not fit into registers."""
     ordered: OrderedLoads | None = None
 
-    def oversubscribe(
-        self, work_groups: int, machine: GpuMachine, *, loops: int | None = None
-    ) -> float:
+    def oversubscribe(self, work_groups: int, *, loops: int | None = None) -> float:
         """Compute what consecutive work-groups touch over the capacity of all L2 caches."""
         touched = self.touched[-1 if loops is None else min(loops, len(self.touched) - 1)]
-        return count_run(touched, work_groups, machine.dram_fetch_bytes) / machine.l2_total_bytes
+        fetch = self.machine.dram_fetch_bytes
+        return count_run(touched, work_groups, fetch) / self.machine.l2_total_bytes
 
+    def compute_wave(self, work_groups_per_unit: int, l1: L1Volumes) -> WaveVolumes:
+        """Compute what an average wave moves between L2 cache and DRAM."""
+        grid, touched, machine = self.grid, self.touched[-1], self.machine
+        count, layer = grid.work_groups, grid.counts[0] * grid.counts[1]
+        wave = min(count, work_groups_per_unit * machine.compute_units)
+        waves = count / wave
+        fetch, sector = machine.dram_fetch_bytes, machine.l1_sector_bytes
+        levels = list_levels(self.loads, wave, fetch)
+        stores = list_levels(self.stores, wave, sector)
+        unique = stores[-1]
+        if not self.are_stores_listed:  # seams of short rows count twice in boxes
+            unique = min(unique, self.group_store_bytes)
+        overlaps, lost = self._meet_again(levels, unique, wave, l1)
+        skew = self.oversubscribe(machine.compute_units)
+        repeated = self._count_repeated(self.random_stores, sector)
+        partial = self.group_store_bytes - stores[0] - repeated
+        scattered = self._lose(self.random_stores, sector) / waves
+        pages = count_pages(touched, wave)
+        if wave < layer < count:
+            # Mean of waves inside a layer and those that run into the next.
+            share = (wave - 1) / layer
+            pages = (1 - share) * pages + share * 2 * count_pages(touched, -(-wave // 2))
+        return WaveVolumes(
+            work_groups=wave,
+            waves=waves,
+            row_load_bytes=levels[0] / waves,
+            unique_store_bytes=unique / waves,
+            overlaps=tuple(overlaps),
+            oversubscription=self.oversubscribe(wave),
+            skew_oversubscription=skew,
+            capacity_load_bytes=lost + self._lose(self.random_loads, fetch) / waves,
+            partial_store_bytes=max(0.0, partial) / waves * (1 - self.rates.l2_store.at(skew))
+            + scattered,
+            tlb_pages=pages,
+        )
 
-def compute_wave(
-    traffic: Traffic,
-    machine: GpuMachine,
-    rates: HitRates,
-    work_groups_per_unit: int,
-    l1: L1Volumes,
-) -> WaveVolumes:
-    """Compute what an average wave moves between L2 cache and DRAM."""
-    grid, touched = traffic.grid, traffic.touched[-1]
-    count, layer = grid.work_groups, grid.counts[0] * grid.counts[1]
-    wave = min(count, work_groups_per_unit * machine.compute_units)
-    waves = count / wave
-    fetch, sector = machine.dram_fetch_bytes, machine.l1_sector_bytes
-    levels = list_levels(traffic.loads, wave, fetch)
-    stores = list_levels(traffic.stores, wave, sector)
-    unique = stores[-1]
-    if not traffic.are_stores_listed:  # seams of short rows count twice in boxes
-        unique = min(unique, traffic.group_store_bytes)
-    overlaps, lost = _meet_again(levels, unique, wave, traffic, machine, rates, l1)
-    skew = traffic.oversubscribe(machine.compute_units, machine)
-    mixed = traffic.scattered_stores
-    repeated = mixed.count_repeated(sector) if mixed else 0.0
-    partial = traffic.group_store_bytes - stores[0] - repeated
-    scattered = _lose(traffic, traffic.scattered_stores, machine, sector) / waves
-    pages = count_pages(touched, wave)
-    if wave < layer < count:
-        # Mean of waves inside a layer and those that run into the next.
-        share = (wave - 1) / layer
-        pages = (1 - share) * pages + share * 2 * count_pages(touched, -(-wave // 2))
-    return WaveVolumes(
-        work_groups=wave,
-        waves=waves,
-        row_load_bytes=levels[0] / waves,
-        unique_store_bytes=unique / waves,
-        overlaps=tuple(overlaps),
-        oversubscription=traffic.oversubscribe(wave, machine),
-        skew_oversubscription=skew,
-        capacity_load_bytes=lost + _lose(traffic, traffic.scattered_loads, machine, fetch) / waves,
-        partial_store_bytes=max(0.0, partial) / waves * (1 - rates.l2_store.at(skew)) + scattered,
-        tlb_pages=pages,
-    )
-
-
-def _meet_again(
-    levels: Sequence[float],
-    stored_bytes: float,
-    wave: int,
-    traffic: Traffic,
-    machine: GpuMachine,
-    rates: HitRates,
-    l1: L1Volumes,
-) -> tuple[list[Overlap], float]:
-    """List what work-groups of a wave share with others, and add up what it loads again."""
-    count = traffic.grid.work_groups
-    waves = count / wave
-
-    def list_overlaps(lead: float) -> list[Overlap]:
-        stretches = list_stretches(traffic.grid, wave)
+    def _list_overlaps(self, levels: Sequence[float], wave: int, lead: float) -> list[Overlap]:
+        stretches = list_stretches(self.grid, wave)
         found = []
         for (_, nearer), (name, _), (before, behind) in zip(
             stretches, stretches[1:], pairwise(levels), strict=False
         ):
-            over = traffic.oversubscribe(nearer, machine)
+            over = self.oversubscribe(nearer)
             if nearer < wave:
                 # When the second of two work-groups of one wave starts, the first is on its way.
-                over = min(over, nearer / wave * traffic.oversubscribe(wave, machine))
+                over = min(over, nearer / wave * self.oversubscribe(wave))
             # Work-groups that run at once go through their loops side by side.
-            near = min(over, traffic.oversubscribe(nearer, machine, loops=0))
+            near = min(over, self.oversubscribe(nearer, loops=0))
             together = max(0.0, 1 - nearer / wave)
-            rate = (rates.l2_layer if name == "z" else None) or rates.l2_overlap
+            rate = (self.rates.l2_layer if name == "z" else None) or self.rates.l2_overlap
             hits = together * _hit_ahead(rate, near, lead)
             hits += (1 - together) * _hit_ahead(rate, over, lead)
-            shared = (before - behind) / waves
-            found.append(
-                Overlap(
-                    name=name, work_groups=nearer, shared_bytes=shared,
-                    oversubscription=over, hit_rate=hits,
-                )
-            )  # fmt: skip
+            shared = (before - behind) / (self.grid.work_groups / wave)
+            found.append(Overlap(shared_bytes=shared, oversubscription=over, hit_rate=hits))
         return found
 
-    overlaps = list_overlaps(0.0)
-    row_bytes = levels[0] / waves
-    if rates.l2_reload is not None:
-        reused = sum(one.shared_bytes * one.hit_rate for one in overlaps)
-        redundant = max(0.0, l1.loaded_bytes * wave - (row_bytes - reused))
-        over = traffic.oversubscribe(wave, machine)
-        return overlaps, redundant * (1 - rates.l2_reload.at(over))
-    if traffic.ordered is not None:
-        again = traffic.ordered.lose(
-            wave, machine.dram_fetch_bytes, stored_bytes, machine.l2_total_bytes,
-            rates.l2_overlap.at,
-        )  # fmt: skip
-        again = min(again, max(l1.loaded_bytes * count - levels[-1], 0.0)) / waves
-        shared = sum(one.shared_bytes for one in overlaps)
-        hit = max(0.0, 1 - again / shared) if shared > 0 else 0.0
-        return [replace(one, hit_rate=hit) for one in overlaps], max(0.0, again - shared)
-    lead = 0.0
-    if traffic.is_spread:  # Work-groups of a wave run ahead of one another.
-        moved = row_bytes - sum(one.shared_bytes * one.hit_rate for one in overlaps)
-        lead = RELOAD_DISTANCE * (moved + stored_bytes / waves) / machine.l2_total_bytes
-        overlaps = list_overlaps(lead)
-    lost = 0.0
-    for one in l1.reloads:
-        # Between two loads of a line lies the more of a work-group's life, the more it
-        # oversubscribes its L1 cache; meanwhile every unit loads that share of a work-group.
-        skew = traffic.oversubscribe(machine.compute_units, machine, loops=one.loops)
-        over = 0.0 if lead else RELOAD_DISTANCE * skew * min(1.0, one.oversubscription)
-        lost += one.bytes * (1 - _hit_ahead(rates.l2_overlap, over, lead))
-    return overlaps, lost * wave
+    def _meet_again(
+        self, levels: Sequence[float], stored_bytes: float, wave: int, l1: L1Volumes
+    ) -> tuple[list[Overlap], float]:
+        """List what work-groups of a wave share with others, and add up what it loads again."""
+        count, machine, rates = self.grid.work_groups, self.machine, self.rates
+        waves = count / wave
+        overlaps = self._list_overlaps(levels, wave, 0.0)
+        row_bytes = levels[0] / waves
+        if rates.l2_reload is not None:
+            reused = sum(one.shared_bytes * one.hit_rate for one in overlaps)
+            redundant = max(0.0, l1.loaded_bytes * wave - (row_bytes - reused))
+            return overlaps, redundant * (1 - rates.l2_reload.at(self.oversubscribe(wave)))
+        if self.ordered is not None:
+            again = self.ordered.lose(
+                wave, machine.dram_fetch_bytes, stored_bytes, machine.l2_total_bytes,
+                rates.l2_overlap.at,
+            )  # fmt: skip
+            again = min(again, max(l1.loaded_bytes * count - levels[-1], 0.0)) / waves
+            shared = sum(one.shared_bytes for one in overlaps)
+            hit = max(0.0, 1 - again / shared) if shared > 0 else 0.0
+            return [replace(one, hit_rate=hit) for one in overlaps], max(0.0, again - shared)
+        lead = 0.0
+        if self.is_spread:  # Work-groups of a wave run ahead of one another.
+            moved = row_bytes - sum(one.shared_bytes * one.hit_rate for one in overlaps)
+            lead = RELOAD_DISTANCE * (moved + stored_bytes / waves) / machine.l2_total_bytes
+            overlaps = self._list_overlaps(levels, wave, lead)
+        lost = 0.0
+        for one in l1.reloads:
+            # Between two loads of a line lies the more of a work-group's life, the more it
+            # oversubscribes its L1 cache; meanwhile every unit loads that share of a work-group.
+            skew = self.oversubscribe(machine.compute_units, loops=one.loops)
+            over = 0.0 if lead else RELOAD_DISTANCE * skew * min(1.0, one.oversubscription)
+            lost += one.bytes * (1 - _hit_ahead(rates.l2_overlap, over, lead))
+        return overlaps, lost * wave
+
+    def _count_repeated(self, accesses: Sequence[ListedAccess], granularity: int) -> float:
+        """Count the bytes that a work-group touches and another one as well, whole launch."""
+        every = self.grid.work_groups
+        return granularity * sum(
+            one.count_group(granularity) * every - one.count_stretch(every, granularity)
+            for one in accesses
+        )
+
+    def _lose(self, accesses: Sequence[ListedAccess], granularity: int) -> float:
+        """Estimate the bytes of scattered accesses that L2 has lost since another work-group had
+        them.
+
+        Data that is met again anywhere hits as often as it is among what the cache holds: what the
+        work-groups touch that together touch its capacity (Che's approximation of an LRU cache).
+        """
+        every = self.grid.work_groups
+        if not accesses or self.oversubscribe(every) <= 1:
+            return 0.0
+        one = self.oversubscribe(1)
+        if one >= 1:
+            held = 1 / one
+        else:
+            held, many = 1.0, float(every)
+            while many - held > max(1.0, 0.01 * held):
+                middle = (held + many) / 2
+                if self.oversubscribe(int(middle)) > 1:
+                    many = middle
+                else:
+                    held = middle
+        own, all_bytes = (
+            sum(one.count_stretch(groups, granularity) for one in accesses)
+            for groups in (max(held, 1.0), every)
+        )
+        hit = min(held, 1.0) * min(1.0, own / all_bytes)
+        return max(0.0, self._count_repeated(accesses, granularity)) * (1 - hit)
 
 
 def _hit_ahead(rate: HitRate, over: float, lead: float) -> float:
@@ -280,29 +296,3 @@ def _hit_ahead(rate: HitRate, over: float, lead: float) -> float:
     shares = [(2 * place + 1) / 16 - 1 for place in range(16)]
     hits = sum((1 - abs(one)) * rate.at(abs(over + one * lead)) for one in shares)
     return hits / sum(1 - abs(one) for one in shares)
-
-
-def _lose(
-    traffic: Traffic, scatter: Scatter | None, machine: GpuMachine, granularity: int
-) -> float:
-    """Estimate the bytes of scattered accesses that L2 has lost since another work-group had them.
-
-    Data that is met again anywhere hits as often as it is among what the cache holds: what the
-    work-groups touch that together touch its capacity (Che's approximation of an LRU cache).
-    """
-    every = traffic.grid.work_groups
-    if scatter is None or traffic.oversubscribe(every, machine) <= 1:
-        return 0.0
-    one = traffic.oversubscribe(1, machine)
-    if one >= 1:
-        held = 1 / one
-    else:
-        held, many = 1.0, float(every)
-        while many - held > max(1.0, 0.01 * held):
-            middle = (held + many) / 2
-            if traffic.oversubscribe(int(middle), machine) > 1:
-                many = middle
-            else:
-                held = middle
-    hit = scatter.share_touched(held, granularity)
-    return max(0.0, scatter.count_repeated(granularity)) * (1 - hit)

@@ -94,7 +94,7 @@ class Footprint:
                 (self.count_run(length, granularity) * every / length for _, length in stretches),
                 min,
             ))  # fmt: skip
-            # Random data is met again anywhere, not a row or a layer later: see `Scatter`.
+            # Random data is met again anywhere, not a row or a layer later.
             is_random = any(one.is_random for one in self.listed)
             return levels[-1:] * len(levels) if is_random else levels
         classes = list_classes(self.boxes, self.grid)

@@ -213,35 +213,6 @@ def _is_mixed(groups: Mapping[int, IntArray]) -> bool:
     return all(other <= one + 1 for one, other in combinations(sorted(spans), 2))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scatter:
-    """Accesses to data that any work-group may have touched before."""
-
-    accesses: tuple[ListedAccess, ...]
-    work_groups: int
-
-    @staticmethod
-    def of(listed: Sequence[ListedAccess], grid: Grid) -> "Scatter | None":
-        """Choose those whose addresses mix, if there are any."""
-        mixed = tuple(one for one in listed if one.is_random)
-        return Scatter(accesses=mixed, work_groups=grid.work_groups) if mixed else None
-
-    def count_repeated(self, granularity: int) -> float:
-        """Give the bytes that a work-group touches and another one as well, whole launch."""
-        return granularity * sum(
-            one.count_group(granularity) * self.work_groups
-            - one.count_stretch(self.work_groups, granularity)
-            for one in self.accesses
-        )
-
-    def share_touched(self, work_groups: float, granularity: int) -> float:
-        if work_groups < 1:
-            return work_groups * self.share_touched(1, granularity)
-        every = sum(one.count_stretch(self.work_groups, granularity) for one in self.accesses)
-        own = sum(one.count_stretch(work_groups, granularity) for one in self.accesses)
-        return min(1.0, own / every)
-
-
 def cost_listed(listed: Sequence[ListedAccess], machine: GpuMachine) -> list[FamilyCosts]:
     """Cost accesses for an average work-group; a warp finds what others of a buffer have loaded."""
     costs = [one.cost(machine) for one in listed]

@@ -66,10 +66,6 @@ class L1Volumes:
 class Overlap:
     """Data that work-groups share with others that ran before them."""
 
-    name: str
-    """``x``, ``y`` or ``z``: the others lie in the same row, the same layer, or other layers."""
-    work_groups: int
-    """How many work-groups back the others lie, about."""
     shared_bytes: float
     """Loads of a wave, mean, that those have loaded, and none nearer."""
     oversubscription: float
