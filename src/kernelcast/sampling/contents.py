@@ -78,7 +78,7 @@ def fill_ranges(orders: Sequence[FillOrder]) -> None:
     shares = [[*share] for _, share in by_share]
 
     def fill(apply: Callable[..., Iterable[Any]]) -> None:
-        recipes = {(id(one.argument), one.seed): one for one in orders}
+        recipes = {(id(one.argument), one.seed): (one.argument, one.seed) for one in orders}
         writers = dict(zip(recipes, apply(_open_content, recipes.values()), strict=True))
 
         def write(share: Sequence[tuple[FillOrder, int, int]]) -> None:
@@ -99,7 +99,7 @@ def fill_ranges(orders: Sequence[FillOrder]) -> None:
 def draw_ahead(recipes: Iterable[tuple[BufferArgument, int]]) -> None:
     """Draw random contents while opening a device and building leave a processor idle."""
     wanted = [
-        FillOrder(argument=argument, array=np.empty(0), seed=seed)
+        (argument, seed)
         for argument, seed in recipes
         if argument.init in _RANDOM and argument.count >= _FILLED_AT_ONCE
     ]
@@ -113,9 +113,9 @@ def draw_ahead(recipes: Iterable[tuple[BufferArgument, int]]) -> None:
         threading.Thread(target=draw, daemon=True).start()
 
 
-def _open_content(order: FillOrder) -> Callable[[Array, int], None]:
+def _open_content(recipe: tuple[BufferArgument, int]) -> Callable[[Array, int], None]:
     """Give what writes a piece of a buffer's content: into where, and from which place on."""
-    argument, seed = order.argument, order.seed
+    argument, seed = recipe
     total = argument.count * argument.element.stored_lanes
     if argument.init is Init.ARANGE:
 

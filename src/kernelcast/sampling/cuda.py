@@ -181,27 +181,20 @@ class CommandQueue(CudaObject):
 
 class Buffer(CudaObject):
     def __init__(
-        self, context: Context, flags: int, size: int = 0, hostbuf: Array | None = None, *,
-        parent: Self | None = None, start: int = 0,
-    ) -> None:  # fmt: skip
+        self, context: Context, flags: int, size: int = 0, hostbuf: Array | None = None
+    ) -> None:
         if flags & cl.mem_flags.USE_HOST_PTR:
             raise CudaError("cuMemHostRegister", 801, "the host's memory is not used in place")
-        self.context, self._parent = context, parent
+        self.context = context
         self.size = hostbuf.nbytes if hostbuf is not None else size
-        self.int_ptr: int = parent.int_ptr + start if parent is not None else 0
-        if parent is not None:
-            return
         self.int_ptr = int(context.call("cuMemAlloc", self.size))
         if hostbuf is not None:
             host = np.ascontiguousarray(hostbuf)
             context.call("cuMemcpyHtoD", self.int_ptr, host.ctypes.data, host.nbytes)
 
-    def get_sub_region(self, origin: int, size: int) -> "Buffer":
-        return Buffer(self.context, 0, size, parent=self, start=origin)
-
     def release(self) -> None:
         pointer, self.int_ptr = self.int_ptr, 0
-        if pointer and self._parent is None:
+        if pointer:
             with suppress(CudaError):  # memory of a context that an error has ended is gone
                 self.context.call("cuMemFree", pointer)
 
@@ -213,8 +206,6 @@ class Buffer(CudaObject):
 class Event(CudaObject):
     """A launch's two events with the members of a `pyopencl.Event`."""
 
-    command_execution_status = 0
-
     def __init__(self, queue: CommandQueue) -> None:
         self._queue = queue
         kept = queue.context.free_timers
@@ -225,12 +216,9 @@ class Event(CudaObject):
     def record(self, index: int) -> None:
         self._queue.context.call("cuEventRecord", self._timers[index], self._queue.stream)
 
-    def wait(self) -> None:
-        self._queue.context.call("cuEventSynchronize", self._timers[1])
-
     @property
     def profile(self) -> SimpleNamespace:
-        self.wait()
+        self._queue.context.call("cuEventSynchronize", self._timers[1])
         elapsed_ms = self._queue.context.call("cuEventElapsedTime", *self._timers)
         return SimpleNamespace(start=0, end=round(float(elapsed_ms) * 1e6))
 
@@ -285,15 +273,11 @@ def _check_range(buffer: Buffer, first_byte: int, size: int) -> None:
 
 
 def enqueue_fill_buffer(
-    queue: CommandQueue, buffer: Buffer, pattern: np.generic, offset: int, size: int
+    queue: CommandQueue, buffer: Buffer, pattern: Array, offset: int, size: int
 ) -> None:
-    content = np.asarray(pattern).tobytes()
-    if len({*content}) == 1:
-        address = buffer.int_ptr + offset
-        queue.context.call("cuMemsetD8Async", address, content[0], size, queue.stream)
-    else:
-        repeated = np.frombuffer(content * -(-size // len(content)), dtype=np.uint8)[:size]
-        enqueue_copy(queue, buffer, repeated, dst_offset=offset)
+    """Fill a part of a buffer with the one byte of a pattern."""
+    address = buffer.int_ptr + offset
+    queue.context.call("cuMemsetD8Async", address, int(pattern[0]), size, queue.stream)
 
 
 _LOG_BYTES = 16384

@@ -27,6 +27,7 @@ from kernelcast.records.occupancy import Limiter, compute_p_sat, find_limits
 from kernelcast.sampling import read_source
 from kernelcast.sampling.building import BuiltKernel, get_kernel
 from kernelcast.sampling.compiler_facts import read_compiler_statistics
+from kernelcast.sampling.contention_meter import METER
 from kernelcast.sampling.device_check import SETTLING, TRIAL_LOCAL_SIZE
 from kernelcast.sampling.launch_limits import check_launch
 from kernelcast.sampling.opencl import OtherDriver, cl, enqueue_native
@@ -242,7 +243,8 @@ class OpenCLLaunch:
 
     def measure_contention(self) -> Contention | None:
         """Find out what other programs leave to the device; None where nothing is seen of any."""
-        return self._session.measure_contention()
+        METER.note(self.device)
+        return METER.measure(self.device.id)
 
     def time_whole(self, begin: Callable[[], object] = lambda: None) -> float:
         self._refresh()

@@ -185,22 +185,24 @@ def prepared_problem(
     accesses go before inferred ones, and `find_reach` is asked once the local size is chosen."""
     built = session.whole_kernel(problem.kernel)
     problem, accesses = check_problem(session, problem, built, inferred)
-    with explained_errors(problem.kernel, session.description):
-        reach = find_reach(problem)
-        held = ProblemArguments(session, problem, accesses, seed=seed, reach=reach)
-    try:
-        with launch_type(session, problem.kernel, problem.ndrange, (), (), held=held) as launch:
-            yield launch
-    finally:
-        held.release()
+    with (
+        _holding(session, problem, accesses, seed, find_reach) as held,
+        launch_type(session, problem.kernel, problem.ndrange, (), (), held=held) as launch,
+    ):
+        yield launch
 
 
 @contextmanager
 def _holding(
-    session: DeviceSession, problem: Problem, accesses: Sequence[Access | None], seed: int
+    session: DeviceSession,
+    problem: Problem,
+    accesses: Sequence[Access | None],
+    seed: int,
+    find_reach: Callable[[Problem], Reach | None] = lambda _: None,
 ) -> Iterator[ProblemArguments]:
     with explained_errors(problem.kernel, session.description):
-        held = ProblemArguments(session, problem, accesses, seed=seed)
+        reach = find_reach(problem)
+        held = ProblemArguments(session, problem, accesses, seed=seed, reach=reach)
         try:
             yield held
         finally:

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias, cast
 from cachetools import LRUCache, cachedmethod
 
 from kernelcast.records.arguments import Parameter
-from kernelcast.records.contention import Contention
 from kernelcast.records.device import CompilerFacts, DeviceDescription, DeviceKind, SaturationPoint
 from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
@@ -28,7 +27,6 @@ from kernelcast.sampling.building import (
     read_kernel_source,
     take_kernel,
 )
-from kernelcast.sampling.contention_meter import METER
 from kernelcast.sampling.cores import TURNS, CoreTurns, read_work
 from kernelcast.sampling.device_check import (
     SETTLING,
@@ -295,11 +293,6 @@ class DeviceSession:
     def time_reference(self) -> float:
         """Time a launch of some tenths of a millisecond by the clock."""
         return self.run_trial(self.trial.steps // SETTLING).host_s
-
-    def measure_contention(self) -> Contention | None:
-        """Find out what other programs leave to the device; None where nothing is seen of any."""
-        METER.note(self.description)
-        return METER.measure(self.description.id)
 
     def note_built(self, seconds: float) -> None:
         self.building_s += seconds

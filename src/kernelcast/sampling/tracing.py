@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,9 @@ class KernelClock(NamedTuple):
     tells_unit: bool = False
     counts_cycles: bool = False
     """Whether a tick is a processor's cycle; else about a nanosecond is taken as exactly one."""
+    tick_s: float = 0.0
+    resolution_s: float = 0.0
+    """Tick and least difference, as `check_clock` found them."""
 
     @property
     def source(self) -> str:
@@ -71,8 +74,8 @@ def list_clocks(description: DeviceDescription, options: Sequence[str]) -> list[
     return [clock for clock, is_there in conditions.items() if is_there]
 
 
-def check_clock(session: DeviceSession, clock: KernelClock) -> tuple[float, float]:
-    """Read a clock twice some 50 ms apart; give its tick and the least difference, in seconds."""
+def check_clock(session: DeviceSession, clock: KernelClock) -> KernelClock:
+    """Read a clock twice some 50 ms apart; add its tick and the least difference, in seconds."""
     source = f"#define KC_CHECKS_CLOCK\n{clock.source}"
     program = build_program(session.context, session.device, source, clock.build_options)
     kernel = cl.Kernel(program, "kc_read_clock")
@@ -105,16 +108,11 @@ def check_clock(session: DeviceSession, clock: KernelClock) -> tuple[float, floa
     tick_s = (second_s - first_s) / float((second - first).mean())
     if not clock.counts_cycles and abs(tick_s / 1e-9 - 1) < 0.02:
         tick_s = 1e-9
-    return tick_s, int(changes[changes > 0].min()) * tick_s
+    return clock._replace(tick_s=tick_s, resolution_s=int(changes[changes > 0].min()) * tick_s)
 
 
-class _Marked(NamedTuple):
-    """A clock with its tick and resolution, and the kernel that reads it, built."""
-
-    clock: KernelClock
-    tick_s: float
-    resolution_s: float
-    kernel: cl.Kernel
+Marked: TypeAlias = tuple[KernelClock, cl.Kernel]
+"""A clock, and the kernel that reads it, built."""
 
 
 class TracingLaunch(OpenCLLaunch):
@@ -132,12 +130,12 @@ class TracingLaunch(OpenCLLaunch):
             )
         return box_near(0, min(asked, total), counts)
 
-    def build_marked(self, traced: Kernel, box: GroupBox) -> tuple[_Marked | None, str]:
+    def build_marked(self, traced: Kernel, box: GroupBox) -> tuple[Marked | None, str]:
         """Build the copy that has marks with the best clock that works; say why this one."""
         obstacles, is_whole = [], box.shape == self.ndrange.group_counts
         for clock in list_clocks(self.device, traced.build_options):
             try:
-                ticks = check_clock(self._session, clock)
+                checked = check_clock(self._session, clock)
                 options = (*traced.build_options, *clock.build_options)
                 kernel = self.build_copy(
                     replace(traced, build_options=options), clock.source, is_whole=is_whole
@@ -145,13 +143,12 @@ class TracingLaunch(OpenCLLaunch):
             except (CompileError, DeviceError) as error:
                 obstacles.append(f"{clock.name}: {str(error).splitlines()[0]}")
                 continue
-            marked = _Marked(clock, *ticks, kernel)
-            return marked, "; ".join(["the device has a clock", *obstacles])
+            return (checked, kernel), "; ".join(["the device has a clock", *obstacles])
         return None, "; ".join(obstacles) or "the device has no clock that kernels can read"
 
-    def trace(self, marked: _Marked, box: GroupBox) -> Timeline:
+    def trace(self, marked: Marked, box: GroupBox) -> Timeline:
         """Run the marked kernel, and the unmarked one for comparison, twice in turn."""
-        session, kernel = self._session, marked.kernel
+        session, (clock, kernel) = self._session, marked
         ticks = np.zeros((box.work_group_count, 3), dtype=np.int64)  # begin, end, unit
         plain_s = launch_s = 0.0
         with explained_errors(self._kernel, self.device):
@@ -176,18 +173,17 @@ class TracingLaunch(OpenCLLaunch):
         if missing.size:
             msg = f"work-group {missing[0]} left no mark; the kernel was not traced as a whole"
             raise KernelRunError(msg)
-        seconds = (ticks[:, :2] - ticks[:, 0].min()) * marked.tick_s
+        seconds = (ticks[:, :2] - ticks[:, 0].min()) * clock.tick_s
         starts, finishes = seconds[:, 0], seconds[:, 1]
-        tells_unit = marked.clock.tells_unit
-        lanes = ticks[:, 2] if tells_unit else pack_lanes(starts, finishes)
+        lanes = ticks[:, 2] if clock.tells_unit else pack_lanes(starts, finishes)
         return Timeline(
             starts_s=tuple(starts.tolist()),
             finishes_s=tuple(finishes.tolist()),
             lanes=tuple(lanes.tolist()),
-            lanes_are_compute_units=tells_unit,
+            lanes_are_compute_units=clock.tells_unit,
             waves=tuple(find_waves(starts, finishes).tolist()),
-            clock=marked.clock.name,
-            resolution_s=marked.resolution_s,
+            clock=clock.name,
+            resolution_s=clock.resolution_s,
             launch_s=launch_s,
             plain_s=float(plain_s),
         )

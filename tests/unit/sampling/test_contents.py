@@ -142,12 +142,12 @@ def test_numbers_of_many_ranges_are_made_once(monkeypatch: pytest.MonkeyPatch) -
     """Thousands of short ranges hold what the whole would hold there, and cost no more."""
     argument = BufferArgument(element=ElementType("int32"), count=1 << 16, init=Init.PERMUTATION)
     whole = make_array(argument, seed=3)
-    opened: list[contents.FillOrder] = []
+    opened = []
     open_content = contents._open_content
 
-    def count(order: contents.FillOrder) -> Callable[[contents.Array, int], None]:
-        opened.append(order)
-        return open_content(order)
+    def count(recipe: tuple[BufferArgument, int]) -> Callable[[contents.Array, int], None]:
+        opened.append(recipe)
+        return open_content(recipe)
 
     monkeypatch.setattr(contents, "_open_content", count)
     array = np.zeros_like(whole)

@@ -285,12 +285,11 @@ def test_an_error_of_a_running_kernel_is_the_devices() -> None:
 
 @pytest.mark.device
 def test_parts_of_buffers_are_copied_filled_and_mapped(session: DeviceSession) -> None:
-    """Each copy has its ranges, a part shares the whole's memory, ranges stay inside."""
+    """Each copy has its ranges, and ranges stay inside."""
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
     whole = cl.Buffer(session.context, flags, hostbuf=np.arange(16, dtype=np.int32))
-    part = whole.get_sub_region(16, 32)
-    cl.enqueue_fill_buffer(session.queue, part, np.array([1, 2], dtype=np.int32), 8, 16)
-    cl.enqueue_copy(session.queue, whole, whole, src_offset=24, dst_offset=0, byte_count=8)
+    cl.enqueue_fill_buffer(session.queue, whole, np.zeros(1, dtype=np.uint8), 24, 16)
+    cl.enqueue_copy(session.queue, whole, whole, src_offset=12, dst_offset=0, byte_count=8)
     mapped, _ = cl.enqueue_map_buffer(
         session.queue, whole, cl.map_flags.WRITE, 60, (1,), np.dtype(np.int32)
     )  # fmt: skip
@@ -299,7 +298,7 @@ def test_parts_of_buffers_are_copied_filled_and_mapped(session: DeviceSession) -
     base.release(session.queue)
     content = np.empty(16, dtype=np.int32)
     cl.enqueue_copy(session.queue, content, whole)
-    assert content.tolist() == [1, 2, 2, 3, 4, 5, 1, 2, 1, 2, 10, 11, 12, 13, 14, 99]
+    assert content.tolist() == [3, 4, 2, 3, 4, 5, 0, 0, 0, 0, 10, 11, 12, 13, 14, 99]
     with pytest.raises(KernelRunError, match="68 bytes of a buffer of 64"):
         cl.enqueue_copy(session.queue, np.empty(1, dtype=np.int32), whole, src_offset=64)
 
