@@ -130,35 +130,33 @@ def read_device(description: MachineDescription) -> CpuDevice:
     fp32 = description.instruction("fp32")
     if fp32 is None or fp32.peak_per_s is None or 1 not in fp32.completion_latency_s:
         refuse_missing(description.name, "throughput and latency of fp32", "instructions-fp32")
-    cores = _find_cores(description, fp32)
+    # llvmpipe reports 8 compute units on two processors. One core reaches at least the rate of four
+    # independent chains, so that the peak of all tells how many there are at most: 1.98 were once
+    # measured on two.
+    cores = description.compute_units.value if description.compute_units else 1
+    if issue := fp32.issue_latency_s:
+        most = int(_NEARLY * fp32.peak_per_s.value * issue[max(issue)].value)
+        cores = max(1, min(cores, most))
     if not description.caches:
         refuse_missing(description.name, "the size of its caches", "caches")
     notes: list[str] = []
     lanes = _find_lanes(fp32, cores, notes)
     line = description.caches[0].line_bytes
-    found = []
+    levels = []
     for cache in description.caches:
         if cache.size_bytes is None:
             refuse_missing(description.name, f"caches.{cache.name}.size_bytes", "caches")
         shared = cache.shared_by.value if cache.shared_by else 1
         size = float(cache.size_bytes.value)
-        load, store = _read_times(cache.load_bytes_per_s, cache.copy_bytes_per_s)
-        found.append(
-            DeviceCache(
-                name=cache.name,
-                size_bytes=size / min(cores, shared),
-                reach_bytes=size,
-                latency_s=cache.latency_s.value if cache.latency_s else 0.0,
-                load_s_per_byte=load,
-                store_s_per_byte=store,
-            )
-        )
+        rates = cache.load_bytes_per_s, cache.copy_bytes_per_s
+        levels.append((cache.name, size / min(cores, shared), size, cache.latency_s, rates))
     memory = description.memory("global")
     if memory is None or not memory.load_bytes_per_s:
         refuse_missing(description.name, "the bandwidth of global memory", "bandwidth")
     # The largest of seven noisy figures, by the bytes of an element, would err to the high side.
     ordered = sorted(memory.load_bytes_per_s.values(), key=lambda one: one.value)
-    load, store = _read_times(ordered[len(ordered) // 2], memory.copy_bytes_per_s)
+    rates = ordered[len(ordered) // 2], memory.copy_bytes_per_s
+    levels.append(("DRAM", math.inf, math.inf, memory.latency_s, rates))
     width = 1
     together = fp32.issue_latency_s.get(1)
     if description.warp_width is not None:
@@ -170,16 +168,15 @@ def read_device(description: MachineDescription) -> CpuDevice:
         id=description.id,
         name=description.name,
         cores=cores,
-        levels=(
-            *found,
+        levels=tuple(
             DeviceCache(
-                name="DRAM",
-                size_bytes=math.inf,
-                reach_bytes=math.inf,
-                latency_s=memory.latency_s.value if memory.latency_s else 0.0,
-                load_s_per_byte=load,
-                store_s_per_byte=store,
-            ),
+                name=name,
+                size_bytes=size,
+                reach_bytes=reach,
+                latency_s=latency.value if latency else 0.0,
+                **_read_times(*rates),
+            )
+            for name, size, reach, latency, rates in levels
         ),
         line_bytes=line.value if line else 64,
         lanes=lanes,
@@ -189,18 +186,6 @@ def read_device(description: MachineDescription) -> CpuDevice:
         functions=read_function_costs().get(description.platform),
         notes=tuple(notes),
     )
-
-
-def _find_cores(description: MachineDescription, fp32: InstructionFacts) -> int:
-    """Count the compute units that run at once: llvmpipe reports 8 on two processors."""
-    # One core reaches at least the rate of four independent chains, so that the peak of all tells
-    # how many there are at most: 1.98 were once measured on two.
-    reported = description.compute_units.value if description.compute_units else 1
-    peak, issue = fp32.peak_per_s, fp32.issue_latency_s
-    if peak is None or not issue:
-        return reported
-    most = int(_NEARLY * peak.value * issue[max(issue)].value)
-    return max(1, min(reported, most))
 
 
 def _find_lanes(fp32: InstructionFacts, cores: int, notes: list[str]) -> int:
@@ -216,10 +201,10 @@ def _find_lanes(fp32: InstructionFacts, cores: int, notes: list[str]) -> int:
     return int(2 ** math.floor(math.log2(_NEARLY * ratio)))
 
 
-def _read_times(load: Trait[float] | None, copy: Trait[float] | None) -> tuple[float, float]:
+def _read_times(load: Trait[float] | None, copy: Trait[float] | None) -> dict[str, float]:
     """Give the time per byte loaded and stored: a copy is one of each."""
     if load is None and copy is None:
-        return 0.0, 0.0
+        return {"load_s_per_byte": 0.0, "store_s_per_byte": 0.0}
     both = 2 / copy.value if copy else 2 / load.value  # type: ignore[union-attr]  # one is there
     one = min(1 / load.value, both) if load else both / 2
-    return one, max(both - one, one)
+    return {"load_s_per_byte": one, "store_s_per_byte": max(both - one, one)}

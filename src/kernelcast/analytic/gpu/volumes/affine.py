@@ -53,10 +53,11 @@ class Grid:
     @staticmethod
     def of(ndrange: NDRange) -> "Grid":
         """Make one of a launch's index space."""
+        x, y, z = list_axes(ndrange)
         return Grid(
-            local=pad_sizes(ndrange.known_local_size),
-            counts=pad_sizes(ndrange.group_counts),
-            items=pad_sizes(ndrange.global_size),
+            local=(x.local, y.local, z.local),
+            counts=(x.groups, y.groups, z.groups),
+            items=(x.items, y.items, z.items),
         )
 
     @property
@@ -141,16 +142,15 @@ def make_box(
     strides, constant = linear
     if any(symbol.kind is SymbolKind.SCALAR for symbol in strides):
         return None
-    ndrange = launch.ndrange
-    sizes, offsets = pad_sizes(ndrange.known_local_size), pad_sizes(ndrange.global_offset, fill=0)
+    axes = list_axes(launch.ndrange)
     local, group, moved = [0, 0, 0], [0, 0, 0], 0
     for symbol, stride in strides.items():
         axis = symbol.axis
         if symbol.kind in {SymbolKind.LOCAL_ID, SymbolKind.GLOBAL_ID}:
             local[axis] += stride
         if symbol.kind is SymbolKind.GLOBAL_ID:
-            group[axis] += stride * sizes[axis]
-            moved += stride * offsets[axis]
+            group[axis] += stride * axes[axis].local
+            moved += stride * axes[axis].offset
         elif symbol.kind is SymbolKind.GROUP_ID:
             group[axis] += stride
     named = {symbol.name: stride for symbol, stride in strides.items()}
@@ -178,7 +178,7 @@ def clip_guard(
     clip = [_EVERYTHING] * MAX_DIMENSIONS
     if guard == TRUE:
         return clip[0], clip[1], clip[2]
-    offsets = pad_sizes(ndrange.global_offset, fill=0)
+    axes = list_axes(ndrange)
     guard = guard.substitute(bound)
     for part in guard.parts if isinstance(guard, And) else (guard,):
         if part == TRUE or isinstance(part, Unknown):
@@ -187,7 +187,7 @@ def clip_guard(
         if cut is None and is_exact:
             return None
         axis, low, high = cut or (0, *_EVERYTHING)
-        low, high = low - offsets[axis], high - offsets[axis]
+        low, high = low - axes[axis].offset, high - axes[axis].offset
         clip[axis] = max(clip[axis][0], low), min(clip[axis][1], high)
     return clip[0], clip[1], clip[2]
 
@@ -207,12 +207,6 @@ def _cut_of(part: Condition) -> tuple[int, int, int] | None:
     if factor > 0:
         return symbol.axis, -(constant // factor), _EVERYTHING[1]
     return symbol.axis, _EVERYTHING[0], constant // -factor + 1
-
-
-def pad_sizes(sizes: tuple[int, ...], fill: int = 1) -> tuple[int, int, int]:
-    """Add what is missing of three dimensions."""
-    full = (*sizes, fill, fill)
-    return full[0], full[1], full[2]
 
 
 GroupRange = tuple[Range, Range, Range]
