@@ -1,31 +1,18 @@
 """Composes the volumes of a launch from its parts."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
 
 from kernelcast.analytic.gpu.hit_rates import HitRates, find_hit_rates
-from kernelcast.analytic.gpu.machine import GpuMachine, Occupancy, compute_occupancy
+from kernelcast.analytic.gpu.machine import GpuMachine, compute_occupancy
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Clip, Grid, bind_sizes, to_box
-from kernelcast.analytic.gpu.volumes.boxes import group_families
 from kernelcast.analytic.gpu.volumes.dram import Traffic, order_loads
-from kernelcast.analytic.gpu.volumes.footprints import (
-    Footprint,
-    count_pages,
-    count_run,
-    divide_by_buffer,
-)
-from kernelcast.analytic.gpu.volumes.l1 import (
-    FamilyCosts,
-    cost_family,
-    is_spread,
-    keep_common,
-    list_reloads,
-    sum_l1,
-)
+from kernelcast.analytic.gpu.volumes.footprints import count_pages, divide_by_buffer
+from kernelcast.analytic.gpu.volumes.l1 import FirstCache
 from kernelcast.analytic.gpu.volumes.listed import (
+    Accesses,
     ListedAccess,
-    cost_listed,
+    keep_boxes,
+    keep_listed,
     list_access,
 )
 from kernelcast.analytic.gpu.volumes.record import GpuVolumes
@@ -36,8 +23,6 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.operations import MemorySpace
 
 _CACHED = (MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC)
-Accesses = Sequence[BoxAccess | ListedAccess]
-"""Boxes first, then those that are no boxes."""
 
 
 def compute_volumes(
@@ -50,23 +35,20 @@ def compute_volumes(
     accesses, notes = _sort_accesses(launch, machine)
     loads = [one for one in accesses if one.access.kind is not AccessKind.STORE]
     stores = [one for one in accesses if one.access.kind is not AccessKind.LOAD]
-    loaded_boxes, stored_boxes = _keep_boxes(loads), _keep_boxes(stores)
-    loaded_lists, stored_lists = _keep_listed(loads), _keep_listed(stores)
+    loaded_boxes, stored_boxes = keep_boxes(loads), keep_boxes(stores)
+    loaded_lists, stored_lists = keep_listed(loads), keep_listed(stores)
     has_lists = bool(loaded_lists or stored_lists)
-    # Cost loads, those of what all share once per compute unit as far as L1 keeps it.
-    costs = _cost(loads, grid, machine, is_kept=True)
-    windows = _share_windows(loaded_lists, costs, grid, machine)
-    load_costs = min(
-        (keep_common(one, occupancy, machine, grid.work_groups) for one in (windows, costs)),
-        key=lambda kept: sum(one.sectors[-1] for one in kept),
+    cache = FirstCache(grid, machine, occupancy, rates)
+    load_costs, store_costs = cache.cost_loads(loads), cache.cost(stores, is_kept=False)
+    # Whether what a work-item loads outside loops exceeds its registers.
+    spreads = (
+        not has_lists
+        and rates.l2_reload is None
+        and launch.registers is not None
+        and not any(one.loops for one in loaded_boxes)
+        and sum(one.access.bytes for one in loaded_boxes) > 4 * launch.registers
     )
-    store_costs = _cost(stores, grid, machine, is_kept=False)
-    spreads = not has_lists and rates.l2_reload is None and is_spread(launch, loaded_boxes)
-    reloads = list_reloads(load_costs, occupancy, machine, rates, is_spread=spreads)
-    l1 = replace(
-        sum_l1(load_costs, store_costs, occupancy, machine, reloads),
-        neighbour_bytes=_meet_neighbours(loads, load_costs, grid, machine, occupancy, rates),
-    )
+    l1 = cache.compute(loads, load_costs, store_costs, is_spread=spreads)
     parts = divide_by_buffer(loads, grid), divide_by_buffer(stores, grid)
     whole = (*parts[0], *parts[1])
     if {one.access.buffer for one in loads} & {one.access.buffer for one in stores}:
@@ -76,7 +58,7 @@ def compute_volumes(
         divide_by_buffer([one.keep_inner(loops) for one in accesses], grid)
         for loops in range(depth)
     ]
-    mixed = {id(one.access) for one in _keep_listed(accesses) if one.is_random}
+    mixed = {id(one.access) for one in keep_listed(accesses) if one.is_random}
     placed = [one.keep_inner(0) for one in accesses if id(one.access) not in mixed]
     is_ordered = machine.architecture.spreads_loads and not has_lists
     traffic = Traffic(
@@ -133,86 +115,6 @@ def compute_volumes(
         rates=rates.name,
         notes=(*machine.notes, *occupancy.notes, *notes),
     )
-
-
-def _keep_boxes(accesses: Accesses) -> list[BoxAccess]:
-    return [one for one in accesses if isinstance(one, BoxAccess)]
-
-
-def _keep_listed(accesses: Accesses) -> list[ListedAccess]:
-    return [one for one in accesses if isinstance(one, ListedAccess)]
-
-
-def _cost(
-    accesses: Accesses, grid: Grid, machine: GpuMachine, *, is_kept: bool
-) -> list[FamilyCosts]:
-    """Cost accesses for an average work-group."""
-    families = group_families(_keep_boxes(accesses))
-    return [
-        *(cost_family(one, grid, machine, is_kept=is_kept) for one in families),
-        *cost_listed(_keep_listed(accesses), machine),
-    ]
-
-
-def _share_windows(
-    listed: Sequence[ListedAccess],
-    costs: Sequence[FamilyCosts],
-    grid: Grid,
-    machine: GpuMachine,
-) -> list[FamilyCosts]:
-    """Let accesses that lead all work-groups to the same part of a buffer count as common."""
-    found = list(costs)
-    first = len(costs) - len(listed)
-    for name in {one.access.buffer for one in listed}:
-        places = [n for n, one in enumerate(listed) if one.access.buffer == name]
-        hulls = [listed[place].hull for place in places]
-        windows = tuple(one for one in hulls if one is not None and not any(one.group_strides))
-        if len(windows) < len(places):
-            continue
-        touched = Footprint(boxes=windows, grid=grid)
-        lines, sectors = (
-            touched.count_run(1, unit) / unit / len(places)
-            for unit in (machine.l1_line_bytes, machine.l1_sector_bytes)
-        )
-        for place in places:
-            own = found[first + place]
-            found[first + place] = replace(
-                own, is_common=True, lines=(*own.lines[:-1], lines),
-                sectors=(*own.sectors[:-1], sectors),
-            )  # fmt: skip
-    return found
-
-
-def _meet_neighbours(
-    loads: Accesses,
-    costs: Sequence[FamilyCosts],
-    grid: Grid,
-    machine: GpuMachine,
-    occupancy: Occupancy,
-    rates: HitRates,
-) -> float:
-    """Count what a work-group finds in L1 since another one of the same unit has loaded it."""
-    # The work-groups of a wave go to the units as places become free. Of those that touch the same
-    # sector, the first on each unit loads it, while all go through their loops side by side.
-    units, sector = machine.compute_units, machine.l1_sector_bytes
-    wave = min(grid.work_groups, occupancy.work_groups * units)
-    if wave <= units or rates.by_instruction:
-        return 0.0
-    lines = occupancy.work_groups * sum(one.lines_at(0) for one in costs)
-    kept = rates.l1_load.at(lines * machine.l1_line_bytes / machine.l1_bytes)
-    found = 0.0
-    for buffer in dict.fromkeys(one.access.buffer for one in loads):
-        own = [one for one in costs if one.buffer == (buffer or "") and not one.is_common]
-        touched = sum(one.sectors[-1] for one in own) * sector
-        if not touched:
-            continue
-        own_loads = [one for one in loads if one.access.buffer == buffer]
-        together = count_run(divide_by_buffer(own_loads, grid), wave, sector)
-        sharers = touched * wave / max(together, touched)
-        if sharers > 1:
-            loading = units * (1 - (1 - 1 / units) ** sharers) / sharers
-            found += touched * max(0.0, 1 - loading)
-    return found * kept
 
 
 def _sort_accesses(launch: ModelledLaunch, machine: GpuMachine) -> tuple[Accesses, list[str]]:

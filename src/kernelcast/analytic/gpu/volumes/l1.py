@@ -1,7 +1,7 @@
 """Volumes between registers, L1 cache and L2 cache of an average work-group."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -14,53 +14,25 @@ from kernelcast.analytic.gpu.volumes.boxes import (
     Family,
     count_groups,
     count_per_group,
+    group_families,
     list_classes,
     spread_alignments,
 )
+from kernelcast.analytic.gpu.volumes.footprints import Footprint, count_run, divide_by_buffer
+from kernelcast.analytic.gpu.volumes.listed import (
+    Accesses,
+    cost_listed,
+    keep_boxes,
+    keep_listed,
+)
 from kernelcast.analytic.gpu.volumes.record import L1Volumes, Reload
-from kernelcast.analytic.gpu.volumes.warps import WarpCosts, cost_warps, list_lanes
-from kernelcast.expressions.modelled_launch import ModelledLaunch
+from kernelcast.analytic.gpu.volumes.warps import FamilyCosts, cost_warps, list_lanes
 
 USABLE_SHARE = 0.75
 """Share of a cache within which data that is met all the time is found again."""
 _BETWEEN = {False: 1 / 2, True: 3 / 4}
 """Share of another work-group's loads that lies between two of a work-group: where all its loads
 are on their way at once, and where they are spread over its life. Both from V100 counters."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FamilyCosts:
-    """What the accesses of one family cost an average work-group."""
-
-    buffer: str
-    costs: WarpCosts
-    """Per warp instruction."""
-    instructions: float
-    sectors: tuple[float, ...]
-    """Sectors of a work-group if nothing were shared but within one iteration of all loops, within
-    the innermost loop, and so on; the last one are the unique sectors."""
-    lines: tuple[float, ...]
-    """Unique lines of one iteration of all loops, of the innermost loop, and so on; nothing for
-    stores, which L1 does not keep."""
-    reused_share: float
-    """Share of an iteration's lines that several instructions need."""
-    warp_sectors: float
-    """Sectors of a work-group if data were shared within one warp's iteration of all loops only."""
-    is_common: bool = False
-
-    @property
-    def requested_sectors(self) -> float:
-        # Full warps tell of those that are cut too little: a row of 18 work-items is more than
-        # 18/32 of a full warp's sectors.
-        return max(self.costs.sectors * self.instructions, self.sectors[-1])
-
-    def sectors_at(self, level: int) -> float:
-        """Look up the sectors if data is shared within so many innermost loops."""
-        return self.sectors[min(level, len(self.sectors) - 1)]
-
-    def lines_at(self, level: int) -> float:
-        """Look up the lines that so many innermost loops touch."""
-        return self.lines[min(level, len(self.lines) - 1)] if self.lines else 0.0
 
 
 def cost_family(family: Family, grid: Grid, machine: GpuMachine, *, is_kept: bool) -> FamilyCosts:
@@ -126,99 +98,158 @@ def _examine_reuse(
     return reused / lines, sectors / chosen.size
 
 
-def is_spread(launch: ModelledLaunch, loads: Sequence[BoxAccess]) -> bool:
-    """Tell whether what a work-item loads outside loops exceeds its registers."""
-    if launch.registers is None or any(one.loops for one in loads):
-        return False
-    return sum(one.access.bytes for one in loads) > 4 * launch.registers
+class FirstCache:
+    """The L1 cache of a compute unit, with the work-groups of a launch that run there at once."""
 
+    def __init__(
+        self, grid: Grid, machine: GpuMachine, occupancy: Occupancy, rates: HitRates
+    ) -> None:
+        self._grid, self._machine = grid, machine
+        self._occupancy, self._rates = occupancy, rates
 
-def keep_common(
-    loads: Sequence[FamilyCosts],
-    occupancy: Occupancy,
-    machine: GpuMachine,
-    work_groups: int,
-) -> list[FamilyCosts]:
-    """Load what all work-groups share once per compute unit, as far as L1 keeps it between them."""
-    # That needs room for it beside what the work-groups load again that run meanwhile. What they
-    # load once streams through, while what is common is met all the time.
-    lines = sum(
-        (1 if one.is_common else occupancy.work_groups * one.reused_share)
-        * one.lines_at(len(one.lines) - 1)
-        for one in loads
-    )
-    room = USABLE_SHARE * machine.l1_bytes
-    kept = min(1.0, room / (lines * machine.l1_line_bytes)) if lines else 1.0
-    share = 1 - kept * (1 - min(1.0, machine.compute_units / work_groups))
-    return [
-        replace(one, sectors=(*one.sectors[:-1], one.sectors[-1] * share)) if one.is_common else one
-        for one in loads
-    ]
+    def cost(self, accesses: Accesses, *, is_kept: bool) -> list[FamilyCosts]:
+        """Cost accesses for an average work-group."""
+        grid, machine = self._grid, self._machine
+        families = group_families(keep_boxes(accesses))
+        return [
+            *(cost_family(one, grid, machine, is_kept=is_kept) for one in families),
+            *cost_listed(keep_listed(accesses), machine),
+        ]
 
-
-def sum_l1(
-    loads: Sequence[FamilyCosts],
-    stores: Sequence[FamilyCosts],
-    occupancy: Occupancy,
-    machine: GpuMachine,
-    reloads: tuple[Reload, ...],
-) -> L1Volumes:
-    """Add up families to the volumes of an average work-group."""
-    line, sector = machine.l1_line_bytes, machine.l1_sector_bytes
-    warps = occupancy.warps_per_work_group
-    depth = len(reloads) - 1
-
-    def per_warp(name: str) -> float:
-        return sum(
-            float(getattr(one.costs, name)) * one.instructions / warps for one in (*loads, *stores)
+    def cost_loads(self, loads: Accesses) -> list[FamilyCosts]:
+        """Cost loads, those of what all share once per compute unit as far as L1 keeps it."""
+        costs = self.cost(loads, is_kept=True)
+        # Accesses that lead all work-groups to the same part of a buffer count as common.
+        windows, listed = [*costs], keep_listed(loads)
+        first = len(costs) - len(listed)
+        for name in {one.access.buffer for one in listed}:
+            places = [n for n, one in enumerate(listed) if one.access.buffer == name]
+            hulls = [listed[place].hull for place in places]
+            boxes = tuple(one for one in hulls if one is not None and not any(one.group_strides))
+            if len(boxes) < len(places):
+                continue
+            touched = Footprint(boxes=boxes, grid=self._grid)
+            lines, sectors = (
+                touched.count_run(1, unit) / unit / len(places)
+                for unit in (self._machine.l1_line_bytes, self._machine.l1_sector_bytes)
+            )
+            for place in places:
+                own = windows[first + place]
+                windows[first + place] = replace(
+                    own, is_common=True, lines=(*own.lines[:-1], lines),
+                    sectors=(*own.sectors[:-1], sectors),
+                )  # fmt: skip
+        return min(
+            (self._keep_common(one) for one in (windows, costs)),
+            key=lambda kept: sum(one.sectors[-1] for one in kept),
         )
 
-    return L1Volumes(
-        warp_cycles=per_warp("cycles"),
-        half_warp_cycles=per_warp("half_warp_cycles"),
-        load_lines=sum(one.costs.lines * one.instructions for one in loads) / warps,
-        load_requests=sum(one.instructions for one in loads) / warps,
-        store_requests=sum(one.instructions for one in stores) / warps,
-        requested_bytes=sum(one.requested_sectors for one in loads) * sector,
-        allocated_bytes=sum(one.lines_at(depth) for one in loads) * line,
-        compulsory_bytes=sum(one.sectors_at(depth) for one in loads) * sector,
-        reloads=reloads,
-        stored_bytes=sum(one.requested_sectors for one in stores) * sector,
-    )
+    def _keep_common(self, loads: Sequence[FamilyCosts]) -> list[FamilyCosts]:
+        """Load what all work-groups share once per unit, as far as L1 keeps it between them."""
+        # That needs room for it beside what the work-groups load again that run meanwhile. What
+        # they load once streams through, while what is common is met all the time.
+        machine, resident = self._machine, self._occupancy.work_groups
+        lines = sum(
+            (1 if one.is_common else resident * one.reused_share) * one.lines_at(len(one.lines) - 1)
+            for one in loads
+        )
+        room = USABLE_SHARE * machine.l1_bytes
+        kept = min(1.0, room / (lines * machine.l1_line_bytes)) if lines else 1.0
+        share = 1 - kept * (1 - min(1.0, machine.compute_units / self._grid.work_groups))
+        return [
+            replace(one, sectors=(*one.sectors[:-1], one.sectors[-1] * share))
+            if one.is_common
+            else one
+            for one in loads
+        ]
 
+    def compute(
+        self,
+        accesses: Accesses,
+        loads: Sequence[FamilyCosts],
+        stores: Sequence[FamilyCosts],
+        *,
+        is_spread: bool,
+    ) -> L1Volumes:
+        """Add up what families of loads and stores cost; `accesses` are the loads."""
+        line, sector = self._machine.l1_line_bytes, self._machine.l1_sector_bytes
+        warps = self._occupancy.warps_per_work_group
+        depth = max((len(one.sectors) for one in loads), default=1) - 1
 
-def list_reloads(
-    loads: Sequence[FamilyCosts],
-    occupancy: Occupancy,
-    machine: GpuMachine,
-    rates: HitRates,
-    *,
-    is_spread: bool,
-) -> tuple[Reload, ...]:
-    """List what is loaded again since L1 has not kept it, by the loop across which it is reused."""
-    line, sector = machine.l1_line_bytes, machine.l1_sector_bytes
-    depth = max((len(one.sectors) for one in loads), default=1) - 1
-    others = _BETWEEN[is_spread] * (occupancy.work_groups - 1)
-    wanted = sum(max(one.warp_sectors, one.sectors_at(0)) for one in loads)
-    if rates.by_instruction:
-        others, wanted = 0.0, sum(one.costs.sectors * one.instructions for one in loads)
-    found = []
-    for level in range(depth + 1):
-        if level:
-            # From one iteration to the next, all lines of an iteration lie in between, and those of
-            # the other work-groups.
-            touched = occupancy.work_groups * sum(one.lines_at(level - 1) for one in loads)
-        else:
-            # Lines that only one instruction needs stream through; the others are those of the
-            # work-group, and a share of what the other work-groups of the compute unit load.
-            touched = sum(
-                one.lines_at(0) * one.reused_share * (1 if one.is_common else 1 + others)
-                for one in loads
+        def per_warp(name: str) -> float:
+            return sum(
+                float(getattr(one.costs, name)) * one.instructions / warps
+                for one in (*loads, *stores)
             )
-        over = touched * line / machine.l1_bytes
-        shared = sum(one.sectors_at(level) for one in loads)
-        redundant = max(0.0, wanted - shared) * sector
-        lost = redundant * (1 - rates.l1_load.at(over))
-        found.append(Reload(bytes=lost, oversubscription=over, loops=max(0, level - 1)))
-        wanted = shared
-    return tuple(found)
+
+        return L1Volumes(
+            warp_cycles=per_warp("cycles"),
+            half_warp_cycles=per_warp("half_warp_cycles"),
+            load_lines=sum(one.costs.lines * one.instructions for one in loads) / warps,
+            load_requests=sum(one.instructions for one in loads) / warps,
+            store_requests=sum(one.instructions for one in stores) / warps,
+            requested_bytes=sum(one.requested_sectors for one in loads) * sector,
+            allocated_bytes=sum(one.lines_at(depth) for one in loads) * line,
+            compulsory_bytes=sum(one.sectors_at(depth) for one in loads) * sector,
+            reloads=self._list_reloads(loads, depth, is_spread=is_spread),
+            stored_bytes=sum(one.requested_sectors for one in stores) * sector,
+            neighbour_bytes=self._meet_neighbours(accesses, loads),
+        )
+
+    def _list_reloads(
+        self, loads: Sequence[FamilyCosts], depth: int, *, is_spread: bool
+    ) -> tuple[Reload, ...]:
+        """List what is loaded again since L1 has not kept it, by the loop across which it is
+        reused."""
+        line, sector = self._machine.l1_line_bytes, self._machine.l1_sector_bytes
+        resident = self._occupancy.work_groups
+        others = _BETWEEN[is_spread] * (resident - 1)
+        wanted = sum(max(one.warp_sectors, one.sectors_at(0)) for one in loads)
+        if self._rates.by_instruction:
+            others, wanted = 0.0, sum(one.costs.sectors * one.instructions for one in loads)
+        found = []
+        for level in range(depth + 1):
+            if level:
+                # From one iteration to the next, all lines of an iteration lie in between, and
+                # those of the other work-groups.
+                touched = resident * sum(one.lines_at(level - 1) for one in loads)
+            else:
+                # Lines that only one instruction needs stream through; the others are those of the
+                # work-group, and a share of what the other work-groups of the unit load.
+                touched = sum(
+                    one.lines_at(0) * one.reused_share * (1 if one.is_common else 1 + others)
+                    for one in loads
+                )
+            over = touched * line / self._machine.l1_bytes
+            shared = sum(one.sectors_at(level) for one in loads)
+            redundant = max(0.0, wanted - shared) * sector
+            lost = redundant * (1 - self._rates.l1_load.at(over))
+            found.append(Reload(bytes=lost, oversubscription=over, loops=max(0, level - 1)))
+            wanted = shared
+        return tuple(found)
+
+    def _meet_neighbours(self, accesses: Accesses, loads: Sequence[FamilyCosts]) -> float:
+        """Count what a work-group finds in L1 since another one of the unit has loaded it."""
+        # The work-groups of a wave go to the units as places become free. Of those that touch the
+        # same sector, the first on each unit loads it, while all go through their loops side by
+        # side.
+        grid, resident, machine = self._grid, self._occupancy.work_groups, self._machine
+        units, sector = machine.compute_units, machine.l1_sector_bytes
+        wave = min(grid.work_groups, resident * units)
+        if wave <= units or self._rates.by_instruction:
+            return 0.0
+        lines = resident * sum(one.lines_at(0) for one in loads)
+        kept = self._rates.l1_load.at(lines * machine.l1_line_bytes / machine.l1_bytes)
+        found = 0.0
+        for buffer in dict.fromkeys(one.access.buffer for one in accesses):
+            own = [one for one in loads if one.buffer == (buffer or "") and not one.is_common]
+            touched = sum(one.sectors[-1] for one in own) * sector
+            if not touched:
+                continue
+            own_loads = [one for one in accesses if one.access.buffer == buffer]
+            together = count_run(divide_by_buffer(own_loads, grid), wave, sector)
+            sharers = touched * wave / max(together, touched)
+            if sharers > 1:
+                loading = units * (1 - (1 - 1 / units) ** sharers) / sharers
+                found += touched * max(0.0, 1 - loading)
+        return found * kept

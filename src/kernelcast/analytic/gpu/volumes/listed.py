@@ -14,8 +14,11 @@ import numpy as np
 from kernelcast.analytic.addresses import ABSENT, GroupEvaluator, list_lines, read_recorded
 from kernelcast.analytic.gpu.machine import GpuMachine
 from kernelcast.analytic.gpu.volumes.affine import BoxAccess, Grid, IntArray, find_hull
-from kernelcast.analytic.gpu.volumes.l1 import FamilyCosts
-from kernelcast.analytic.gpu.volumes.warps import count_different, measure_addresses
+from kernelcast.analytic.gpu.volumes.warps import (
+    FamilyCosts,
+    count_different,
+    measure_addresses,
+)
 from kernelcast.expressions import Expr, Symbol
 from kernelcast.expressions.accesses import MemoryAccess
 from kernelcast.expressions.modelled_launch import ModelledLaunch
@@ -165,6 +168,18 @@ class ListedAccess:
         """Count the different sectors of some of the listed work-groups."""
         flat = np.concatenate([self.groups[one].ravel() for one in groups])
         return list_lines(flat[flat != ABSENT], self.access.bytes, granularity).size
+
+
+Accesses = Sequence[BoxAccess | ListedAccess]
+"""Boxes first, then those that are no boxes."""
+
+
+def keep_boxes(accesses: Accesses) -> list[BoxAccess]:
+    return [one for one in accesses if isinstance(one, BoxAccess)]
+
+
+def keep_listed(accesses: Accesses) -> list[ListedAccess]:
+    return [one for one in accesses if isinstance(one, ListedAccess)]
 
 
 def list_access(

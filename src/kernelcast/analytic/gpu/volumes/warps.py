@@ -5,6 +5,7 @@ address modulo `PERIOD`, nothing else.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
@@ -36,6 +37,41 @@ class WarpCosts(NamedTuple):
     cycles: float
     half_warp_cycles: float
     """The paper's count, by half-warps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FamilyCosts:
+    """What the accesses of one family cost an average work-group."""
+
+    buffer: str
+    costs: WarpCosts
+    """Per warp instruction."""
+    instructions: float
+    sectors: tuple[float, ...]
+    """Sectors of a work-group if nothing were shared but within one iteration of all loops, within
+    the innermost loop, and so on; the last one are the unique sectors."""
+    lines: tuple[float, ...]
+    """Unique lines of one iteration of all loops, of the innermost loop, and so on; nothing for
+    stores, which L1 does not keep."""
+    reused_share: float
+    """Share of an iteration's lines that several instructions need."""
+    warp_sectors: float
+    """Sectors of a work-group if data were shared within one warp's iteration of all loops only."""
+    is_common: bool = False
+
+    @property
+    def requested_sectors(self) -> float:
+        # Full warps tell of those that are cut too little: a row of 18 work-items is more than
+        # 18/32 of a full warp's sectors.
+        return max(self.costs.sectors * self.instructions, self.sectors[-1])
+
+    def sectors_at(self, level: int) -> float:
+        """Look up the sectors if data is shared within so many innermost loops."""
+        return self.sectors[min(level, len(self.sectors) - 1)]
+
+    def lines_at(self, level: int) -> float:
+        """Look up the lines that so many innermost loops touch."""
+        return self.lines[min(level, len(self.lines) - 1)] if self.lines else 0.0
 
 
 def cost_warps(
