@@ -129,19 +129,36 @@ class Module:
     """Named types."""
     notes: dict[int, str]
     """Metadata by number."""
+    _layouts: dict[str, tuple[int, list[int]]] = field(default_factory=dict)
 
     def required_local_size(self, function: Function) -> tuple[int, ...]:
         """Read the local size that a kernel requires; empty if any will do."""
         note = self.notes.get(function.notes.get("reqd_work_group_size", -1), "")
         return tuple(map(int, re.findall(r"i32 (\d+)", note)))
 
-    def size_of(self, name: str) -> int:
+    def size_of(self, kind: str) -> int:
         """Size of a type in bytes, as arrays lay it out."""
-        return _measure(self, name)[0]
+        return self._lay_out(kind)[0]
 
-    def member_offset(self, struct: str, index: int) -> tuple[int, str]:
-        """Offset in bytes and type of a member."""
-        return _lay_out(self, self.types.get(struct, struct))[0][index]
+    def member_offset(self, kind: str, index: int) -> tuple[int, str]:
+        """Offset in bytes and type of a structure's member."""
+        members = split_list(self.types.get(kind, kind).strip("<>")[1:-1].strip())
+        return self._lay_out(kind)[1][index], members[index]
+
+    def _lay_out(self, kind: str) -> tuple[int, list[int]]:
+        """Ask LLVM for the size of a type, and for the offsets of a structure's members."""
+        if kind not in self._layouts:
+            from llvmlite import binding
+
+            declared = (f"{name} = type {body}" for name, body in self.types.items())
+            text = "\n".join((_LAYOUT, *declared, f"@x = external global {kind}"))
+            with binding.parse_assembly(text, binding.create_context()) as module:
+                found = module.get_global_variable("x").global_value_type
+                data = binding.create_target_data(module.data_layout)
+                members = enumerate(found.elements if found.is_struct else ())
+                offsets = [data.get_element_offset(found, place) for place, _ in members]
+                self._layouts[kind] = data.get_abi_size(found), offsets
+        return self._layouts[kind]
 
     def list_steps(
         self, kind: str, indices: Sequence[Operand]
@@ -190,8 +207,10 @@ class Module:
         return content.ljust(size, b"\0")
 
 
-_SIZES: Final = {"half": 2, "bfloat": 2, "float": 4, "fp128": 16}
-"""In bytes; double, pointers and what is opaque have 8."""
+_LAYOUT: Final = (
+    'target datalayout = "e-p:64:64-i64:64-v24:32-v48:64-v96:128-v192:256-v256:256-v512:512"'
+)
+"""OpenCL C's, on all targets."""
 _SEQUENCE: Final = re.compile(r"[\[<](\d+) x (.*)[\]>]$")
 
 
@@ -214,38 +233,6 @@ def lane_of(name: str) -> str:
     """Type of a vector's lanes; any other type is its own."""
     sequence = split_sequence(name) if is_vector(name) else None
     return sequence[1] if sequence else name
-
-
-def _measure(module: Module, name: str) -> tuple[int, int]:
-    """Size and alignment in bytes."""
-    name = module.types.get(name, name)
-    if name.startswith(("{", "<{")):
-        _, size, align = _lay_out(module, name)
-        return size, align
-    if sequence := split_sequence(name):
-        count, element = sequence
-        size, align = _measure(module, element)
-        if not is_vector(name):
-            return count * size, align
-        bits = count if element == "i1" else 8 * count * size
-    else:
-        is_whole = name[:1] == "i" and name[1:].isdigit()
-        bits = int(name[1:]) if is_whole else 8 * _SIZES.get(name, 8)
-    size = 1 << max(0, -(-bits // 8) - 1).bit_length()
-    return size, size
-
-
-def _lay_out(module: Module, struct: str) -> tuple[list[tuple[int, str]], int, int]:
-    """Offsets in bytes and types of members, size and alignment."""
-    members: list[tuple[int, str]] = []
-    offset, most = 0, 1
-    for member in split_list(struct.strip("<>")[1:-1].strip()):
-        size, align = _measure(module, member)
-        align = 1 if struct.startswith("<{") else align
-        offset = -(-offset // align) * align
-        members.append((offset, member))
-        offset, most = offset + size, max(most, align)
-    return members, -(-offset // most) * most, most
 
 
 def split_list(text: str) -> list[str]:
