@@ -5,6 +5,7 @@ word that pasting could make of them. It holds for whatever macros a runtime def
 """
 
 import functools
+import itertools
 import re
 from collections.abc import Sequence, Set
 from typing import Final, NoReturn
@@ -76,39 +77,34 @@ _Line = tuple[str, ...]
 
 def check_reach(source: str, definitions: Sequence[str] = ()) -> None:
     """Refuse a source that could reach files, together with definitions of ``-D``."""
-    subject = "build options"
     try:
         for one in definitions:
-            if re.search("//|/[*]", one):
-                _refuse(f"a comment in -D{one[:80]}", "leave it out")
-        options = [
-            line for one in definitions
-            for line in _split_lines(f"#define {one.replace('=', ' ', 1)}\n")
-        ]  # fmt: skip
-        subject = "code"
-        code = _split_lines(source)
-        macros = [line for line in (*options, *code) if line[1:2] == ("define",)]
+            # Nothing of it may go on in the first line of the source.
+            if re.search(r"//|/[*]|[\r\n]|\\\s*\Z", one):
+                _refuse(f"a comment, or the end of a line, in -D{one[:80]}", "leave it out")
+        defined = "".join(f"#define {one.replace('=', ' ', 1)}\n" for one in definitions)
+        lines = _split_lines(defined + source)
+        macros = [line for line in lines if line[:2] == ("#", "define") and len(line) > 2]
         # A macro with an odd parenthesis could end one attribute and begin another.
         is_odd = False
         for line in macros:
-            signs = "".join(one for one in _split_definition(line)[1] if one in {"(", ")"})
-            while "()" in signs:
-                signs = signs.replace("()", "")
-            is_odd |= bool(signs)
-        for subject, lines in (("build options", options), ("code", code)):  # noqa: B007 - told
-            for line in lines:
-                is_directive = line[0] == "#"
-                if is_directive and len(line) > 1 and not _DIRECTIVE.match(" ".join(line)):
-                    _refuse(f"the directive #{line[1]}")
-                if line[:2] == ("#", "define"):
-                    if found := _OF_FILES.search(" ".join(line[2:])):
-                        _refuse(f"the directive #{found[1]}")
-                elif not {"#", "##"}.isdisjoint(line[2 * is_directive :]):
-                    _refuse("# in the middle of a line that is no #define")
-            _check_words(lines, {line[2] for line in macros}, is_odd=is_odd)
-        _check_pasting([*options, *code])
+            signs = ((one == "(") - (one == ")") for one in _split_definition(line)[1])
+            depths = [0, *itertools.accumulate(signs)]
+            is_odd |= min(depths) < 0 or depths[-1] > 0
+        for line in lines:
+            is_directive = line[0] == "#"
+            if is_directive and len(line) > 1 and not _DIRECTIVE.match(" ".join(line)):
+                _refuse(f"the directive #{line[1]}")
+            if line[:2] == ("#", "define"):
+                if found := _OF_FILES.search(" ".join(line[2:])):
+                    _refuse(f"the directive #{found[1]}")
+            elif not {"#", "##"}.isdisjoint(line[2 * is_directive :]):
+                _refuse("# in the middle of a line that is no #define")
+        _check_words(lines, {line[2] for line in macros}, is_odd=is_odd)
+        _check_pasting(lines)
     except ValueError as error:
         what, advice = error.args
+        subject = "code or build options" if definitions else "code"
         msg = f"{subject}: holds {what}; no file is reached from here: {advice}"
         raise InputError(msg) from error
 

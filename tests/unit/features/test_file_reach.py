@@ -121,6 +121,7 @@ def test_hidden_words_are_found(source: str, definitions: tuple[str, ...]) -> No
         ("#if __has_builtin(__builtin_expect) && __OPENCL_C_VERSION__ >= 120\n#endif\n#\n", ()),
         ("#define A(x) #x\n#define B(x, \\\n  y) x + y\nint u = a[b[0]];", ()),
         ("int naive; // naïve", ()),
+        ("#define\nint a;", ()),
     ],
 )
 def test_usual_texts_pass(source: str, definitions: tuple[str, ...]) -> None:
