@@ -297,12 +297,12 @@ class Geometric(Composite):
 
     start: Expr
     factor: int
-    is_division: bool
     iteration: Expr
     """How often: usually a loop's symbol."""
+    is_division: bool
 
     @staticmethod
-    def make(start: Operand, factor: int, is_division: bool, iteration: Operand) -> Expr:
+    def make(start: Operand, factor: int, iteration: Operand, is_division: bool) -> Expr:
         """Multiply a start by a factor at each iteration of a loop, or divide it as C does."""
         value, times = Expr.of(start), Expr.of(iteration)
         number = times.constant_value
@@ -316,7 +316,7 @@ class Geometric(Composite):
         if number is not None and number <= _count_powers(factor):
             power = factor**number
             return trunc_div(value, power) if is_division else value * power
-        return Expr({(Geometric(value, factor, is_division, times),): 1})
+        return Expr({(Geometric(value, factor, times, is_division),): 1})
 
     @property
     def text_needs_parentheses(self) -> bool:  # type: ignore[override] # a class's constant above
@@ -350,8 +350,7 @@ class Geometric(Composite):
         return power if start == "1" else f"{start}*{power}"
 
 
-def geometric(start: Operand, factor: int, iteration: Operand, *, is_division: bool) -> Expr:
-    return Geometric.make(start, factor, is_division, iteration)
+geometric = Geometric.make
 
 
 def _count_powers(factor: int) -> int:

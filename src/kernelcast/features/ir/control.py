@@ -85,7 +85,15 @@ class ControlFlow:
         self.terms: dict[str, list[Term] | None] = {}
         """Choices on which a block is reached from the header of its loop; None if too many."""
         for label in self.order:
-            self.terms[label] = self._find_terms(label)
+            around = self.loop_of[label]
+            if label == self.entry or label in self.loop_at:
+                self.terms[label] = [{}]
+                continue
+            # What jumps back where loops are no natural ones is left out.
+            ways = [
+                way for way in self.predecessors[label] if self.place[way[0]] < self.place[label]
+            ]
+            self.terms[label] = self._unite(ways, label, around) or None
 
     @cached_property
     def users(self) -> dict[str, list[Instruction]]:
@@ -170,14 +178,6 @@ class ControlFlow:
                 if testing and is_test:
                     loop.test, loop.testing = label, frozenset(testing)
                 break
-
-    def _find_terms(self, label: str) -> list[Term] | None:
-        loop = self.loop_of[label]
-        if label == self.entry or (loop is not None and loop.header == label):
-            return [{}]
-        # What jumps back where loops are no natural ones is left out.
-        ways = [way for way in self.predecessors[label] if self.place[way[0]] < self.place[label]]
-        return self._unite(ways, label, loop) or None
 
     def terms_of_header(self, loop: Loop) -> list[Term] | None:
         """Give the choices on which a loop is entered, from the header of the loop around it."""

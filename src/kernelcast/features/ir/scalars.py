@@ -139,9 +139,13 @@ class Evaluator(Code):
         self._places = {name: at for at, name in enumerate(self.instructions)}
         # While a loop is being solved, what was found since is preliminary.
         self._known: dict[object, Any] = {
-            name: self._name_argument(name, kind, is_copy=bool(copied))
+            name: Pointer(
+                Memory(name[1:], MemorySpace.PRIVATE if copied else space_of(kind),
+                       is_given=bool(copied)),
+                ZERO,
+            ) if kind.startswith("ptr") else self._name_number(name[1:], kind, self.type_of(name))
             for (kind, name), copied in zip(function.parameters, function.by_value, strict=True)
-        }
+        }  # fmt: skip
         headers = (label for label in flow.order if label in flow.loop_at)
         self._loop_names = {
             header: f"{number}:line {self.loop_line(header)}"
@@ -167,12 +171,6 @@ class Evaluator(Code):
     def symbol(self, loop: Loop) -> Symbol:
         """Give the number of a loop's iteration."""
         return Symbol(SymbolKind.LOOP, self._loop_names[loop.header])
-
-    def _name_argument(self, name: str, kind: str, *, is_copy: bool) -> Value:
-        if not kind.startswith("ptr"):
-            return self._name_number(name[1:], kind, self.type_of(name))
-        space = MemorySpace.PRIVATE if is_copy else space_of(kind)
-        return Pointer(Memory(name[1:], space, is_given=is_copy), ZERO)
 
     def _name_number(self, name: str, kind: str, note: TypeNote) -> Value:
         """Give the symbol of a number that the host passes, or those of a vector."""
