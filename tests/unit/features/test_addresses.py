@@ -35,6 +35,9 @@ def stores(body: str, *, before: str = "") -> list[MemoryAccess]:
         ("int t; if (n > 3) t = x; a[t] = 1;", "4*global_id(0)"),
         ("int t[2] = {x, n}; a[t[1]] = 1;", "4*n"),
         ("struct S s = {x, n}; s.p = 3; a[s.p + s.q] = 1;", "4*n + 12"),
+        ("const int t[] = {5, 9}; a[t[x & 1]] = 1;", "4*(5 if global_id(0) mod 2 == 0 else 9)"),
+        ("a[T[x & 1] + x] = 1;", "4*global_id(0) + 4*(3 if global_id(0) mod 2 == 0 else -4)"),
+        ("int t[] = {5, 9}; t[n] = 3; a[t[x & 1]] = 1;", None),
         ("global int *p = a; p += x; p[-1] = 1;", "4*global_id(0) - 4"),
         ("*(&a[x] + 2) = 1;", "4*global_id(0) + 8"),
         ("a[select(x, n, 1)] = 1;", "4*n"),
@@ -45,7 +48,7 @@ def stores(body: str, *, before: str = "") -> list[MemoryAccess]:
 def test_offsets_are_followed(body: str, offset: str | None) -> None:
     """Gives bytes from the buffer's start, or none where it cannot tell."""
     before = (
-        "constant int N = 5; enum { A, B = 3 }; struct S { int p, q; };"
+        "constant int N = 5, T[2] = {3, -4}; enum { A, B = 3 }; struct S { int p, q; };"
         " int twice(int v) { return 2 * v; }"
     )
     [store] = stores(body, before=before)

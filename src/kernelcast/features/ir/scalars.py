@@ -95,6 +95,8 @@ _LANE_WISE: Final = frozenset((
     "add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "sdiv", "udiv", "srem", "urem",
     "icmp", "sext", "zext", "trunc",
 ))  # fmt: skip
+_MOST_PLACES: Final = 32
+"""Of a table of constants, so many are chosen from by an index."""
 _CASTS: Final = ("addrspacecast", "bitcast", "ptrtoint", "inttoptr", "ptrtoaddr", "freeze")
 _MOVING_LANES: Final = ("extractelement", "insertelement", "shufflevector")
 _IDS: Final = {**ID_FUNCTIONS, "get_enqueued_local_size": SymbolKind.LOCAL_SIZE}
@@ -572,9 +574,11 @@ class Evaluator(Code):
                         is_signed=not part[1].is_unsigned,
                     )  # fmt: skip
             return named
-        variable = self.module.globals.get(memory.variable)
-        if variable is not None and variable.is_constant and constant is not None:
-            found = self._initial(variable, constant, one.type)
+        variable = self.module.globals.get(
+            memory.variable or self.tables.get(f"%{memory.name}", "")
+        )
+        if variable is not None and variable.is_constant and isinstance(offset, Expr):
+            found = self._initial(variable, offset, one.type)
             if found is not None:
                 return found
         if memory.is_given:
@@ -609,9 +613,10 @@ class Evaluator(Code):
             self.largest_unsigned[name] = (1 << bits) - 1
         return Expr.symbol(Symbol(SymbolKind.CONTENT, name))
 
-    def _initial(self, variable: Global, offset: int, wanted: str) -> Value | None:
-        """Give a whole number, or a vector of such, of a constant's initial value."""
-        bits = bits_of(wanted)
+    def _initial(self, variable: Global, offset: Expr, wanted: str) -> Value | None:
+        """Give a whole number, or a vector of such, of a constant's initial value; of a few, by
+        their places, where the offset is no number."""
+        bits, size = bits_of(wanted), self.module.size_of(wanted)
         try:
             content = self._remember(
                 ("initial", variable.name),
@@ -619,13 +624,25 @@ class Evaluator(Code):
             )
         except ValueError:
             return None
-        if bits < 8 or not 0 <= offset <= len(content) - self.module.size_of(wanted):
+        at, behind = offset.constant_value, len(content) - size + 1
+        places = range(0, behind, size) if at is None else range(at, at + 1)
+        if bits < 8 or not 0 < len(places) <= _MOST_PLACES:
             return None
-        lanes = [
-            Expr.constant(int.from_bytes(content[at : at + bits // 8], "little", signed=True))
-            for at in range(offset, offset + lanes_of(wanted) * bits // 8, bits // 8)
-        ]
-        return Lanes(tuple(lanes)) if is_vector(wanted) else lanes[0]
+        if at is None and any(factor % size for _, factor in offset.products):
+            return None
+        if not 0 <= places[0] <= places[-1] < behind:
+            return None
+        numbers = [
+            Lanes(tuple(
+                Expr.constant(int.from_bytes(content[one : one + bits // 8], "little", signed=True))
+                for one in range(place, place + lanes_of(wanted) * bits // 8, bits // 8)
+            ))
+            for place in places
+        ]  # fmt: skip
+        value: Value = numbers[-1]
+        for place, number in zip(places[-2::-1], numbers[-2::-1], strict=True):
+            value = merge(equal(offset, place), number, value)
+        return value if is_vector(wanted) or not isinstance(value, Lanes) else value.lanes[0]
 
     # Built-in functions
 

@@ -16,6 +16,8 @@ INITIAL: Final = "@__const."
 _VARIABLE: Final = re.compile(r"@[\w.$]+")
 _MOVING: Final = frozenset(("getelementptr", "addrspacecast", "bitcast", "freeze"))
 
+_READING: Final = _MOVING | {"load", "phi", "select", "icmp"}
+
 
 class Code:
     """A kernel's code. In dependences, a memory is ``*`` and what its address is made from."""
@@ -112,6 +114,20 @@ class Code:
             for each in sources:
                 takers[each] += targets
         return takers
+
+    @cached_property
+    def tables(self) -> Mapping[str, str]:
+        """Arrays of the work-item's own that keep what they are set to at first: the constants."""
+        sources: dict[str, list[str]] = defaultdict(list)
+        for one in self.flow.list_instructions():
+            pointers = [value for kind, value in one.operands if kind.startswith("ptr")]
+            if one.opcode in _READING or one.detail.startswith("llvm.lifetime"):
+                continue
+            is_copy = one.detail.startswith("llvm.memcpy")
+            for base in self.bases(*pointers[: 1 if is_copy else None]):
+                sources[base].append(pointers[1] if is_copy else "")
+        return {base: own[0] for base, own in sources.items()
+                if len(own) == 1 and own[0].startswith(INITIAL)}  # fmt: skip
 
     @cached_property
     def held(self) -> Mapping[str, set[str]]:
