@@ -4,8 +4,8 @@ import gc
 import io
 import pickle
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Hashable
+from contextlib import suppress
 from threading import Lock
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -51,34 +51,27 @@ class _FactsReader(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module}.{name} is no part of facts")
 
 
-@contextmanager
-def _without_collector() -> Iterator[None]:
-    """Make objects that stay: looking for cycles takes a third, of kept facts more than half."""
+@remember_by_code(64)
+def read_facts(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> KernelFacts:
+    """Read the facts about a kernel, whose loops and conditions may ask what buffers hold."""
     is_enabled = gc.isenabled()
-    gc.disable()
+    gc.disable()  # to look for cycles among what stays takes a third, of kept facts more than half
     try:
-        yield
+        code = compile_program(kernel)
+        key = cache.digest((
+            digest_code("compiling", "features", "expressions", "records"), code.text,
+            repr(code.gaps), kernel.source, kernel.name, *sorted(known_buffers),
+        ))  # fmt: skip
+        with suppress(KeyError, ValueError, EOFError, pickle.UnpicklingError):  # else read anew
+            kept = io.BytesIO(b64decode((cache.read(key) or {})["facts"]))
+            return cast("KernelFacts", _FactsReader(kept).load())
+        _, facts = read_code(kernel, known_buffers)
+        content = run_deep(lambda: pickle.dumps(facts, protocol=5))
+        cache.write(key, {"facts": b64encode(content).decode()})
+        return facts
     finally:
         if is_enabled:
             gc.enable()
-
-
-@remember_by_code(64)
-@_without_collector()
-def read_facts(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> KernelFacts:
-    """Read the facts about a kernel, whose loops and conditions may ask what buffers hold."""
-    code = compile_program(kernel)
-    key = cache.digest((
-        digest_code("compiling", "features", "expressions", "records"), code.text, repr(code.gaps),
-        kernel.source, kernel.name, *sorted(known_buffers),
-    ))  # fmt: skip
-    with suppress(KeyError, ValueError, EOFError, pickle.UnpicklingError):  # else read anew
-        kept = io.BytesIO(b64decode((cache.read(key) or {})["facts"]))
-        return cast("KernelFacts", _FactsReader(kept).load())
-    _, facts = read_code(kernel, known_buffers)
-    content = run_deep(lambda: pickle.dumps(facts, protocol=5))
-    cache.write(key, {"facts": b64encode(content).decode()})
-    return facts
 
 
 @remember_by_code(256)

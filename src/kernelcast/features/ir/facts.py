@@ -4,7 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import partial
 from typing import Final, TypeAlias
 
 from kernelcast.compiling.ir import Instruction, Operand
@@ -94,7 +94,7 @@ class FactsReader:
         """By the block of the code that is executed as often."""
         self.touches: list[tuple[Instruction, Operand, int]] = []
         """What touches memory that other work-items see, its address, and its site in the facts."""
-        self._flow, self._evaluator, self._notes = code.flow, code, code.notes
+        self._flow, self._notes = code.flow, code.notes
         self._module, self._function = code.module, code.function
         self._lines = source.splitlines()
         self._blocks: list[_Block] = []
@@ -120,10 +120,10 @@ class FactsReader:
 
     def read(self, gaps: tuple[Gap, ...] = ()) -> KernelFacts:
         """Read all of it; `gaps` are known to be missing."""
-        flow, evaluator = self._flow, self._evaluator
+        flow, code = self._flow, self.code
         groups: dict[object, _Block] = {}
         for label in flow.order:
-            guard = self._guard = evaluator.guard(label)
+            guard = self._guard = code.guard(label)
             if guard == FALSE:
                 continue
             loops = self._loops = self._loops_around(label)
@@ -155,11 +155,11 @@ class FactsReader:
                 if line and (counts.operations or counts.memory):
                     parts.setdefault(line, []).append((block.id, counts))
         place = self._notes.fields(self._function.notes.get("dbg", -1))
-        named = {
-            name for one in self._flow.list_instructions()
-            for _, value in one.operands if "@" in value
-            for name in re.findall(r"@[\w.$]+", value)
-        }  # fmt: skip
+        named = {name for value in flow.users for name in re.findall(r"@[\w.$]+", value)}
+        loops = tuple(
+            code.loop_facts(flow.loop_at[label]) for label in flow.order
+            if label in flow.loop_at and label in self._block_of
+        )  # fmt: skip
         return KernelFacts(
             kernel=self._function.name, line=int(place.get("line", 0)),
             parameters=tuple(
@@ -168,7 +168,7 @@ class FactsReader:
             ),
             local_arrays=tuple(
                 LocalArray(
-                    name=self._evaluator.name_global(name), bytes=self._module.size_of(one.type)
+                    name=self.code.name_global(name), bytes=self._module.size_of(one.type)
                 )
                 for name, one in self._module.globals.items() if name in named and one.space == 3
             ),
@@ -184,11 +184,12 @@ class FactsReader:
                 replace(one, is_narrowed=True) if one.site in narrowed else one
                 for one in self._accesses
             ),
-            loops=tuple(evaluator.loop_facts(one) for one in self._loops_in_order()),
+            loops=loops,
             lines=tuple(LineFacts(line=one, parts=tuple(parts[one])) for one in sorted(parts)),
-            gaps=tuple(dict.fromkeys((*self._gaps, *gaps))), contents=self._find_used_contents(),
+            gaps=tuple(dict.fromkeys((*self._gaps, *gaps))),
+            contents=self._find_used_contents(loops),
             required_local_size=self._module.required_local_size(self._function),
-            fields=tuple(self._evaluator.fields.values()),
+            fields=tuple(self.code.fields.values()),
         )  # fmt: skip
 
     def _share(
@@ -196,15 +197,11 @@ class FactsReader:
     ) -> OperationCounts:
         """Make one object for equal counts: most blocks execute what others execute as well, and
         kept facts of thousands of blocks are read in half the time."""
-        key = frozenset(operations.items()), frozenset(memory.items())
+        key = tuple(operations.items()), tuple(memory.items())
         if key not in self._counts:
             counts = OperationCounts(operations=dict(operations), memory=dict(memory))
             self._counts[key] = counts
         return self._counts[key]
-
-    def _loops_in_order(self) -> list[Loop]:
-        loops = self._flow.loop_at
-        return [loops[one] for one in self._flow.order if one in loops and one in self._block_of]
 
     def _is_empty(self, label: str) -> bool:
         """Tell whether a block only jumps on, and nothing is reached by way of it alone."""
@@ -221,10 +218,10 @@ class FactsReader:
 
     def _loops_around(self, label: str) -> tuple[LoopFacts, ...]:
         found = []
-        evaluator, loops = self._evaluator, self._flow.loops_around(label)
+        loops = self._flow.loops_around(label)
         insides = [*(one.header for one in loops[1:]), label]
         for loop, inside in zip(loops, insides, strict=False):
-            facts = evaluator.loop_facts(loop)
+            facts = self.code.loop_facts(loop)
             if not loop.testing.isdisjoint((label, inside)):
                 facts = describe_test(facts)
             found.append(facts)
@@ -334,12 +331,12 @@ class FactsReader:
             self._judge_call(one)
 
     def _count_address(self, one: Instruction, block: _Block) -> None:
-        roots = self._evaluator.roots(one.operands[0][1])
+        roots = self.code.roots(one.operands[0][1])
         if not roots:
             if one.operands[0][1].startswith("%") or one.operands[0][1].startswith("@"):
                 count_instruction(one, self._module, block.operations)
             return
-        place = self._evaluator.value(one.name)
+        place = self.code.value(one.name)
         offset = place.offset if isinstance(place, Pointer) else place
         steady = {loop.name for loop in self._loops if loop.trip_count is not None}
         by_data = not isinstance(offset, Expr) or any(
@@ -356,37 +353,32 @@ class FactsReader:
         block.operations[operation] += 1
 
     def _list_accesses(self, one: Instruction) -> Iterator[_Access]:
-        operands = one.operands
-        kind = _ACCESSING.get(one.opcode)
+        operands, kind = one.operands, _ACCESSING.get(one.opcode)
+        find = partial(self.code.operand, block=one.block)
         if kind is not None:
-            address = operands[one.opcode == "store"]
-            size = self._module.size_of(one.type)
-            yield kind, (address,), self._find(address, one), size, self._count_lanes(one)
+            address, size = operands[one.opcode == "store"], self._module.size_of(one.type)
+            yield kind, (address,), find(address), size, self._count_lanes(one)
         if one.opcode != "call":
             return
         access = read_vector_access(one, self._module)
         pointers = [each for each in operands if each[0].startswith("ptr")]
         if access is not None:
-            pointer, index = (self._find(each, one) for each in (access.pointer, access.index))
-            place = move_place(pointer, index, access.stride)
+            place = move_place(find(access.pointer), find(access.index), access.stride)
             kind = AccessKind.STORE if access.is_store else AccessKind.LOAD
             yield kind, (access.pointer, access.index), place, access.bytes, access.lanes
         elif is_atomic(name_called(one)) and pointers:
             size = atomic_number(one)[1] // 8
-            yield AccessKind.ATOMIC, pointers[:1], self._find(pointers[0], one), size, 1
+            yield AccessKind.ATOMIC, pointers[:1], find(pointers[0]), size, 1
         elif one.detail.startswith(("llvm.memcpy", "llvm.memmove")):  # of a structure
             length = operands[2][1]
-            if not length.isdigit() or self._evaluator.roots(operands[0][1]) - self._read_arrays:
+            if not length.isdigit() or not self.code.are_read(self.code.roots(operands[0][1])):
                 return
             for operand, kind in ((operands[1], AccessKind.LOAD), (operands[0], AccessKind.STORE)):
-                place = self._find(operand, one)
+                place = find(operand)
                 is_own = any(isinstance(each, Pointer) and each.memory.space is MemorySpace.PRIVATE
                              for _, each in places_of(place))  # fmt: skip
                 if not is_own and not operand[1].startswith("@__const"):  # an initial value
                     yield kind, (operand,), place, int(length), 1
-
-    def _find(self, operand: Operand, one: Instruction) -> Value:
-        return self._evaluator.operand(operand, one.block)
 
     def _judge_call(self, one: Instruction) -> None:
         """Note what a function may do that is not described."""
@@ -400,29 +392,10 @@ class FactsReader:
             or place.memory.space not in (MemorySpace.PRIVATE, MemorySpace.CONSTANT)
             for each, const in zip(pointers, _POINTER.findall(mangled_types(one)), strict=False)
             if not const
-            for _, place in places_of(self._find(each, one))
+            for _, place in places_of(self.code.operand(each, one.block))
         ):
             self._gaps.append(Gap(line=line, reason=f"the memory that {name} writes is not "
                                                     "described"))  # fmt: skip
-
-    @cached_property
-    def _read_arrays(self) -> frozenset[str]:
-        """Arrays of the work-item's own that are read."""
-        read: set[str] = set()
-        for one in self._flow.list_instructions():
-            operands = one.operands
-            if one.opcode == "store":
-                operands = operands[:1]
-            elif one.opcode == "call" and one.detail.startswith("llvm.mem"):
-                operands = operands[1:]
-            elif one.detail.startswith("llvm.lifetime") or one.opcode in (
-                "getelementptr", "bitcast", "addrspacecast", "phi", "select"
-            ):  # fmt: skip
-                continue
-            for kind, value in operands:
-                if kind.startswith("ptr"):
-                    read |= self._evaluator.roots(value)
-        return frozenset(read)
 
     def _count_lanes(self, one: Instruction) -> int:
         """Count the lanes of a vector that are used, or set."""
@@ -430,7 +403,7 @@ class FactsReader:
         if lanes == 1:
             return 1
         if one.opcode == "store":
-            instructions, count = self._evaluator.instructions, 0
+            instructions, count = self.code.instructions, 0
             value = instructions.get(one.operands[0][1])
             if value is not None and value.opcode == "shufflevector":
                 return min(lanes, len(_LANE.findall(value.operands[2][1]))) or lanes
@@ -463,7 +436,7 @@ class FactsReader:
         if kind is not AccessKind.ATOMIC:
             is_store = kind is AccessKind.STORE
             block.memory[MemoryOperation(space=spaces[0], is_store=is_store, bytes=size)] += 1
-        address = self._evaluator.instructions.get(operands[0][1])
+        address = self.code.instructions.get(operands[0][1])
         is_indexed = address is not None and address.opcode == "getelementptr"
         notes = (address.note,) if address and is_indexed and one.opcode != "call" else ()
         where, text = self._notes.read_object(self._lines, *notes, one.note)
@@ -506,7 +479,7 @@ class FactsReader:
     # Parameters and the rest
 
     def _describe_parameter(self, number: int, kind: str, name: str) -> ParameterFacts:
-        note = self._evaluator.type_of(f"%{name}")
+        note = self.code.type_of(f"%{name}")
         is_pointer = kind.startswith("ptr") and not self._function.by_value[number]
         target = self._notes.type_of(note.target) if note.target is not None else note
         space = space_of(kind) if is_pointer else MemorySpace.PRIVATE
@@ -520,10 +493,9 @@ class FactsReader:
             is_written=is_pointer and any(one.kind is not AccessKind.LOAD for one in own),
         )  # fmt: skip
 
-    def _find_used_contents(self) -> tuple[ContentRead, ...]:
+    def _find_used_contents(self, loops: Sequence[LoopFacts]) -> tuple[ContentRead, ...]:
         """Give the contents that tell iterations or conditions, and those that place them."""
-        contents = self._evaluator.contents
-        loops = [self._evaluator.loop_facts(one) for one in self._loops_in_order()]
+        contents = self.code.contents
         counts = [one.trip_count for one in loops if one.is_exact]
         guards = [one.guard for one in self._reaches if one.guard.is_exact]
         waiting = [one.symbols() for one in (*counts, *guards) if one is not None]

@@ -625,12 +625,10 @@ class Evaluator(Code):
         except ValueError:
             return None
         at, behind = offset.constant_value, len(content) - size + 1
-        places = range(0, behind, size) if at is None else range(at, at + 1)
-        if bits < 8 or not 0 < len(places) <= _MOST_PLACES:
-            return None
+        places = range(at, at + 1) if at is not None else range(0, behind, size)
         if at is None and any(factor % size for _, factor in offset.products):
             return None
-        if not 0 <= places[0] <= places[-1] < behind:
+        if bits < 8 or not 0 < len(places) <= _MOST_PLACES or not 0 <= places[0] < behind:
             return None
         numbers = [
             Lanes(tuple(
