@@ -511,23 +511,19 @@ class _Nest:
         value = self._evaluator.value(one.name)
         is_known = isinstance(value, Expr) or (isinstance(value, Condition) and value.is_exact)
         if one.opcode == "phi":
-            if not is_known and one.block != inner.header and one.type != "i1" and (
-                one.name in self._extrema.values() or self._is_masked(one)
-            ):  # fmt: skip
+            # A condition that changes from iteration to iteration selects a value under a mask.
+            asked = frozenset().union(*(
+                self._evaluator.choice(key, frozenset((0,))).substitute(self._own).symbols()
+                for key in self._flow.find_branches(one)
+            ))  # fmt: skip
+            own = Symbol(SymbolKind.LOOP, self._loops[-1].name)
+            is_masked = any(each is own or each.kind is SymbolKind.CONTENT for each in asked)
+            is_chosen = is_masked or one.name in self._extrema.values()
+            if is_chosen and not is_known and one.block != inner.header and one.type != "i1":
                 counts[make_operation(OperationKind.SELECT, *number_of(one.type))] += 1
         elif isinstance(value, Opaque) or not is_known or is_float(one.type):
             count_instruction(one, self._module, counts)
         return counts
-
-    def _is_masked(self, phi: Instruction) -> bool:
-        """Tell whether a condition that changes from iteration to iteration selects a value."""
-        inner = Symbol(SymbolKind.LOOP, self._loops[-1].name)
-        return any(
-            one is inner or one.kind is SymbolKind.CONTENT
-            for key in self._flow.find_branches(phi)
-            for one in self._evaluator.choice(key, frozenset((0,)))
-            .substitute(self._own).symbols()
-        )  # fmt: skip
 
     def _list_branches(self) -> dict[Condition, OperationCounts]:
         """List operations and accesses by the iterations that execute them, `TRUE` for all."""

@@ -79,11 +79,6 @@ class _Block:
         """What is executed in the line at work."""
         return self.lines[self.at][0]
 
-    @property
-    def memory(self) -> Counter[MemoryOperation]:
-        """What is loaded and stored in the line at work."""
-        return self.lines[self.at][1]
-
 
 class FactsReader:
     """Reads the facts of a kernel from its code."""
@@ -435,7 +430,8 @@ class FactsReader:
         spaces = [space_of(operands[0][0]) if one is None else one.space for _, one, _ in places]
         if kind is not AccessKind.ATOMIC:
             is_store = kind is AccessKind.STORE
-            block.memory[MemoryOperation(space=spaces[0], is_store=is_store, bytes=size)] += 1
+            moved = MemoryOperation(space=spaces[0], is_store=is_store, bytes=size)
+            block.lines[block.at][1][moved] += 1
         address = self.code.instructions.get(operands[0][1])
         is_indexed = address is not None and address.opcode == "getelementptr"
         notes = (address.note,) if address and is_indexed and one.opcode != "call" else ()
