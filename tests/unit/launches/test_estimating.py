@@ -6,11 +6,9 @@ from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling import estimating
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.launches import model_launch
-from kernelcast.records.arguments import BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.errors import MissingExtraError
-from kernelcast.records.kernel import Kernel
-from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+from support.problems import buffer_of, number_of, write_problem
 
 SOURCE = """
 kernel void power(global float *a, int n)
@@ -24,15 +22,8 @@ kernel void power(global float *a, int n)
 
 def make_problem(turns: int) -> Problem:
     """Make a launch whose argument says how often its loop runs."""
-    return Problem(
-        name="power",
-        kernel=Kernel(name="power", source=SOURCE),
-        ndrange=NDRange(global_size=(1 << 20,), local_size=(128,)),
-        arguments=(
-            BufferArgument(element=ElementType.parse("float32"), count=1 << 20),
-            ScalarArgument(element=ElementType.parse("int32"), values=(turns,)),
-        ),
-    )
+    given = (buffer_of("float32", 1 << 20), number_of(turns))
+    return write_problem(SOURCE, *given, items=(1 << 20,), local=(128,))
 
 
 @pytest.mark.parametrize("machine", ["v100", "mi210"])

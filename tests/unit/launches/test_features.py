@@ -18,7 +18,6 @@ from kernelcast.launches.features import (
     read_source_features,
 )
 from kernelcast.launches.problem_file import read_problem
-from kernelcast.records.arguments import ElementType, ScalarArgument
 from kernelcast.records.device import CompilerFacts, Trait, TraitSource
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.feature_vector import FeatureGroup
@@ -29,6 +28,7 @@ from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.workers import Task
 from support.builders import make_description, make_sample_run
+from support.problems import number_of
 
 ROOT = Path(__file__).resolve().parents[3]
 EVERY = FeatureSettings(groups=frozenset(FeatureGroup))
@@ -173,6 +173,5 @@ def test_what_work_items_skip_must_not_depend_on_iterations(
 ) -> None:
     """A guard is fine unless it lets work-items skip different iterations."""
     kernel = Kernel(name="k", source=f"{HEAD} {{ int i = get_global_id(0); {body} }}")
-    number = ScalarArgument(element=ElementType("int32"), values=(1000,))
-    asked = replace(problem, kernel=kernel, arguments=(*problem.arguments[:2], number))
+    asked = replace(problem, kernel=kernel, arguments=(*problem.arguments[:2], number_of(1000)))
     assert (count(asked)[0] is not None) == is_known

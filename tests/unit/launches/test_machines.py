@@ -20,16 +20,14 @@ from kernelcast.launches.machines import (
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor.answering.launch_request import LaunchRequest
 from kernelcast.predictor.answering.policy import Policy
-from kernelcast.records.arguments import BufferArgument, ElementType
 from kernelcast.records.device import DeviceDescription, DeviceKind, Trait, TraitSource
 from kernelcast.records.errors import KernelcastError, MachineFileError, UnknownMachineError
-from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import CacheFacts, MachineDescription
-from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.reports.machine import compare_machines
 from support.builders import make_description
 from support.fake_executor import FakeExecutor
+from support.problems import buffer_of, write_problem
 
 MACHINE = MachineDescription(id="pocl-cpu-1234", name="Here", kind=DeviceKind.CPU)
 
@@ -172,15 +170,12 @@ def test_answers_from_the_source_alone(name: str, limiter: str) -> None:
 @pytest.mark.usefixtures("calibrated")
 def test_doubts_loops_that_data_end() -> None:
     """Says by how much the time may be off where the source does not tell how long a loop runs."""
-    kernel = Kernel(
-        name="k",
-        source="kernel void k(global const int* a, global int* b) {"
+    problem = write_problem(
+        "kernel void k(global const int* a, global int* b) {"
         "int x = get_global_id(0), n = a[x], s = 0; while (n != 1) { n = n / 2; s++; } b[x] = s; }",
-    )
-    buffer = BufferArgument(element=ElementType("int32"), count=4096)
-    ndrange = NDRange(global_size=(4096,), local_size=(64,))
-    problem = Problem(name="k", kernel=kernel, ndrange=ndrange, arguments=(buffer, buffer))
-    found = model_own_launch(problem, ndrange, DEVICE)
+        *[buffer_of("int32", 4096)] * 2, items=(4096,),
+    )  # fmt: skip
+    found = model_own_launch(problem, problem.ndrange, DEVICE)
     assert found is not None
     assert found.doubt > math.log(100)
 

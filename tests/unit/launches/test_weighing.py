@@ -31,7 +31,6 @@ from kernelcast.records.arguments import (
     HeldBuffer,
     Init,
     LocalArgument,
-    ScalarArgument,
 )
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.kernel import Kernel
@@ -40,6 +39,7 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from support.fakes import Cost, SyntheticLaunch
+from support.problems import buffer_of, number_of, write_problem
 
 PROFILE = WorkProfile(
     weights=(), weights_in_step=(), spread=1.0, typical=(), typical_weight=1.0, is_exact=True
@@ -68,7 +68,7 @@ HALF = make_kernel("if (get_group_id(0) >= 500) return;", "n")
 GROUPS, LOCAL = 1000, 64
 ARGUMENTS = (
     LocalArgument(bytes=0),
-    ScalarArgument(element=ElementType("int32"), values=(GROUPS * LOCAL,)),
+    number_of(GROUPS * LOCAL),
 )
 OVERHEAD_S = 1e-6
 
@@ -139,7 +139,7 @@ def test_a_file_of_row_pointers_tells_the_work(seed: int, tmp_path: Path) -> Non
         NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,)),
         lambda at: 1e-7 + 1e-9 * rows[at[0]],
     )
-    buffer = BufferArgument(element=ElementType("float32"), count=int(begin[-1]))
+    buffer = buffer_of("float32", int(begin[-1]))
     pointers = point_to(tmp_path / "begin.npy", len(begin))
     arguments = (pointers, buffer, buffer)
     run = sample_by_source(launch, SamplingPlan(seed=seed), ROWS, arguments)
@@ -158,7 +158,7 @@ def test_samples_lie_where_contents_put_the_work(seed: int, tmp_path: Path) -> N
         NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,)),
         lambda at: np.where((at[0] >= 600) & (at[0] < 650), 2e-4, 1e-8),
     )
-    buffer = BufferArgument(element=ElementType("float32"), count=int(begin[-1]))
+    buffer = buffer_of("float32", int(begin[-1]))
     pointers = point_to(tmp_path / "begin.npy", len(begin))
     run = sample_by_source(launch, SamplingPlan(seed=seed), ROWS, (pointers, buffer, buffer))
     assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.2)
@@ -320,7 +320,6 @@ def test_work_is_known_to_be_even_where_the_source_proves_it(
     assert 0.1 * SamplingPlan().budget < plan.budget < 1.1 * SamplingPlan().budget
 
 
-INTEGER, FLOAT = ElementType.parse("int32"), ElementType.parse("float32")
 STENCIL = """kernel void star(global const float *a, global float *b, int w, int d) {
   int x = get_global_id(0), z = get_global_id(1);
   if (z < 40 || z >= d - 40) return;
@@ -333,14 +332,9 @@ WIDTH, DEPTH = 128, 800
 
 def make_stencil() -> Problem:
     """Make a stencil whose first and last 40 rows do nothing."""
-    buffer = BufferArgument(element=FLOAT, count=WIDTH * DEPTH)
-    sizes = [ScalarArgument(element=INTEGER, values=(one,)) for one in (WIDTH, DEPTH)]
-    return Problem(
-        name="star",
-        kernel=Kernel(name="star", source=STENCIL),
-        ndrange=NDRange(global_size=(WIDTH, DEPTH), local_size=(32, 1)),
-        arguments=(buffer, buffer, *sizes),
-    )
+    buffer = buffer_of("float32", WIDTH * DEPTH)
+    given = (buffer, buffer, number_of(WIDTH), number_of(DEPTH))
+    return write_problem(STENCIL, *given, items=(WIDTH, DEPTH), local=(32, 1))
 
 
 class GpuLaunch(SyntheticLaunch):
@@ -382,13 +376,7 @@ def test_borders_are_neither_sampled_nor_counted() -> None:
 
 def make_copy(count: int) -> Problem:
     """Make a copy of so many numbers."""
-    buffer = BufferArgument(element=FLOAT, count=count)
-    return Problem(
-        name="copy",
-        kernel=Kernel(name="copy", source=COPY),
-        ndrange=NDRange(global_size=(count,), local_size=(256,)),
-        arguments=(buffer, buffer),
-    )
+    return write_problem(COPY, *[buffer_of("float32", count)] * 2, items=(count,), local=(256,))
 
 
 def test_a_copy_is_no_faster_than_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
