@@ -93,21 +93,11 @@ machines = st.builds(
 
 @given(machine=machines)
 def test_a_description_survives_its_file(machine: MachineDescription) -> None:
-    """Reads back exactly what was written, whatever the texts and numbers are."""
-    assert parse_machine(dump_machine(machine), PATH) == machine
-
-
-@given(machine=machines)
-def test_any_yaml_reader_sees_the_same_numbers(machine: MachineDescription) -> None:
-    """Writes numbers that a plain YAML reader takes for numbers."""
-    loaded = yaml.safe_load(dump_machine(machine))
-    for name, told in machine_to_plain(machine).get("costs", {}).items():
-        found = loaded["costs"].get(name, loaded["costs"].get(_as_key(name)))
-        assert (found["value"] if isinstance(found, dict) else found) == told["value"]
-
-
-def _as_key(name: str) -> object:
-    return yaml.safe_load(f"[{name}]")[0]
+    """Reads back exactly what was written; any YAML reader takes its numbers for numbers."""
+    text = dump_machine(machine)
+    assert parse_machine(text, PATH) == machine
+    for found in yaml.safe_load(text).get("costs", {}).values():
+        assert isinstance(found["value"] if isinstance(found, dict) else found, int | float)
 
 
 @pytest.mark.parametrize("known", SHIPPED, ids=lambda one: one.name)

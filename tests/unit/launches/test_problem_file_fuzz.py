@@ -130,18 +130,6 @@ def test_formulas_mean_what_they_mean_in_python(formula: str) -> None:
     assert "64-bit" in complaint
 
 
-@settings(max_examples=150)
-@given(text=st.text(st.sampled_from("0123456789+-*/%().eE_ {}[]abj'\"\\,:=~!<>\0\n"), max_size=25))
-def test_any_formula_is_computed_or_refused(text: str) -> None:
-    """Computes a number from any text, or refuses it as no arithmetic; nothing else."""
-    try:
-        value = evaluate(text)
-    except ArithmeticProblem:
-        return
-    assert isinstance(value, (int, float))
-    assert abs(value) <= 2**64
-
-
 @pytest.mark.parametrize(
     "text",
     ["__import__('os')", "N", "1 if 2 else 3", "[1]", "'a'", "True", "1 < 2", "~1", "1j", "f(1)",

@@ -148,18 +148,13 @@ def test_staging_becomes_dma(tmp_path: Path) -> None:
     assert request.count == 2 * 16  # two work-groups a CPE, 1024 / 64 tiles
     assert {one.bytes for one in found.gloads} == {4}
     assert sum(one.count for one in found.gloads) == 2 * 2 * 64  # index and b
+    items = 2 * 64
+    assert found.compute["div_sqrt"] == items * 1024
+    # Local memory without the DMA's stores.
+    assert found.compute["floating"] == found.compute["spm"] == items * 2 * 1024
+    assert not any("average ILP" in one for one in found.notes)
     half = derive(tmp_path, STAGED, active_cpes=32)
     assert sum(one.count for one in half.gloads) == 2 * 2 * 2 * 64
-
-
-def test_compute_instructions_are_counted_by_type(tmp_path: Path) -> None:
-    """Counts roots apart from sums and products, and local memory without the DMA's stores."""
-    items = 2 * 64
-    found = derive(tmp_path, STAGED)
-    assert found.compute["div_sqrt"] == items * 1024
-    assert found.compute["floating"] == items * 2 * 1024
-    assert found.compute["spm"] == items * 2 * 1024
-    assert any("average ILP" in one for one in found.notes)
 
 
 def test_asynchronous_copies_are_requests(tmp_path: Path) -> None:
@@ -167,6 +162,8 @@ def test_asynchronous_copies_are_requests(tmp_path: Path) -> None:
     copy, stored = derive(tmp_path, COPIED).dma
     assert (copy.direction, stored.direction) == (Direction.IN, Direction.OUT)
     assert copy.copies[0].bytes == 256
+    with pytest.raises(InputError, match="a scratchpad of SW26010 holds 65,536"):
+        derive(tmp_path, STAGED.replace("tile[64]", "tile[65536]"))
 
 
 def test_tiles_of_a_matrix_are_strided_requests() -> None:
@@ -174,9 +171,3 @@ def test_tiles_of_a_matrix_are_strided_requests() -> None:
     problem = read_problem(EXAMPLES / "matmul_tiled/matmul_tiled.yaml")
     [request] = derive_scratchpad_kernel(problem, SW26010).dma
     assert [(one.bytes, one.chunk_bytes) for one in request.copies] == [(1024, 64), (4096, 256)]
-
-
-def test_local_memory_must_fit_the_scratchpad(tmp_path: Path) -> None:
-    """Refuses work-groups whose tiles exceed a scratchpad."""
-    with pytest.raises(InputError, match="a scratchpad of SW26010 holds 65,536"):
-        derive(tmp_path, STAGED.replace("tile[64]", "tile[65536]"))

@@ -13,6 +13,7 @@ from kernelcast.records.arguments import (
     LocalArgument,
 )
 from kernelcast.records.errors import InputError
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.launch_identity import (
     DeviceIdentity,
     KernelIdentity,
@@ -114,3 +115,9 @@ def test_keys_tell_measurements_and_failures_apart() -> None:
     assert replace(failure, message="other words").key == failure.key
     assert FailureRecord(launch=failure.launch, kind="Other", message="").key != failure.key
     assert digest_text("ab", "c") != digest_text("a", "bc")
+    kernels = [
+        Kernel(name="k", source=text) for text in ("kernel void k() {}", "kernel void k(){}")
+    ]
+    kernels.append(replace(kernels[0], build_options=("-w",)))
+    assert len({one.digest for one in kernels}) == 3
+    assert replace(kernels[0], source_name="other.cl").digest == kernels[0].digest

@@ -1,7 +1,7 @@
 import inspect
 import math
 import re
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -12,8 +12,6 @@ from kernelcast.records import errors
 from kernelcast.records.device import CompilerFacts, SaturationPoint, Trait, TraitSource
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Interval, Measurement
-from kernelcast.records.kernel import Kernel
-from support import strategies
 
 ERRORS = [
     error
@@ -37,16 +35,6 @@ def test_every_error_is_in_the_tree(error: type[KernelcastError]) -> None:
     ]
     parent = above[-1] if above else "Exception"
     assert [base.__name__ for base in error.__bases__] == [parent]
-
-
-@given(one=strategies.kernels(), other=strategies.kernels())
-def test_digests_tell_kernels_apart(one: Kernel, other: Kernel) -> None:
-    """Gives equal digests to kernels equal in name, source and options, and only to those."""
-    same = (one.name, one.source, one.build_options) == (
-        other.name, other.source, other.build_options
-    )  # fmt: skip
-    assert (one.digest == other.digest) == same
-    assert replace(one, source_name="other.cl").digest == one.digest
 
 
 @pytest.mark.parametrize(
