@@ -31,8 +31,6 @@ class Counted:
     sample: CounterSample
     addresses: RecordedAddresses
     """Of some of the counted work-groups."""
-    is_log_complete: bool
-    """False if a work-item touched memory more often than could be written down."""
 
 
 def count_launch(
@@ -63,7 +61,6 @@ def count_launch(
         ndrange=ndrange,
         sample=sample,
         addresses=read_log(ndrange, counted),
-        is_log_complete=capacity >= most,
     )
 
 

@@ -20,7 +20,6 @@ from itertools import compress
 import numpy as np
 
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.analysis import read_facts, remember_by_code
 from kernelcast.features.counting.static import Numbers, bind_scalars, find_index_buffers
 from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
@@ -31,7 +30,6 @@ from kernelcast.records.arguments import Argument, BufferArgument, HeldBuffer, I
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
-from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
@@ -81,7 +79,7 @@ class SourceSampler:
         is_weighed = any(one.weight != 1 for one in run.launches)
         weighed = run if is_weighed else weigh_run(run, self._kernel, self._arguments)
         if self._least_rate_s is None:
-            self._least_rate_s = read_least_rate(self._launch, self._kernel, self._arguments)
+            self._least_rate_s = find_least_rate(self._launch, self._kernel, self._arguments)
         return replace(weighed, least_rate_s=self._least_rate_s)
 
 
@@ -287,35 +285,30 @@ def find_active_groups(
         return None
 
 
-def find_least_rate(launch: ModelledLaunch, machine: MachineDescription) -> float:
-    """Find the least seconds per work-group by what the whole launch moves through DRAM, else 0."""
-    from kernelcast.analytic.gpu.machine import read_machine, time_stream
-    from kernelcast.analytic.gpu.volumes import compute_volumes
-
-    gpu = read_machine(machine)
-    load, copy = gpu.dram_load_bytes_per_s, gpu.dram_copy_bytes_per_s
-    if load is None or copy is None or not all(one.guard.is_exact for one in launch.accesses):
-        return 0.0
-    volumes = compute_volumes(launch, gpu)
-    loaded, stored = volumes.dram_load_bytes, volumes.dram_store_bytes
-    if not stored > 0 or loaded + stored < max(gpu.l2_total_bytes, gpu.l3_bytes):
-        return 0.0
-    return time_stream(loaded, stored, load, copy) / volumes.work_groups
-
-
-def read_least_rate(launch: Sampled, kernel: Kernel, arguments: Sequence[Argument]) -> float:
-    """Find the same of a sampled launch by the description of its device; 0 without one."""
+def find_least_rate(launch: Sampled, kernel: Kernel, arguments: Sequence[Argument]) -> float:
+    """Find the least seconds per work-group by what the whole launch moves through DRAM, as the
+    description of its device has it; 0 where that is not known."""
     try:
         machine = find_own_machine(launch.device.id) or find_stand_in(launch.device)
         if machine is None:
             return 0.0
         # The models take longer to import than samples to take.
+        from kernelcast.analytic.gpu.machine import read_machine, time_stream
+        from kernelcast.analytic.gpu.volumes import compute_volumes
         from kernelcast.launches.modelling.launches import model_launch
 
-        problem = Problem(
+        modelled = model_launch(Problem(
             name=kernel.name, kernel=kernel, ndrange=launch.ndrange, arguments=tuple(arguments)
-        )
-        return find_least_rate(model_launch(problem), machine)
+        ))  # fmt: skip
+        gpu = read_machine(machine)
+        load, copy = gpu.dram_load_bytes_per_s, gpu.dram_copy_bytes_per_s
+        if load is None or copy is None or not all(one.guard.is_exact for one in modelled.accesses):
+            return 0.0
+        volumes = compute_volumes(modelled, gpu)
+        loaded, stored = volumes.dram_load_bytes, volumes.dram_store_bytes
+        if not stored > 0 or loaded + stored < max(gpu.l2_total_bytes, gpu.l3_bytes):
+            return 0.0
+        return time_stream(loaded, stored, load, copy) / volumes.work_groups
     except Exception:  # noqa: BLE001 - a help: nothing about it may cost the answer
         return 0.0
 

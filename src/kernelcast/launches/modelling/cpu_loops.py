@@ -1,7 +1,8 @@
 """Asks the CPU models for loop nests: traffic, in-core terms by OSACA or tables, ECM, Roofline."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from math import prod
 from pathlib import Path
 from string import Template
@@ -93,7 +94,7 @@ class LoopPrediction:
         return tuple(dict.fromkeys((*self.ecm.notes, *roofline)))
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(kw_only=True)
 class LoopModel:
     """A loop nest on a machine."""
 
@@ -102,22 +103,32 @@ class LoopModel:
     predictor: str = PREDICTORS[0]
     """``lc`` for layer conditions, ``sim`` for the cache simulator."""
     in_core: InCoreProvider | None = None
-    _conditions: LayerConditions = field(init=False)
-    _traffic: LayerConditions | SimulatedVolumes = field(init=False)
-    _outcomes: "list[LoopModel]" = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         if self.predictor not in PREDICTORS:
             msg = f"cache predictor {self.predictor!r}; there are {', '.join(PREDICTORS)}"
             raise InputError(msg)
-        self._conditions = LayerConditions(self.nest, self.machine)
-        self._traffic = self._conditions
-        if self.predictor == "sim":
-            self._traffic = SimulatedVolumes(self.nest, self.machine)
         nearest = self.machine.caches[0].name
         knows_loads = self.machine.streams.reached(nearest, 1.0, 0.0, 1) is not None
         if self.in_core is None and knows_loads:
             self.in_core = InstructionTable(self.machine)
+
+    @cached_property
+    def _conditions(self) -> LayerConditions:
+        return LayerConditions(self.nest, self.machine)
+
+    @cached_property
+    def _traffic(self) -> LayerConditions | SimulatedVolumes:
+        if self.predictor == "sim":
+            return SimulatedVolumes(self.nest, self.machine)
+        return self._conditions
+
+    @cached_property
+    def _outcomes(self) -> "list[LoopModel]":
+        """The models of the nest as data may have it."""
+        if not self.nest.decisions:
+            return [self]
+        return [replace(self, nest=one) for one in list_outcomes(self.nest)]
 
     def predict(self, constants: Mapping[str, int], cores: int = 1) -> LoopPrediction:
         trips = self._conditions.bind(constants).trips
@@ -126,7 +137,7 @@ class LoopModel:
         terms, ecm = self.time(volumes, constants, has_masks=True)
         every = [ecm.cycles_of(cores)]
         is_known = self.in_core is not None and self.in_core.executes_all_sides
-        for one in self._list_outcomes() if self.nest.has_branches else ():
+        for one in self._outcomes if self.nest.has_branches else ():
             moved = volumes if one is self else one._traffic.predict(constants, cores)
             every.append(predict_ecm(moved, self.machine, terms).cycles_of(cores))
             every += [
@@ -173,16 +184,6 @@ class LoopModel:
         return add_weighted([
             (nest.executed, 1.0), *((counts, share(one) - 1) for one, counts in nest.branches)
         ])  # fmt: skip
-
-    def _list_outcomes(self) -> "list[LoopModel]":
-        """Give the models of the nest as data may have it."""
-        if not self._outcomes:
-            self._outcomes = (
-                [replace(self, nest=one) for one in list_outcomes(self.nest)]
-                if self.nest.decisions
-                else [self]
-            )
-        return self._outcomes
 
     def scale(self, constants: Mapping[str, int]) -> tuple[ScalingPoint, ...]:
         """Predict one core to all."""

@@ -43,7 +43,7 @@ from kernelcast.records.errors import (
     ProblemFileError,
     UnknownMachineError,
 )
-from kernelcast.records.operations import MemorySpace, NumberClass, Operation, OperationKind
+from kernelcast.records.operations import MemorySpace, NumberClass, OperationKind
 from kernelcast.records.plain import pick
 from kernelcast.records.problem import Problem
 from kernelcast.records.yaml_files import (
@@ -186,11 +186,17 @@ def _times(terms: ScratchpadTerms) -> dict[str, object]:
 
 
 _FAR = frozenset({MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC})
-_FIXED = frozenset({
+_SLOW = frozenset({OperationKind.DIVIDE, OperationKind.SPECIAL, OperationKind.SPECIAL_NATIVE})
+_FIXED = (
     OperationKind.ADD, OperationKind.MULTIPLY, OperationKind.FUSED, OperationKind.LOGIC,
     OperationKind.COMPARE, OperationKind.SELECT,
-})  # fmt: skip
-_SLOW = frozenset({OperationKind.DIVIDE, OperationKind.SPECIAL, OperationKind.SPECIAL_NATIVE})
+)  # fmt: skip
+_COUNTED_AS = {
+    **{(kind, number): "div_sqrt" for kind in _SLOW for number in NumberClass},
+    **{(kind, NumberClass.FLOAT): "floating" for kind in (*_FIXED, OperationKind.CONVERT)},
+    **{(kind, NumberClass.INTEGER): "fixed" for kind in _FIXED},
+}
+"""What operations are to a CPE; others, such as jumps, take no time of their own."""
 _ROOTS = frozenset({"sqrt", "rsqrt", "native_sqrt", "native_rsqrt", "half_sqrt", "half_rsqrt"})
 
 
@@ -277,8 +283,7 @@ def derive_scratchpad_kernel(
     work_items = launch.ndrange.work_group_size * share
     counts = {"floating": 0.0, "fixed": 0.0, "spm": 0.0, "div_sqrt": 0.0}
     for operation, times in launch.executed.operations.items():
-        kind = _classify(operation)
-        if kind is not None:
+        if kind := _COUNTED_AS.get((operation.kind, operation.number)):
             counts[kind] += times * operation.lanes * work_items
     touched = sum(
         launch.executed.count_memory(MemorySpace.LOCAL, is_store=is_store)
@@ -302,40 +307,27 @@ def _loops(access: MemoryAccess) -> tuple[str, ...]:
     return tuple(one.name for one in access.loops)
 
 
-def _classify(operation: Operation) -> str | None:
-    if operation.kind in _SLOW:
-        return "div_sqrt"
-    if operation.number is NumberClass.FLOAT and operation.kind in {
-        *_FIXED, OperationKind.CONVERT,
-    }:  # fmt: skip
-        return "floating"
-    if operation.number is NumberClass.INTEGER and operation.kind in _FIXED:
-        return "fixed"
-    return None
-
-
 def _note(
     launch: ModelledLaunch, far: Sequence[MemoryAccess], copies: int, average_ilp: float | None
 ) -> list[str]:
-    notes = [one for one in launch.notes if "recorded addresses" not in one]
-    if average_ilp is None:
-        notes.append("average ILP: no source tells it, 1 is taken, the slowest; give --ilp")
-    if any(
-        operation.kind in _SLOW
-        and operation.kind is not OperationKind.DIVIDE
-        and operation.name not in _ROOTS
-        for operation in launch.executed.operations
-    ):
-        notes.append("special functions count as one division or root each, which is too little")
-    if copies:
-        notes.append(
-            f"{copies} accesses beside local memory are taken for DMA copies of the work-group"
-        )
-    if any(one.kind is AccessKind.ATOMIC for one in far):
-        notes.append("atomic operations count as two Gload requests; waiting is left out")
-    if any(not one.guard.is_exact for one in far):
-        notes.append("accesses under conditions on data count as executed half the time")
-    return notes
+    told = {
+        "average ILP: no source tells it, 1 is taken, the slowest; give --ilp": average_ilp is None,
+        "special functions count as one division or root each, which is too little": any(
+            one.kind in _SLOW - {OperationKind.DIVIDE} and one.name not in _ROOTS
+            for one in launch.executed.operations
+        ),
+        f"{copies} accesses beside local memory are taken for DMA copies of the work-group": copies,
+        "atomic operations count as two Gload requests; waiting is left out": any(
+            one.kind is AccessKind.ATOMIC for one in far
+        ),
+        "accesses under conditions on data count as executed half the time": any(
+            not one.guard.is_exact for one in far
+        ),
+    }
+    return [
+        *(one for one in launch.notes if "recorded addresses" not in one),
+        *(note for note, holds in told.items() if holds),
+    ]
 
 
 def count_group_requests(access: MemoryAccess, launch: ModelledLaunch) -> GroupRequests:
