@@ -62,13 +62,8 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - of any field
 
 
 def read_machine(path: Path) -> MachineDescription:
-    return parse_machine(None, path)
-
-
-def parse_machine(text: str | None, path: Path) -> MachineDescription:
-    """Read a description of a text, or of the file itself."""
     needs = f"a machine description needs `schema: {SCHEMA}`, id, name and kind"
-    root = load(path, "machine description", needs, MachineFileError, text)
+    root = load(path, "machine description", needs, MachineFileError)
     return read_described(MachineDescription, root, SCHEMA, "; calibrate anew, or update")
 
 
@@ -76,19 +71,17 @@ _HEADER = """\
 # What kernelcast knows of a device; docs/reference/machine-files.md explains the keys.
 # To correct a number, replace its braces by a plain number: that reads as `source: assumed`.
 """
-_SPACED = frozenset({
-    "compute_units", "instructions", "caches", "memories", "costs", "not_obtained", "curves",
-})  # fmt: skip
+_SPACED = re.compile(
+    "^(?=(compute_units|instructions|caches|memories|costs|not_obtained|curves):)", re.MULTILINE
+)
 
 
 def dump_machine(machine: MachineDescription) -> str:
-    text = _HEADER
-    for key, value in machine_to_plain(machine).items():
-        section = yaml.dump(
-            {key: value}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=math.inf
-        )
-        text += f"\n{section}" if key in _SPACED else section
-    return text
+    text = yaml.dump(
+        machine_to_plain(machine), Dumper=_Dumper, sort_keys=False, allow_unicode=True,
+        width=math.inf,
+    )  # fmt: skip
+    return _HEADER + _SPACED.sub("\n", text)
 
 
 def write_machine(path: Path, machine: MachineDescription) -> None:

@@ -324,15 +324,9 @@ def list_parameters(make: Callable[..., object]) -> dict[str, tuple[Any, bool]]:
     }
 
 
-def load(
-    path: Path,
-    what: str,
-    needs: str,
-    error: type[InputError] = InputError,
-    text: str | None = None,
-) -> Located:
+def load(path: Path, what: str, needs: str, error: type[InputError] = InputError) -> Located:
     """Compose with libyaml, ten times as fast; what it refuses, PyYAML explains."""
-    text = read_text(path, what, error) if text is None else text
+    text = read_text(path, what, error)
     depth = deepest = 0
     for sign in re.findall(r"[\[{\]}]", text):
         depth = depth + 1 if sign in "[{" else max(depth - 1, 0)

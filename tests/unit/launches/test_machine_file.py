@@ -1,6 +1,7 @@
 import os
 import re
 import stat
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from kernelcast.launches.machines import (
     dump_machine,
     list_machines,
     machine_to_plain,
-    parse_machine,
     read_machine,
     write_machine,
 )
@@ -28,9 +28,16 @@ from kernelcast.records.machine import (
     MemoryFacts,
 )
 
-PATH = Path("m.yaml")
+PATH = Path(tempfile.mkdtemp()) / "m.yaml"
 HEAD = f"schema: {SCHEMA}\nid: a\nname: A\nkind: gpu\n"
 SHIPPED = [one for one in list_machines() if one.is_shipped]
+
+
+def parse(text: str) -> MachineDescription:
+    """Read a text as a file."""
+    PATH.write_text(text, encoding="utf-8")
+    return read_machine(PATH)
+
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(bool)
 names = st.text("abcdefgh_./0123456789", min_size=1, max_size=12)
@@ -95,7 +102,7 @@ machines = st.builds(
 def test_a_description_survives_its_file(machine: MachineDescription) -> None:
     """Reads back exactly what was written; any YAML reader takes its numbers for numbers."""
     text = dump_machine(machine)
-    assert parse_machine(text, PATH) == machine
+    assert parse(text) == machine
     for found in yaml.safe_load(text).get("costs", {}).values():
         assert isinstance(found["value"] if isinstance(found, dict) else found, int | float)
 
@@ -122,7 +129,7 @@ def _traits(plain: object) -> list[dict[str, object]]:
 
 def test_a_plain_number_is_assumed() -> None:
     """Takes a number that a person typed for an assumption, arithmetic included."""
-    machine = parse_machine(HEAD + "clock_hz: 1.4e9\nlocal_memory_bytes: 48 * 1024\n", PATH)
+    machine = parse(HEAD + "clock_hz: 1.4e9\nlocal_memory_bytes: 48 * 1024\n")
     assert machine.clock_hz == Trait(value=1.4e9, source=TraitSource.ASSUMED)
     assert machine.local_memory_bytes == Trait(value=49152, source=TraitSource.ASSUMED)
     assert "clock_hz: 1.4e+09\n" in dump_machine(machine)
@@ -171,7 +178,7 @@ def test_a_plain_number_is_assumed() -> None:
 def test_complaints_name_file_line_and_key(text: str, said: str) -> None:
     """Refuses what cannot be used, with the place and what was expected."""
     with pytest.raises(MachineFileError, match=re.escape(said)):
-        parse_machine(text, PATH)
+        parse(text)
 
 
 def test_numbers_that_are_none_are_not_written() -> None:
@@ -199,7 +206,7 @@ def test_other_users_can_read_descriptions_in_a_closed_folder(tmp_path: Path) ->
     path = tmp_path / "data" / "machines" / "a.yaml"
     before = os.umask(0o077)
     try:
-        write_machine(path, parse_machine(HEAD, PATH))
+        write_machine(path, parse(HEAD))
     finally:
         os.umask(before)
     modes = [stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent, path.parents[1])]
