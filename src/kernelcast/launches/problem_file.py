@@ -234,14 +234,10 @@ def _read_argument(item: Located) -> Argument:
         *first, last = [f"`{name}: {example}`" for name, (example, _) in ARGUMENT_KINDS.items()]
         item.fail(f"give one of {', '.join(first)} or {last}")
     if kinds[0] == "buffer" and entries["buffer"].is_null:
-        return item.call(_make_null)
+        item.mapping(("buffer",))  # NULL has no content
+        return BufferArgument(element=ElementType("uint8"), count=0)
     _, make = ARGUMENT_KINDS[kinds[0]]
     return item.call(make)
-
-
-def _make_null(buffer: Located) -> BufferArgument:
-    del buffer
-    return BufferArgument(element=ElementType("uint8"), count=0)
 
 
 def _read_init(given: Located) -> dict[str, object]:

@@ -292,28 +292,19 @@ def _split(guard: Condition, ndrange: NDRange, scalars: Mapping[str, int]) -> li
     return [conjunction(*others, box) for box in found] if found else [guard]
 
 
-def _rewrite(expr: Expr, ndrange: NDRange) -> Expr:
-    return _use_ids(expr, ndrange.known_local_size, ndrange.global_offset, ndrange.is_uniform)
-
-
 @lru_cache(maxsize=1 << 12)
-def _use_ids(
-    expr: Expr,
-    local_size: tuple[int, ...],
-    offset: tuple[int, ...],
-    is_uniform: bool,
-) -> Expr:
+def _rewrite(expr: Expr, ndrange: NDRange) -> Expr:
     """Put global ids in the place of group and local ids that make them up."""
-    for axis, size in enumerate(local_size):
+    for axis, size in enumerate(ndrange.known_local_size):
         local, group = (Symbol(kind, axis=axis) for kind in _NEEDED)
         if not {local, group} <= expr.symbols():
             continue
         replaced: dict[Symbol, Expr | int] = {
             local: Expr.symbol(Symbol(SymbolKind.GLOBAL_ID, axis=axis))
-            - offset[axis]
+            - ndrange.global_offset[axis]
             - Expr.symbol(group) * size
         }
-        if is_uniform:  # else the last work-group has another local size
+        if ndrange.is_uniform:  # else the last work-group has another local size
             replaced[Symbol(SymbolKind.LOCAL_SIZE, axis=axis)] = size
         candidate = expr.substitute(replaced)
         if group not in candidate.symbols():
