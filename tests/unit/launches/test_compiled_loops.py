@@ -11,6 +11,7 @@ from kernelcast.analytic.cpu.assembly_loops import list_inner_loops
 from kernelcast.analytic.cpu.layer_conditions import LayerConditions
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.launches.modelling.cpu_loops import (
+    LoopModel,
     choose_architecture,
     compile_loop,
     count_flops,
@@ -83,6 +84,19 @@ def test_osaca_is_asked_about_what_was_compiled() -> None:
     assert any("-march=ivybridge" in note for note in terms.notes)
     half = replace(nest, executed=type(nest.executed)(operations={}, memory=nest.executed.memory))
     assert found.predict(half, 8).non_overlapping < terms.non_overlapping
+
+
+@HAS_COMPILER
+def test_a_masked_loop_has_no_range_in_the_core() -> None:
+    """Where nothing is jumped over, data change the traffic and not the time in the core."""
+    pytest.importorskip("osaca")
+    source = KERNELS["if else"]
+    nest = read_loop_nest(source, {})
+    compiled = compile_loop(source, nest, IVY_BRIDGE, {"N": 500}, architecture="SKX")
+    assert compiled.executes_all_sides == (not compiled.loop.jumps)
+    found = LoopModel(nest=nest, machine=IVY_BRIDGE, in_core=compiled).predict({"N": 500})  # in L1
+    assert found.least_cycles <= found.cycles <= found.most_cycles
+    assert not compiled.executes_all_sides or found.least_cycles == found.most_cycles
 
 
 def test_jumps_and_calls_are_told() -> None:
