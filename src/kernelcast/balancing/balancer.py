@@ -180,6 +180,7 @@ class Balancer:
             takes_part = number not in self._errors and (not fixed or fixed[number] > 0)
             states.append(
                 DeviceState(
+                    number=number,
                     anchor=number / max(1, len(self._places) - 1),
                     estimate=alone.expected if isinstance(alone, Estimate) else alone,
                     owned=np.zeros(count, dtype=np.bool_),

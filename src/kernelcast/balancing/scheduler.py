@@ -72,6 +72,7 @@ class Stage(Enum):
 class DeviceState:
     """A device and what it has done."""
 
+    number: int
     anchor: float
     """From where it takes slabs: 0 is the first, 1 the last."""
     owned: BoolArray
@@ -107,6 +108,11 @@ class DeviceState:
         return self.stage is not Stage.OUT
 
     @property
+    def owed(self) -> BoolArray:
+        """Slabs whose results are still to be handed over."""
+        return self.owned & ~self.collected
+
+    @property
     def effective_rate(self) -> float | None:
         """Work per second, transfer of results included; None while it is not known."""
         return None if self.rate is None else 1 / (1 / self.rate + self.transfer_s)
@@ -119,7 +125,7 @@ class DeviceState:
     @property
     def free_at_s(self) -> float:
         """When it will have done what it has been given, about."""
-        owed = self.owned & ~self.collected
+        owed = self.owed
         for slabs, _ in self.queued:
             owed[slabs] = False
         known = self.effective_rate
@@ -187,10 +193,9 @@ class Scheduler:
         self._has_begun = False
 
     def run(self) -> None:
-        for number, state in enumerate(self.states):
-            if state.can_work:
-                state.begun_s = self._devices.now_s()
-                self._devices.send(number, self._prepare)
+        for state in self._working():
+            state.begun_s = self._devices.now_s()
+            self._devices.send(state.number, self._prepare)
         self._report("preparing")
         while not self._is_done():
             is_watched = any(
@@ -202,22 +207,21 @@ class Scheduler:
                 # Between two looks at devices that warm up or sample.
                 heard = self._devices.receive(20e-3)
             if heard is not None:
-                self._take(*heard)
+                number, reply = heard
+                self._take(self.states[number], reply)
             if not self._has_begun:
                 self._begin()
-            for number in range(len(self.states)):
-                self._give(number)
+            for state in self.states:
+                if self._has_begun and state.stage is Stage.IDLE:
+                    self._give(state)
 
     def _working(self) -> list[DeviceState]:
         return [one for one in self.states if one.can_work]
 
     def _is_done(self) -> bool:
-        return self._queue.is_empty and not any(
-            (one.owned & ~one.collected).any() for one in self.states
-        )
+        return self._queue.is_empty and not any(one.owed.any() for one in self.states)
 
-    def _take(self, number: int, reply: Reply) -> None:
-        state = self.states[number]
+    def _take(self, state: DeviceState, reply: Reply) -> None:
         if isinstance(reply, Failed):
             state.error, state.is_gone = reply.error, reply.is_final
             if state.can_work:
@@ -228,7 +232,7 @@ class Scheduler:
         elif not state.can_work:
             return
         elif state.stage is Stage.PREPARING:
-            self._draw(number, Activity.PREPARE, reply)
+            self._draw(state, Activity.PREPARE, reply)
             if reply.uploaded_bytes:
                 returned = sum(
                     size
@@ -239,14 +243,14 @@ class Scheduler:
                 state.transfer_s = returning_s / self._space.count
             state.stage, state.begun_s = Stage.IDLE, reply.end_s
             if not self._settings.fixed_shares and not self._queue.is_empty:
-                self._run(number, [self._queue.take(0.0, anchor=state.anchor)], Stage.WARMING)
+                self._run(state, [self._queue.take(0.0, anchor=state.anchor)], Stage.WARMING)
         elif state.stage is Stage.COLLECTING:
-            self._draw(number, Activity.COLLECT, reply)
+            self._draw(state, Activity.COLLECT, reply)
             self.last_s = max(self.last_s, reply.end_s)
             state.collected |= state.owned
             state.stage = Stage.IDLE
         else:
-            self._take_ran(number, reply)
+            self._take_ran(state, reply)
 
     def _begin(self) -> None:
         """Have devices sample, or start at once where they have estimates, when all are warm."""
@@ -259,29 +263,26 @@ class Scheduler:
             return
         # Fewer than four slabs for each device are divided without samples.
         is_sampled = self._queue.weight >= 4 * len(working)
-        for number, state in enumerate(self.states):
-            if not state.can_work:
-                continue
+        for state in working:
             if state.estimate is not None:
                 state.rate = self._space.count / state.estimate.seconds
                 state.doubt = math.sqrt(state.estimate.high / state.estimate.low)
             elif is_sampled:
                 self._report("sampling")
-                self._sample(number, [0], 1.0)
+                self._sample(state, [0], 1.0)
         self._estimate_end()
 
-    def _sample(self, number: int, places: Sequence[int], work: float) -> None:
+    def _sample(self, state: DeviceState, places: Sequence[int], work: float) -> None:
         """Have a device run slabs at each of some places, which are the same for all."""
         taken = [self._queue.take(work, anchor=(0.31 + one * GOLDEN) % 1) for one in places]
-        self._run(number, [slabs for slabs in taken if slabs.size], Stage.SAMPLING)
+        self._run(state, [slabs for slabs in taken if slabs.size], Stage.SAMPLING)
 
-    def _take_ran(self, number: int, reply: Reply) -> None:
-        state = self.states[number]
+    def _take_ran(self, state: DeviceState, reply: Reply) -> None:
         slabs, work = state.queued.pop(0)
         stage, state.begun_s = state.stage, reply.end_s
         spent_s = max(reply.end_s - reply.start_s, 1e-9)
         activity = Activity.RUN if stage is Stage.RUNNING else Activity.SAMPLE
-        self._draw(number, activity, reply, spans_of(slabs))
+        self._draw(state, activity, reply, spans_of(slabs))
         state.real_s += spent_s
         if not state.queued:
             state.stage = Stage.IDLE
@@ -290,7 +291,7 @@ class Scheduler:
             state.learn(self._queue.weight_of)
             if len(state.queued) == 1 and not self._queue.is_empty and not self._fixed:
                 # It gets more before its last launch ends, so that it need not wait for the host.
-                self._send_parts(number, self._allot(number))
+                self._send_parts(state, self._allot(state))
             return
         if stage is Stage.WARMING:
             state.rate = work / spent_s
@@ -308,22 +309,17 @@ class Scheduler:
             if places:
                 wanted_s = min(places * 0.2e-3, _MOST_SAMPLED * share_s)
                 work = max(1.0, rate * max(self._settings.budget * share_s, wanted_s) / places)
-                self._sample(number, range(1, places + 1), work)
+                self._sample(state, range(1, places + 1), work)
         self._estimate_end()
 
-    def _give(self, number: int) -> None:
+    def _give(self, state: DeviceState) -> None:
         """Send a device that waits its next part, or have it hand its results over."""
-        state = self.states[number]
-        if not (self._has_begun and state.stage is Stage.IDLE):
-            return
-        weight = 0.0 if self._queue.is_empty else self._allot(number)
+        weight = 0.0 if self._queue.is_empty else self._allot(state)
         if weight > 0:
-            self._send_parts(number, weight)
-        elif (state.owned & ~state.collected).any():
+            self._send_parts(state, weight)
+        elif state.owed.any():
             state.stage = Stage.COLLECTING
-            self._devices.send(
-                number, self._buffers.collect(number, state.owned & ~state.collected)
-            )
+            self._devices.send(state.number, self._buffers.collect(state.number, state.owed))
             self._report("collecting results")
 
     @property
@@ -331,12 +327,11 @@ class Scheduler:
         """The least that is worth a launch, in seconds: twice as long where work is even."""
         return self._settings.shortest_s * (2.0 if self._queue.is_even else 1.0)
 
-    def _allot(self, number: int) -> float:
+    def _allot(self, state: DeviceState) -> float:
         """Say how much of the work left a device gets next."""
         if self._fixed:
-            return self._fixed.pop(number, 0.0)
-        state, left = self.states[number], self._queue.weight
-        rate, weight = state.effective_rate, 0.0
+            return self._fixed.pop(state.number, 0.0)
+        left, rate, weight = self._queue.weight, state.effective_rate, 0.0
         if rate is None or rate * state.doubt >= _LEAST_SHARE * self._add_up_others(state):
             weight = self._find_part(state, left)
         is_last = all(one.stage in (Stage.IDLE, Stage.COLLECTING) for one in self._working())
@@ -370,11 +365,10 @@ class Scheduler:
         fast = sum((one.known_rate or 0.0) * one.doubt for one in working) - own * state.doubt
         return max(min(part * min(fair, left), left * slow / (slow + fast)), least)
 
-    def _send_parts(self, number: int, weight: float) -> None:
+    def _send_parts(self, state: DeviceState, weight: float) -> None:
         """Send slabs; what may be uneven in two launches, so that its speed is known half-way."""
         if weight <= 0:
             return
-        state = self.states[number]
         slabs = self._queue.take(weight, anchor=state.anchor)
         is_sampling = any(one.stage is Stage.SAMPLING for one in self._working())
         is_short = weight < _LITTLE * (state.effective_rate or 0.0) * self._shortest_s
@@ -382,12 +376,11 @@ class Scheduler:
         is_cut = not self._settings.fixed_shares and (is_sampling or is_telling)
         # A part that is run in two launches: the share of the first one.
         parts = cut(slabs, 0.6, from_end=state.anchor >= 1) if is_cut else [slabs]
-        self._run(number, parts, Stage.RUNNING)
+        self._run(state, parts, Stage.RUNNING)
         self._report("running")
 
-    def _run(self, number: int, parts: Sequence[Slabs], stage: Stage) -> None:
+    def _run(self, state: DeviceState, parts: Sequence[Slabs], stage: Stage) -> None:
         """Have a device run slabs that were taken for it, each part by a command of its own."""
-        state = self.states[number]
         if not state.queued:
             state.begun_s = self._devices.now_s()
         state.stage = stage
@@ -395,7 +388,7 @@ class Scheduler:
             state.owned[part] = True
             state.queued.append((part, self._queue.weight_of(part)))
             boxes = tuple(self._space.box(span) for span in spans_of(part))
-            self._devices.send(number, Run(boxes=boxes))
+            self._devices.send(state.number, Run(boxes=boxes))
 
     def _leave_out(self) -> None:
         """Do without devices that are too slow to be of use: the others do what they were given."""
@@ -424,7 +417,7 @@ class Scheduler:
 
     def _lose(self, state: DeviceState) -> None:
         state.stage = Stage.OUT
-        self._queue.put_back(state.owned & ~state.collected)
+        self._queue.put_back(state.owed)
         state.owned &= state.collected
         state.queued.clear()
         if self._has_begun:
@@ -461,11 +454,11 @@ class Scheduler:
             one.estimated_share = float(one.owned.sum() + more_slabs) / count
 
     def _draw(
-        self, number: int, activity: Activity, reply: Reply, spans: Sequence[Span] = ()
+        self, state: DeviceState, activity: Activity, reply: Reply, spans: Sequence[Span] = ()
     ) -> None:
         self.bars.append(
             Bar(
-                device=number,
+                device=state.number,
                 activity=activity,
                 start_s=reply.start_s,
                 end_s=reply.end_s,
