@@ -14,8 +14,6 @@ from kernelcast.scheduling.starpu.codelets import (
     WorkerKind,
     footprint_of_data,
     footprint_of_size_base,
-    hash_bytes,
-    hash_word,
     parse_worker,
 )
 from kernelcast.scheduling.starpu.models import (
@@ -63,25 +61,13 @@ workers = st.builds(
 )
 
 
-def test_the_hash_is_the_bitwise_remainder() -> None:
-    """Dividing the message by the polynomial, bit by bit, gives the same number."""
-    message = bytes(range(1, 30))
-    bits = int.from_bytes(message, "big") << 32
-    divisor = 0x1_1EDC6F41
-    for shift in range(8 * len(message) - 1, -1, -1):
-        if bits >> (shift + 32) & 1:
-            bits ^= divisor << shift
-    assert hash_bytes(message) == bits
-
-
-def test_footprints_nest_as_starpu_nests_them() -> None:
-    """Sizes, then the number of the interface."""
-    assert footprint_of_data("vector", (1024,), 4) == hash_word(hash_word(1024), 2)
-    assert footprint_of_data("matrix", (64, 32), 8) == hash_word(hash_word(64, 32), 0)
-    block = hash_word(hash_word(6, hash_word(5, hash_word(4))), 1)
-    assert footprint_of_data("block", (4, 5, 6), 8) == block
-    assert footprint_of_data("variable", (), 12) == hash_word(hash_word(12), 5)
-    assert footprint_of_size_base(4096) == hash_bytes((4096).to_bytes(8, "little"))
+def test_footprints_are_starpus() -> None:
+    """CRC-32C, highest bit first, over sizes, then the number of the interface."""
+    assert footprint_of_data("vector", (1024,), 4) == 0xDD20D08B
+    assert footprint_of_data("matrix", (64, 32), 8) == 0x2154786E
+    assert footprint_of_data("block", (4, 5, 6), 8) == 0xE82DDE36
+    assert footprint_of_data("variable", (), 12) == 0x4A60DF81
+    assert footprint_of_size_base(4096) == 0xCABFB472
 
 
 times = st.lists(entries, min_size=1, max_size=5, unique_by=lambda one: one[0].footprint)

@@ -104,7 +104,7 @@ def counts_history(policy: Policy) -> bool:
     return policy.settings.uses_history and policy.uses(Tier.HISTORY)
 
 
-def _weigh_history(history: LaunchHistory, policy: Policy, model: EvidenceModel) -> Piece | str:
+def weigh_history(history: LaunchHistory, policy: Policy, model: EvidenceModel) -> Piece | str:
     """Weigh what was observed of a launch, or say why it does not answer."""
     facts = history.describe()
     if not counts_history(policy):
@@ -267,7 +267,7 @@ def compose(
 ) -> tuple[Estimate | None, tuple[Piece, ...]]:
     """Fuse what may answer of all that is known of a launch, or all of it where nothing may."""
     estimate, model, explained = basis.estimate, basis.model, basis.estimate.explain()
-    observed = _weigh_history(history, policy, model)
+    observed = weigh_history(history, policy, model)
     absence = observed if isinstance(observed, str) else ""
     pieces = (*([] if isinstance(observed, str) else [observed]), *sizes, *basis.pieces)
     if not pieces:

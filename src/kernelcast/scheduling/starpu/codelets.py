@@ -11,9 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError
@@ -150,7 +148,6 @@ def _read_codelet(symbol: str, entry: Located) -> tuple[Wanted, ...]:
     ]
     if not parameters:
         fields["sizes"].fail("expected at least one size, such as `- {N: 4096}`")
-    make = [partial(Wanted, symbol=symbol, **_read_size(entry, fields, one)) for one in parameters]
     found: list[Wanted] = []
     for name, place in fields["workers"].mapping().items():
         with place.pointing_here():
@@ -163,8 +160,8 @@ def _read_codelet(symbol: str, entry: Located) -> tuple[Wanted, ...]:
             device_id = keys["device"].text() if "device" in keys else ""
             problems = [read_problem(path, parameters=one) for one in parameters]
         found += [
-            size(worker=worker, device_id=device_id, problem=problem)
-            for size, problem in zip(make, problems, strict=True)
+            _read_wanted(symbol, worker, device_id, problem, entry, fields, one)
+            for one, problem in zip(parameters, problems, strict=True)
         ]
     if not found:
         fields["workers"].fail("expected at least one worker, such as `opencl0:`")
@@ -176,10 +173,16 @@ def _read_codelet(symbol: str, entry: Located) -> tuple[Wanted, ...]:
     return tuple(found)
 
 
-def _read_size(
-    entry: Located, fields: Mapping[str, Located], parameters: Mapping[str, Number]
-) -> dict[str, Any]:
-    """Read what `Wanted` holds of a size."""
+def _read_wanted(
+    symbol: str,
+    worker: Worker,
+    device_id: str,
+    problem: Problem | None,
+    entry: Located,
+    fields: Mapping[str, Located],
+    parameters: Mapping[str, Number],
+) -> Wanted:
+    """Read a size of a codelet, as a worker's time is asked for."""
     known = {key: replace(value, names=parameters) for key, value in fields.items()}
     data = [_read_data(one) for one in known["data"].items()] if "data" in known else []
     base = known["size_base"].integer(minimum=1) if "size_base" in known else None
@@ -198,12 +201,16 @@ def _read_size(
     flops = float(known["flops"].number()) if "flops" in known else 0.0
     if not 0 <= flops < math.inf:
         known["flops"].fail(f"expected a number of at least 0, found {flops}")
-    return {
-        "parameters": parameters,
-        "footprint": footprint,
-        "size_bytes": sum(size for _, size in data) if base is None else base,
-        "flops": flops,
-    }
+    return Wanted(
+        symbol=symbol,
+        worker=worker,
+        parameters=parameters,
+        footprint=footprint,
+        size_bytes=sum(size for _, size in data) if base is None else base,
+        flops=flops,
+        device_id=device_id,
+        problem=problem,
+    )
 
 
 def _read_data(entry: Located) -> tuple[int, int]:
