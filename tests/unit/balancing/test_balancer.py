@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kernelcast.balancing.balancer import Balancer
 from kernelcast.balancing.host_arguments import read_host_arguments
+from kernelcast.balancing.launch_buffers import merge_changes
 from kernelcast.balancing.messages import Collect, Prepare, Run
 from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.records.balance import Activity, BalanceReport, MergeRule
@@ -133,6 +134,19 @@ def test_conflicting_writes_are_refused(*, differs: bool) -> None:
     devices = [FakeDevice(compute=one, item_s=1e-6) for one in computes]
     with pytest.raises(InputError, match="depends on their order") if differs else nullcontext():
         _balance(devices, _SCATTER, most_off=1)
+
+
+def test_content_is_compared_bit_by_bit() -> None:
+    """A NaN equals itself, and -0.0 differs from 0.0; only different changes are conflicts."""
+    before = np.array([np.nan, 0.0, 1.0, 2.0, 3.0])
+    one, other = before.copy(), before.copy()
+    one[1:] = (-0.0, 1.0, 7.0, 8.0)
+    other[2:] = (5.0, 7.0, 9.0)
+    views = [one.view(np.uint8), other.view(np.uint8)]
+    assert merge_changes(before.view(np.uint8), views, 8) == 1
+    assert np.isnan(one[0])
+    assert np.signbit(one[1])
+    assert one[2:4].tolist() == [5.0, 7.0]
 
 
 @pytest.mark.parametrize("kernel", [_UPDATE, _SCATTER, _DOUBLE])

@@ -210,18 +210,6 @@ def test_runs_that_last_too_long_leave_the_prediction(executor: WarmProcesses) -
     assert "no answer within 1.5 s (stage: measuring)" in told
 
 
-def test_an_idle_process_ends_and_another_serves(
-    executor: WarmProcesses, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A process gives its device back after a while; nobody notices."""
-    monkeypatch.setattr("kernelcast.workers.warm.IDLE_S", 0.2)
-    first = number_of(ask(executor))
-    child = executor.children._children["one", ""]._child
-    assert child is not None
-    child.process.wait()
-    assert number_of(ask(executor)) != first
-
-
 def test_a_process_serves_one_caller(callers: CallerProcesses) -> None:
     """Keeps callers and devices apart, ends the process of the caller who asked the longest ago,
     and all with the executor."""

@@ -128,16 +128,6 @@ def test_what_is_observed_beside_others_is_kept_as_the_time_alone(
     assert sorted(slowdowns, key=lambda one: one or 0.0) == pytest.approx([None, 3, 3, 3, 4])
 
 
-def test_what_samples_have_just_seen_is_not_measured_again(meter: _Meter) -> None:
-    """Only what is older than two seconds is: the answer stands, its factor does not."""
-    with Predictor([make_description()], options=PredictorOptions(executor=FakeExecutor())) as one:
-        meter.note(make_description())
-        fresh = _estimate(_contention(waited_s=0.2))
-        assert one._answers.as_now(fresh) is fresh
-        old = one._answers.as_now(_estimate(_contention(waited_s=0.2, seen_s_ago=3600)))
-    assert (old.now, old.warnings, old.interval) == (None, ("else",), ALONE)
-
-
 def test_the_threads_that_ran_a_launch_tell_what_it_met(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of this process where it ran here; else as many that work for it are tried once."""
     device, meter = make_description(), ContentionMeter()

@@ -3,8 +3,6 @@
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from kernelcast.features.vector import make_schema
 from kernelcast.models.evidence.model import BUILT_IN
 from kernelcast.models.evidence.stored import publish_evidence
@@ -14,7 +12,7 @@ from kernelcast.predictor.answering.trained_models import TrainedModels, find_sh
 from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.sampling.plan import SAMPLER
 from support.corrections import publish_correction
-from support.fake_executor import DEVICE, SettableClock
+from support.fake_executor import DEVICE
 
 SCHEMA = make_schema()
 
@@ -67,24 +65,6 @@ def test_models_that_do_not_fit_are_failures_that_say_so(
         assert why in found.failures[0]
 
 
-def test_new_versions_are_seen_after_a_while(registry: ModelRegistry, hybrid: FittedModel) -> None:
-    """A version is loaded once; a newer one, and a pinned one, are found at the next look."""
-    clock = SettableClock()
-    models = TrainedModels(registry.url, shipped="", clock=clock)
-    first = models.find_evidence(DEVICE).facts.version
-    newer = publish_correction(registry, hybrid)
-    assert models.find_evidence(DEVICE).facts.version == first
-    assert models.refresh() == 0
-    clock.now_s = 6.0
-    assert models.refresh() == 1
-    assert models.find_evidence(DEVICE).facts.version == newer
-    registry.pin(f"evidence/{DEVICE.id}", first)
-    clock.now_s = 12.0
-    models.refresh()
-    assert models.find_evidence(DEVICE).facts.version == first
-
-
-@pytest.mark.parametrize("url", ["nowhere://models", "http://127.0.0.1:9/models"])
 def test_a_place_that_cannot_be_read_is_a_failure(url: str) -> None:
     """An address that nobody answers at costs the model, with a reason."""
     models = TrainedModels(url, shipped="")
