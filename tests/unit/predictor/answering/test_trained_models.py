@@ -3,6 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from kernelcast.features.vector import make_schema
 from kernelcast.models.evidence.model import BUILT_IN
 from kernelcast.models.evidence.stored import publish_evidence
@@ -65,6 +67,7 @@ def test_models_that_do_not_fit_are_failures_that_say_so(
         assert why in found.failures[0]
 
 
+@pytest.mark.parametrize("url", ["nowhere://models", "http://127.0.0.1:9/models"])
 def test_a_place_that_cannot_be_read_is_a_failure(url: str) -> None:
     """An address that nobody answers at costs the model, with a reason."""
     models = TrainedModels(url, shipped="")
