@@ -178,16 +178,10 @@ class Balancer:
         for number, place in enumerate(self._places):
             alone = (estimates or {}).get(place.device_id)
             takes_part = number not in self._errors and (not fixed or fixed[number] > 0)
-            states.append(
-                DeviceState(
-                    number=number,
-                    anchor=number / max(1, len(self._places) - 1),
-                    estimate=alone.expected if isinstance(alone, Estimate) else alone,
-                    owned=np.zeros(count, dtype=np.bool_),
-                    collected=np.zeros(count, dtype=np.bool_),
-                    stage=Stage.PREPARING if takes_part else Stage.OUT,
-                )
-            )
+            alone = alone.expected if isinstance(alone, Estimate) else alone
+            stage = Stage.PREPARING if takes_part else Stage.OUT
+            anchor = number / max(1, len(self._places) - 1)
+            states.append(DeviceState(number, anchor, count, alone, stage))
         queue = WorkQueue(count, weights, is_even=is_even)
         scheduler = Scheduler(
             self._devices, prepare, buffers, safety.space, queue, states, rules, report

@@ -5,7 +5,6 @@ import signal
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Protocol
 
@@ -59,14 +58,13 @@ class Devices(Protocol):
         """End all devices."""
 
 
-@dataclass(slots=True, kw_only=True)
 class _Device:
     """A child process and the orders whose results are still to come from it."""
 
-    device_id: str
-    child: ChildProcess
-    expected: deque[object] = field(default_factory=deque)
-    is_alive: bool = True
+    def __init__(self, device_id: str, child: ChildProcess) -> None:
+        self.device_id, self.child = device_id, child
+        self.expected: deque[object] = deque()
+        self.is_alive = True
 
     def order(self, task: Task[Reply], arguments: object, *, within_s: float) -> None:
         """Send it a task; that it does not take it shows in that it never answers."""
@@ -122,7 +120,7 @@ class DeviceProcesses:
                 child = ChildProcess.start(
                     idle_s=1e9, variables=place.environment, descriptors=(memory,)
                 )
-                device = _Device(device_id=place.device_id, child=child)
+                device = _Device(place.device_id, child)
                 device.order(_OPEN, (place, memory), within_s=self._timeout_s)
                 self._devices.append(device)
         except BaseException:
@@ -178,13 +176,12 @@ class DeviceProcesses:
         self.memory.close()
 
 
-@dataclass(slots=True)
 class OpenDevice:
     """An open device, the memory that it shares with the host, and the launch that it prepared."""
 
-    session: "DeviceSession"
-    memory: SharedMemory
-    launch: "PartialLaunch | None" = None
+    def __init__(self, session: "DeviceSession", memory: SharedMemory) -> None:
+        self.session, self.memory = session, memory
+        self.launch: PartialLaunch | None = None
 
 
 _opened: list[OpenDevice] = []

@@ -19,7 +19,6 @@ again what it has not handed over.
 import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from enum import Enum, auto
 
 import numpy as np
@@ -68,40 +67,39 @@ class Stage(Enum):
     """Nothing more in this launch: it has failed, or is too slow to be of use."""
 
 
-@dataclass(slots=True, kw_only=True)
 class DeviceState:
-    """A device and what it has done."""
+    """A device and what it has done; it takes slabs from its `anchor` on, 0 the first, 1 the last.
 
-    number: int
-    anchor: float
-    """From where it takes slabs: 0 is the first, 1 the last."""
-    owned: BoolArray
-    """Slabs that its results are, or will be, taken of."""
-    collected: BoolArray
-    """Those whose results are in the shared memory."""
-    estimate: Interval | None = None
-    """What the whole launch takes on it alone, as far as that is known before."""
-    stage: Stage = Stage.PREPARING
-    queued: list[tuple[Slabs, float]] = field(default_factory=list)
-    """Slabs that it has been given and has not reported, and their work."""
-    rate: float | None = None
-    """Work per second while it runs, without the transfer of results."""
-    doubt: float = 1.0
-    """By which factor its speed may differ from that, either way."""
-    samples: list[tuple[Slabs, float]] = field(default_factory=list)
-    """What it ran at each place that all devices sample, and how long that took."""
-    runs: list[tuple[Slabs, float]] = field(default_factory=list)
-    """What it ran beyond its samples, and how long that took."""
-    transfer_s: float = 0.0
-    """Time that the results of a unit of work take, in seconds."""
-    begun_s: float = 0.0
-    """When it began what it is at, about."""
-    estimated_share: float = 0.0
-    real_s: float = 0.0
-    error: KernelcastError | None = None
-    is_gone: bool = False
-    """Whether it has failed for good, and not this launch alone."""
-    is_left_out: bool = False
+    Its `estimate` is what the whole launch takes on it alone, as far as that is known before.
+    """
+
+    def __init__(
+        self, number: int, anchor: float, slabs: int, estimate: Interval | None, stage: Stage
+    ) -> None:
+        self.number, self.anchor = number, anchor
+        self.estimate, self.stage = estimate, stage
+        self.owned: BoolArray = np.zeros(slabs, dtype=np.bool_)
+        """Slabs that its results are, or will be, taken of."""
+        self.collected: BoolArray = np.zeros(slabs, dtype=np.bool_)
+        """Those whose results are in the shared memory."""
+        self.queued: list[tuple[Slabs, float]] = []
+        """Slabs that it has been given and has not reported, and their work."""
+        self.rate: float | None = None
+        """Work per second while it runs, without the transfer of results."""
+        self.doubt = 1.0
+        """By which factor its speed may differ from that, either way."""
+        self.samples: list[tuple[Slabs, float]] = []
+        self.runs: list[tuple[Slabs, float]] = []
+        """What it ran at each place that all devices sample, and beyond that; how long it took."""
+        self.transfer_s = 0.0
+        """Time that the results of a unit of work take, in seconds."""
+        self.begun_s = 0.0
+        """When it began what it is at, about."""
+        self.estimated_share = self.real_s = 0.0
+        self.error: KernelcastError | None = None
+        self.is_gone = False
+        """Whether it has failed for good, and not this launch alone."""
+        self.is_left_out = False
 
     @property
     def can_work(self) -> bool:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -114,20 +113,19 @@ class Refiner:
         return not known.is_open
 
 
-@dataclass(slots=True, eq=False)
 class AskedLaunch:
     """One launch on one device, and what is known of it so far."""
 
-    launch: "Problem | Launch"
-    device: str | DeviceDescription | None
-    request: LaunchRequest | None = None
-    known: KnownLaunch | None = None
-    """The launch with its samples, where there are any."""
-    best: Estimate | None = None
-    """What is answered if time is over."""
-    is_last_word: bool = False
-    """Whether nothing better is to be found."""
-    error: Exception | None = None
+    def __init__(self, launch: "Problem | Launch", device: str | DeviceDescription | None) -> None:
+        self.launch, self.device = launch, device
+        self.request: LaunchRequest | None = None
+        self.known: KnownLaunch | None = None
+        """The launch with its samples, where there are any."""
+        self.best: Estimate | None = None
+        """What is answered if time is over."""
+        self.is_last_word = False
+        """Whether nothing better is to be found."""
+        self.error: Exception | None = None
 
     def conclude(self, limit: TimeLimit | None) -> Estimate:
         if self.error is not None:

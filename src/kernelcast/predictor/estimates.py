@@ -5,7 +5,7 @@ Recorded samples are answered from on the way that answers from devices go.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
@@ -119,12 +119,11 @@ def _find_predictor(registry: str, store: str) -> Predictor:
     return Predictor(registry=registry, store=store, options=PredictorOptions(executor=executor))
 
 
-@dataclass(slots=True)
 class RecordedSamples:
-    """Gives the samples of a recording instead of a device's; an `Executor`."""
+    """Gives the samples of a recording, the one that is set, instead of a device's: `Executor`."""
 
-    recording: Recording
-    """The one that answers next."""
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
 
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress

@@ -5,7 +5,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import lru_cache
 from statistics import fmean
 
@@ -82,27 +82,31 @@ def measure_launch(
 _versions = itertools.count()
 
 
-@dataclass(slots=True, eq=False)
 class KnownKernel:
     """What is known of one kernel on one device beside its launches; threads share one."""
 
-    read_stored: Callable[[], Mapping[SizeKey, LaunchHistory]]
-    clock: Callable[[], float] = time.monotonic
-    stored: dict[SizeKey, KnownSize] = field(default_factory=dict)
-    own: FIFOCache[SizeKey, KnownSize] = field(default_factory=lambda: FIFOCache(_MOST_SIZES))
-    """Sizes that were observed here since the store was read."""
-    estimated: FIFOCache[SizeKey, tuple[KnownSize, tuple[SampledMoment, ...]]] = field(
-        default_factory=lambda: FIFOCache(_MOST_SIZES)
-    )
-    """What was estimated of sizes, and their samples."""
-    depends_on_contents: bool | None = None
-    """As the source tells, where it was read."""
-    asked_s: float = -math.inf
-    version: int = field(default_factory=_versions.__next__)
-    """Another one once answers of the kernel's launches have to be made anew."""
-    overhead_s: float | None = None
-    """Host time that the last sampling took beside its samples, in seconds, builds left out."""
-    lock: threading.RLock = field(default_factory=threading.RLock)
+    def __init__(
+        self,
+        read_stored: Callable[[], Mapping[SizeKey, LaunchHistory]],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        depends_on_contents: bool | None = None,
+    ) -> None:
+        """Know whether the kernel's work depends on contents, as far as its source was read."""
+        self.read_stored, self.clock = read_stored, clock
+        self.depends_on_contents = depends_on_contents
+        self.stored: dict[SizeKey, KnownSize] = {}
+        self.own: FIFOCache[SizeKey, KnownSize] = FIFOCache(_MOST_SIZES)
+        """Sizes that were observed here since the store was read."""
+        self.estimated: FIFOCache[SizeKey, tuple[KnownSize, tuple[SampledMoment, ...]]]
+        self.estimated = FIFOCache(_MOST_SIZES)
+        """What was estimated of sizes, and their samples."""
+        self.asked_s = -math.inf
+        self.version = next(_versions)
+        """Another one once answers of the kernel's launches have to be made anew."""
+        self.overhead_s: float | None = None
+        """Host time that the last sampling took beside its samples, in seconds, builds left out."""
+        self.lock = threading.RLock()
 
     @property
     def observed(self) -> dict[SizeKey, KnownSize]:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from kernelcast.launches.live import Launch, LiveLaunch
@@ -29,12 +29,11 @@ from kernelcast.sampling.user_objects import check_objects, read_kernel
 _WAITING = "waiting for the device; it is busy with other launches"
 
 
-@dataclass(frozen=True, slots=True)
 class LiveObjects(Executor):
-    """Samples one launch where its buffers are; an `Executor`."""
+    """Samples one launch where its buffers are; None where none is sampled."""
 
-    launch: LiveLaunch | None = None
-    """The launch; None where none is sampled."""
+    def __init__(self, launch: LiveLaunch | None) -> None:
+        self.launch = launch
 
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress

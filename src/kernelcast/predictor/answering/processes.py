@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar, Final, Protocol
+from typing import Final, Protocol
 
 from cachetools import LRUCache
 
@@ -108,10 +108,11 @@ def take_outcome(
     return replace(sampled, estimate=replace(estimate, overhead_seconds=overhead_s))
 
 
-@dataclass(slots=True)
 class _Processes(Executor):
-    children: WarmChildren = field(default_factory=WarmChildren)
-    samples_here: ClassVar = True
+    samples_here = True
+
+    def __init__(self, children: WarmChildren | None = None) -> None:
+        self.children = children or WarmChildren()
 
     def sample(
         self, task: EstimateTask, *, timeout_s: float, report: ReportProgress
