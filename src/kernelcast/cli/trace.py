@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.presenter import Table, Value, write_lines
 from kernelcast.sampling.trace_analysis import average_active
 
+_MOST_BARS: Final = 4000
 Answer: TypeAlias = tuple[DeviceDescription, WorkGroupTrace | KernelcastError]
 
 
@@ -159,9 +160,11 @@ def _chart_trace(trace: WorkGroupTrace) -> Iterator[Chart]:
     facts.append(f"{outcome.wave_count:,} waves")
     if trace.staircase is not Staircase.NOT_APPLICABLE:
         facts.append(f"staircase: {trace.staircase}")
-    chosen = choose_bars(outcome.waves)
-    if len(chosen) < len(outcome.starts_s):
-        facts.append(f"{len(chosen):,} of {len(outcome.starts_s):,} work-groups drawn")
+    # More bars would lie on each other.
+    count = len(outcome.starts_s)
+    chosen = np.unique(np.linspace(0, count - 1, min(count, _MOST_BARS)).astype(int)).tolist()
+    if len(chosen) < count:
+        facts.append(f"{len(chosen):,} of {count:,} work-groups drawn")
     kind = "compute unit" if outcome.lanes_are_compute_units else "lane"
     lanes: dict[int, list[int]] = {}
     for number in chosen:
@@ -192,18 +195,3 @@ def _chart_trace(trace: WorkGroupTrace) -> Iterator[Chart]:
         series.append(make_series("at once", ends, [trace.concurrency] * 2, "guide"))
     y = Axis(title="active work-groups", unit="count")
     yield Chart(x=time, y=y, series=tuple(series))
-
-
-def choose_bars(waves: Sequence[int], most: int = 4000) -> list[int]:
-    """Choose which work-groups are drawn: all, or those of waves spread evenly."""
-    # More would lie on each other: whole waves are then left out.
-    numbers = np.asarray(waves)
-    if len(numbers) <= most:
-        return list(range(len(numbers)))
-    count = int(numbers.max()) + 1
-    kept = max(2, count * most // len(numbers))
-    chosen = np.unique(np.linspace(0, count - 1, kept).astype(int))
-    members = np.flatnonzero(np.isin(numbers, chosen))
-    # Waves differ in size, and a single one may be too many by itself.
-    picked = np.unique(np.linspace(0, len(members) - 1, most).astype(int))
-    return [int(number) for number in members[picked]]

@@ -16,8 +16,7 @@ from kernelcast.tuning.api import tune_on_device
 from kernelcast.tuning.ranking import several_processes
 from kernelcast.tuning.report import TuneReport, report_to_json, report_to_t4
 from kernelcast.tuning.settings import TuneSettings
-from kernelcast.tuning.space import read_space
-from kernelcast.tuning.t1 import read_t1
+from kernelcast.tuning.space import read_space, read_t1
 
 
 @option.command(

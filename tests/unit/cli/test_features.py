@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from kernelcast.cli.annotated_source import show_source
-from kernelcast.cli.features import list_accesses
+from kernelcast.cli.features import list_accesses, show_source
 from kernelcast.launches.features import (
     DeviceAnswer,
     DeviceFindings,

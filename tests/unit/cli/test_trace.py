@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from kernelcast.cli.trace import choose_bars
 from kernelcast.records.errors import CompileError, KernelcastError, KernelRunError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.work_group_trace import Staircase, StepTimes, Timeline, WorkGroupTrace
+from kernelcast.reports import drawing
+from kernelcast.reports.charts import Figure
 from support.builders import make_description
 from support.commands import run_command
 
@@ -135,10 +136,15 @@ def test_the_status_tells_bad_input_from_a_failed_device(
     assert run(tmp_path).exit_code == status
 
 
-@pytest.mark.parametrize("sizes", [[1] * 9_000, [3000] * 3, [9_000]])
-def test_bars_are_thinned_by_waves(sizes: list[int]) -> None:
-    """Draws at most as many bars as asked for, from the first wave to the last."""
-    waves = [wave for wave, size in enumerate(sizes) for _ in range(size)]
-    chosen = choose_bars(waves, most=4000)
-    assert 2_500 <= len(chosen) <= 4_000
-    assert {waves[chosen[0]], waves[chosen[-1]]} == {0, len(sizes) - 1}
+def test_a_picture_of_many_work_groups_shows_some(
+    tmp_path: Path, answer: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the first to the last, and says of how many."""
+    drawn: list[Figure] = []
+    monkeypatch.setattr(drawing, "save_figure", lambda _, figure: drawn.append(figure))
+    answer(make_timeline(9_000))
+    run(tmp_path, "--plot", str(tmp_path / "trace.svg"))
+    bars = drawn[0].charts[0]
+    assert "4,000 of 9,000 work-groups drawn" in bars.title
+    places = sorted(point.y for series in bars.series for point in series.points)
+    assert (len(places), places[0], places[-1]) == (4000, 0, 8999)

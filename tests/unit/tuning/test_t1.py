@@ -16,7 +16,7 @@ from kernelcast.tuning.report import (
     report_to_t4,
 )
 from kernelcast.tuning.settings import TuneModels
-from kernelcast.tuning.t1 import read_t1
+from kernelcast.tuning.space import read_t1
 
 
 def make_t1(**changes: Any) -> dict[str, Any]:  # noqa: ANN401 - any part of the file
