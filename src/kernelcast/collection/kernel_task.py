@@ -42,6 +42,7 @@ from kernelcast.records.feature_vector import FeatureGroup
 from kernelcast.records.launch_identity import LaunchIdentity
 from kernelcast.records.observation import FailureRecord, Observation, ObservationFlag
 from kernelcast.records.observed_times import SampleSet, summarise_runs
+from kernelcast.records.plain import pick
 from kernelcast.records.problem import Problem, identify_launch
 from kernelcast.records.samples import SampleRun, join_moments
 from kernelcast.sampling.compiler_facts import read_compiler_facts
@@ -80,36 +81,36 @@ class _Row:
             self._keep(run, 0, len(self.moments))
             self.moments.append(run)
 
-    def sample_pairs(self, window_set: int, unit: int) -> None:
+    def sample_others(self) -> Iterator[None]:
+        """Sample at other moments and other points, a set at each step."""
+        launch, problem = self.launch, self.problem
+        unit = choose_unit(launch, fit_linear(self.moments[0]).rate_s)
         multiples = range(1, self.settings.multiples + 1)
-        at_s = time.time()
-        pairs = sample_pairs(self.launch, multiples, window_set=window_set, unit=unit)
-        for multiple, launches in pairs.items():
-            run = replace(self.moments[0], launches=launches, is_even=True, at_s=at_s)
-            parts = self.launch.saturation.parts
-            run = weigh_run(run, self.problem.kernel, self.problem.arguments, parts)
-            self._keep(replace(run, is_even=True), multiple, window_set)
+        for window_set in range(self.settings.window_sets):
+            self.take_moment()
+            yield
+            if not multiples:
+                continue
+            at_s = time.time()
+            pairs = sample_pairs(launch, multiples, window_set=window_set, unit=unit)
+            for multiple, launches in pairs.items():
+                run = replace(self.moments[0], launches=launches, is_even=True, at_s=at_s)
+                run = weigh_run(run, problem.kernel, problem.arguments, launch.saturation.parts)
+                self._keep(replace(run, is_even=True), multiple, window_set)
+            yield
 
     def _keep(self, run: SampleRun, multiple: int, window_set: int) -> None:
+        facts = pick(run, "launches", "launch_overhead_s", "is_even", "at_s", "imbalance")
+        linear_s = fit_linear(run).seconds
         self.samples.append(
-            SampleSet(
-                multiple=multiple,
-                window_set=window_set,
-                launches=run.launches,
-                launch_overhead_s=run.launch_overhead_s,
-                is_even=run.is_even,
-                linear_s=fit_linear(run).seconds,
-                at_s=run.at_s,
-                imbalance=run.imbalance,
-            )
+            SampleSet(multiple=multiple, window_set=window_set, linear_s=linear_s, **facts)
         )
 
     def time_whole(self) -> None:
-        started_s = time.time()
+        self.started_s.append(time.time())
         seconds, slowdown = time_whole(self.launch)
         self.durations_s.append(seconds / slowdown)
         self.slowdowns.append(slowdown)
-        self.started_s.append(started_s)
 
 
 def observe_launch(
@@ -140,7 +141,7 @@ def observe_launch(
         # Time whole runs with further samples between them; twice as many where they disagree.
         report("whole runs")
         row.launch.time_whole()  # not counted: it warms up what sampling does not reach
-        others = _other_samples(row)
+        others = row.sample_others()
         for _ in range(settings.runs):
             row.time_whole()
             next(others, None)
@@ -184,17 +185,6 @@ def observe_launch(
         },
         measured_at=datetime.now(UTC),
     )
-
-
-def _other_samples(row: _Row) -> Iterator[None]:
-    """Sample at other moments and other points, a set at each step."""
-    unit = choose_unit(row.launch, fit_linear(row.moments[0]).rate_s)
-    for window_set in range(row.settings.window_sets):
-        row.take_moment()
-        yield
-        if row.settings.multiples:
-            row.sample_pairs(window_set, unit)
-            yield
 
 
 def collect_kernel(task: KernelTask, report: Reporter) -> None:
