@@ -152,8 +152,12 @@ def collect_command(  # noqa: PLR0913 - each is an option
 
     Exit status: 0 when all rows are there, 1 when some failed, 2 for bad input, 130 after Ctrl-C.
     """
-    from kernelcast.collection.cluster import collect_on_cluster, find_cluster_devices
-    from kernelcast.collection.collection import CollectionOrder, collect
+    from kernelcast.collection.collection import (
+        CollectionOrder,
+        collect,
+        collect_on_cluster,
+        find_cluster_devices,
+    )
     from kernelcast.collection.own_problems import find_problems
     from kernelcast.launches.data_store import open_data_store
     from kernelcast.launches.devices import choose_devices

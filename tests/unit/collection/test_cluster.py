@@ -6,11 +6,8 @@ from typing import Any
 
 import pytest
 
-from kernelcast.collection import cluster
-from kernelcast.collection.collection import (
-    CollectionOrder,
-    DeviceOutcome,
-)
+from kernelcast.collection import collection
+from kernelcast.collection.collection import CollectionOrder, DeviceOutcome
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.records.errors import KernelRunError, UnknownDeviceError
 from kernelcast.records.progress import Progress
@@ -61,20 +58,20 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Client:
         outcome.kernels += 1
         return kernel is KERNELS[2]
 
-    monkeypatch.setattr(cluster, "run_job", run_job)
-    monkeypatch.setattr(cluster, "list_descriptions", lambda: [DEVICE])
+    monkeypatch.setattr(collection, "run_job", run_job)
+    monkeypatch.setattr(collection, "list_descriptions", lambda: [DEVICE])
     return Client()
 
 
 def test_what_workers_measure_is_added_up(client: Client, tmp_path: Path) -> None:
     """Adds the jobs' outcomes by device; a job that fails is a kernel that is not collected."""
-    devices = cluster.find_cluster_devices(client, (DEVICE.id[:4],))
+    devices = collection.find_cluster_devices(client, (DEVICE.id[:4],))
     assert devices == (DEVICE,)
-    assert client.declared == {DEVICE.id: 1, cluster.MEASUREMENT: 1}
+    assert client.declared == {DEVICE.id: 1, collection.MEASUREMENT: 1}
     told: list[Progress] = []
     with open_store(tmp_path / "rows.sqlite") as store:
         order = CollectionOrder(kernels=KERNELS, devices=devices, settings=CollectionSettings())
-        outcome = cluster.collect_on_cluster(order, store, client, report=told.append)
+        outcome = collection.collect_on_cluster(order, store, client, report=told.append)
     (found,) = outcome.devices
     assert (found.kernels, found.measured) == (2, 4)
     assert found.errors == {KERNELS[1].name: "it died"}
@@ -86,4 +83,4 @@ def test_what_workers_measure_is_added_up(client: Client, tmp_path: Path) -> Non
 def test_a_device_that_no_worker_has_is_unknown(client: Client) -> None:
     """Says so before anything is measured."""
     with pytest.raises(UnknownDeviceError):
-        cluster.find_cluster_devices(client, ("elsewhere",))
+        collection.find_cluster_devices(client, ("elsewhere",))
