@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections import deque
+from collections import Counter, deque
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -59,7 +59,7 @@ class Answers:
         self._metrics = metrics
         self._limits = limits
         self._new: list[AnswerRecord] = []
-        self._repeats: dict[int, int] = {}
+        self._repeats: Counter[int] = Counter()
         self._observed: list[tuple[str, float, datetime]] = []
         self._drifts: FIFOCache[str, Drift] = FIFOCache(_MOST_KNOWN)
         self._pruned_at = datetime.min.replace(tzinfo=UTC)
@@ -103,7 +103,7 @@ class Answers:
             self._add(again)
             return again
         if len(self._repeats) < _MOST_WAITING or record.id in self._repeats:
-            self._repeats[record.id] = self._repeats.get(record.id, 0) + 1
+            self._repeats[record.id] += 1
         return record
 
     def observe(self, launch: LaunchIdentity, measured_s: float) -> None:
@@ -124,7 +124,7 @@ class Answers:
             waiting = new, repeats, observed = self._new, self._repeats, self._observed
             if not any(waiting):
                 return
-            self._new, self._repeats, self._observed = [], {}, []
+            self._new, self._repeats, self._observed = [], Counter(), []
             try:
                 compared = await asyncio.to_thread(self._table.write, new, repeats, observed)
             except StoreError as error:
@@ -132,7 +132,7 @@ class Answers:
                 log("answers wait for the database", level=30, error=repr(error))
                 kept = [*new, *self._new][:_MOST_WAITING]
                 self._metrics.answers_lost.inc(len(new) + len(self._new) - len(kept))
-                self._new = kept
+                self._new, self._repeats = kept, self._repeats + repeats
                 self._observed = [*observed, *self._observed][:_MOST_WAITING]
                 return
         for one in compared:
