@@ -273,8 +273,8 @@ def test_devices_and_machines_with_their_numbers(browser: Browser, device: dict[
     assert "A100" in roofs
     assert "V100" in roofs
     browser.open("/devices/compared?machine=nothing", status=404)
-    wrong = {"device": device["id"], "effort": "endless"}
-    assert "quick, normal, full" in browser.show("/devices/calibrate", wrong, status=422)
+    wrong = {"kind": "calibrate", "devices": device["id"], "effort": "endless"}
+    assert "'normal' or 'full'" in read(browser.show("/jobs", wrong, status=422))
 
 
 def test_observations_and_a_kernel_show_the_stores_numbers(
@@ -327,7 +327,7 @@ def test_jobs_are_started_followed_and_repeated(
     assert browser.send(f"{rerun}/cancel", {}).headers["location"] == rerun
     assert "event: end" in browser.http.get(f"{rerun}/events").text
     assert "cancelled" in read(browser.open(rerun))
-    forms = ("/jobs", f"{rerun}/cancel", "/devices/calibrate", "/lab/estimate", "/sign-out")
+    forms = ("/jobs", f"{rerun}/cancel", "/lab/estimate", "/sign-out")
     for path in forms:
         for origin in ("https://elsewhere.example", "null"):
             assert browser.http.post(path, headers={"origin": origin}).status_code == 403

@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query
 from starlette.datastructures import URL
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from kernelcast.launches.machines import list_machines
 from kernelcast.records.device import DeviceDescription
@@ -18,22 +17,14 @@ from kernelcast.records.service_state import JobKind, JobState
 from kernelcast.reports.charts import Figure, Series, chart_roofs, make_series
 from kernelcast.reports.machine import describe_machine, list_headlines, plan_figures
 from kernelcast.reports.presenter import make_html
-from kernelcast.service.dependencies import Admin, Reader, Route, SentForm
-from kernelcast.service.errors import ApiError
+from kernelcast.service.dependencies import Reader, Route
 from kernelcast.service.pages.pictures import link_all, show, with_pictures
 from kernelcast.service.pages.rendering import render, run_in_thread, write_digits, write_rate
 from kernelcast.service.routes.devices import read_calibration, read_named
-from kernelcast.service.routes.jobs import add_job
 from kernelcast.service.service import Service
 
 router = APIRouter(route_class=Route)
 Machines = Annotated[list[str] | None, Query(max_length=8)]
-EFFORTS: Final = {
-    "quick": "quick: rough numbers",
-    "normal": "normal",
-    "full": "full: most points",
-}
-"""How thorough a calibration is, and what the page calls it."""
 
 
 @router.get("/devices")
@@ -72,21 +63,6 @@ async def show_machine(name: str, page: Reader) -> Response:
     machine = await run_in_thread(read_named, name)
     values = {"machine": machine, "machine_name": name, "numbers": _write_numbers(machine)}
     return await show(page, "devices/machine.html", values, _picture_machine(machine))
-
-
-@router.post("/devices/calibrate")
-async def calibrate(form: SentForm, page: Admin) -> Response:
-    """Start a calibration as a job."""
-    effort = form.first("effort", "normal")
-    if effort not in EFFORTS:
-        raise ApiError(
-            HTTPStatus.UNPROCESSABLE_ENTITY,
-            "invalid_request",
-            f"effort {effort!r}: give one of {', '.join(EFFORTS)}",
-        )
-    options = {"devices": form.list("device"), "effort": effort}
-    job = await add_job(JobKind.CALIBRATE, options, page)
-    return RedirectResponse(f"/jobs/{job.id}", HTTPStatus.SEE_OTHER)
 
 
 @router.get("/devices/{device_id}")
@@ -130,7 +106,6 @@ async def _describe_jobs(service: Service) -> dict[str, Any]:
     )
     return {
         "jobs": {device: job for job in reversed(found) for device in job.devices},
-        "efforts": EFFORTS,
         "runs_jobs": service.settings.runs_jobs,
     }
 

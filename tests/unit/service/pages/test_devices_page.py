@@ -58,7 +58,7 @@ def test_the_button_starts_a_calibration(
     client: TestClient, post: Callable[..., httpx.Response], check_page: Check
 ) -> None:
     """The job is written down with device and effort, audited, and shown instead of the button."""
-    answer = post("/devices/calibrate", {"device": FIRST, "effort": "quick"})
+    answer = post("/jobs", {"kind": "calibrate", "devices": FIRST, "effort": "quick"})
     assert answer.status_code == 303
     state = service_of(client).state
     [job] = state.jobs.list(kinds=(JobKind.CALIBRATE,))
@@ -68,4 +68,4 @@ def test_the_button_starts_a_calibration(
     assert [one.action for one in state.audit.list(most=5)] == ["start_job"]
     text = check_page(client.get("/devices"))
     assert f'href="/jobs/{job.id}"' in text
-    assert text.count('action="/devices/calibrate"') == 1
+    assert text.count('name="kind" value="calibrate"') == 1
