@@ -10,20 +10,14 @@ from urllib.parse import urlencode
 
 import yaml
 
+from support.service_backend import PROBLEM
+
 SECRET: Final = "SECRET"
 """Stands for the path of a file that no answer may show."""
 TOKEN: Final = "TOKEN"
 """Stands for the token of somebody who may have kernels run."""
 DEVICE: Final = "DEVICE-ID"
 """Stands for the device that is asked."""
-PROBLEM: Final[Mapping[str, Any]] = {
-    "code": "kernel void fill(global float *a) { a[get_global_id(0)] = 1.0f; }",
-    "kernel": "fill",
-    "global_size": [64],
-    "local_size": [16],
-    "args": [{"buffer": "float32", "count": 64}],
-}
-"""A problem without fault."""
 _FORM: Final[Mapping[str, str]] = {
     "code": str(PROBLEM["code"]), "kernel": "fill", "global_size": "64", "local_size": "16",
     "args": "buffer: float32, count: 64", "sampling": "auto",
@@ -96,22 +90,11 @@ def _read(part: str, entry: Mapping[str, Any]) -> Attack:
     headers = {"content-type": kind} if kind else {}
     if kind == _URLENCODED and not held.get("by_cookie", False):
         headers["origin"] = _ORIGIN  # as a browser sends it
-    default_path = "/lab/estimate" if part == "yaml" else _ESTIMATES
-    return Attack(
-        part=part,
-        name=held["name"],
-        method=held.get("method", "POST"),
-        path=held.get("path", default_path),
-        headers={**headers, **held.get("headers", {})},
-        body=body,
-        encoding=held.get("encoding", "utf-8"),
-        is_chunked=held.get("chunked", False),
-        by_cookie=held.get("by_cookie", False),
-        caller=held.get("caller", "runner"),
-        status=int(status),
-        code=code,
-        shows=held.get("shows", ""),
-    )
+    path = "/lab/estimate" if part == "yaml" else _ESTIMATES
+    names = ("name", "method", "path", "encoding", "is_chunked", "by_cookie", "caller", "shows")
+    given = {"path": path, **{name: held[name] for name in names if name in held}}
+    headers |= held.get("headers", {})
+    return Attack(part=part, headers=headers, body=body, status=int(status), code=code, **given)
 
 
 def _write_body(part: str, held: Mapping[str, Any]) -> tuple[str, str]:
