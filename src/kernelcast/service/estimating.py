@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from functools import partial
 from http import HTTPStatus
 from pathlib import Path
@@ -48,15 +47,6 @@ _STANDS: Final = timedelta(minutes=10)
 _LONGEST: Final = timedelta(days=1)
 _MOST: Final = 256
 """Of each device; the oldest are forgotten."""
-
-
-class Sampling(StrEnum):
-    """Whether work-groups may be run for an answer."""
-
-    AUTO = "auto"
-    """Where nothing better is known and the caller may."""
-    NEVER = "never"
-    """Never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

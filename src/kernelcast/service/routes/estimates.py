@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from fastapi import APIRouter
 from pydantic import ConfigDict, Field, model_validator
@@ -15,7 +15,6 @@ from kernelcast.records.service_state import Scope
 from kernelcast.service.backend import Ask
 from kernelcast.service.dependencies import Call, Observer, Reader, Route
 from kernelcast.service.errors import ApiError, refuse_amount
-from kernelcast.service.estimating import Sampling
 from kernelcast.service.observing import identity_of
 from kernelcast.service.schemas import (
     EXAMPLE,
@@ -59,9 +58,8 @@ class EstimateRequest(ProblemRef):
         description="Share of times in the interval.",
     )
     seed: int = Field(default=0, ge=0, lt=2**32, description="Of random buffer contents.")
-    sampling: Sampling = Field(
-        default=Sampling.AUTO,
-        strict=False,
+    sampling: Literal["auto", "never"] = Field(
+        default="auto",
         description="auto runs work-groups where nothing better is known and the caller may.",
     )
     history: bool = Field(default=True, description="Whether observations count.")
@@ -214,7 +212,7 @@ async def list_asks(asked: EstimateRequest, call: Call) -> Sequence[Ask]:
     if len(devices) > limits.devices:
         refuse_amount("devices", len(devices), limits.devices)
     usual, may_run = service.settings.least_gain, Scope.RUN in caller.scopes
-    wants_run = asked.sampling is Sampling.AUTO
+    wants_run = asked.sampling == "auto"
     settings = EstimateSettings(
         plan=replace(_USUAL.plan, budget=asked.budget, seed=asked.seed),
         coverage=asked.coverage,

@@ -31,7 +31,6 @@ from kernelcast.reports.charts import Axis, Chart, Figure, Point, Series, chart_
 from kernelcast.service.backend import Ask
 from kernelcast.service.dependencies import Call, Name, Reader, Route, SentForm
 from kernelcast.service.errors import message_of, refuse_unknown
-from kernelcast.service.estimating import Sampling
 from kernelcast.service.pages.lab.fields import (
     FieldError,
     LabFields,
@@ -366,7 +365,7 @@ async def list_asked(fields: LabFields, digest: str, page: Call) -> Sequence[Ask
     request = EstimateRequest(
         problem_digest=digest,
         devices=list(fields.devices),
-        sampling=Sampling.AUTO if fields.may_sample else Sampling.NEVER,
+        sampling="auto" if fields.may_sample else "never",
     )
     return await list_asks(request, page)
 
