@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from kernelcast.records.observed_times import RunTimes
 from kernelcast.training_data.check import FindingKind, check_store
 from kernelcast.training_data.store import Selection, StoreError, open_store
-from kernelcast.training_data.store.connecting import connect, parse_url
+from kernelcast.training_data.store.connecting import connect, locate
 from kernelcast.training_data.store.schema import METADATA, VERSION_TABLE
 from support.observations import insert_as_then, make_failure, make_observation
 from support.postgresql_cluster import PostgresqlCluster
@@ -61,7 +61,7 @@ def test_a_store_of_the_first_version_is_brought_up_to_date(url: str) -> None:
     rows = [replace(make_observation(2), launch=first.launch, measurement="a"),
             replace(first, measurement="b", measured_at=None),
             replace(make_observation(3), launch=first.launch, measurement="c")]  # fmt: skip
-    engine = connect(parse_url(url))
+    engine = connect(locate(url)[0])
     make_first_version(engine)
     insert_as_then(engine, rows)
     engine.dispose()

@@ -54,10 +54,10 @@ class Finding:
     """Something wrong with a row, or with the database."""
 
     kind: FindingKind
-    key: str
-    kernel: str
-    device_id: str
     message: str
+    key: str = ""
+    kernel: str = ""
+    device_id: str = ""
 
     @property
     def advice(self) -> str:
@@ -70,9 +70,7 @@ def check_store(
     """Have the database check itself, then look at every observation as it is there."""
     damage = store.find_damage()
     for message in damage:
-        yield Finding(
-            kind=FindingKind.DAMAGED, key="", kernel="", device_id="", message=message
-        )  # fmt: skip
+        yield Finding(kind=FindingKind.DAMAGED, message=message)
     if damage:
         return
     seen: dict[tuple[Any, ...], str] = {}
@@ -81,10 +79,8 @@ def check_store(
         found = next(_examine(row, schemas, seen), None)
         if found:
             kind, message = found
-            yield Finding(
-                kind=kind, key=str(row["key"]), kernel=str(row["kernel"]),
-                device_id=str(row["device_id"]), message=message,
-            )  # fmt: skip
+            names = {name: str(row[name]) for name in ("key", "kernel", "device_id")}
+            yield Finding(kind=kind, message=message, **names)
         if count % 1000 == 0:
             report(count)
     report(count)

@@ -218,24 +218,23 @@ def _read_metadata(
     try:
         content: dict[str, Any] = json.loads(raw)
         version = int(content["format"])
-        if version > FORMAT_VERSION:
-            raise ObservationFileError(
-                f"{where}: is of format {version}, this kernelcast reads up to {FORMAT_VERSION}; "
-                "update kernelcast"
-            )
+        held = content["feature_schemas"] if version <= FORMAT_VERSION else {}
         found = {
             key: FeatureSchema(names=tuple(one["names"]), version=int(one["version"]))
-            for key, one in content["feature_schemas"].items()
+            for key, one in held.items()
         }
         if wrong := [
             f"{key}, its names make {one.id}" for key, one in found.items() if one.id != key
         ]:
             raise ValueError(f"feature schema {wrong[0]}")
-    except ObservationFileError:
-        raise
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError, InputError) as error:
         msg = f"{where}: its metadata are damaged ({error!r}); export it again"
         raise ObservationFileError(msg) from error
+    if version > FORMAT_VERSION:
+        raise ObservationFileError(
+            f"{where}: is of format {version}, this kernelcast reads up to {FORMAT_VERSION}; "
+            "update kernelcast"
+        )
     return version, found
 
 

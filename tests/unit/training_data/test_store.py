@@ -14,7 +14,7 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.observation import Observation, ObservationFlag, Origin
 from kernelcast.records.observed_times import summarise_runs
 from kernelcast.training_data.store import AddedRows, Selection, Store, StoreError, open_store
-from kernelcast.training_data.store.connecting import parse_url
+from kernelcast.training_data.store.connecting import locate
 from support.observations import make_failure, make_observation, observations
 
 
@@ -167,7 +167,7 @@ def test_a_missing_store_is_not_made_by_reading(tmp_path: Path) -> None:
 def test_places_that_are_none(place: str) -> None:
     """Refuses URLs of other databases and broken ones."""
     with pytest.raises(InputError, match="expected a file"):
-        parse_url(place)
+        locate(place)
 
 
 def test_a_missing_driver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -254,9 +255,8 @@ def _fit_shared(
     within: list[float] = []
     between: list[float] = []
     for row in errors:
-        for place, (moment, error) in enumerate(row):
-            for other, another in row[:place]:
-                (within if moment == other else between).append(error * another)
+        for (moment, error), (other, another) in combinations(row, 2):
+            (within if moment == other else between).append(error * another)
     means: dict[int, list[float]] = {}
     for row, number in zip(errors, groups.tolist(), strict=True):
         means.setdefault(number, []).extend(error for _, error in row[:1])

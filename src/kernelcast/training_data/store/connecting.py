@@ -109,31 +109,27 @@ _IS_WRITER = "kernelcast_is_writer"
 _ENGINES: weakref.WeakSet[sa.Engine] = weakref.WeakSet()
 
 
-def parse_url(place: str | Path) -> sa.URL:
-    if "://" not in str(place):
-        return sa.URL.create("sqlite", database=str(place))
-    try:
-        url = sa.make_url(str(place))
-    except (sa.exc.ArgumentError, ValueError) as error:
-        msg = f"store {str(place)!r}: {error}; expected a file or postgresql://user@host/database"
-        raise InputError(msg) from error
-    backend = url.get_backend_name()
-    if backend in {"postgresql", "postgres"}:
-        return url.set(drivername="postgresql+psycopg")
-    if backend != "sqlite" or not url.database:
+def locate(place: str | Path) -> tuple[sa.URL, str]:
+    """Return the URL of a database, and its name for messages."""
+    if "://" in str(place):
+        try:
+            url = sa.make_url(str(place))
+        except (sa.exc.ArgumentError, ValueError) as error:
+            msg = (
+                f"store {str(place)!r}: {error}; expected a file or postgresql://user@host/database"
+            )
+            raise InputError(msg) from error
+    else:
+        url = sa.URL.create("sqlite", database=str(place))
+    if url.get_backend_name() in {"postgresql", "postgres"}:
+        url = url.set(drivername="postgresql+psycopg")
+        return url, url.render_as_string(hide_password=True)
+    if url.get_backend_name() != "sqlite" or not url.database:
         shown = url.render_as_string(hide_password=True)
         msg = f"store {shown}: expected a file, sqlite:///file or postgresql://user@host/database"
         raise InputError(msg)
-    return url
-
-
-def locate(place: str | Path) -> tuple[sa.URL, str]:
-    """Return the URL of a database, and its name for messages."""
-    url = parse_url(place)
-    if url.get_backend_name() != "sqlite":
-        return url, url.render_as_string(hide_password=True)
     # A program may change its folder; two names of one file are one store.
-    return url.set(database=str(Path(str(url.database)).resolve())), str(url.database)
+    return url.set(database=str(Path(url.database).resolve())), url.database
 
 
 def connect(url: sa.URL) -> sa.Engine:
