@@ -2,13 +2,13 @@
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from kernelcast.launches.data_folder import data_folder
 from kernelcast.launches.machines import machine_path, read_machine, write_machine
@@ -24,6 +24,7 @@ from kernelcast.records.machine import (
     INSTRUCTIONS,
     SPACES,
     CacheFacts,
+    Curve,
     InstructionFacts,
     MachineDescription,
     MemoryFacts,
@@ -39,9 +40,6 @@ from kernelcast.sampling.microbenchmarks.instructions import INSTRUCTIONS as KIN
 from kernelcast.sampling.microbenchmarks.instructions import measure_instruction
 from kernelcast.sampling.session import open_session
 from kernelcast.workers import Task, run_isolated
-
-Facts = TypeVar("Facts", InstructionFacts, CacheFacts, MemoryFacts)
-Record = TypeVar("Record", InstructionFacts, CacheFacts, MemoryFacts, MachineDescription)
 
 Measure = Callable[[Bench, BenchmarkResult], None]
 """Measures on a bench; a number that cannot be vouched for goes into `not_obtained`."""
@@ -81,7 +79,6 @@ _IDENTITY = ("id", "name", "kind", "platform", "driver")
 
 def merge_machines(known: MachineDescription, added: MachineDescription) -> MachineDescription:
     """Add what a second description says to a first."""
-    joined = _merge_fields(known, added, skip=_IDENTITY)
     # The names under which a microbenchmark would list what is there now as missing.
     obtained = {*added.costs, *(curve.name for curve in added.curves)}
     for instruction in added.instructions:
@@ -90,56 +87,46 @@ def merge_machines(known: MachineDescription, added: MachineDescription) -> Mach
             obtained.add(f"peak/{instruction.name}")
     for section, facts in (("caches", added.caches), ("memories", added.memories)):
         for fact in facts:
-            name = fact.name if isinstance(fact, CacheFacts) else fact.space
+            name = _name(fact)
             told = (member.name for member in fields(fact) if getattr(fact, member.name))
             obtained |= {name, f"{section}/{name}"} | {f"{section}/{name}/{one}" for one in told}
     missing = {name: why for name, why in known.not_obtained.items() if name not in obtained}
+    joined: MachineDescription = _merge(known, added)
     return replace(
         joined,
-        instructions=_merge_facts(
-            known.instructions, added.instructions, lambda one: INSTRUCTIONS.index(one.name)
+        **pick(known, *_IDENTITY),
+        instructions=tuple(
+            sorted(joined.instructions, key=lambda one: INSTRUCTIONS.index(one.name))
         ),
-        caches=_merge_facts(known.caches, added.caches, lambda one: one.name),
-        memories=_merge_facts(known.memories, added.memories, lambda one: SPACES.index(one.space)),
-        curves=tuple({one.name: one for one in (*known.curves, *added.curves)}.values()),
+        caches=tuple(sorted(joined.caches, key=_name)),
+        memories=tuple(sorted(joined.memories, key=lambda one: SPACES.index(one.space))),
         not_obtained={**missing, **added.not_obtained},
     )
 
 
-def _merge_facts(
-    known: Iterable[Facts], added: Iterable[Facts], order: Callable[[Facts], Any]
-) -> tuple[Facts, ...]:
-    """Join facts of the same name, in a fixed order."""
-    by_place = {order(one): one for one in known}
-    for one in added:
-        place = order(one)
-        old = by_place.get(place)
-        by_place[place] = one if old is None else _merge_fields(old, one)
-    return tuple(by_place[place] for place in sorted(by_place))
+def _merge(old: Any, new: Any) -> Any:  # noqa: ANN401 - of any field
+    """Join values: facts of a name and mappings entry by entry; the new one of others, unless it
+    is a number that is less certain."""
+    if new is None or new == "":
+        return old
+    if old is None:
+        return new
+    if isinstance(new, Trait):
+        return new if _RANKS[new.source] >= _RANKS[old.source] else old
+    if isinstance(new, Mapping):
+        return {**old, **{key: _merge(old.get(key), value) for key, value in new.items()}}
+    if isinstance(new, tuple):
+        by_name = {_name(one): one for one in old}
+        by_name |= {_name(one): _merge(by_name.get(_name(one)), one) for one in new}
+        return tuple(by_name.values())
+    if isinstance(new, MachineDescription | InstructionFacts | CacheFacts | MemoryFacts):
+        pairs = ((one.name, getattr(old, one.name), getattr(new, one.name)) for one in fields(new))
+        return replace(new, **{name: _merge(*values) for name, *values in pairs})
+    return new
 
 
-def _merge_fields(known: Record, added: Record, *, skip: tuple[str, ...] = ()) -> Record:
-    changes: dict[str, Any] = {}
-    for one in fields(known):
-        old, new = getattr(known, one.name), getattr(added, one.name)
-        if one.name in skip or isinstance(new, tuple):
-            continue
-        if isinstance(new, Mapping):
-            better = {
-                key: value
-                for key, value in new.items()
-                if _is_at_least_as_good(value, old.get(key))
-            }
-            changes[one.name] = {**old, **better}
-        elif new not in {None, ""} and _is_at_least_as_good(new, old):
-            changes[one.name] = new
-    return replace(known, **changes)
-
-
-def _is_at_least_as_good(new: object, old: object) -> bool:
-    if not (isinstance(new, Trait) and isinstance(old, Trait)):
-        return True
-    return _RANKS[new.source] >= _RANKS[old.source]
+def _name(fact: InstructionFacts | CacheFacts | MemoryFacts | Curve) -> str:
+    return fact.space if isinstance(fact, MemoryFacts) else fact.name
 
 
 class _Kept:
