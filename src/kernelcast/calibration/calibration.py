@@ -3,15 +3,22 @@
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import partial, reduce
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from kernelcast.launches.data_folder import data_folder
-from kernelcast.launches.machines import machine_path, read_machine, write_machine
+from kernelcast.launches.machines import (
+    dump_machine,
+    machine_path,
+    parse_machine,
+    read_machine,
+    write_machine,
+)
 from kernelcast.records.device import DeviceDescription, Trait, TraitSource
 from kernelcast.records.errors import (
     BrokenDeviceError,
@@ -133,53 +140,39 @@ class _Kept:
     """What an unfinished calibration has measured: a machine description per microbenchmark."""
 
     def __init__(self, device: DeviceDescription, effort: Effort, *, is_fresh: bool) -> None:
-        self.folder = data_folder() / "calibrations" / device.id / str(effort)
-        self.state = {"driver": device.driver, "kernelcast": version("kernelcast")}
-        try:
-            known = json.loads((self.folder / "state.json").read_text(encoding="utf-8"))
-            durations_s = known.pop("durations_s")
-            self.durations_s = {str(name): float(value) for name, value in durations_s.items()}
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            known, self.durations_s = {}, {}
-        if is_fresh or known != self.state:
-            self.clear()
-        self.save_state()
+        self._path = data_folder() / "calibrations" / device.id / f"{effort}.json"
+        self._of = {"driver": device.driver, "kernelcast": version("kernelcast")}
+        self.parts: dict[str, MachineDescription] = {}
+        self.durations_s: dict[str, float] = {}
+        """Of the last time that each ran, also of calibrations that were finished."""
+        # What is damaged is measured again.
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, MachineFileError):
+            known = json.loads(self._path.read_text(encoding="utf-8"))
+            self.durations_s = {str(name): float(x) for name, x in known["durations_s"].items()}
+            if known["of"] == self._of and not is_fresh:
+                self.parts = {
+                    name: parse_machine(text, self._path) for name, text in known["parts"].items()
+                }
+        self._save()
 
-    def read(self, name: str) -> MachineDescription | None:
-        """Return what a microbenchmark has found already; None if it has not run."""
-        path = self.folder / f"{name}.yaml"
-        try:
-            return read_machine(path) if path.is_file() else None
-        except MachineFileError:  # damaged: it is measured again
-            return None
+    def add(self, name: str, part: MachineDescription, duration_s: float) -> None:
+        """Keep what a microbenchmark has found, unless no file may hold it."""
+        parse_machine(dump_machine(part), self._path)
+        self.parts[name], self.durations_s[name] = part, duration_s
+        self._save()
 
-    def write(self, name: str, part: MachineDescription, duration_s: float) -> None:
-        """Keep what a microbenchmark has found."""
-        path = self.folder / f"{name}.yaml"
-        write_machine(path, part)
-        try:
-            read_machine(path)
-        except MachineFileError:
-            path.unlink()
-            raise
-        self.durations_s[name] = duration_s
-        self.save_state()
+    def forget(self, names: Sequence[str]) -> None:
+        self.parts = {name: part for name, part in self.parts.items() if name not in names}
+        self._save()
 
-    def clear(self, names: Sequence[str] = ("*",)) -> None:
-        """Forget the parts of those names, or all."""
-        for name in names:
-            for path in list(self.folder.glob(f"{name}.yaml")):
-                path.unlink(missing_ok=True)
-
-    def save_state(self) -> None:
-        """Write versions and durations."""
-        path = self.folder / "state.json"
-        state = {**self.state, "durations_s": self.durations_s}
+    def _save(self) -> None:
+        parts = {name: dump_machine(part) for name, part in self.parts.items()}
+        content = {"of": self._of, "durations_s": self.durations_s, "parts": parts}
         try:
-            write_private(path, json.dumps(state, indent=1).encode())
+            write_private(self._path, json.dumps(content, indent=1).encode())
         except OSError as error:
             raise InputError(
-                f"{path}: the calibration cannot be kept: {error.strerror or error}; "
+                f"{self._path}: the calibration cannot be kept: {error.strerror or error}; "
                 "name another folder by KERNELCAST_DATA"
             ) from error
 
@@ -275,38 +268,34 @@ def calibrate_device(
             others = {name: why for name, why in known.not_obtained.items()
                       if name not in settings.only}  # fmt: skip
             machine = merge_machines(replace(known, not_obtained=others), machine)
-    parts = {name: kept.read(name) for name in settings.names}
-    waiting = [name for name, part in parts.items() if part is None]
-    resumed = tuple(name for name in parts if name not in waiting)
+    waiting = [name for name in settings.names if name not in kept.parts]
+    resumed = tuple(name for name in settings.names if name in kept.parts)
     durations_s: dict[str, float] = {}
-    failed: dict[str, str] = {}
-    for name, found in parts.items():
-        part = found
-        if part is None:
-            progress = Progress(
-                device_id=device.id, done=len(parts) - len(waiting), total=len(parts),
-                title=SUITE[name][0], remaining_s=kept.expect(waiting),
-            )  # fmt: skip
-            report(progress)
-            begin_s = time.monotonic()
-            part = _measure(device, name, effort, progress, report)
-            durations_s[name] = time.monotonic() - begin_s
-            try:
-                kept.write(name, part, durations_s[name])
-            except MachineFileError as error:
-                part = _describe(device, not_obtained={name: str(error)})
-                kept.write(name, part, durations_s[name])
-            waiting.remove(name)
-        if name in part.not_obtained:
-            failed[name] = part.not_obtained[name]
-        machine = merge_machines(machine, part)
-    if failed.keys() == set(settings.names):
-        kept.clear(settings.names)
+    for done, name in enumerate(waiting):
+        progress = Progress(
+            device_id=device.id, done=len(resumed) + done, total=len(settings.names),
+            title=SUITE[name][0], remaining_s=kept.expect(waiting[done:]),
+        )  # fmt: skip
+        report(progress)
+        begin_s = time.monotonic()
+        part = _measure(device, name, effort, progress, report)
+        durations_s[name] = time.monotonic() - begin_s
+        try:
+            kept.add(name, part, durations_s[name])
+        except MachineFileError as error:
+            kept.add(name, _describe(device, not_obtained={name: str(error)}), durations_s[name])
+    parts = {name: kept.parts[name] for name in settings.names}
+    failed = {
+        name: one.not_obtained[name] for name, one in parts.items() if name in one.not_obtained
+    }
+    if failed.keys() == parts.keys():
+        kept.forget(settings.names)
         reason = next(iter(failed.values()))
         raise KernelRunError(f"{device.id}: no microbenchmark succeeded; the first said: {reason}")
+    machine = reduce(merge_machines, parts.values(), machine)
     machine = replace(machine, calibrated_on=datetime.now(UTC).date().isoformat())
     write_machine(path, machine)
-    kept.clear(settings.names)
+    kept.forget(settings.names)
     return Calibration(
         machine=machine, path=path, durations_s=durations_s, resumed=resumed, failed=failed
     )

@@ -192,12 +192,13 @@ def test_does_not_resume_what_does_not_fit(fake: FakeSuite, change: str, tmp_pat
     fake.outcomes["two"] = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         calibrate_device(DEVICE, CalibrationSettings())
-    folder = tmp_path / "data" / "calibrations" / DEVICE.id / "normal"
-    state = json.loads((folder / "state.json").read_text())
+    path = tmp_path / "data" / "calibrations" / DEVICE.id / "normal.json"
+    held = json.loads(path.read_text())
     if change in {"driver", "kernelcast"}:
-        (folder / "state.json").write_text(json.dumps({**state, change: "other"}))
+        held["of"][change] = "other"
     if change == "damage":
-        (folder / "one.yaml").write_text("schema: [")
+        held["parts"]["one"] = "schema: ["
+    path.write_text(json.dumps(held))
     effort = Effort.QUICK if change == "effort" else Effort.NORMAL
     fake.asked.clear()
     fake.outcomes["two"] = RESULTS["two"]
