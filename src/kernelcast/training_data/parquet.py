@@ -93,36 +93,33 @@ def export_parquet(
     """Write observations into a file; an older one stays until the new one is whole."""
     if is_database(path) and path.stat().st_size:
         raise ObservationFileError(f"{path}: is a database, which would be lost; name another file")
-    try:
-        with written_whole(path) as partial:
-            return _write(store, partial, wanted, report)
-    except OSError as error:
-        msg = f"{path}: the file cannot be written: {error.strerror or error}"
-        raise ObservationFileError(msg) from error
-
-
-def _write(store: Store, path: Path, wanted: Selection, report: Callable[[int], None]) -> int:
     column = OBSERVATIONS.c.schema_id
     query = sa.select(column).where(*list_conditions(wanted, OBSERVATIONS)).distinct()
     used = {row[0] for row in store.select(query)}
     schemas = {key: one for key, one in sorted(store.schemas().items()) if key in used}
     # Make the columns of a file with features of these schemas, and its metadata.
-    kept = list(schemas.values())
-    names = dict.fromkeys(name for one in kept for name in one.names)
+    names = dict.fromkeys(name for one in schemas.values() for name in one.names)
     content = {
         "format": FORMAT_VERSION,
-        "feature_schemas": {one.id: {"version": one.version, "names": one.names} for one in kept},
+        "feature_schemas": {
+            key: {"version": one.version, "names": one.names} for key, one in schemas.items()
+        },
     }
     fields = [field for one in _COLUMNS for field in _list_fields(one)]
     fields += [pa.field(name, pa.float64()) for name in names]
     arrow = pa.schema(fields, metadata={METADATA_KEY: json.dumps(content).encode()})
+    options = {"compression": "zstd", "write_page_checksum": True}
     count = 0
-    with pq.ParquetWriter(path, arrow, compression="zstd", write_page_checksum=True) as writer:
-        for rows in store.read_rows(wanted, ordered=True, batch_rows=_BATCH_ROWS):
-            written = [_write_row(dict(one._mapping), schemas) for one in rows]
-            writer.write_batch(pa.RecordBatch.from_pylist(written, schema=arrow))
-            count += len(rows)
-            report(count)
+    try:
+        with written_whole(path) as partial, pq.ParquetWriter(partial, arrow, **options) as writer:
+            for rows in store.read_rows(wanted, ordered=True, batch_rows=_BATCH_ROWS):
+                written = [_write_row(dict(one._mapping), schemas) for one in rows]
+                writer.write_batch(pa.RecordBatch.from_pylist(written, schema=arrow))
+                count += len(rows)
+                report(count)
+    except OSError as error:
+        msg = f"{path}: the file cannot be written: {error.strerror or error}"
+        raise ObservationFileError(msg) from error
     return count
 
 

@@ -42,17 +42,13 @@ def summarise_store(store: Store, wanted: Selection, *, by: str = "device") -> l
         median_noise=("noise", lambda noise: noise.quantile(0.5, interpolation="lower")),
         newest=("newest", "max"),
     ).reset_index()  # fmt: skip
-    return [
-        {
-            "group": "/".join(filter(None, (one.pop(name) for name in _COLUMNS[by]))),
-            **one,
-            "newest": CONVERTER.unstructure(
-                None if pd.isna(one["newest"]) else load_time(int(one["newest"]))
-            ),
-            "median_noise": None if pd.isna(one["median_noise"]) else one["median_noise"],
-        }
-        for one in cast("list[dict[str, Any]]", found.to_dict("records"))
-    ]
+    keys = found[_COLUMNS[by]].itertuples(index=False, name=None)
+    found.insert(0, "group", ["/".join(filter(None, key)) for key in keys])
+    found = found.drop(columns=_COLUMNS[by]).astype(object)
+    summed = cast("list[dict[str, Any]]", found.where(found.notna(), None).to_dict("records"))
+    for one in summed:
+        one["newest"] = CONVERTER.unstructure(load_time(one["newest"] and int(one["newest"])))
+    return summed
 
 
 def observation_to_json(one: Observation, *, is_full: bool = True) -> dict[str, object]:
