@@ -12,13 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelcast.launches.data_folder import data_folder
-from kernelcast.launches.machines import (
-    dump_machine,
-    machine_path,
-    parse_machine,
-    read_machine,
-    write_machine,
-)
+from kernelcast.launches.machines import machine_path, read_machine, write_machine
 from kernelcast.records.device import DeviceDescription, Trait, TraitSource
 from kernelcast.records.errors import (
     BrokenDeviceError,
@@ -140,39 +134,42 @@ class _Kept:
     """What an unfinished calibration has measured: a machine description per microbenchmark."""
 
     def __init__(self, device: DeviceDescription, effort: Effort, *, is_fresh: bool) -> None:
-        self._path = data_folder() / "calibrations" / device.id / f"{effort}.json"
+        self._folder = data_folder() / "calibrations" / device.id / str(effort)
         self._of = {"driver": device.driver, "kernelcast": version("kernelcast")}
         self.parts: dict[str, MachineDescription] = {}
         self.durations_s: dict[str, float] = {}
         """Of the last time that each ran, also of calibrations that were finished."""
         # What is damaged is measured again.
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, MachineFileError):
-            known = json.loads(self._path.read_text(encoding="utf-8"))
+            known = json.loads((self._folder / "state.json").read_text(encoding="utf-8"))
             self.durations_s = {str(name): float(x) for name, x in known["durations_s"].items()}
             if known["of"] == self._of and not is_fresh:
-                self.parts = {
-                    name: parse_machine(text, self._path) for name, text in known["parts"].items()
-                }
+                self.parts = {one.stem: read_machine(one) for one in self._folder.glob("*.yaml")}
+        self.forget([one.stem for one in self._folder.glob("*.yaml") if one.stem not in self.parts])
         self._save()
 
     def add(self, name: str, part: MachineDescription, duration_s: float) -> None:
         """Keep what a microbenchmark has found, unless no file may hold it."""
-        parse_machine(dump_machine(part), self._path)
-        self.parts[name], self.durations_s[name] = part, duration_s
+        path = self._folder / f"{name}.yaml"
+        write_machine(path, part)
+        self.parts[name], self.durations_s[name] = read_machine(path), duration_s
         self._save()
 
     def forget(self, names: Sequence[str]) -> None:
-        self.parts = {name: part for name, part in self.parts.items() if name not in names}
-        self._save()
+        for name in names:
+            self.parts.pop(name, None)
+            (self._folder / f"{name}.yaml").unlink(missing_ok=True)
 
     def _save(self) -> None:
-        parts = {name: dump_machine(part) for name, part in self.parts.items()}
-        content = {"of": self._of, "durations_s": self.durations_s, "parts": parts}
+        path, content = (
+            self._folder / "state.json",
+            {"of": self._of, "durations_s": self.durations_s},
+        )
         try:
-            write_private(self._path, json.dumps(content, indent=1).encode())
+            write_private(path, json.dumps(content, indent=1).encode())
         except OSError as error:
             raise InputError(
-                f"{self._path}: the calibration cannot be kept: {error.strerror or error}; "
+                f"{path}: the calibration cannot be kept: {error.strerror or error}; "
                 "name another folder by KERNELCAST_DATA"
             ) from error
 

@@ -192,13 +192,13 @@ def test_does_not_resume_what_does_not_fit(fake: FakeSuite, change: str, tmp_pat
     fake.outcomes["two"] = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
         calibrate_device(DEVICE, CalibrationSettings())
-    path = tmp_path / "data" / "calibrations" / DEVICE.id / "normal.json"
-    held = json.loads(path.read_text())
+    folder = tmp_path / "data" / "calibrations" / DEVICE.id / "normal"
+    state = json.loads((folder / "state.json").read_text())
     if change in {"driver", "kernelcast"}:
-        held["of"][change] = "other"
+        state["of"][change] = "other"
+        (folder / "state.json").write_text(json.dumps(state))
     if change == "damage":
-        held["parts"]["one"] = "schema: ["
-    path.write_text(json.dumps(held))
+        (folder / "one.yaml").write_text("schema: [")
     effort = Effort.QUICK if change == "effort" else Effort.NORMAL
     fake.asked.clear()
     fake.outcomes["two"] = RESULTS["two"]
