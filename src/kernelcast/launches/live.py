@@ -27,14 +27,12 @@ from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.building import BuiltKernel
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.launch_limits import check_launch, choose_local_size
 from kernelcast.sampling.scratch import KernelArgument
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.sampling.signature import check_count, infer_access
 from kernelcast.sampling.user_arguments import (
-    ArgumentPlace,
     find_overlaps,
     find_place,
     list_arguments,
@@ -134,13 +132,28 @@ def describe_live(launch: Launch) -> LiveLaunch:
     return LiveLaunch(problem=problem, session=session, values=values)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _LiveKernel:
-    program: object
-    """Held, so that its place in memory names it."""
-    kernel: Kernel
-    built: BuiltKernel
-    places: tuple[ArgumentPlace, ...]
+    """A kernel of a program, built for a session."""
+
+    def __init__(self, launch: Launch, session: DeviceSession, program: object) -> None:
+        self.program = program  # held, so that its place in memory names it
+        self.kernel = kernel = read_kernel(
+            launch.kernel, session.device, source=launch.source, options=launch.build_options
+        )
+        refuse_persistent(kernel)
+        is_own = launch.source is None and launch.build_options is None
+        parameters = list_parameters(kernel) if is_own else None
+        with session.lock:
+            if parameters is not None and isinstance(program, UserProgram):
+                self.built = session.adopt(kernel, program, parameters)
+            else:
+                self.built = session.whole_kernel(kernel)
+            session.ask_limits(self.built.kernel, kernel)
+        decisive = find_decisive(kernel)
+        self.places = [
+            find_place(one, is_decisive=number in decisive)
+            for number, one in enumerate(tell_sizes(kernel, self.built.parameters))
+        ]
 
 
 _kernels: WeakKeyDictionary[DeviceSession, LRUCache[Hashable, _LiveKernel]] = WeakKeyDictionary()
@@ -154,36 +167,15 @@ def _find_kernel(launch: Launch, session: DeviceSession) -> _LiveKernel:
         given = options if options is None or isinstance(options, str) else tuple(options)
         key = key, launch.source, given
     except Exception:  # noqa: BLE001 - who reads the kernel says what is wrong with it
-        return _read_kernel(launch, session, None)
+        return _LiveKernel(launch, session, None)
     with _kernels_lock:
         kept = _kernels.setdefault(session, LRUCache(64))
         found = kept.get(key)
     if found is None:
-        found = _read_kernel(launch, session, program)
+        found = _LiveKernel(launch, session, program)
         with _kernels_lock:
             kept[key] = found
     return found
-
-
-def _read_kernel(launch: Launch, session: DeviceSession, program: object) -> _LiveKernel:
-    kernel = read_kernel(
-        launch.kernel, session.device, source=launch.source, options=launch.build_options
-    )
-    refuse_persistent(kernel)
-    is_own = launch.source is None and launch.build_options is None
-    parameters = list_parameters(kernel) if is_own else None
-    with session.lock:
-        if parameters is not None and isinstance(program, UserProgram):
-            built = session.adopt(kernel, program, parameters)
-        else:
-            built = session.whole_kernel(kernel)
-        session.ask_limits(built.kernel, kernel)
-    decisive = find_decisive(kernel)
-    places = (
-        find_place(one, is_decisive=number in decisive)
-        for number, one in enumerate(tell_sizes(kernel, built.parameters))
-    )
-    return _LiveKernel(program, kernel, built, tuple(places))
 
 
 def find_reach(problem: Problem) -> TouchedRanges | None:

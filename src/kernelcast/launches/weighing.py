@@ -13,13 +13,12 @@ Samples have the last word: weights that do not make their rates agree better ar
 kernel bound by memory does not follow its instructions.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import compress
 
 import numpy as np
 
-from kernelcast.expressions.kernel_facts import KernelFacts
 from kernelcast.features.analysis import read_facts, remember_by_code
 from kernelcast.features.counting.static import Numbers, bind_scalars, find_index_buffers
 from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
@@ -99,7 +98,7 @@ def plan_by_source(
 ) -> SamplingPlan:
     """Plan no search for uneven work where the source tells how work-groups differ, if at all."""
     try:
-        source = _read_source(kernel, arguments)
+        source = _Source(kernel, arguments)
         profile = source.profile(ndrange)
     except Exception:  # noqa: BLE001 - a help, as weights are
         return plan
@@ -129,7 +128,7 @@ def weigh_boxes(
 ) -> tuple[float, ...] | None:
     """Count the work of boxes over that of the mean work-group; None where data decide it."""
     try:
-        profile = _read_source(kernel, arguments).profile(ndrange, tuple(boxes))
+        profile = _Source(kernel, arguments).profile(ndrange, tuple(boxes))
     except Exception:  # noqa: BLE001 - a help, as weights of samples are
         return None
     return profile.weights if profile is not None and profile.is_exact else None
@@ -141,7 +140,7 @@ def weigh_run(
     """Weigh the launches of a sample run, unless the samples contradict the source, and the parts
     that cores of a device get beforehand."""
     try:
-        source = _read_source(kernel, arguments)
+        source = _Source(kernel, arguments)
         if not may_differ(source.facts):
             # Work-groups may differ by a border of global ids alone, but many of them: a plan has
             # then chosen places by their work, and those would stand for all without weights.
@@ -222,18 +221,34 @@ def _rescale(launches: tuple[TimedLaunch, ...]) -> tuple[TimedLaunch, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
 class _Source:
-    kernel: Kernel
-    facts: KernelFacts
-    scalars: Mapping[str, int]
-    contents: Mapping[str, Numbers]
+    """What a kernel's source tells of work, with contents that its loops or conditions read."""
+
+    def __init__(self, kernel: Kernel, arguments: Sequence[Argument]) -> None:
+        self._kernel, facts = kernel, read_facts(kernel)
+        wanted = find_index_buffers(facts)
+        held = {
+            parameter.name: argument
+            for parameter, argument in zip(facts.parameters, arguments, strict=False)
+            if parameter.name in wanted
+            and isinstance(argument, BufferArgument)
+            and (
+                argument.read is not None
+                if isinstance(argument, HeldBuffer)
+                else argument.init is Init.FILE
+            )
+        }
+        if held and (informed := read_facts(kernel, frozenset(held))).contents:
+            facts = informed
+        asked = {one.buffer for one in facts.contents}
+        self.facts, self._scalars = facts, bind_scalars(facts, arguments)
+        self.contents = {name: _open_content(one) for name, one in held.items() if name in asked}
 
     def profile(self, ndrange: NDRange, boxes: tuple[GroupBox, ...] = ()) -> WorkProfile | None:
         """Count the work of boxes, and of the whole launch."""
         if boxes or self.contents:
-            return profile_work(self.facts, ndrange, self.scalars, boxes, self.contents)
-        return _profile_launch(self.kernel, ndrange, tuple(sorted(self.scalars.items())))
+            return profile_work(self.facts, ndrange, self._scalars, boxes, self.contents)
+        return _profile_launch(self._kernel, ndrange, tuple(sorted(self._scalars.items())))
 
 
 @remember_by_code(256)
@@ -241,27 +256,6 @@ def _profile_launch(
     kernel: Kernel, ndrange: NDRange, scalars: tuple[tuple[str, int], ...]
 ) -> WorkProfile | None:
     return profile_work(read_facts(kernel), ndrange, dict(scalars), ())
-
-
-def _read_source(kernel: Kernel, arguments: Sequence[Argument]) -> _Source:
-    facts = read_facts(kernel)
-    wanted = find_index_buffers(facts)
-    held = {
-        parameter.name: argument
-        for parameter, argument in zip(facts.parameters, arguments, strict=False)
-        if parameter.name in wanted
-        and isinstance(argument, BufferArgument)
-        and (
-            argument.read is not None
-            if isinstance(argument, HeldBuffer)
-            else argument.init is Init.FILE
-        )
-    }
-    if held and (informed := read_facts(kernel, frozenset(held))).contents:
-        facts = informed
-    asked = {one.buffer for one in facts.contents}
-    contents = {name: _open_content(one) for name, one in held.items() if name in asked}
-    return _Source(kernel, facts, bind_scalars(facts, arguments), contents)
 
 
 def _open_content(argument: BufferArgument) -> Numbers:

@@ -88,7 +88,7 @@ class Located:
         """Call a function, or make a record, of a mapping: its keys are the parameters, but for
         those that are given, and keys that are read elsewhere; some may have a usual value."""
         parameters, known = list_parameters(make), {**(usual or {}), **given}
-        entries = {} if self.is_null else self.list_arguments(make, *given, also=without)
+        entries = self.list_arguments(make, *given, also=without)
         for name, (_, is_optional) in parameters.items():
             if not is_optional and name not in {*entries, *known}:
                 self.fail(f"the key `{name}` is missing")
@@ -150,8 +150,8 @@ class Located:
     def mapping(
         self, known: Collection[str] | None = None, required: Iterable[str] = ()
     ) -> "dict[str, Located]":
-        """List a mapping; where its keys are known, others are refused with the nearest."""
-        if not isinstance(self.node, yaml.MappingNode):
+        """List a mapping, which may be left empty; of known keys others are refused."""
+        if not self.is_null and not isinstance(self.node, yaml.MappingNode):
             keys = (
                 "`NAME: value` pairs"
                 if known is None
@@ -159,7 +159,7 @@ class Located:
             )
             self.fail(f"expected {keys}, found {self._found()}")
         entries: dict[str, Located] = {}
-        for key_node, value in self.node.value:
+        for key_node, value in () if self.is_null else self.node.value:
             name = str(key_node.value)
             key = f"{self.key}.{name}" if self.key else name
             if name in entries:
@@ -388,7 +388,7 @@ def combine_parameters(
     root: Located, section: Located | None, given: Mapping[str, Number]
 ) -> Iterator[dict[str, Number]]:
     """Combine the values of parameters, each of which may be computed from those before it."""
-    entries = {} if section is None or section.is_null else section.mapping()
+    entries = {} if section is None else section.mapping()
     unknown = sorted(set(given) - set(entries))
     if unknown:
         names = ", ".join(entries) or "none"
