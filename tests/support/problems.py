@@ -1,11 +1,15 @@
 """Launches of kernels that are written in a test."""
 
 import re
+from pathlib import Path
 
+from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import Argument, BufferArgument, ElementType, ScalarArgument
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def buffer_of(kind: str, count: int = 64) -> BufferArgument:
@@ -35,3 +39,8 @@ def write_problem(
         ndrange=NDRange(global_size=items, local_size=local),
         arguments=arguments,
     )
+
+
+def read_example(name: str, **parameters: float) -> Problem:
+    """Read the problem of an example."""
+    return read_problem(EXAMPLES / name / f"{name}.yaml", parameters=parameters)

@@ -1,6 +1,5 @@
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -17,7 +16,6 @@ from kernelcast.launches.features import (
     read_on_devices,
     read_source_features,
 )
-from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.device import CompilerFacts, Trait, TraitSource
 from kernelcast.records.errors import InputError, KernelRunError
 from kernelcast.records.feature_vector import FeatureGroup
@@ -28,16 +26,15 @@ from kernelcast.records.software_counters import SoftwareCounters
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.workers import Task
 from support.builders import make_description, make_sample_run
-from support.problems import number_of
+from support.problems import number_of, read_example
 
-ROOT = Path(__file__).resolve().parents[3]
 EVERY = FeatureSettings(groups=frozenset(FeatureGroup))
 
 
 @pytest.fixture
 def problem() -> Problem:
     """Give a problem of one line."""
-    return read_problem(ROOT / "examples/triad/triad.yaml")
+    return read_example("triad")
 
 
 @pytest.fixture
@@ -149,7 +146,7 @@ def count(problem: Problem) -> tuple[SoftwareCounters | None, KernelFeatures]:
 def test_known_sources_need_no_run(name: str) -> None:
     """Where nothing depends on data, counts are the source's, and count as measured; addresses,
     conditions and loops that data decide are left to a run, as is a local size not yet chosen."""
-    problem = read_problem(ROOT / f"examples/{name}/{name}.yaml")
+    problem = read_example(name)
     exact, features = count(problem)
     assert (exact is not None) == (name in {"matmul_tiled", "nbody"})
     if exact is not None:

@@ -1,6 +1,5 @@
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -18,13 +17,12 @@ from kernelcast.launches.modelling.launches import (
     model_launch,
     model_written,
 )
-from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError, NDRangeError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemoryOperation, MemorySpace
 from support.address_sets import bind_group, enumerate_offsets
+from support.problems import read_example
 
-ROOT = Path(__file__).resolve().parents[3]
 STAR = (
     "a[x, y] if 0 < x < n - 1", "a[x-1, y] if 0 < x < n - 1", "a[x, y-1] if y != 0 and y < m",
     "a[x, y+1]", "b[k, y] for k in range(y)", "b[x % 3, 0]",
@@ -117,7 +115,7 @@ def test_folding_refuses_what_it_would_change(
 
 def test_models_what_source_and_arguments_tell() -> None:
     """Knows scalars, buffers, local memory, executed operations, and what none jumps over."""
-    launch = model_launch(read_problem(ROOT / "examples/scan_blocks/scan_blocks.yaml"))
+    launch = model_launch(read_example("scan_blocks"))
     assert launch.scalars == {"count": 40_000_000}
     assert launch.buffers == {"values": 160_000_000, "sums": 160_000_000, "totals": 1_250_000}
     assert launch.local_bytes == 512
@@ -128,7 +126,7 @@ def test_models_what_source_and_arguments_tell() -> None:
 
 def test_says_what_it_assumes_and_what_is_missing() -> None:
     """Notes a local size of its own choice, and accesses that depend on data."""
-    problem = read_problem(ROOT / "examples/spmv_csr/spmv_csr.yaml")
+    problem = read_example("spmv_csr")
     free = replace(problem, ndrange=replace(problem.ndrange, local_size=None))
     launch = model_launch(free)
     assert launch.ndrange.local_size == (64,)
@@ -143,9 +141,9 @@ def test_says_what_it_assumes_and_what_is_missing() -> None:
 
 def test_counts_once_for_all_local_sizes() -> None:
     """Counts operations anew only where they depend on the work-group's shape."""
-    triad = model_kernel(read_problem(ROOT / "examples/triangular/triangular.yaml"))
+    triad = model_kernel(read_example("triangular"))
     assert triad.launch((32,)).executed is triad.launch((256,)).executed
-    scan = model_kernel(read_problem(ROOT / "examples/scan_blocks/scan_blocks.yaml"))
+    scan = model_kernel(read_example("scan_blocks"))
     with pytest.raises(InputError, match="shares local memory"):
         scan.launch((64,))
 
@@ -157,7 +155,7 @@ def test_larger_work_groups_than_the_domain_are_padded() -> None:
     assert padded.ndrange.global_size == (8, 4)
     assert touch(padded) == touch(source.launch())
     assert sum(padded.executed.operations.values()) == pytest.approx(6 * 6 / 8)
-    problem = model_kernel(read_problem(ROOT / "examples/mandelbrot/mandelbrot.yaml"))
+    problem = model_kernel(read_example("mandelbrot"))
     with pytest.raises(NDRangeError):
         problem.launch((2048, 1))
 

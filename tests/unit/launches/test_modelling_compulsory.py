@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -12,12 +11,12 @@ from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_estimates import configure
-from kernelcast.launches.modelling.sources import read_launch_source
+from kernelcast.launches.modelling.launches import model_kernel
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.operations import MemorySpace
 from support.address_sets import bind_group, enumerate_offsets
+from support.problems import read_example
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
 SMALL: Mapping[str, Mapping[str, int]] = {
     "chebyshev_fp64": {"N": 1024, "TERMS": 20},
     "convolution": {"WIDTH": 150, "HEIGHT": 61},
@@ -36,12 +35,6 @@ SMALL: Mapping[str, Mapping[str, int]] = {
     "triangular": {"N": 512},
 }
 CACHED = {MemorySpace.GLOBAL, MemorySpace.CONSTANT, MemorySpace.GENERIC}
-
-
-def launch_example(name: str) -> ModelledLaunch:
-    """Analyse an example, made small."""
-    path = EXAMPLES / name / f"{name}.yaml"
-    return read_launch_source(path, parameters=SMALL[name]).launch()
 
 
 def count_unique(launch: ModelledLaunch, kinds: set[AccessKind], granularity: int) -> int:
@@ -65,7 +58,7 @@ def count_unique(launch: ModelledLaunch, kinds: set[AccessKind], granularity: in
 @pytest.mark.parametrize("name", SMALL)
 def test_nothing_moves_less_than_is_touched(name: str) -> None:
     """Loads and stores at least what is touched, and a small launch not much more."""
-    launch = launch_example(name)
+    launch = model_kernel(read_example(name, **SMALL[name])).launch()
     machine = read_machine(find_machine("a100"))
     volumes = compute_volumes(launch, machine)
     loaded = count_unique(launch, {AccessKind.LOAD, AccessKind.ATOMIC}, machine.dram_fetch_bytes)
@@ -80,7 +73,7 @@ def test_nothing_moves_less_than_is_touched(name: str) -> None:
 )
 def test_borders_are_loaded_once(name: str, least: float, most: float) -> None:
     """Clamped pixels and copies of a border touch what the interior touches."""
-    source = read_launch_source(EXAMPLES / name / f"{name}.yaml")
+    source = model_kernel(read_example(name))
     volumes = compute_volumes(source.launch(), read_machine(find_machine("a100")))
     assert least < volumes.per_update()["DRAM_to_L2"] < most
 
@@ -99,7 +92,7 @@ def find_peak(machine: MachineDescription) -> float:
 @pytest.mark.parametrize("name", SMALL)
 def test_times_are_plausible_on_every_kind_of_machine(name: str) -> None:
     """Takes what the bytes need at full bandwidth at least, all limiters in turn at most."""
-    source = read_launch_source(EXAMPLES / name / f"{name}.yaml")
+    source = model_kernel(read_example(name))
     for machine in map(find_machine, ("a100", "mi210", "rx-6900-xt")):
         found = configure(source, machine).estimate
         assert all(math.isfinite(s) and s >= 0 for s in found.limiters.values())

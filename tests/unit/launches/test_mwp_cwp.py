@@ -9,10 +9,10 @@ from kernelcast.launches.machines import find_machine, read_machine
 from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.launches import model_launch
 from kernelcast.launches.modelling.mwp_cwp import add_mwp_cwp, estimate_mwp_cwp, read_units
-from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.software_counters import SoftwareCounters, WarpCounters
+from support.problems import read_example
 
 ROOT = Path(__file__).resolve().parents[3]
 CALIBRATION = ROOT / "benchmarks/results/calibration"
@@ -23,7 +23,7 @@ INTEL = read_machine(CALIBRATION / "intel-amd-epyc-c960.yaml")
 
 def make_launch(name: str, **parameters: float) -> ModelledLaunch:
     """Model an example's launch from its source."""
-    return model_launch(read_problem(ROOT / f"examples/{name}/{name}.yaml", parameters=parameters))
+    return model_launch(read_example(name, **parameters))
 
 
 @pytest.mark.parametrize("machine", [V100, CPU, INTEL], ids=lambda one: one.id)

@@ -19,8 +19,8 @@ from kernelcast.records.errors import (
     UnknownMachineError,
 )
 from support.machines import SW26010
+from support.problems import EXAMPLES, read_example
 
-EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 TEMPLATE = EXAMPLES / "scratchpad/machines/template.yaml"
 MACHINE_KEYS = {"schema", *(one.name for one in fields(ScratchpadMachine))}
 STAGED = """
@@ -168,6 +168,6 @@ def test_asynchronous_copies_are_requests(tmp_path: Path) -> None:
 
 def test_tiles_of_a_matrix_are_strided_requests() -> None:
     """Copies both tiles of a matrix product in one request, a chunk per row."""
-    problem = read_problem(EXAMPLES / "matmul_tiled/matmul_tiled.yaml")
+    problem = read_example("matmul_tiled")
     [request] = derive_scratchpad_kernel(problem, SW26010).dma
     assert [(one.bytes, one.chunk_bytes) for one in request.copies] == [(1024, 64), (4096, 256)]
