@@ -65,6 +65,7 @@ KERNEL = make_kernel("", "row")
 LATE = make_kernel("if (row < n / 4 * 3) return;", "n")
 HALF = make_kernel("if (get_group_id(0) >= 500) return;", "n")
 GROUPS, LOCAL = 1000, 64
+SPACE = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
 ARGUMENTS = (
     LocalArgument(bytes=0),
     number_of(GROUPS * LOCAL),
@@ -93,7 +94,7 @@ def make_run(starts: list[int], cost_of: object = cost, *, is_even: bool = False
     return SampleRun(
         kernel_digest=KERNEL.digest,
         device_id="fake",
-        ndrange=NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,)),
+        ndrange=SPACE,
         launches=launches,
         launch_overhead_s=OVERHEAD_S,
         is_even=is_even,
@@ -130,38 +131,27 @@ def point_to(path: Path, count: int) -> BufferArgument:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_file_of_row_pointers_tells_the_work(seed: int, tmp_path: Path) -> None:
-    """Rows of a sparse matrix are weighed by their lengths, wherever samples hit."""
+@pytest.mark.parametrize("has_stripe", [False, True])
+def test_a_file_of_row_pointers_tells_the_work(
+    seed: int, tmp_path: Path, *, has_stripe: bool
+) -> None:
+    """Rows of a sparse matrix are weighed by their lengths, wherever samples hit; a stripe of long
+    rows is found, for what short rows take does not tell what they take."""
     begin = write_rows(tmp_path / "begin.npy")
+    if has_stripe:
+        lengths = np.zeros(GROUPS * LOCAL, dtype=np.int64)
+        lengths[600 * LOCAL : 650 * LOCAL] = 400
+        begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        np.save(tmp_path / "begin.npy", begin)
     rows = np.diff(begin[::LOCAL])
-    launch = SyntheticLaunch(
-        NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,)),
-        lambda at: 1e-7 + 1e-9 * rows[at[0]],
-    )
-    buffer = buffer_of("float32", int(begin[-1]))
-    pointers = point_to(tmp_path / "begin.npy", len(begin))
-    arguments = (pointers, buffer, buffer)
-    run = sample_by_source(launch, SamplingPlan(seed=seed), ROWS, arguments)
-    assert len({one.weight for one in run.launches}) >= 3
-    assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.12)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_samples_lie_where_contents_put_the_work(seed: int, tmp_path: Path) -> None:
-    """A stripe of long rows is found: what short rows take does not tell what they take."""
-    lengths = np.zeros(GROUPS * LOCAL, dtype=np.int64)
-    lengths[600 * LOCAL : 650 * LOCAL] = 400
-    begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    np.save(tmp_path / "begin.npy", begin)
-    launch = SyntheticLaunch(
-        NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,)),
-        lambda at: np.where((at[0] >= 600) & (at[0] < 650), 2e-4, 1e-8),
-    )
+    step_s = 8e-9 if has_stripe else 1e-9
+    launch = SyntheticLaunch(SPACE, lambda at: 1e-8 + step_s * rows[at[0]])
     buffer = buffer_of("float32", int(begin[-1]))
     pointers = point_to(tmp_path / "begin.npy", len(begin))
     run = sample_by_source(launch, SamplingPlan(seed=seed), ROWS, (pointers, buffer, buffer))
-    assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.2)
-    assert run.sampling_s < 0.6 * launch.true_s
+    assert fit_linear(run).seconds == pytest.approx(launch.true_s, rel=0.2 if has_stripe else 0.12)
+    assert has_stripe or len({one.weight for one in run.launches}) >= 3
+    assert not has_stripe or run.sampling_s < 0.6 * launch.true_s
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -170,13 +160,12 @@ def test_uneven_work_that_the_source_tells_is_predicted_like_even_work(
     kernel: Kernel, seed: int
 ) -> None:
     """Typical places alone are sampled: as few launches as for even work, and no bad luck."""
-    ndrange = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
     costs = {
         KERNEL: lambda at: 4e-7 * at[0],
         HALF: lambda at: 4e-4 * (at[0] < GROUPS // 2),
         LATE: lambda at: 4e-4 * (at[0] >= GROUPS // 4 * 3),
     }
-    launch = SyntheticLaunch(ndrange, costs[kernel])
+    launch = SyntheticLaunch(SPACE, costs[kernel])
     run = sample_by_source(launch, SamplingPlan(seed=seed), kernel, ARGUMENTS)
     assert run.is_even
     assert len(run.launches) < 12
@@ -312,8 +301,7 @@ def test_work_is_known_to_be_even_where_the_source_proves_it(
     """Data that decide what is done prove nothing; places that do the mean work are chosen, and
     what they do beyond it comes off the budget."""
     source = f"kernel void f(global float *a, int n) {{ int i = get_global_id(0); {body} }}"
-    ndrange = NDRange(global_size=(GROUPS * LOCAL,), local_size=(LOCAL,))
-    plan = plan_by_source(SamplingPlan(seed=3), Kernel(name="f", source=source), ndrange, ARGUMENTS)
+    plan = plan_by_source(SamplingPlan(seed=3), Kernel(name="f", source=source), SPACE, ARGUMENTS)
     assert plan.is_known_even == is_known
     assert (len(plan.places) >= 16) == has_places
     assert 0.1 * SamplingPlan().budget < plan.budget < 1.1 * SamplingPlan().budget
