@@ -171,16 +171,17 @@ def apply_profile(run: SampleRun, profile: WorkProfile, parts: int = 1) -> Sampl
             weighed = launches
     # One that is mostly the cost of a launch tells nothing of its work-groups.
     tells = [one.duration_s >= 2 * run.launch_overhead_s for one in run.launches]
-    before = _find_rates([*compress(run.launches, tells)])
-    after = _find_rates([*compress(weighed, tells)])
+    compared = _leave_pilot_out([*compress(weighed, tells)])
+    used = [one.weight for one in compared]
     # Launches whose weights differ by less than this factor agree as well without them.
-    if len(after) < _FEWEST_LAUNCHES or max(profile.weights) < 1.25 * min(profile.weights):
+    if len(used) < _FEWEST_LAUNCHES or max(used) < 1.25 * min(used):
         agrees = profile.is_exact  # too few to contradict, or too much alike
     else:
         # Rates per unit of work may spread so much, in units of what rates per work-group do: not
         # more where the source knows the work, clearly less where it assumes what data decide.
         most = 1.0 if profile.is_exact else 0.7
-        agrees = _spread(after) <= most * _spread(before)
+        before = _find_rates([*compress(run.launches, tells)])
+        agrees = _spread(_find_rates(compared)) <= most * _spread(before)
     if not agrees:
         return run
     # Parts of one window of even work differ by what caches hold, not by their work.
@@ -197,7 +198,7 @@ def apply_profile(run: SampleRun, profile: WorkProfile, parts: int = 1) -> Sampl
 
 def _rescale(launches: tuple[TimedLaunch, ...]) -> tuple[TimedLaunch, ...]:
     """Fit weights to a line of seconds over counted work: an `exp` counts as one instruction."""
-    used = [one for one in launches if one.window != PILOT_WINDOW] or launches
+    used = _leave_pilot_out(launches)
     counted = np.array([one.weight for one in used])
     middle = np.sqrt(counted.min() * counted.max())
     heavy = np.count_nonzero(counted > middle)
@@ -307,10 +308,14 @@ def find_least_rate(launch: Sampled, kernel: Kernel, arguments: Sequence[Argumen
         return 0.0
 
 
+def _leave_pilot_out(launches: Sequence[TimedLaunch]) -> Sequence[TimedLaunch]:
+    """Leave out launches that only served to find sizes, where there are others."""
+    return [one for one in launches if one.window != PILOT_WINDOW] or launches
+
+
 def _find_rates(launches: Sequence[TimedLaunch]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Give seconds per unit of work, without the pilot where there is more."""
-    used = [one for one in launches if one.window != PILOT_WINDOW] or launches
-    return np.array([one.duration_s / one.mean_work_groups for one in used])
+    """Give seconds per unit of work."""
+    return np.array([one.duration_s / one.mean_work_groups for one in _leave_pilot_out(launches)])
 
 
 def _spread(rates: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
