@@ -78,8 +78,7 @@ def _balance(
     with Balancer(places, chosen, processes=FakeDevices(devices, message_s=message_s)) as balancer:
         ndrange = NDRange(global_size=(items,), local_size=(_LOCAL,))
         try:
-            arguments = read_host_arguments([y, x])
-            report = balancer.balance(kernel, ndrange, arguments, estimates=estimates)
+            report = balancer.balance(kernel, ndrange, [y, x], estimates=estimates)
         except KernelcastError:
             assert np.array_equal(y, before), "the array was changed although the launch failed"
             raise
