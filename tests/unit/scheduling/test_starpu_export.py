@@ -3,11 +3,12 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from kernelcast.cli import app
 from kernelcast.launches.problem_file import read_problem
@@ -75,19 +76,24 @@ def make_times(size: int) -> dict[str, Any]:
             "samples": samples}  # fmt: skip
 
 
-def write(path: Path, content: object) -> Path:
-    """Write JSON."""
-    path.write_text(json.dumps(content))
-    return path
-
-
-def run(folder: Path, *words: str | Path) -> Result:
-    """Run `kernelcast starpu export` on the codelet file."""
-    return CliRunner().invoke(
+def run(
+    folder: Path, *words: str | Path, rows: list[dict[str, Any]] | None = None, status: int = 0
+) -> str:
+    """Run `kernelcast starpu export` with times, and rows of estimates if there are any; give the
+    JSON, or what is said where it ends with another status."""
+    given = {"--times": [make_times(1024), make_times(4096)], "--estimates": rows}
+    for option, content in given.items():
+        if content is not None and option not in words:
+            path = folder / f"{option[2:]}.json"
+            path.write_text(json.dumps(content))
+            words = (*words, option, path)
+    result = CliRunner().invoke(
         app,
         ["starpu", "export", str(folder / "codelets.yaml"), "--into", str(folder / "sampling"),
-         "--host", "node1", *map(str, words)],
+         "--host", "node1", "--json", *map(str, words)],
     )  # fmt: skip
+    assert result.exit_code == status, result.stderr
+    return result.stderr if status else result.stdout
 
 
 def read_rows(path: Path, worker: str) -> list[list[float]]:
@@ -100,12 +106,7 @@ def read_rows(path: Path, worker: str) -> list[list[float]]:
 
 def test_estimates_and_times_become_entries(folder: Path) -> None:
     """StarPU's file holds each size of each worker, under the footprint of its data."""
-    estimates = [write(folder / f"{n}.json", [make_row(n, n * 1e-6)]) for n in (1024, 4096)]
-    times = write(folder / "times.json", [make_times(1024), make_times(4096)])
-    words = [part for one in estimates for part in ("--estimates", one)]
-    result = run(folder, *words, "--times", times, "--json")
-    assert result.exit_code == 0, result.stderr
-    told = json.loads(result.stdout)
+    told = json.loads(run(folder, rows=[make_row(n, n * 1e-6) for n in (1024, 4096)]))
     path = folder / "sampling/codelets/45/kc_triad.node1"
     for worker in ("opencl0", "cpu0"):
         sizes, flops, means_us, deviations = zip(*read_rows(path, worker), strict=True)
@@ -121,36 +122,25 @@ def test_estimates_and_times_become_entries(folder: Path) -> None:
 
 def test_nothing_is_written_when_a_time_is_missing(folder: Path) -> None:
     """Names codelet, worker and size; StarPU's folder stays as it was."""
-    estimates = write(folder / "e.json", [make_row(1024, 1e-3), make_row(4096, 1e-3)])
-    result = run(folder, "--estimates", estimates)
-    assert result.exit_code == 2
-    assert "kc_triad on cpu0_impl0 at N=1024" in result.stderr
+    said = run(folder, rows=[make_row(1024, 1e-3)], status=2)
+    assert "kc_triad on opencl0_impl0 at N=4096" in said
     assert not (folder / "sampling").exists()
 
 
 def test_estimates_of_two_devices_need_a_name(folder: Path) -> None:
     """--device chooses; without it both are named."""
     both = [make_row(n, s, d) for n in (1024, 4096) for d, s in (("a-1", 1e-3), ("b-1", 2e-3))]
-    files = ("--estimates", write(folder / "e.json", both), "--times",
-             write(folder / "t.json", [make_times(1024), make_times(4096)]))  # fmt: skip
-    refused = run(folder, *files)
-    assert refused.exit_code == 2
-    assert "a-1, b-1" in refused.stderr
-    result = run(folder, *files, "--device", "opencl0=b", "--json")
-    assert result.exit_code == 0, result.stderr
-    assert json.loads(result.stdout)[0]["seconds"] == 2e-3
-    assert run(folder, *files, "--device", "opencl3=b").exit_code == 2
-    assert run(folder, *files, "--device", "b").exit_code == 2
+    assert "a-1, b-1" in run(folder, rows=both, status=2)
+    told = json.loads(run(folder, "--device", "opencl0=b", rows=both))
+    assert told[0]["seconds"] == 2e-3
+    run(folder, "--device", "opencl3=b", rows=both, status=2)
+    run(folder, "--device", "b", rows=both, status=2)
 
 
 def test_one_estimate_does_not_serve_two_sizes(folder: Path) -> None:
     """Launches that differ in their arguments alone cannot be told apart in such files."""
     (folder / "triad.yaml").write_text(PROBLEM.replace('global_size: ["{N}"]', "global_size: [64]"))
-    estimates = write(folder / "e.json", [make_row(64, 1e-3)])
-    times = write(folder / "t.json", [make_times(1024), make_times(4096)])
-    result = run(folder, "--estimates", estimates, "--times", times)
-    assert result.exit_code == 2
-    assert "same index space" in result.stderr
+    assert "same index space" in run(folder, rows=[make_row(64, 1e-3)], status=2)
 
 
 def test_observations_come_before_estimates(folder: Path) -> None:
@@ -163,32 +153,33 @@ def test_observations_come_before_estimates(folder: Path) -> None:
         ndrange=problem.ndrange,
         arguments_digest=digest_arguments(problem.arguments, seed=0),
     )
-    with open_store(folder / "rows.sqlite") as store:
+    store_path = folder / "rows.sqlite"
+    with open_store(store_path) as store:
         store.add(replace(made, launch=launch))
         # A first launch, and one that contradicted what was known when it came, decide nothing.
         for number, flag in enumerate((ObservationFlag.FIRST_LAUNCH, ObservationFlag.DOUBTED)):
             wrong = replace(made, launch=launch, measurement=f"{number}", flags=frozenset({flag}))
             store.add(replace(wrong, runs=summarise_runs([100.0 + number])))
-    estimates = write(folder / "e.json", [make_row(1024, 9.0), make_row(4096, 9.0)])
-    times = write(folder / "t.json", [make_times(1024), make_times(4096)])
-    result = run(folder, "--observed", "--store", folder / "rows.sqlite", "--estimates", estimates,
-                 "--times", times, "--json")  # fmt: skip
-    assert result.exit_code == 0, result.stderr
-    told = json.loads(result.stdout)
+    rows = [make_row(1024, 9.0), make_row(4096, 9.0)]
+    told = json.loads(run(folder, "--observed", "--store", store_path, rows=rows))
     assert [one["origin"] for one in told] == ["store", "linear", "sampled", "sampled"]
     assert told[0]["seconds"] == made.seconds
 
 
-def test_a_size_base_or_footprint_of_the_programs_own(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("line", "footprint", "size_bytes"),
+    [
+        ('size_base: "3 * {N}"', footprint_of_size_base(3072), 3072),
+        ('footprint: "{N} + 1"', 1025, 20 * 1024),
+    ],
+)
+def test_a_size_base_or_footprint_of_the_programs_own(
+    folder: Path, line: str, footprint: int, size_bytes: int
+) -> None:
     """Replaces the footprint of the data, as in the program."""
-    text = CODELETS.replace("flops:", 'size_base: "3 * {N}"\n    flops:')
-    (folder / "codelets.yaml").write_text(text)
+    (folder / "codelets.yaml").write_text(CODELETS.replace("flops:", f"{line}\n    flops:"))
     size = read_codelets(folder / "codelets.yaml")["kc_triad"][0]
-    assert (size.footprint, size.size_bytes) == (footprint_of_size_base(3072), 3072)
-    text = CODELETS.replace("flops:", 'footprint: "{N} + 1"\n    flops:')
-    (folder / "codelets.yaml").write_text(text)
-    size = read_codelets(folder / "codelets.yaml")["kc_triad"][0]
-    assert (size.footprint, size.size_bytes) == (1025, 20 * 1024)
+    assert (size.footprint, size.size_bytes) == (footprint, size_bytes)
 
 
 @pytest.mark.parametrize(
@@ -215,12 +206,9 @@ def test_codelet_files_that_cannot_be_used(
     """One line says what is wrong; exit status 2."""
     assert old in CODELETS
     (folder / "codelets.yaml").write_text(CODELETS.replace(old, new))
-    estimates = write(folder / "e.json", [make_row(1024, 1e-3), make_row(4096, 1e-3)])
-    times = write(folder / "t.json", [make_times(1024), make_times(4096)])
-    result = run(folder, "--estimates", estimates, "--times", times)
-    assert result.exit_code == 2
-    assert complaint in result.stderr
-    assert "Traceback" not in result.stderr
+    said = run(folder, rows=[make_row(1024, 1e-3), make_row(4096, 1e-3)], status=2)
+    assert complaint in said
+    assert "Traceback" not in said
 
 
 @pytest.mark.parametrize("content", ["{", "{}", "[1]", '[{"kernel": 1}]'])
@@ -228,9 +216,7 @@ def test_files_of_another_kind_are_refused(folder: Path, content: str) -> None:
     """Both options say what they expect."""
     (folder / "x.json").write_text(content)
     for option in ("--estimates", "--times"):
-        result = run(folder, option, folder / "x.json")
-        assert result.exit_code == 2
-        assert "x.json" in result.stderr
+        assert "x.json" in run(folder, option, folder / "x.json", status=2)
 
 
 def test_loops_are_extrapolated_with_their_start() -> None:
@@ -245,14 +231,11 @@ def test_loops_are_extrapolated_with_their_start() -> None:
 
 def test_paths_that_starpu_would_cut_off_are_refused(folder: Path) -> None:
     """Its buffer holds 255 letters."""
-    times = write(folder / "t.json", [make_times(1024), make_times(4096)])
     (folder / "codelets.yaml").write_text(
         CODELETS.replace("      opencl0: {problem: triad.yaml}\n", "")
     )
-    assert run(folder, "--times", times).exit_code == 0
-    result = run(folder, "--times", times, "--into", folder / ("x" * 240))
-    assert result.exit_code == 2
-    assert "shorten the folder" in result.stderr
+    run(folder)
+    assert "shorten the folder" in run(folder, "--into", folder / ("x" * 240), status=2)
 
 
 def test_kernels_are_estimated_now(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,29 +248,18 @@ def test_kernels_are_estimated_now(folder: Path, monkeypatch: pytest.MonkeyPatch
     ) -> Iterator[RecordedAnswer]:
         assert devices == [device]
         asked.append(problem.ndrange.global_size)
-        error = None if len(asked) < 4 else BrokenDeviceError("the driver crashed")
+        make = partial(DeviceAnswer, device_id=device.id, device="d", problem="t", kernel="triad")
         seconds = 1e-6 * problem.ndrange.global_size[0]
-        yield RecordedAnswer(
-            answer=DeviceAnswer(
-                device_id=device.id, device=device.name, problem="triad", kernel="triad",
-                estimate=None if error else make_estimate(
-                    seconds, device_id=device.id, ndrange=problem.ndrange
-                ),
-                error=error,
-            ),
-            recording=None,
+        found = make(error=BrokenDeviceError("the driver crashed")) if len(asked) > 3 else make(
+            estimate=make_estimate(seconds, device_id=device.id, ndrange=problem.ndrange)
         )  # fmt: skip
+        yield RecordedAnswer(answer=found, recording=None)
 
     monkeypatch.setattr(starpu_times, "choose_devices", lambda _: [device])
     monkeypatch.setattr(starpu_times, "estimate_on_devices", answer)
-    times = write(folder / "t.json", [make_times(1024), make_times(4096)])
-    result = run(folder, "--times", times, "--device", f"opencl0={device.id}", "--json")
-    assert result.exit_code == 0, result.stderr
+    told = json.loads(run(folder, "--device", f"opencl0={device.id}"))
     assert asked == [(1024,), (4096,)]
-    told = json.loads(result.stdout)[0]
-    assert (told["seconds"], told["device_id"]) == (1024e-6, device.id)
-    failed = run(folder, "--times", times)
-    assert failed.exit_code == 1
-    assert "the driver crashed" in failed.stderr
+    assert (told[0]["seconds"], told[0]["device_id"]) == (1024e-6, device.id)
+    assert "the driver crashed" in run(folder, status=1)
     monkeypatch.setattr(starpu_times, "choose_devices", lambda _: [device, device])
-    assert "several devices" in run(folder, "--times", times).stderr
+    assert "several devices" in run(folder, status=2)
