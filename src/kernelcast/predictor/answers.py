@@ -188,7 +188,7 @@ class Answers:
         """Have an answer say what other programs do now; its time alone stands."""
         if self.meter is None:
             return answer
-        told = answer.explain().contention
+        told = None if answer.explanation is None else answer.explanation.contention
         if told is not None and (datetime.now(UTC) - told.measured_at).total_seconds() < FRESH_S:
             return answer
         seen = self.meter.measure(answer.device_id)
