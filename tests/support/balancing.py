@@ -1,7 +1,7 @@
 """Devices that share a launch but exist only as formulas, with a clock of their own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from kernelcast.balancing.messages import (
     Reply,
     Run,
 )
-from kernelcast.records.arguments import Argument, BufferArgument
+from kernelcast.records.arguments import BufferArgument
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.ndrange import GroupBox
 
@@ -55,8 +55,6 @@ class FakeDevice:
     local_size: int = 1
     seen: dict[type, int] = field(default_factory=dict)
     free_s: float = 0.0
-    busy_s: float = 0.0
-    """What all its boxes have taken."""
     is_alive: bool = True
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
 
@@ -69,9 +67,9 @@ class FakeDevice:
             if isinstance(array, np.ndarray) and index not in self.in_place
         )
 
-    def run(self, boxes: Sequence[GroupBox]) -> list[float]:
-        """Run boxes; give their times."""
-        durations = []
+    def run(self, boxes: Sequence[GroupBox]) -> float:
+        """Run boxes; give their time."""
+        spent_s = 0.0
         for box in boxes:
             groups = set(range(box.start[0], box.start[0] + box.shape[0]))
             if groups & self.ran:
@@ -82,10 +80,9 @@ class FakeDevice:
             self.compute(self.arrays, items)
             cost = self.item_s(items).sum() if callable(self.item_s) else self.item_s * items.size
             factor = float(np.exp(self.rng.normal(0.0, self.noise)))
-            durations.append((self.launch_s + float(cost)) * factor + self.first_s)
+            spent_s += (self.launch_s + float(cost)) * factor + self.first_s
             self.first_s = 0.0
-        self.busy_s += sum(durations)
-        return durations
+        return spent_s
 
 
 class FakeDevices:
@@ -122,9 +119,12 @@ class FakeDevices:
             failed = Failed(start_s=start_s, end_s=start_s, error=error, is_final=not one.is_alive)
             self._push(device, failed)
             return
-        reply = self._answer(device, command, start_s)
-        one.free_s = reply.end_s
-        self._push(device, reply)
+        one.free_s = start_s + self._do(one, command)
+        told = Reply(start_s=start_s, end_s=one.free_s)
+        if isinstance(command, Prepare):
+            told = replace(told, upload_s=one.upload_s, uploaded_bytes=one.uploaded_bytes,
+                           in_place=one.in_place)  # fmt: skip
+        self._push(device, told)
 
     def owes(self, device: int) -> bool:
         """Tell whether a reply waits."""
@@ -147,61 +147,36 @@ class FakeDevices:
         self.is_closed = True
         self.memory.close()
 
-    def _answer(self, device: int, command: Command, start_s: float) -> Reply:
-        one = self.devices[device]
+    def _do(self, one: FakeDevice, command: Command) -> float:
+        """Do a command; give the seconds that it takes."""
         match command:
             case Prepare():
-                return self._prepare(one, command, start_s)
+                one.ran, one.in_place = set(), command.in_place
+                one.local_size = command.ndrange.known_local_size[0]
+                # As a device takes arguments that works in the host's memory.
+                one.arrays = []
+                described = zip(command.arguments, command.contents, strict=True)
+                for index, (argument, value) in enumerate(described):
+                    if isinstance(value, MemoryRange) and isinstance(argument, BufferArgument):
+                        view = self.memory.view(value)
+                        own = view if index in command.in_place else view.copy()
+                        one.arrays.append(own.view(argument.element.dtype))
+                    else:
+                        one.arrays.append(value)
+                return one.prepare_s
             case Run():
-                took_s = one.run(command.boxes)
-                return Reply(start_s=start_s, end_s=start_s + sum(took_s))
+                return one.run(command.boxes)
             case Collect():
+                moved_bytes = 0
                 for index, spans in command.spans.items():
+                    target, own = self.memory.view(command.targets[index]), one.arrays[index]
                     for first, stop in spans:
-                        self.memory.view(command.targets[index])[first:stop] = one.arrays[
-                            index
-                        ].view(np.uint8)[first:stop]
-                spent_s = one.upload_s / max(1, one.uploaded_bytes) * _count_bytes(one, command)
-                return Reply(start_s=start_s, end_s=start_s + spent_s)
+                        target[first:stop] = own.view(np.uint8)[first:stop]
+                        moved_bytes += 0 if index in one.in_place else stop - first
+                return one.upload_s / max(1, one.uploaded_bytes) * moved_bytes
             case Finish():
-                return Reply(start_s=start_s, end_s=start_s)
-
-    def _prepare(self, one: FakeDevice, command: Prepare, start_s: float) -> Reply:
-        one.ran = set()
-        one.local_size = command.ndrange.known_local_size[0]
-        one.arrays = [
-            self._take(command, index, value, described)
-            for index, (described, value) in enumerate(
-                zip(command.arguments, command.contents, strict=True)
-            )
-        ]
-        one.in_place = command.in_place
-        return Reply(
-            start_s=start_s,
-            end_s=start_s + one.prepare_s,
-            upload_s=one.upload_s,
-            uploaded_bytes=one.uploaded_bytes,
-            in_place=command.in_place,
-        )
-
-    def _take(self, command: Prepare, index: int, value: object, described: Argument) -> object:
-        """Take an argument as a device does that works in the host's memory."""
-        if not isinstance(value, MemoryRange) or not isinstance(described, BufferArgument):
-            return value
-        view = self.memory.view(value)
-        own = view if index in command.in_place else view.copy()
-        return own.view(described.element.dtype)
+                return 0.0
 
     def _push(self, device: int, reply: Reply) -> None:
         self._count += 1
         self._replies.append((reply.end_s, self._count, device, reply))
-
-
-def _count_bytes(device: FakeDevice, command: Collect) -> int:
-    """Count what a device hands over."""
-    return sum(
-        stop - first
-        for index, spans in command.spans.items()
-        if index not in device.in_place
-        for first, stop in spans
-    )
