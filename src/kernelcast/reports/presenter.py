@@ -259,9 +259,15 @@ def tabulate(figure: Figure) -> Table:
     )
     columns = {"series": "text", x: "value", y: "value", "low": "value", "high": "value",
                "label": "text"}  # fmt: skip
+
+    def place(value: float, axis: Axis) -> float | str:
+        if axis.names:
+            return axis.names[int(value)]
+        return datetime.fromtimestamp(value, UTC).isoformat() if axis.unit == "moment" else value
+
     rows = [
         (
-            f"{chart.title}: {one.name}" if chart.title else one.name, _place(at.x, chart.x),
+            f"{chart.title}: {one.name}" if chart.title else one.name, place(at.x, chart.x),
             at.y, at.low, at.high, at.label,
         )
         for chart in figure.charts
@@ -270,12 +276,6 @@ def tabulate(figure: Figure) -> Table:
         for at in one.points
     ]  # fmt: skip
     return Table(columns=columns, rows=rows)
-
-
-def _place(value: float, axis: Axis) -> float | str:
-    if axis.names:
-        return axis.names[int(value)]
-    return datetime.fromtimestamp(value, UTC).isoformat() if axis.unit == "moment" else value
 
 
 def save_page(path: Path, title: str, *parts: Part) -> None:

@@ -311,12 +311,18 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
     ports = time_core(
         _count_operations(nest, joined), device, Execution(width=width), ()
     ).ports  # fmt: skip
+    vector_s = 4 * device.lanes * device.levels[0].load_s_per_byte * device.cores / width
     core = {
         "arithmetic": sum(ports.get(one, 0.0) for one in ("fp32", "fp64", "special", "int")),
         "L1": sum(
             nest.counts[one.access.block]
-            * _time_access(one, width, device)
             / joined.get(one.access.block, 1.0)
+            # Lanes that lie apart are loaded one by one.
+            * (
+                vector_s
+                if width == 1 or one.lane_bytes in (0, one.access.bytes, -one.access.bytes)
+                else GATHER_ADDS * device.add_s * max(1, one.access.bytes // 4)
+            )
             for one in strided
         ),
     }
@@ -385,11 +391,3 @@ def _join_iterations(
         if trips >= 2 and is_joined and is_storing:
             found[body] = min(trips, device.lanes / 2)
     return found
-
-
-def _time_access(one: StridedAccess, width: int, device: CpuDevice) -> float:
-    """Time an access that the nearest cache answers, in seconds per work-item."""
-    size = one.access.bytes
-    if width > 1 and one.lane_bytes not in (0, size, -size):
-        return GATHER_ADDS * device.add_s * max(1, size // 4)
-    return 4 * device.lanes * device.levels[0].load_s_per_byte * device.cores / width
