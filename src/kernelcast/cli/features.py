@@ -328,7 +328,7 @@ def show_source(features: KernelFeatures) -> Iterator[Part]:
     name = features.problem.kernel.source_name
     yield Table(
         columns={"runs": "count", "share": "text", "operations": "text", "memory": "text",
-                 "line": "number", name: "text"},
+                 "line": "number", name: "code"},
         rows=rows, chosen=hot,
     )  # fmt: skip
     how = "counted by an instrumented run" if counters.is_measured else (

@@ -48,9 +48,10 @@ if TYPE_CHECKING:  # slow to load
     from markupsafe import Markup
     from rich.console import RenderableType
     from rich.table import Table as RichTable
+    from rich.text import Text
 
 _WRITERS: Final[Mapping[str, Callable[[Any], str]]] = {
-    "text": str, "number": "{}".format,
+    "text": str, "code": str, "number": "{}".format,
     "s": lambda seconds: numbers.format_seconds(seconds) if seconds else "0",
     "share": numbers.format_share,
     "signed share": lambda share: numbers.format_share(share, signed=True),
@@ -61,7 +62,7 @@ _WRITERS: Final[Mapping[str, Callable[[Any], str]]] = {
 """How values are written by the unit of their column: seconds, shares as fractions, bytes, ...
 
 A unit that is not among these is a format of Python such as ``.2f``. `number` is a column of texts
-that stand at the right, as numbers do.
+that stand at the right, as numbers do; `code` is OpenCL C, with remarks on it in lines below.
 """
 _UNLIMITED: Final = 10_000
 
@@ -222,7 +223,7 @@ def _make_rich_table(
     groups = [stack for stack in stacks if stack]
     places = {title: place for place, title in enumerate(table.columns)}
     for number, stack in enumerate(groups):
-        is_text = table.columns[stack[0]] == "text"
+        is_text = table.columns[stack[0]] in {"text", "code"}
         titles = [one.replace("\n", " ") for one in stack] if is_stacked else stack
         made.add_column(
             "\n".join(titles), justify="left" if is_text else "right", overflow="fold",
@@ -233,10 +234,25 @@ def _make_rich_table(
             made.add_section()
         style = "bold" if number in table.chosen else ""
         cells = ["\n".join(row[places[title]] for title in stack) for stack in groups]
-        made.add_row(*(Text(cell, style=style) for cell in cells))
+        made.add_row(*(
+            _paint_code(cell, style) if table.columns[stack[0]] == "code" else Text(cell, style)
+            for stack, cell in zip(groups, cells, strict=True)
+        ))  # fmt: skip
     for column in made.columns:
         column.vertical = "top"
     return made
+
+
+def _paint_code(cell: str, style: str) -> "Text":
+    from rich.syntax import Syntax
+
+    line, *remarks = cell.split("\n")
+    painted = Syntax("", "c", theme="ansi_light").highlight(line)
+    painted.rstrip()
+    painted.stylize(style)
+    for one in remarks:
+        painted.append(f"\n{one}", "dim")
+    return painted
 
 
 def write_csv(table: Table) -> str:
