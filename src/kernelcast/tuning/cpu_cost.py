@@ -75,22 +75,12 @@ class Walk(NamedTuple):
     inside: tuple[bool, ...]
     """Axes that are around it; others do not repeat it."""
 
-    def list_shapes(self, axes: Sequence[Axis], line: int) -> list[Shape]:
-        """Describe the places that no axis reaches, that the innermost reaches, and so on."""
-        reached: list[tuple[int, int]] = []
-        found = [self._shape(reached, line)]
-        for axis, step in zip(axes, self.steps, strict=True):
-            if axis.extent > 1 and step:
-                reached = sorted([*reached, (abs(step), axis.extent)])
-                found.append(self._shape(reached, line))
-            else:
-                found.append(found[-1])
-        return found
-
-    def _shape(self, reached: Sequence[tuple[int, int]], line: int) -> Shape:
+    def find_shape(self, axes: Sequence[Axis], line: int) -> Shape:
+        """Describe the places that the innermost axes reach together."""
         chunk = self.bytes
         far: list[tuple[int, int]] = []
-        for step, extent in reached:
+        steps = zip(map(abs, self.steps), axes, strict=False)
+        for step, (extent, _) in sorted(one for one in steps if one[0] and one[1].extent > 1):
             if not far and step <= max(chunk, line):
                 chunk += step * (extent - 1)
             elif far and step % far[-1][1] == 0 and step <= prod(far[-1]):
@@ -127,43 +117,35 @@ class Walk(NamedTuple):
         return streams
 
 
-class CacheFootprint:
-    """What the walks of nested loops touch, worked out once for all levels of caches."""
+def count_moved(
+    walks: Mapping[Walk, bool], axes: Sequence[Axis], line_bytes: int, size_bytes: float, ways: int
+) -> tuple[float, float, float]:
+    """Count the lines that a cache loads, writes back, and loads with no prefetcher in time.
 
-    def __init__(self, walks: Mapping[Walk, bool], axes: Sequence[Axis], line_bytes: int) -> None:
-        self._axes = axes
-        self._line_bytes = line_bytes
-        self._walks = [
-            (one, is_store, one.list_shapes(axes, line_bytes), one.count_streams(axes, line_bytes))
-            for one, is_store in walks.items()
-        ]
-
-    def count_moved(self, size_bytes: float, ways: int) -> tuple[float, float, float]:
-        """Count the lines that a cache loads, writes back, and loads with no prefetcher in time."""
-        # A layer condition: what one iteration of an axis touches is still there in the next if all
-        # accesses of an iteration fit the cache, and each access the sets that its addresses fall
-        # into. The outermost axis whose iterations fit is the one along which lines are reused.
-        sets = 2 ** (max(1, int(size_bytes / self._line_bytes / ways)).bit_length() - 1)
-        depth = 0
-        while depth < len(self._axes):
-            shapes = [shapes[depth] for _, _, shapes, _ in self._walks]
-            lines = sum(one.lines for one in shapes)
-            crowded = sum(one.lines / one.count_sets(sets) for one in shapes)
-            if lines * self._line_bytes > size_bytes or crowded > ways:
-                break
-            depth += 1
-        beside = sum(streams for *_, streams in self._walks if streams > 1) - 1
-        loaded = stored = unforeseen = 0.0
-        for walk, is_store, shapes, streams in self._walks:
-            around = zip(self._axes[depth:], walk.inside[depth:], strict=True)
-            lines = shapes[depth].lines * prod(axis.extent for axis, inside in around if inside)
-            loaded += lines
-            stored += lines if is_store else 0.0
-            if streams > 1:
-                # Streams beside each other of which half are late, as measured with columns of 8 to
-                # 512 rows.
-                unforeseen += lines * beside / (beside + 64)
-        return loaded, stored, unforeseen
+    `walks` says of each whether it stores.
+    """
+    # A layer condition: what one iteration of an axis touches is still there in the next if all
+    # accesses of an iteration fit the cache, and each access the sets that its addresses fall into.
+    # The outermost axis whose iterations fit is the one along which lines are reused.
+    sets = 2 ** (max(1, int(size_bytes / line_bytes / ways)).bit_length() - 1)
+    for depth in range(len(axes) + 1):
+        shapes = [one.find_shape(axes[:depth], line_bytes) for one in walks]
+        crowded = sum(one.lines / one.count_sets(sets) for one in shapes)
+        if sum(one.lines for one in shapes) * line_bytes > size_bytes or crowded > ways:
+            break
+    streams = [one.count_streams(axes, line_bytes) for one in walks]
+    beside = sum(one for one in streams if one > 1) - 1
+    loaded = stored = unforeseen = 0.0
+    for (walk, is_store), shape, apart in zip(walks.items(), shapes, streams, strict=True):
+        around = zip(axes[depth:], walk.inside[depth:], strict=True)
+        lines = shape.lines * prod(axis.extent for axis, inside in around if inside)
+        loaded += lines
+        stored += lines if is_store else 0.0
+        if apart > 1:
+            # Streams beside each other of which half are late, as measured with columns of 8 to 512
+            # rows.
+            unforeseen += lines * beside / (beside + 64)
+    return loaded, stored, unforeseen
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,10 +312,11 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
     for one in strided:
         if one.walk is not None:
             walks[one.walk] |= one.access.kind is not AccessKind.LOAD
-    footprint = CacheFootprint(walks, axes, device.line_bytes)
     far = {}
     for nearer, farther in pairwise(device.levels):
-        loaded, stored, unforeseen = footprint.count_moved(nearer.size_bytes, 12)
+        loaded, stored, unforeseen = count_moved(
+            walks, axes, device.line_bytes, nearer.size_bytes, 12
+        )
         seconds = device.line_bytes * (
             loaded * farther.load_s_per_byte + stored * farther.store_s_per_byte
         )

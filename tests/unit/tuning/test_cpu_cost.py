@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kernelcast.analytic.cpu.opencl.device import read_device
 from kernelcast.launches.machines import read_machine
 from kernelcast.launches.modelling.launches import model_kernel
-from kernelcast.tuning.cpu_cost import Axis, CacheFootprint, Walk, cost_launch
+from kernelcast.tuning.cpu_cost import Axis, Walk, cost_launch, count_moved
 from kernelcast.tuning.space import read_space
 
 ROOT = Path(__file__).parents[3]
@@ -57,7 +57,7 @@ def walk(*steps: int, inside: tuple[bool, ...] | None = None) -> Walk:
 def count_loaded(walks: Sequence[Walk], extents: Sequence[int], cache: tuple[int, int]) -> float:
     """Count the lines that a cache loads for walks that store nothing."""
     axes = [Axis(one) for one in extents]
-    return CacheFootprint(dict.fromkeys(walks, False), axes, LINE).count_moved(*cache)[0]
+    return count_moved(dict.fromkeys(walks, False), axes, LINE, *cache)[0]
 
 
 def test_conflicts_cost_what_capacity_would_not() -> None:
@@ -81,7 +81,7 @@ def test_axes_that_are_not_around_do_not_repeat() -> None:
 def test_lines_are_bounded_by_enumeration(dims: list[tuple[int, int]]) -> None:
     """At least half and at most twice the lines that really differ, and never above executions."""
     extents, steps = zip(*dims, strict=True)
-    counted = walk(*steps).list_shapes([Axis(one) for one in extents], LINE)[-1].lines
+    counted = walk(*steps).find_shape([Axis(one) for one in extents], LINE).lines
     places = product(*(range(extent) for extent in extents))
     real = {sum(at * step for at, step in zip(place, steps, strict=True)) // LINE
             for place in places}  # fmt: skip
