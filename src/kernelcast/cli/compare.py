@@ -10,9 +10,6 @@ from kernelcast.cli.terminal import ExitStatus, complain, present, progress_bar,
 from kernelcast.cli.training_options import DATA, JOBS, ROW_FILTER
 from kernelcast.training.settings import Split, ValidationSettings
 
-COMPARISON_FILE = "comparison.json"
-PAGE_FILE = "comparison.html"
-
 
 @option.command(
     short="Compare methods on kernels they have not seen: which is nearer, and when.",
@@ -97,11 +94,11 @@ def compare(
         )
     present(found.to_plain(), *present_comparison(found, is_brief=True))
     if folder is not None:
-        path = folder / COMPARISON_FILE
+        path = folder / "comparison.json"
         with writing(path):
             path.write_text(json.dumps(found.to_plain(), indent=1), encoding="utf-8")
         title = f"{', '.join(found.methods)} compared"
-        save_page(folder / PAGE_FILE, title, *present_comparison(found))
+        save_page(folder / "comparison.html", title, *present_comparison(found))
         show(f"written to {folder}")
     judged = found.scores[found.scores["launches"] > 0]
     by_device = judged.groupby("device")["method"].nunique()

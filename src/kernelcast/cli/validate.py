@@ -14,10 +14,6 @@ from kernelcast.cli.training_options import DATA, JOBS, ROW_FILTER
 from kernelcast.records.errors import InputError
 from kernelcast.training.settings import ValidationSettings
 
-REPORT_FILE = "validation.json"
-POINTS_FILE = "sampling_points.json"
-PAGE_FILE = "validation.html"
-
 
 def parse_names(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...]:
     """Read ``a,b,c`` as names; nothing gives none."""
@@ -113,12 +109,12 @@ def validate(
     if folder is not None and points is not None:
         plain = json.dumps(points.to_dict("records"), indent=1)
         with writing(folder):
-            (folder / REPORT_FILE).write_text(content, encoding="utf-8")
-            (folder / POINTS_FILE).write_text(plain, encoding="utf-8")
+            (folder / "validation.json").write_text(content, encoding="utf-8")
+            (folder / "sampling_points.json").write_text(plain, encoding="utf-8")
         pairs = zip(table.keys.tolist(), table.noise.tolist(), strict=True)
         noise = {key: value for key, value in pairs if math.isfinite(value)}
         save_page(
-            folder / PAGE_FILE,
+            folder / "validation.html",
             f"Validation: leave one {report.split} out",
             *present_validation(report, points, noise=noise),
         )
