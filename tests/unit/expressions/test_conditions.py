@@ -1,6 +1,3 @@
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,6 +20,7 @@ from kernelcast.expressions import (
     less_equal,
     not_equal,
 )
+from support.expression_strategies import conditions, expressions
 
 X = Symbol(SymbolKind.GLOBAL_ID, axis=0)
 K = Symbol(SymbolKind.LOOP, "k")
@@ -31,87 +29,44 @@ x, k, n = map(Expr.symbol, (X, K, N))
 SYMBOLS = (X, K, N)
 DATA = Unknown(("mask",))
 
-Tree = Any  # unknown, or a tuple of an operation's name and trees or coefficients
-
-RELATIONS: dict[str, tuple[Callable[[Expr, Expr], Condition], Callable[[int, int], bool]]] = {
-    "<": (less, lambda a, b: a < b),
-    "<=": (less_equal, lambda a, b: a <= b),
-    "==": (equal, lambda a, b: a == b),
-    "!=": (not_equal, lambda a, b: a != b),
-}
+EXPRS = expressions(SYMBOLS)
+CONDITIONS = conditions(SYMBOLS)
+BINDINGS = st.fixed_dictionaries({symbol: st.integers(-9, 9) for symbol in SYMBOLS})
 
 
-def trees(*, is_exact: bool = True) -> st.SearchStrategy[Tree]:
-    """Draw conditions as trees of comparisons of linear expressions."""
-    numbers = st.integers(-6, 6)
-    sides = st.tuples(numbers, numbers, numbers, numbers)
-    leaves: st.SearchStrategy[Tree] = st.tuples(st.sampled_from(list(RELATIONS)), sides, sides)
-    if not is_exact:
-        leaves |= st.just("unknown")
-    return st.recursive(
-        leaves,
-        lambda inner: (
-            st.tuples(st.sampled_from(["and", "or"]), inner, inner)
-            | st.tuples(st.just("not"), inner)
-        ),
-        max_leaves=6,
-    )
+@given(left=EXPRS, right=EXPRS, values=BINDINGS)
+def test_comparisons_are_those_of_numbers(
+    left: Expr, right: Expr, values: dict[Symbol, int]
+) -> None:
+    """Decides, however a comparison was simplified, as Python does."""
+    a, b = left.evaluate(values), right.evaluate(values)
+    for make, expected in ((less, a < b), (less_equal, a <= b), (equal, a == b),
+                           (not_equal, a != b)):  # fmt: skip
+        assert make(left, right).evaluate(values) is expected
+        assert make(left, right).negated().evaluate(values) is not expected
 
 
-def build(tree: Tree) -> Condition:
-    """Build the condition of a tree."""
-    if tree == "unknown":
-        return DATA
-    name, *rest = tree
-    if name in RELATIONS:
-        a, b = (sum((c * s for c, s in zip(side, (x, k, n), strict=False)), Expr.constant(side[3]))
-                for side in rest)  # fmt: skip
-        return RELATIONS[name][0](a, b)
-    parts = map(build, rest)
-    if name == "not":
-        return next(parts).negated()
-    return conjunction(*parts) if name == "and" else disjunction(*parts)
+@given(one=CONDITIONS, two=CONDITIONS, values=BINDINGS)
+def test_joined_conditions_are_their_parts(
+    one: Condition, two: Condition, values: dict[Symbol, int]
+) -> None:
+    """Holds where both parts do, or one of them; what is unknown and its negation may hold."""
+    a, b = one.evaluate(values), two.evaluate(values)
+    both, either = conjunction(one, two), disjunction(one, two)
+    assert both.is_exact
+    assert (both.evaluate(values), either.evaluate(values)) == (a and b, a or b)
+    assert both.negated().evaluate(values) == (not (a and b))
+    assert conjunction(both, DATA).evaluate(values) == (a and b)
+    assert conjunction(both, DATA).negated().evaluate(values)
+    assert disjunction(both, DATA).evaluate(values)
+    assert disjunction(both, DATA).negated().evaluate(values) == (not (a and b))
 
 
-def decide(tree: Tree, values: dict[Symbol, int], *, unknown: bool) -> bool:
-    """Decide a tree in Python, without any condition, with one answer for what is unknown."""
-    if tree == "unknown":
-        return unknown
-    name, *rest = tree
-    if name in RELATIONS:
-        a, b = (sum(c * v for c, v in zip(side, (*map(values.get, SYMBOLS), 1), strict=True))
-                for side in rest)  # fmt: skip
-        return bool(RELATIONS[name][1](a, b))
-    parts = [decide(part, values, unknown=unknown) for part in rest]
-    return {"and": all(parts), "or": any(parts), "not": not parts[0]}[name]
-
-
-def bindings() -> st.SearchStrategy[dict[Symbol, int]]:
-    """Draw a value for each symbol."""
-    return st.fixed_dictionaries({symbol: st.integers(-9, 9) for symbol in SYMBOLS})
-
-
-@given(tree=trees(), values=bindings())
-def test_exact_conditions_keep_their_truth(tree: Tree, values: dict[Symbol, int]) -> None:
-    """Decides, however a condition was simplified, as Python does."""
-    condition = build(tree)
-    assert condition.is_exact
-    assert condition.evaluate(values) is decide(tree, values, unknown=False)
-    assert condition.negated().evaluate(values) is not condition.evaluate(values)
-
-
-@given(tree=trees(is_exact=False), values=bindings())
-def test_unknown_conditions_give_a_superset(tree: Tree, values: dict[Symbol, int]) -> None:
-    """Holds wherever the condition or its negation can hold, whatever the data say."""
-    can_hold = {decide(tree, values, unknown=answer) for answer in (True, False)}
-    assert build(tree).evaluate(values) or True not in can_hold
-    assert build(tree).negated().evaluate(values) or False not in can_hold
-
-
-@given(tree=trees(is_exact=False), values=st.lists(bindings(), min_size=1, max_size=4))
-def test_arrays_are_decided_element_by_element(tree: Tree, values: list[dict[Symbol, int]]) -> None:
+@given(condition=conditions(SYMBOLS, DATA), values=st.lists(BINDINGS, min_size=1, max_size=4))
+def test_arrays_are_decided_element_by_element(
+    condition: Condition, values: list[dict[Symbol, int]]
+) -> None:
     """Gives for arrays what it gives for each of their elements."""
-    condition = build(tree)
     arrays = {symbol: np.array([one[symbol] for one in values]) for symbol in SYMBOLS}
     found = np.asarray(condition.evaluate(arrays))
     assert found.dtype == np.bool_

@@ -12,39 +12,12 @@ from kernelcast.expressions import (
     Symbol,
     SymbolKind,
     floor_div,
-    floor_mod,
-    less,
-    maximum,
-    minimum,
-    select,
-    trunc_div,
-    trunc_mod,
 )
 from kernelcast.expressions.intervals import bound_pieces, bound_values
+from support.expression_strategies import expressions
 
 X, Y = (Symbol(SymbolKind.GLOBAL_ID, axis=axis) for axis in (0, 1))
-DIVISIONS = (floor_div, floor_mod, trunc_div, trunc_mod)
-
-
-def combine(parts: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
-    """Make larger expressions."""
-    divisors = st.sampled_from([-7, -2, 1, 3, 8])
-    return st.one_of(
-        st.builds(lambda a, b: a + b, parts, parts),
-        st.builds(lambda a, b: a - 3 * b, parts, parts),
-        st.builds(lambda a, b: a * b, parts, parts),
-        st.builds(lambda divide, a, b: divide(a, b), st.sampled_from(DIVISIONS), parts, divisors),
-        st.builds(minimum, parts, parts),
-        st.builds(maximum, parts, parts),
-        st.builds(lambda a, b, c: select(less(a, b), b, c), parts, parts, parts),
-    )
-
-
-EXPRESSIONS = st.recursive(
-    st.sampled_from([Expr.symbol(X), Expr.symbol(Y), Expr.constant(-3), Expr.constant(5)]),
-    combine,
-    max_leaves=6,
-)
+EXPRESSIONS = expressions((X, Y), has_products=True, max_leaves=6)
 RANGES = st.tuples(st.integers(-6, 6), st.integers(0, 4)).map(lambda one: (one[0], sum(one)))
 
 

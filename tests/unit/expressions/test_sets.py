@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -13,23 +13,16 @@ from kernelcast.expressions import (
     TRUE,
     Condition,
     Expr,
-    Relation,
     Symbol,
     SymbolKind,
     Unknown,
-    compare,
     conjunction,
-    disjunction,
     equal,
     floor_div,
     floor_mod,
     less,
     less_equal,
     maximum,
-    minimum,
-    select,
-    trunc_div,
-    trunc_mod,
 )
 from kernelcast.expressions.accesses import AccessKind, AddressPattern, LoopFacts, MemoryAccess
 from kernelcast.expressions.axes import bind_ids
@@ -48,6 +41,7 @@ from kernelcast.expressions.point_sets import (
 from kernelcast.records.balance import SlabSpace
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace
+from support.expression_strategies import conditions, expressions
 from support.strategies import ndranges
 
 X, Y = (Symbol(SymbolKind.SCALAR, name) for name in "xy")
@@ -57,31 +51,8 @@ BOX = [one for symbol in (X, Y) for one in (less_equal(-6, symbol), less(symbol,
 MANY = 10_000_000
 
 
-def _join(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
-    divide: st.SearchStrategy[Callable[[Expr, int], Expr]] = st.sampled_from(
-        [floor_div, floor_mod, trunc_div, trunc_mod, Expr.__mul__]
-    )
-    pick: st.SearchStrategy[Callable[[Expr, Expr], Expr]] = st.sampled_from(
-        [Expr.__add__, Expr.__sub__, minimum, maximum, lambda a, b: select(less(a, b), b, a + 1)]
-    )
-    return st.one_of(
-        st.builds(lambda make, one, number: make(one, number), divide, inner, st.integers(1, 5)),
-        st.builds(lambda make, one, other: make(one, other), pick, inner, inner),
-    )
-
-
-EXPRS = st.recursive(
-    st.one_of(st.sampled_from([Expr.symbol(X), Expr.symbol(Y)]),
-              st.integers(-9, 9).map(Expr.constant)),
-    _join, max_leaves=4,
-)  # fmt: skip
-COMPARISONS = st.builds(compare, EXPRS, st.sampled_from(Relation))
-CONDITIONS = st.recursive(
-    COMPARISONS,
-    lambda inner: st.builds(lambda make, *parts: make(*parts),
-                            st.sampled_from([conjunction, disjunction]), inner, inner),
-    max_leaves=3,
-)  # fmt: skip
+EXPRS = expressions((X, Y))
+CONDITIONS = conditions((X, Y))
 
 
 @given(guard=CONDITIONS, wanted=CONDITIONS)

@@ -15,7 +15,6 @@ from kernelcast.expressions import (
     Symbol,
     SymbolKind,
     conjunction,
-    disjunction,
     equal,
     floor_div,
     floor_mod,
@@ -38,6 +37,7 @@ from kernelcast.features.counting.static import (
 from kernelcast.records.arguments import ElementType, LocalArgument, ScalarArgument
 from kernelcast.records.errors import NDRangeError
 from kernelcast.records.ndrange import NDRange
+from support.expression_strategies import conditions
 from support.kernel_facts import facts_of
 from support.strategies import ndranges
 
@@ -259,32 +259,6 @@ def affine(symbols: Symbols) -> st.SearchStrategy[Expr]:
     )
 
 
-def expressions(symbols: Symbols) -> st.SearchStrategy[Expr]:
-    """Draw expressions with divisions and extremes."""
-    simple = affine(symbols)
-    return st.one_of(
-        simple,
-        st.builds(minimum, simple, simple),
-        st.builds(maximum, simple, simple),
-        st.builds(floor_mod, simple, st.integers(2, 4)),
-        st.builds(floor_div, simple, st.integers(2, 4)),
-    )
-
-
-def guards(symbols: Symbols) -> st.SearchStrategy[Condition]:
-    """Draw conditions."""
-    one = st.one_of(
-        st.builds(less, expressions(symbols), expressions(symbols)),
-        st.builds(equal, affine(symbols), affine(symbols)),
-        st.builds(not_equal, affine(symbols), affine(symbols)),
-    )
-    joined = st.lists(one, max_size=3)
-    return st.one_of(
-        joined.map(lambda parts: conjunction(*parts)),
-        joined.filter(bool).map(lambda parts: disjunction(*parts)),
-    )
-
-
 @st.composite
 def loops(draw: st.DrawFn, symbol: Symbol, around: Symbols) -> LoopFacts:
     """Draw a loop that ends: counted by a formula, run, or with a geometric stride."""
@@ -308,7 +282,7 @@ def nests(draw: st.DrawFn) -> Nest:
     for symbol in (K, J)[:depth]:
         found.append(draw(loops(symbol, tuple(known))))
         known.append(symbol)
-    return tuple(found), draw(guards(tuple(known)))
+    return tuple(found), draw(conditions(tuple(known)))
 
 
 def interpret(guard: Condition, nest: tuple[LoopFacts, ...], bindings: dict[Symbol, int]) -> int:
