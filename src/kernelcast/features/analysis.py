@@ -1,26 +1,212 @@
-"""What the source of a kernel tells: the front door of static analysis."""
+"""What the source of a kernel tells: the front door of static analysis.
+
+A kernel is compiled as far as its facts are read from: inlined, its variables in registers. Facts
+are kept in the user's cache.
+"""
 
 import gc
 import io
 import pickle
+import re
+import sys
+import threading
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from threading import Lock
-from typing import Any, ParamSpec, TypeVar, cast
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from cachetools import LRUCache, cached
 
-from kernelcast.compiling import cache
+from kernelcast.compiling import Compiled, CompiledKernel, Target, cache, compile_kernel
+from kernelcast.compiling.ir import read_module
 from kernelcast.compiling.libraries import digest_code
-from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.ir.reading import compile_program, read_code, run_deep
+from kernelcast.compiling.targets import read_options
+from kernelcast.expressions.kernel_facts import Gap, KernelFacts
+from kernelcast.features.ir.control import ControlFlow
+from kernelcast.features.ir.debug import DebugNotes
+from kernelcast.features.ir.facts import FactsReader
+from kernelcast.features.ir.scalars import Evaluator
 from kernelcast.records.arguments import Access
-from kernelcast.records.errors import InputError
+from kernelcast.records.dialect import Dialect
+from kernelcast.records.errors import CompileError, InputError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 
 Asked = ParamSpec("Asked")
 Told = TypeVar("Told")
+Result = TypeVar("Result")
+_LOCK = threading.Lock()
+
+
+def run_deep(function: Callable[[], Result]) -> Result:
+    """Run a function with room for deep recursion."""
+    # Both settings are the whole process's.
+    with _LOCK, ThreadPoolExecutor(1, "kernelcast deep stack") as pool:
+        # Address space; memory is taken only as far as the stack grows.
+        frames, stack_bytes = sys.getrecursionlimit(), threading.stack_size(512 << 20)
+        try:
+            sys.setrecursionlimit(max(frames, 60_000))
+            return pool.submit(function).result()
+        finally:
+            sys.setrecursionlimit(frames)
+            threading.stack_size(stack_bytes)
+
+
+# clang's errors have no numbers, so their text must do.
+_TYPE = re.compile(r"unknown type name '(\w+)'")
+_VALUE = re.compile(r"use of undeclared identifier '(\w+)'")
+_VECTOR = re.compile(r"vec|(?<!\d)[234]$", re.IGNORECASE)
+
+
+_NAME: Final = "<source>"
+_keep_module: Final = lru_cache(maxsize=16)(read_module)
+_ERROR: Final = re.compile(r"^(\S*:\d+:\d+): (?:fatal )?error: (.*)$", re.MULTILINE)
+_EXTENSIONS: Final = Dialect().extensions | {
+    "cl_khr_subgroups", "cl_khr_subgroup_shuffle", "cl_khr_gl_msaa_sharing", "cl_khr_depth_images",
+    "cl_khr_mipmap_image",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompiledSource:
+    """A source's code, and what had to be made up for it.
+
+    Dialects of which a compiler makes the same code share one.
+    """
+
+    text: str
+    kernels: tuple[CompiledKernel, ...]
+    gaps: tuple[Gap, ...] = ()
+    """Names that the source does not define."""
+    errors: tuple[str, ...] = ()
+    """What the compiler said before they were made up, each as ``file:line:column: words``."""
+
+
+def read_code(
+    kernel: Kernel, known_buffers: frozenset[str] = frozenset()
+) -> tuple[FactsReader, KernelFacts]:
+    """Read a kernel's facts, with what tells where in the code they come from."""
+    gaps = compile_program(kernel).gaps
+
+    def read() -> tuple[FactsReader, KernelFacts]:
+        reader = FactsReader(open_code(kernel, known_buffers), kernel.source)
+        return reader, reader.read(gaps)
+
+    for attempt in (read, lambda: run_deep(read)):
+        try:
+            return attempt()
+        except RecursionError:
+            continue
+    raise InputError(
+        f"{kernel.source_name}: kernel {kernel.name!r} nests too deeply to be analysed; "
+        "nest less deeply"
+    )
+
+
+def open_code(kernel: Kernel, known_buffers: frozenset[str] = frozenset()) -> Evaluator:
+    """Compile a kernel, and prepare to ask what its values are."""
+    find_kernel(kernel)
+    module = _keep_module(compile_program(kernel).text)
+    function = module.functions[kernel.name]
+    notes = DebugNotes(module, _NAME)
+    flow = ControlFlow(function, notes.is_written_in)
+    return Evaluator(module, function, notes, flow, known_buffers)
+
+
+def find_kernel(kernel: Kernel) -> CompiledKernel:
+    """Find what a compiler tells of a kernel among all that stand beside it."""
+    kernels = {one.name: one for one in compile_program(kernel).kernels}
+    if kernel.name not in kernels:
+        have = ", ".join(kernels) or "none"
+        msg = f"kernel {kernel.name!r} is not in {kernel.source_name}; its kernels are: {have}"
+        raise KernelNotFoundError(msg)
+    return kernels[kernel.name]
+
+
+def compile_program(kernel: Kernel) -> CompiledSource:
+    """Compile all that stands beside a kernel."""
+    return compile_source(kernel.source, kernel.build_options, kernel.source_name, kernel.dialect)
+
+
+@lru_cache(maxsize=16)
+def compile_source(
+    source: str, options: tuple[str, ...], source_name: str, dialect: Dialect | None = None
+) -> CompiledSource:
+    """Compile a source as the version of OpenCL C that it is written in."""
+    given = read_options(options)
+    folders = [Path(one).absolute() for one in given.folders if Path(one).is_dir()]
+    dialect = dialect or Dialect(extensions=_EXTENSIONS)
+    compile_text = partial(
+        compile_kernel, target=Target.unoptimised(), source_name=_NAME, include_folders=folders,
+        dialect=dialect,
+    )  # fmt: skip
+    errors: dict[tuple[str, ...], CompileError] = {}
+    # The device's own has fewer words that a source can collide with than all that came later.
+    for language in (given.language,) if given.language else (dialect.language, "CL3.0", "CL2.0"):
+        words = (*given.flags, f"-cl-std={language}")
+        try:
+            compiled = compile_text(source, words)
+            return CompiledSource(text=compiled.text, kernels=compiled.kernels)
+        except CompileError as error:
+            errors[words] = error
+    # Names that it lacks are declared in the version that finds the least wrong with it.
+    best = min(errors, key=lambda one: len(read_errors(errors[one])))
+    try:
+        return _fill_in(partial(compile_text, options=best), source, errors[best])
+    except CompileError as error:
+        raise CompileError(str(error).replace(_NAME, source_name)) from error
+
+
+def read_errors(error: CompileError) -> list[str]:
+    """List the errors that a compiler names, each as ``file:line:column: words``."""
+    return [f"{place}: {words}" for place, words in _ERROR.findall(str(error))]
+
+
+def _fill_in(
+    compile_text: Callable[[str], Compiled], source: str, first: CompileError
+) -> CompiledSource:
+    """Declare names that a source lacks until nothing else is wrong with it."""
+    # What each name is taken for: a type, a function, or a number where that is empty.
+    made: dict[str, str] = {}
+    messages = errors = read_errors(first)
+    are_constants = False
+    for _ in range(6):
+        said = "\n".join(messages)
+        more = {
+            name: "float4" if _VECTOR.search(name) else "float"
+            for name in _TYPE.findall(said) if name not in made
+        } or {
+            name: "()" if re.search(rf"\b{name}\s*\(", source) else ""
+            for name in _VALUE.findall(said) if name not in made
+        }  # fmt: skip
+        if not more and (are_constants or not made):
+            break
+        # A number that is asked for as an array's size has to be one: neither small nor odd.
+        are_constants = are_constants or not more
+        number = "enum {{ {} = 16 }};" if are_constants else "extern constant int {};"
+        made |= more
+        lines, gaps = [], []
+        for name, kind in made.items():
+            taken = f"{name} is not defined{kind and f', taken as {kind}'}; give -D{name}=..."
+            if kind == "()":
+                lines.append(f"#define {name}(...) 0")
+                taken = f"the function {name} is not defined; add it to the source"
+            else:
+                lines.append(f"typedef {kind} {name};" if kind else number.format(name))
+            gaps.append(Gap(line=0, reason=taken))
+        gaps += [Gap(line=0, reason=f"error in the source: {one}") for one in errors[:20]]
+        try:
+            compiled = compile_text("\n".join([*lines, f'#line 1 "{_NAME}"', source]))
+            return CompiledSource(
+                text=compiled.text, kernels=compiled.kernels, gaps=tuple(gaps),
+                errors=tuple(errors),
+            )  # fmt: skip
+        except CompileError as error:
+            messages = read_errors(error)
+    raise first
 
 
 def _name_code(kernel: Kernel, *more: Hashable) -> Hashable:
@@ -35,7 +221,7 @@ def remember_by_code(most: int) -> Callable[[Callable[Asked, Told]], Callable[As
     """Keep what a function tells of kernels: devices whose compilers see the same code share it."""
 
     def decorate(function: Callable[Asked, Told]) -> Callable[Asked, Told]:
-        return cached(LRUCache(most), key=_name_code, lock=Lock())(function)
+        return cached(LRUCache(most), key=_name_code, lock=threading.Lock())(function)
 
     return decorate
 

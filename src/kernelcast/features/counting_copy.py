@@ -23,6 +23,7 @@ from kernelcast.compiling.ir import (
 )
 from kernelcast.compiling.signatures import read_types
 from kernelcast.expressions.kernel_facts import KernelFacts
+from kernelcast.features.analysis import read_code
 from kernelcast.features.ir.facts import FactsReader
 from kernelcast.features.ir.operations import (
     INTRINSICS,
@@ -31,7 +32,6 @@ from kernelcast.features.ir.operations import (
     name_called,
     read_vector_access,
 )
-from kernelcast.features.ir.reading import read_code
 from kernelcast.records.errors import InputError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.software_counters import InstrumentedKernel

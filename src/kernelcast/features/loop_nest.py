@@ -27,6 +27,7 @@ from kernelcast.expressions.loop_nest import (
     NestLoop,
     split_address,
 )
+from kernelcast.features.analysis import read_errors
 from kernelcast.features.ir.control import ControlFlow, Loop
 from kernelcast.features.ir.debug import DebugNotes, Place, read_expression, read_operand_before
 from kernelcast.features.ir.operations import (
@@ -35,7 +36,6 @@ from kernelcast.features.ir.operations import (
     make_operation,
     number_of,
 )
-from kernelcast.features.ir.reading import read_errors
 from kernelcast.features.ir.scalars import Evaluator, is_followed
 from kernelcast.features.ir.values import Opaque, Pointer
 from kernelcast.features.tracing import blank

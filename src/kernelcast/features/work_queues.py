@@ -17,10 +17,9 @@ from kernelcast.compiling.ir import Instruction
 from kernelcast.expressions import EvaluationError, Expr, Symbol, SymbolKind
 from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.kernel_facts import KernelFacts
-from kernelcast.features.analysis import read_facts
+from kernelcast.features.analysis import open_code, read_facts
 from kernelcast.features.ir.control import Loop
 from kernelcast.features.ir.operations import VECTOR_ACCESS, is_atomic, name_called
-from kernelcast.features.ir.reading import open_code
 from kernelcast.features.ir.scalars import Evaluator
 from kernelcast.features.ir.values import Pointer, places_of
 from kernelcast.records.kernel import Kernel

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from kernelcast.expressions.kernel_facts import ParameterFacts
-from kernelcast.features.analysis import read_facts
-from kernelcast.features.ir.reading import compile_source, read_errors
+from kernelcast.features.analysis import compile_source, read_errors, read_facts
 from kernelcast.launches.estimation import ReportProgress
 from kernelcast.launches.features import read_source_features
 from kernelcast.launches.machines import find_machine

@@ -6,11 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from kernelcast.expressions.symbols import SymbolKind
-from kernelcast.features.analysis import read_facts, remember_by_code
+from kernelcast.features.analysis import compile_program, find_kernel, read_facts, remember_by_code
 from kernelcast.features.counting.static import bind_scalars, choose_work_groups, count_statically
 from kernelcast.features.counting.summary import count_blocks, count_instructions
 from kernelcast.features.file_reach import check_reach as check_reach
-from kernelcast.features.ir.reading import compile_program, find_kernel
 from kernelcast.features.touched_ranges import find_overruns
 from kernelcast.features.work_queues import find_work_queue
 from kernelcast.records.arguments import Argument, BufferArgument, LocalArgument, Parameter

@@ -7,10 +7,9 @@ import pytest
 
 from kernelcast.compiling import cache
 from kernelcast.expressions.accesses import AccessKind, AddressPattern
-from kernelcast.features.analysis import read_facts
+from kernelcast.features.analysis import compile_program, read_facts
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import summarise
-from kernelcast.features.ir.reading import compile_program
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelcast.features.analysis import read_facts
-from kernelcast.features.ir.reading import compile_source
+from kernelcast.features.analysis import compile_source, read_facts
 from kernelcast.records.errors import KernelcastError
 from kernelcast.records.kernel import Kernel
 from support.kernel_facts import facts_of

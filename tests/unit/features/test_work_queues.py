@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from kernelcast.expressions.accesses import AccessKind
-from kernelcast.features.analysis import read_facts
-from kernelcast.features.ir.reading import compile_source
+from kernelcast.features.analysis import compile_source, read_facts
 from kernelcast.features.work_queues import find_wait_loop, find_work_queue
 from kernelcast.records.kernel import Kernel
 
