@@ -1,11 +1,12 @@
 """Compiles a source of OpenCL C, or takes from the cache what the compiler wrote before."""
 
+import contextlib
 import functools
 import json
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -118,12 +119,15 @@ def compile_kernel(
         )  # fmt: skip
         key = job.find_key()
         entry = cache.read(key)
-        if entry is None or not _is_current(entry, target):
+        makers = None if entry is None else entry["makers"]
+        with contextlib.suppress(MissingExtraError):  # what is kept needs no compiler
+            makers = _name_makers(target)
+        if entry is None or entry["makers"] != makers:
             entry = job.run()
             cache.write(key, entry)
     return Compiled(
         text=entry["text"], target=target, log=entry["log"], missing=tuple(entry["missing"]),
-        compiler=entry["compiler"],
+        compiler=entry["makers"][0],
         kernels=tuple(
             CompiledKernel(
                 name=one["name"], parameters=tuple(Parameter(**each) for each in one["parameters"]),
@@ -134,19 +138,13 @@ def compile_kernel(
     )  # fmt: skip
 
 
-def _is_current(entry: Mapping[str, Any], target: Target) -> bool:
-    """Tell whether what is kept is what would be made now; it is where there is no compiler."""
-    try:
-        makers = find_compiler().identity, _describe_libraries(target)
-    except MissingExtraError:
-        return True
-    return makers == (entry["compiler"], entry["libraries"])
-
-
-def _describe_libraries(target: Target) -> list[str]:
+def _name_makers(target: Target) -> list[str]:
+    """Name the compiler, and the libraries of others that it links."""
     libdevice = find_libdevice() if target.format is CodeFormat.PTX else None
     found = [path for path in (libdevice, find_libclc(target.format)) if path]
-    return [f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in found]
+    return [find_compiler().identity, *(
+        f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}" for path in found
+    )]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +189,7 @@ class _Job:
             entry = job._compile((*libraries, libclc))
         return {
             **entry, "log": "\n".join([*notes, *filter(None, [entry["log"]])]),
-            "compiler": compiler.identity, "libraries": _describe_libraries(self.target),
+            "makers": _name_makers(self.target),
         }  # fmt: skip
 
     def _compile(self, libraries: Sequence[Path]) -> dict[str, Any]:

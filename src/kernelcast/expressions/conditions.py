@@ -29,11 +29,6 @@ class Condition(Compound["Condition"]):
         """Whether nothing in it depends on data."""
         return True
 
-    @property
-    def conjuncts(self) -> "tuple[Condition, ...]":
-        """Conditions of which it is the conjunction: itself, or an `And`'s parts."""
-        return (self,)
-
     def evaluate(self, bindings: Bindings) -> Truth:
         """Tell whether it holds for these values of its symbols; what is unknown counts as met.
 
@@ -221,10 +216,6 @@ class And(_Joined):
 
     __slots__ = ()
     decides = False
-
-    @property
-    def conjuncts(self) -> tuple[Condition, ...]:
-        return self.parts
 
 
 class Or(_Joined):

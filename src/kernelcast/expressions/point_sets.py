@@ -185,6 +185,10 @@ def _number(value: islpy.Val, divisor: int) -> int:
     return whole
 
 
+def _list_conjuncts(condition: Condition) -> tuple[Condition, ...]:
+    return condition.parts if isinstance(condition, And) else (condition,)
+
+
 class PointSet(IslSpace):
     """Points that conditions leave; isl raises `NotKnownError` beyond its number of steps."""
 
@@ -201,7 +205,7 @@ class PointSet(IslSpace):
             super().__init__(symbols, context)
             points = self.to_isl_set(TRUE)
         for one in conditions:
-            for part in one.conjuncts:
+            for part in _list_conjuncts(one):
                 try:
                     with answering(self.context):
                         met = self.to_isl_set(part, approximates=approximates)
@@ -316,7 +320,7 @@ def split_into_boxes(
     is_box = len(found) <= most and all(
         isinstance(part, Comparison) and (linear := part.expr.as_linear()) is not None
         and len(linear[0]) == 1
-        for one in found for part in one.conjuncts
+        for one in found for part in _list_conjuncts(one)
     )  # fmt: skip
     return sorted(found, key=str) if is_box else None
 
