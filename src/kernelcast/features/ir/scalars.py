@@ -68,6 +68,7 @@ from kernelcast.features.ir.values import (
     bound_size,
     by_lanes,
     exchange,
+    is_non_negative,
     is_stand_in,
     merge,
     parts_of,
@@ -693,7 +694,8 @@ class Evaluator(Code):
             name.rpartition(".")[0], name)  # fmt: skip
         if name == "abs":
             number = numbers[0]
-            return number if self.arithmetic.is_non_negative(number) else maximum(number, -number)
+            is_natural = is_non_negative(number, self.largest_unsigned)
+            return number if is_natural else maximum(number, -number)
         found: Expr | None = numbers[0] if name in _BUILTINS else None
         for opcode, number in zip(_BUILTINS.get(name, ()), numbers[1:], strict=False):
             found = found and self.arithmetic.combine(

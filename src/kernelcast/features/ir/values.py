@@ -302,13 +302,9 @@ class Arithmetic:
             return floor_mod(result, 1 << _UINT_BITS)
         return None if largest >= 1 << 40 else result
 
-    def is_non_negative(self, expr: Expr) -> bool:
-        """Tell whether an expression is known not to be negative."""
-        return is_non_negative(expr, self._unsigned)
-
     def _is_natural(self, expr: Expr) -> bool:
         """Tell whether an expression is taken not to be negative, as sizes and arguments are."""
-        return expr.is_parameter or self.is_non_negative(expr)
+        return expr.is_parameter or is_non_negative(expr, self._unsigned)
 
     def _calculate(
         self, opcode: str, one: Expr, two: Expr, bits: int, *, is_signed: bool
@@ -346,7 +342,7 @@ class Arithmetic:
             atom.factor == divisor
         ):  # what a loop divides each time is divided by the same number once more  # fmt: skip
             return geometric(atom.start, divisor, atom.iteration + 1, is_division=True)
-        is_floor = opcode in ("udiv", "urem") or self.is_non_negative(one)
+        is_floor = opcode in ("udiv", "urem") or is_non_negative(one, self._unsigned)
         is_power = divisor > 0 and not divisor & (divisor - 1)
         if opcode == "urem" and not (is_power or bits != _UINT_BITS or self._is_natural(one)):
             one = floor_mod(one, 1 << bits)
