@@ -64,6 +64,7 @@ OPERATIONS: dict[str, tuple[Callable[[Expr, Expr], Expr], Callable[[int, int], i
     "|": (partial(bitwise, operator="|"), operator.or_),
     "^": (partial(bitwise, operator="^"), operator.xor),
 }
+DIVISORS: list[Symbol | int] = [-8, -4, -3, -1, 1, 2, 4, 8, N, WIDTH]
 DIVISIONS = ["floor_div", "floor_mod", "trunc_div", "trunc_mod"]
 RELATIONS: dict[
     str, tuple[Callable[[Expr, Expr], expressions.Condition], Callable[[int, int], bool]]
@@ -101,7 +102,7 @@ def repeat(factor: int, is_division: bool, number: int, times: int) -> int:
 
 def extend(inner: st.SearchStrategy[Pair]) -> st.SearchStrategy[Pair]:
     """Draw arithmetic, biased towards what simplifies."""
-    divisors = st.sampled_from([-8, -4, -3, -1, 1, 2, 4, 8, N, WIDTH]).map(alone) | inner
+    divisors = st.sampled_from(DIVISORS).map(alone) | inner
     return (
         st.builds(lambda name, *parts: join(*OPERATIONS[name], *parts),
                   st.sampled_from([*"+-*&|^", "min", "max"]), inner, inner)
