@@ -8,13 +8,10 @@ from kernelcast.collection import kernel_task
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import EstimateSettings
-from kernelcast.predictor.answering import gathering
 from kernelcast.predictor.answering.measuring import run_estimate
 from kernelcast.predictor.answering.tasks import EstimateOutcome, EstimateTask
 from kernelcast.records.feature_vector import FeatureGroup, FeatureVector, group_of
 from kernelcast.records.problem import Problem, identify_launch
-from kernelcast.sampling.counting import CountingLaunch
-from kernelcast.sampling.problems import prepared_problem
 from kernelcast.sampling.session import DeviceSession
 
 pytestmark = pytest.mark.device
@@ -27,25 +24,6 @@ def problem() -> Problem:
     """Give a small example: some milliseconds of uneven work in 2-D, in small work-groups."""
     problem = read_problem(EXAMPLE, parameters={"SIDE": 512, "LIMIT": 300})
     return replace(problem, ndrange=replace(problem.ndrange, local_size=(8, 4)))
-
-
-@pytest.mark.parametrize(
-    ("name", "parameters"), [("matmul_tiled", {"N": 256}), ("transpose", {"WIDTH": 270})]
-)
-def test_what_the_source_tells_equals_what_a_run_counts(
-    session: DeviceSession,
-    name: str,
-    parameters: dict[str, float],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Features without an instrumented run are those with one, where nothing depends on data."""
-    problem = read_problem(EXAMPLE.parents[1] / name / f"{name}.yaml", parameters=parameters)
-    with session.lock, prepared_problem(session, problem, CountingLaunch, seed=0) as launch:
-        derived = gathering.gather_facts(session, launch, problem)
-        monkeypatch.setattr(gathering, "count_exactly", lambda *_: None)
-        counted = gathering.gather_facts(session, launch, problem)
-    assert derived.values == pytest.approx(counted.values)
-    assert derived.issued_per_work_item == pytest.approx(counted.issued_per_work_item)
 
 
 def list_unsampled(vector: FeatureVector) -> list[str]:

@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -81,13 +81,13 @@ class SimulatedKernel:
     registers: int
     local_bytes: int
     """Of a work-item, of a work-group."""
-    parameters: Mapping[str, int]
-    """Of a corpus kernel."""
-    arguments: tuple[Mapping[str, Any], ...]
-    """Of a small kernel: sizes of buffers and values of scalars; none where they are not known."""
     runs: tuple[SimulatedRun, ...]
     """All there are."""
-    counted: tuple[int, ...] = ()
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    """Of a corpus kernel."""
+    arguments: Sequence[Mapping[str, Any]] = ()
+    """Of a small kernel: sizes of buffers and values of scalars; none where they are not known."""
+    counted: Sequence[int] = ()
     """Instructions of each work-group by software counters, where they depend on data; empty
     elsewhere."""
 
@@ -122,19 +122,14 @@ class SimulatedKernel:
 
     def list_windows(self, multiple: int) -> tuple[SimulatedRun, ...]:
         """Give the windows of some P_sat that ran right behind their own warm-up, by place."""
-        size = multiple * self.concurrency
-        return tuple(
-            sorted(
-                (
-                    one
-                    for one in self.runs
-                    if one.work_groups == size
-                    and one.warmed_by is not None
-                    and one.warmed_by[1] == one.begin
-                ),
-                key=lambda one: one.begin,
-            )
-        )
+        found = [
+            one
+            for one in self.runs
+            if one.work_groups == multiple * self.concurrency
+            and one.warmed_by is not None
+            and one.warmed_by[1] == one.begin
+        ]
+        return tuple(sorted(found, key=lambda one: one.begin))
 
 
 @cache
@@ -148,30 +143,16 @@ def load_simulated_kernels() -> tuple[SimulatedKernel, ...]:
         name: SimulatedGpu(id=name, simulator=held["simulator"], **facts)
         for name, facts in held["devices"].items()
     }
-    return tuple(_read_kernel(one, gpus, held) for one in held["kernels"])
-
-
-def _read_kernel(
-    one: Mapping[str, Any], gpus: Mapping[str, SimulatedGpu], held: Mapping[str, Any]
-) -> SimulatedKernel:
-    latency = held["launch_latency_cycles"]
-    counted = one.get("counted", ())
-    if len(counted) == 1:
-        counted *= math.prod(one["work_groups"])
-    return SimulatedKernel(
-        name=one["name"],
-        function=one["function"],
-        gpu=gpus[one["device"]],
-        group_counts=tuple(one["work_groups"]),
-        local_size=tuple(one["local_size"]),
-        concurrency=one["concurrency"],
-        registers=one["registers"],
-        local_bytes=one["local_bytes"],
-        parameters=one.get("parameters", {}),
-        arguments=tuple(one.get("args", ())),
-        runs=tuple(_read_run(run, held["counters"], latency) for run in one["runs"]),
-        counted=tuple(counted),
-    )
+    latency, names = held["launch_latency_cycles"], held["counters"]
+    for one in held["kernels"]:
+        one["gpu"] = gpus[one["gpu"]]
+        one["runs"] = tuple(_read_run(run, names, latency) for run in one["runs"])
+        one["group_counts"], one["local_size"] = (
+            tuple(one[name]) for name in ("group_counts", "local_size")
+        )
+        if len(one.get("counted", ())) == 1:
+            one["counted"] *= math.prod(one["group_counts"])
+    return tuple(SimulatedKernel(**one) for one in held["kernels"])
 
 
 def _read_run(run: list[Any], names: list[str], latency: int) -> SimulatedRun:
