@@ -11,9 +11,8 @@ from kernelcast.records.contention import Contention
 from kernelcast.records.device import DeviceDescription, SaturationPoint, Trait, TraitSource
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import SampleRun
-from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import Sampler
+from kernelcast.sampling.sampler import PreparedLaunch, Sampler
 from support.builders import make_description
 
 Coordinates: TypeAlias = tuple[npt.NDArray[np.int64], ...]

@@ -32,9 +32,8 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch
-from kernelcast.sampling.backend import PreparedLaunch, Sampled
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import is_even
+from kernelcast.sampling.sampler import PreparedLaunch, Sampled, is_even
 from kernelcast.sampling.warmed_windows import open_sampler
 
 # Below this spread of the work, weights change nothing that samples could show.

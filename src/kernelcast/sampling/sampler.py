@@ -17,16 +17,18 @@ No work-group runs twice: its data would be in the cache the second time.
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from kernelcast.records.ndrange import GroupBox
+from kernelcast.records.contention import Contention
+from kernelcast.records.device import DeviceDescription, SaturationPoint
+from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch, clock_of
-from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.plan import SamplingPlan
 from kernelcast.sampling.windows import (
     GOLDEN,
@@ -59,6 +61,48 @@ _MOSTLY_PAID, _SURELY_WORK_S = 0.5, 0.5e-3
 # In smaller index spaces the work-group that warmed up must be timed too.
 _FEWEST_TO_SPARE_ONE = 8
 _EVEN_RANGE, _FEW_RATES = 0.75, 5
+
+
+class Sampled(Protocol):
+    """What samples are of: a launch that is ready, or the recording of one."""
+
+    @property
+    def device(self) -> DeviceDescription: ...
+
+    @property
+    def ndrange(self) -> NDRange: ...
+
+    @property
+    def saturation(self) -> SaturationPoint:
+        """P_sat of this kernel at this local size on this device."""
+
+    @property
+    def launch_overhead_s(self) -> float:
+        """What a launch costs beside its work-groups, about, in seconds."""
+
+
+class PreparedLaunch(Sampled, Protocol):
+    """One kernel with one index space and one set of arguments, built and ready to be sampled:
+    `kernelcast.sampling.launch` has them on real devices."""
+
+    @property
+    def kernel_digest(self) -> str: ...
+
+    def warm_up(self, box: GroupBox) -> None:
+        """Run a box untimed, so that compilation and thread start happen outside the timing."""
+
+    def settle(self, *, keeps_contents: bool = False) -> None:
+        """Make ready for samples: a device at its usual rate, and true buffer contents."""
+
+    def time_boxes(self, boxes: Sequence[GroupBox]) -> list[float]:
+        """Time boxes, in seconds: a `LaunchTime` where work and clock are known."""
+
+    def measure_contention(self) -> Contention | None:
+        """Find out what other programs leave to the device; None where nothing is seen of any."""
+
+    def time_whole(self, begin: Callable[[], object] = lambda: None) -> float:
+        """Run the unchanged kernel as a whole from true contents, made before `begin` is called;
+        give its time in seconds."""
 
 
 def note_time(box: GroupBox, window: int, seconds: float) -> TimedLaunch:

@@ -19,9 +19,8 @@ import numpy as np
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.ndrange import GroupBox
 from kernelcast.records.samples import PILOT_WINDOW, SampleRun, TimedLaunch, find_intercepts
-from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import Sampler, is_even, note_time, rates_of
+from kernelcast.sampling.sampler import PreparedLaunch, Sampler, is_even, note_time, rates_of
 from kernelcast.sampling.windows import find_free_box, position_of, spread_positions
 
 MULTIPLES = (2, 4)

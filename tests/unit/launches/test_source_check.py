@@ -30,8 +30,8 @@ from kernelcast.records.errors import (
     SignatureError,
 )
 from kernelcast.records.kernel import Kernel
-from kernelcast.sampling.backend import PreparedLaunch
 from kernelcast.sampling.plan import SamplingPlan
+from kernelcast.sampling.sampler import PreparedLaunch
 from kernelcast.sampling.session import DeviceSession
 from kernelcast.training_data.applications import Application, find_applications
 from support.problems import buffer_of, number_of, write_problem

@@ -4,6 +4,7 @@
 (paper, Listing 5), `advise_blocking` says how to keep it low.
 """
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -158,11 +159,10 @@ def advise_blocking(
                 return profile.missed_lines(profile.remembered(capacity))
 
             trip = rows.trips[place]
-            low, high = min(smallest, trip), trip + 1
-            best = count_misses(low)
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (middle, high) if count_misses(middle) <= best else (low, middle)
+            first = min(smallest, trip)
+            best = count_misses(first)
+            blocks = range(trip + 1)
+            low = bisect_left(blocks, True, lo=first + 1, key=lambda n: count_misses(n) > best) - 1
             # Advice saves at least one line in a hundred.
             if best < 0.99 * level.misses and smallest < low < trip:
                 found.append(
@@ -398,7 +398,4 @@ def _solve_largest(left: Expr, right: int, symbol: Symbol) -> int:
     low = high
     while low and not is_met(low):
         high, low = low, low // 2
-    while low and high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if is_met(middle) else (low, middle)
-    return low
+    return low and bisect_left(range(high), True, lo=low + 1, key=lambda one: not is_met(one)) - 1

@@ -40,13 +40,13 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.records.samples import SampleRun, join_moments
-from kernelcast.sampling.backend import Sampled
 from kernelcast.sampling.contents import draw_ahead
 from kernelcast.sampling.cores import TURNS
 from kernelcast.sampling.counting import CountingLaunch
 from kernelcast.sampling.discovery import choose_device, find_devices_once
 from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.problems import list_recipes, prepared_problem
+from kernelcast.sampling.sampler import Sampled
 from kernelcast.sampling.session import DeviceSession, open_session
 from kernelcast.workers import BUILDING, COUNTING, Reporter
 

@@ -5,6 +5,7 @@ box that mostly is what a launch touches altogether. Where a remainder starts ag
 work-group is taken to touch all that it leads to.
 """
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -335,17 +336,13 @@ def _count_most(
     if loop.trip_count is not None:
         return max(0, int(np.max(loop.trip_count.substitute(bound).evaluate(ids))))
     condition = loop.condition.substitute(bound)
-    symbol = Symbol(SymbolKind.LOOP, loop.name)
+
+    def has_ended(trips: int) -> bool:
+        return not np.any(condition.evaluate({**ids, loop.symbol: trips}))
+
     trips = 1
-    while trips < _MOST_TRIPS and np.any(condition.evaluate({**ids, symbol: trips})):
+    while trips < _MOST_TRIPS and not has_ended(trips):
         trips *= 2
     if trips >= _MOST_TRIPS:
         return None
-    low, high = trips // 2, trips
-    while high - low > 1:
-        middle = (low + high) // 2
-        if np.any(condition.evaluate({**ids, symbol: middle})):
-            low = middle
-        else:
-            high = middle
-    return high
+    return bisect_left(range(trips), True, lo=trips // 2 + 1, key=has_ended)
