@@ -83,22 +83,13 @@ def test_equal_gpus_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers twins by domain, bus and slot, whatever order the driver lists them in."""
     nvidia = [
         _make_device(
-            "NVIDIA H100",
-            "NVIDIA CUDA",
-            pci_domain_id_nv=domain,
-            pci_bus_id_nv=bus,
-            pci_slot_id_nv=0,
+            "NVIDIA H100", "NVIDIA CUDA",
+            pci_domain_id_nv=domain, pci_bus_id_nv=bus, pci_slot_id_nv=0,
         )
         for domain, bus in ((0, 9), (1, 9), (0, 10))
-    ]
-    amd = [
-        _make_device(
-            "gfx942",
-            "AMD Accelerated Parallel Processing",
-            topology_amd=SimpleNamespace(bus=bus, device=0, function=0),
-        )
-        for bus in (-59, 5)  # 197 as a signed byte
-    ]
+    ]  # fmt: skip
+    places = (SimpleNamespace(bus=bus, device=0, function=0) for bus in (-59, 5))  # signed bytes
+    amd = [_make_device("gfx942", "AMD Accelerated", topology_amd=place) for place in places]
     for order in (1, -1):
         platforms = [
             SimpleNamespace(get_devices=lambda listed=listed[::order]: listed)

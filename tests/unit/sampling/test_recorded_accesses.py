@@ -74,14 +74,3 @@ def test_repetitions_count_for_any_number_of_a_site(site: int) -> None:
     found = read_log(NDRANGE, [counted])
     assert found.sites.tolist() == [site, site - 1, site] * 4
     assert found.sequences.tolist() == [0, 0, 1] * 4
-
-
-def test_a_box_whose_log_is_empty_has_no_accesses() -> None:
-    """Its work-groups are named all the same."""
-    counted = CountedBox(
-        box=BOXES[1],
-        counts=np.zeros((1, 8), dtype=np.uint32),
-        log=np.zeros((8, 1, 2), dtype=np.uint64),
-    )
-    found = read_log(NDRANGE, [counted])
-    assert (found.work_groups, found.sites.size) == ((2, 3), 0)

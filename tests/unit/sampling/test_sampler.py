@@ -23,11 +23,6 @@ WHOLE_S = 1.0
 SHAPES = {"1-D": LINE, "2-D": SQUARE, "3-D": CUBE}
 
 
-def _blob(at: Coordinates) -> np.ndarray:
-    x, y = (axis / count for axis, count in zip(at, SQUARE.group_counts, strict=True))
-    return 0.1 + np.exp(-((x - 0.6) ** 2 + (y - 0.35) ** 2) / 0.02)
-
-
 def scaled(ndrange: NDRange, shape: Callable[[Coordinates], np.ndarray | float]) -> Cost:
     """Scale a cost so that the whole launch takes `WHOLE_S` and little more."""
     whole = np.indices(ndrange.group_counts)
@@ -62,13 +57,6 @@ def test_smooth_work_is_predicted(
     assert abs(error_of(launch, seed)) <= tolerance
 
 
-def test_a_blob_is_predicted_on_the_whole() -> None:
-    """Predicts work in one spot within 12 % on average over seeds."""
-    launches = [SyntheticLaunch(SQUARE, scaled(SQUARE, _blob)) for _ in range(12)]
-    errors = [error_of(launch, seed) for seed, launch in enumerate(launches)]
-    assert np.mean(np.abs(errors)) <= 0.12
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_noise_and_spikes_stay_outside(seed: int) -> None:
     """Predicts even work within 8 % where launches scatter by 3 % and one in ten takes thrice."""
@@ -90,13 +78,6 @@ def test_large_kernels_stay_within_the_budget(
     launch = SyntheticLaunch(SHAPES[shape], costs[shape])
     run = sample(launch, SamplingPlan(budget=budget))
     assert 0 < run.sampling_s <= factor * budget * launch.true_s
-
-
-@pytest.mark.parametrize("overhead_s", [1e-7, 2e-6, 5e-5, 1e-3])
-def test_launch_overhead_is_not_charged_to_work_groups(overhead_s: float) -> None:
-    """Predicts even work within 3 % whatever a launch costs beside its work-groups."""
-    launch = SyntheticLaunch(LINE, EVEN["1-D"], launch_overhead_s=overhead_s)
-    assert abs(error_of(launch)) <= 0.03
 
 
 @settings(max_examples=150)
@@ -139,17 +120,20 @@ def test_the_same_seed_asks_for_the_same_work_groups() -> None:
     assert launches[0].asked == launches[1].asked != launches[2].asked
 
 
-@pytest.mark.parametrize("hidden_s", [0.0, 5e-4, 2.3e-3])
+@pytest.mark.parametrize(
+    ("overhead_s", "hidden_s"),
+    [(1e-7, 0.0), (5e-5, 0.0), (3.7e-4, 0.0), (3.7e-4, 5e-4), (3.7e-4, 2.3e-3)],
+)
 @pytest.mark.parametrize("groups", [512, 23_040])
-def test_what_this_kernel_pays_per_launch_is_not_charged_to_work_groups(
-    groups: int, hidden_s: float
+def test_what_a_launch_pays_is_not_charged_to_work_groups(
+    groups: int, overhead_s: float, hidden_s: float
 ) -> None:
-    """Sees a cost per launch that an empty launch does not have, on a device of slow launches."""
+    """Sees what a launch costs beside its work-groups, also what an empty one does not have."""
     ndrange = NDRange(global_size=(64 * groups,), local_size=(64,))
     launch = SyntheticLaunch(
         ndrange,
         scaled(ndrange, lambda at: 1.0),
-        launch_overhead_s=3.7e-4,
+        launch_overhead_s=overhead_s,
         disturbance=Disturbance(noise=0.01, hidden_overhead_s=hidden_s, seed=5),
     )
     run = sample(launch, SamplingPlan())
