@@ -290,9 +290,7 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
     groups = ndrange.work_group_count
     items = ceil(groups / device.cores) / groups * ndrange.work_item_count  # of the busiest core
     joined = _join_iterations(nest, strided, device) if width == 1 else {}
-    ports = time_core(
-        _count_operations(nest, joined), device, Execution(width=width), ()
-    ).ports  # fmt: skip
+    ports, _ = time_core(_count_operations(nest, joined), device, Execution(width=width), ())
     vector_s = 4 * device.lanes * device.levels[0].load_s_per_byte * device.cores / width
     core = {
         "arithmetic": sum(ports.get(one, 0.0) for one in ("fp32", "fp64", "special", "int")),

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kernelcast.analytic.addresses import ABSENT, Groups, Place, list_distinct
-from kernelcast.analytic.cpu.opencl.core import find_execution, time_core
+from kernelcast.analytic.cpu.opencl.core import add_up, find_execution, time_core
 from kernelcast.analytic.cpu.opencl.device import CpuDevice, read_device
 from kernelcast.analytic.cpu.opencl.patterns import AccessPattern, find_patterns
 from kernelcast.expressions.accesses import AccessKind
@@ -142,7 +142,8 @@ def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Analyti
     execution = find_execution(launch, device)
     gathers = device.functions is not None and device.functions.gathers_narrowed
     patterns = find_patterns(launch, execution.width, gathers_narrowed=gathers)
-    core = time_core(counts, device, execution, patterns)
+    core, notes = time_core(counts, device, execution, patterns)
+    core_s = add_up(core)
     waiting = sum(_wait(launch, device, one) for one in patterns)
     traffic = count_traffic(launch, patterns, device)
     groups, all_items = prod(ndrange.group_counts), ndrange.work_item_count
@@ -162,10 +163,10 @@ def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Analyti
         "dispatch": groups * device.costs.get("work_group_dispatch_s", 0.0),
         "launch": device.costs.get("launch_s", 0.0),
     }
-    rates = {**core.ports, "chain": core.chain_s, "latency": waiting}
+    rates = {**core, "latency": waiting}
     limiters = {name: seconds * items for name, seconds in rates.items()}
     limiters |= {one.name: one.seconds for one in traffic} | overheads
-    near = max(core.seconds, waiting) * items
+    near = max(core_s, waiting) * items
     seconds = near + sum(one.added_s for one in traffic) + sum(overheads.values())
     volumes, nearer, quantities = {}, "L1", {}
     issued = sum(counts.operations.values()) + sum(counts.memory.values())
@@ -190,11 +191,11 @@ def estimate_cpu(launch: ModelledLaunch, machine: MachineDescription) -> Analyti
         quantities={
             **quantities,
             "vector_work_items_count": float(execution.width),
-            "core_s_per_work_item": core.seconds,
+            "core_s_per_work_item": core_s,
             "updates_per_work_item": float(launch.updates_per_work_item),
             "updates_per_s": all_items * launch.updates_per_work_item / seconds,
         },
-        notes=tuple(dict.fromkeys((*launch.notes, *device.notes, *core.notes))),
+        notes=tuple(dict.fromkeys((*launch.notes, *device.notes, *notes))),
         doubt=launch.doubt,
     )
 

@@ -81,21 +81,15 @@ def find_execution(launch: ModelledLaunch, device: CpuDevice) -> Execution:
     return Execution(width=width, efficiency=efficiency)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoreTimes:
-    """Seconds of one core per work-item, by what it is busy with."""
+Times = Mapping[str, float]
+"""Seconds of one core per work-item, by what it is busy with: ``fp32``, ``fp64``, ``int``,
+``special``, which share a core's ports, ``L1``, and ``chain``, the results that it waits for."""
 
-    ports: dict[str, float]
-    """``fp32``, ``fp64``, ``int``, ``special``, which share a core's ports, and ``L1``."""
-    chain_s: float
-    """Waiting for the result of the operation before."""
-    notes: tuple[str, ...] = ()
 
-    @property
-    def seconds(self) -> float:
-        """Time of a work-item whose data is near."""
-        arithmetic = sum(self.ports.get(one, 0.0) for one in ("fp32", "fp64", "special", "int"))
-        return max(arithmetic, self.ports.get("L1", 0.0), self.chain_s)
+def add_up(times: Times) -> float:
+    """Compute the time of a work-item whose data is near."""
+    arithmetic = sum(times.get(one, 0.0) for one in ("fp32", "fp64", "special", "int"))
+    return max(arithmetic, times["L1"], times["chain"])
 
 
 def time_core(
@@ -103,8 +97,8 @@ def time_core(
     device: CpuDevice,
     execution: Execution,
     patterns: Sequence[AccessPattern],
-) -> CoreTimes:
-    """Add up what a core does for a work-item."""
+) -> tuple[Times, list[str]]:
+    """Time what a core does for a work-item; with notes on what is left out."""
     ports: dict[str, float] = defaultdict(float)
     notes: list[str] = []
     for operation, times in executed.operations.items():
@@ -129,14 +123,9 @@ def time_core(
     sums = executed.count(*_CHAINED, number=NumberClass.FLOAT)
     chained = min(sums, executed.count(OperationKind.BRANCH))
     add_latency_s = device.instructions["fp32"].completion_latency_s[1].value
-    return CoreTimes(
-        ports={
-            **{port: seconds / execution.efficiency for port, seconds in ports.items()},
-            "L1": _time_accesses(device, execution.width, patterns) / execution.efficiency,
-        },
-        chain_s=chained * add_latency_s / execution.width / execution.efficiency,
-        notes=tuple(dict.fromkeys(notes)),
-    )
+    ports["L1"] = _time_accesses(device, execution.width, patterns)
+    ports["chain"] = chained * add_latency_s / execution.width
+    return {port: seconds / execution.efficiency for port, seconds in ports.items()}, notes
 
 
 def _time_special(operation: Operation, device: CpuDevice, width: int, notes: list[str]) -> float:

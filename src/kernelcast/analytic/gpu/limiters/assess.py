@@ -170,9 +170,9 @@ class LimiterModel:
 
     def _measure(self, plan: Schedule) -> Limits:
         volumes, rates, machine = self.volumes, self.rates, self.rates.machine
-        l1_s, exposed_s = self._time_l1(plan)
-        arithmetic = self._time_instructions(plan)
-        issue_s, beside_s = self._time_issue(plan, arithmetic)
+        l1_s, exposed_s = self.time_l1(plan)
+        arithmetic = self.time_instructions(plan)
+        issue_s, beside_s = self.time_issue(plan, arithmetic)
         moved = volumes.l2_load_bytes + volumes.l2_store_bytes
         # Each die starts its work-groups one after another.
         dies = machine.compute_units / machine.l2_units
@@ -187,11 +187,11 @@ class LimiterModel:
             "issue": issue_s,
             "L1": l1_s,
             "L2": moved / rates.l2_bytes_per_s if rates.l2_bytes_per_s else 0.0,
-            "DRAM": self._time_dram(plan),
-            "latency": self._time_latency(plan),
-            "local": self._time_local(plan),
-            "atomics": self._time_atomics(),
-            "barriers": self._time_barriers(plan),
+            "DRAM": self.time_dram(plan),
+            "latency": self.time_latency(plan),
+            "local": self.time_local(plan),
+            "atomics": self.time_atomics(),
+            "barriers": self.time_barriers(plan),
             "dispatch": volumes.work_groups * dispatch_s,
             "translation": groups_per_unit * max(volumes.pages - pages, 0.0) * miss_s,
         }
@@ -200,7 +200,7 @@ class LimiterModel:
             notes=tuple(dict.fromkeys(self.notes)),
         )  # fmt: skip
 
-    def _time_l1(self, plan: Schedule) -> tuple[float, float]:
+    def time_l1(self, plan: Schedule) -> tuple[float, float]:
         """Compute how long the L1 caches are busy, and transfers with the DRAM wait."""
         # An access occupies its cache for its wavefronts; a sector from L2 occupies it for one
         # cycle, since the cache has one port (as between L1 and L2 of a CPU in the ECM model).
@@ -222,7 +222,7 @@ class LimiterModel:
         busy_s = (per_warp * volumes.warps + sectors) / cycles_per_s
         return busy_s, waiting * volumes.warps / cycles_per_s
 
-    def _time_dram(self, plan: Schedule) -> float:
+    def time_dram(self, plan: Schedule) -> float:
         """Compute the time of transfers between L2 and DRAM."""
         volumes, rates = self.volumes, self.rates
         loaded, stored = volumes.dram_load_bytes, volumes.dram_store_bytes
@@ -251,7 +251,7 @@ class LimiterModel:
         behind_s = every / rates.l3_bytes_per_s if rates.l3_bytes_per_s else 0.0
         return (1 - volumes.kept_share) * max((1 - volumes.behind_share) * from_dram_s, behind_s)
 
-    def _time_latency(self, plan: Schedule) -> float:
+    def time_latency(self, plan: Schedule) -> float:
         """Compute the time of a launch whose loads meet no traffic."""
         # Work-groups of one place run one after the other; each waits its rounds of loads, and
         # every round waits for the farthest level that one of its loads reaches.
@@ -270,7 +270,7 @@ class LimiterModel:
         chain_s = work.latency_cycles / rates.clock_hz if work else 0.0
         return plan.waves * (self.rounds * wait_s + chain_s)
 
-    def _time_local(self, plan: Schedule) -> float:
+    def time_local(self, plan: Schedule) -> float:
         """Compute the time of local memory: 32 banks of 4 bytes deliver once a cycle."""
         machine, work = self.rates.machine, self.launch.work
         cycles = work.local_wavefronts if work else sum(
@@ -281,7 +281,7 @@ class LimiterModel:
         per_s = machine.compute_units * self.rates.clock_hz / plan.private_factor
         return cycles * self.local_ways * self.volumes.warps / per_s
 
-    def _time_atomics(self) -> float:
+    def time_atomics(self) -> float:
         """Compute the time of atomics; those on one address follow each other."""
         rates = self.rates
         by_l2 = rates.l2_bytes_per_s or rates.dram_bytes_per_s(math.inf, 0.5)
@@ -302,7 +302,7 @@ class LimiterModel:
             seconds += amount * self.volumes.work_items / rates.costs.get(name, assumed_per_s)
         return seconds
 
-    def _time_barriers(self, plan: Schedule) -> float:
+    def time_barriers(self, plan: Schedule) -> float:
         """Compute the time of barriers: each stops a work-group, not its neighbours."""
         amount = self.launch.executed.count(Kind.BARRIER)
         if amount and "barrier_s" not in self.rates.costs:
@@ -320,7 +320,7 @@ class LimiterModel:
             return count_slots(self.launch.executed)
         return {"fp32": work.fp32, "fp64": work.fp64, "int": work.integer, "special": work.special}
 
-    def _time_instructions(self, plan: Schedule) -> dict[str, float]:
+    def time_instructions(self, plan: Schedule) -> dict[str, float]:
         """Compute the time of each kind of arithmetic."""
         slots, rates, volumes, machine = self._slots, self.rates, self.volumes, self.rates.machine
         fp32 = rates.peak("fp32")
@@ -356,7 +356,7 @@ class LimiterModel:
                 times[name] = slots[name] * lanes / (known or stand_in) * slowness
         return times
 
-    def _time_issue(self, plan: Schedule, arithmetic: Mapping[str, float]) -> tuple[float, float]:
+    def time_issue(self, plan: Schedule, arithmetic: Mapping[str, float]) -> tuple[float, float]:
         """Compute the time in which schedulers issue instructions, and the part of it that they
         spend on others than the longest kind of arithmetic."""
         slots, machine, executed = self._slots, self.rates.machine, self.launch.executed

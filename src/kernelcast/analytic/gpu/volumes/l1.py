@@ -140,11 +140,11 @@ class FirstCache:
                     sectors=(*own.sectors[:-1], sectors),
                 )  # fmt: skip
         return min(
-            (self._keep_common(one) for one in (windows, costs)),
+            (self.keep_common(one) for one in (windows, costs)),
             key=lambda kept: sum(one.sectors[-1] for one in kept),
         )
 
-    def _keep_common(self, loads: Sequence[FamilyCosts]) -> list[FamilyCosts]:
+    def keep_common(self, loads: Sequence[FamilyCosts]) -> list[FamilyCosts]:
         """Load what all work-groups share once per unit, as far as L1 keeps it between them."""
         # That needs room for it beside what the work-groups load again that run meanwhile. What
         # they load once streams through, while what is common is met all the time.
@@ -191,12 +191,12 @@ class FirstCache:
             requested_bytes=sum(one.requested_sectors for one in loads) * sector,
             allocated_bytes=sum(one.lines_at(depth) for one in loads) * line,
             compulsory_bytes=sum(one.sectors_at(depth) for one in loads) * sector,
-            reloads=self._list_reloads(loads, depth, is_spread=is_spread),
+            reloads=self.list_reloads(loads, depth, is_spread=is_spread),
             stored_bytes=sum(one.requested_sectors for one in stores) * sector,
             neighbour_bytes=self._meet_neighbours(accesses, loads),
         )
 
-    def _list_reloads(
+    def list_reloads(
         self, loads: Sequence[FamilyCosts], depth: int, *, is_spread: bool
     ) -> tuple[Reload, ...]:
         """List what is loaded again since L1 has not kept it, by the loop across which it is
