@@ -5,7 +5,7 @@ from kernelcast.workers.protocol import Message, MessageKind, Reporter
 from kernelcast.workers.running import run_isolated, stream_isolated, take_result
 from kernelcast.workers.sandbox import Confinement
 from kernelcast.workers.task import BESIDE, BUILDING, COUNTING, Task
-from kernelcast.workers.warm import SPARE, WarmChild, WarmChildren
+from kernelcast.workers.warm import SPARE, WarmChildren
 
 __all__ = [
     "BESIDE",
@@ -18,7 +18,6 @@ __all__ = [
     "MessageKind",
     "Reporter",
     "Task",
-    "WarmChild",
     "WarmChildren",
     "run_isolated",
     "stream_isolated",

@@ -13,7 +13,6 @@ from fastapi.testclient import TestClient
 from kernelcast.records.errors import CompileError
 from kernelcast.service import ServiceSettings
 from kernelcast.service.pages.lab.fields import fields_of_content, list_examples
-from kernelcast.service.pages.rendering import fill
 from support.service_backend import FIRST, FakeBackend, failing, open_client
 
 Check = Callable[[httpx.Response], str]
@@ -189,20 +188,6 @@ def test_arguments_are_filled_in(post: Post, check_page: Check, fields: Fields) 
     assert "count: 65536, init: uniform" in page
     found = _complain(post, check_page, "/lab/arguments", {**fields, "kernel": "nope"})
     assert "saxpy" in found["kernel"]
-
-
-def test_pieces_of_evidence_are_a_table() -> None:
-    """Whatever an explanation tells of them: its keys are the columns, in the words of pages."""
-    pieces = [
-        {"kind": "samples", "seconds": 0.002, "weight": 0.75},
-        {"kind": "other_sizes", "seconds": 0.003, "weight": 0.25, "note": "two sizes"},
-    ]
-    answer = {"tier": "linear", "explanation": {"pieces": pieces}}
-    rows = re.findall(r"<tr>.*?</tr>", fill("macros.html", "evidence", answer))
-    assert re.findall(r"<th [^>]*>(\w+)</th>", rows[0]) == ["weight", "kind", "seconds", "note"]
-    assert "75.0 %" in rows[1]
-    assert "<td>samples</td><td>2.00 ms</td><td></td>" in rows[1]
-    assert "<td>two sizes</td>" in rows[2]
 
 
 def test_an_example_survives_its_address() -> None:
