@@ -148,14 +148,13 @@ class JobTable(Table):
         with self._database.write() as connection:
             return _change(connection, _IS_RUNNING, gone, **_WAITING)
 
-    def cancel(self, job_id: str) -> JobRecord | None:
+    def cancel(self, job_id: str) -> None:
         """Have a job end: at once if it waits, else when its process looks next."""
         its, now = _COLUMNS.id == job_id, datetime.now(UTC)
         with self._database.write() as connection:
             _change(connection, its, _COLUMNS.state == JobState.QUEUED,
                     state=JobState.CANCELLED, ended_at=now, is_cancel_wanted=True)  # fmt: skip
             _change(connection, its, _IS_RUNNING, is_cancel_wanted=True)
-        return self.find(job_id)
 
 
 def _select_own(job_id: str, owner: str) -> tuple[sa.ColumnElement[bool], ...]:

@@ -344,10 +344,8 @@ async def cancel_job(job_id: str, call: Admin) -> JobOut:
     """Have a job end; what it has measured stays."""
     await find_job(job_id, call.service)
     await call.audit("cancel_job", job_id)
-    job = await asyncio.to_thread(call.service.state.jobs.cancel, job_id)
-    if job is None:
-        refuse_unknown("job", job_id)
-    return JobOut.model_validate(job)
+    await asyncio.to_thread(call.service.state.jobs.cancel, job_id)
+    return await show_job(job_id, call)
 
 
 async def check_stream(job_id: str, call: Reader) -> None:
