@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -146,7 +147,7 @@ def test_measures_that_a_launch_lacks_are_left_out() -> None:
     kernel, launch = KnownKernel(dict, depends_on_contents=False), make_launch(1)
     for number, items in ((2, 1e6), (3, 2e6)):
         history = LaunchHistory()
-        history.add(Seen(seconds=1e-7 * items))
+        history.add(Seen(seconds=1e-7 * items, when=datetime.now(UTC)))
         size = make_size(items, instructions=1e3 / items)
         kernel.observe((launch.ndrange, f"{number}" * 64), size, history)
     (piece,) = kernel.ask(launch, make_size(4e6), calibrate(make_rows()), Policy())

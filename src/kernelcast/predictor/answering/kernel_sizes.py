@@ -95,9 +95,7 @@ class KnownKernel:
         """Know whether the kernel's work depends on contents, as far as its source was read."""
         self.read_stored, self.clock = read_stored, clock
         self.depends_on_contents = depends_on_contents
-        self.stored: dict[SizeKey, KnownSize] = {}
-        self.own: FIFOCache[SizeKey, KnownSize] = FIFOCache(_MOST_SIZES)
-        """Sizes that were observed here since the store was read."""
+        self.observed: FIFOCache[SizeKey, KnownSize] = FIFOCache(_MOST_SIZES)
         self.estimated: FIFOCache[SizeKey, tuple[KnownSize, tuple[SampledMoment, ...]]]
         self.estimated = FIFOCache(_MOST_SIZES)
         """What was estimated of sizes, and their samples."""
@@ -107,10 +105,6 @@ class KnownKernel:
         self.overhead_s: float | None = None
         """Host time that the last sampling took beside its samples, in seconds, builds left out."""
         self.lock = threading.RLock()
-
-    @property
-    def observed(self) -> dict[SizeKey, KnownSize]:
-        return {**self.stored, **self.own}
 
     def find_overhead(self, usual_s: float = USUAL_OVERHEAD_S) -> float:
         return usual_s if self.overhead_s is None else self.overhead_s
@@ -133,11 +127,9 @@ class KnownKernel:
     def observe(self, key: SizeKey, size: KnownSize, history: LaunchHistory) -> None:
         known = _time_size(size, history)
         with self.lock:
-            before = self.observed.get(key)
-            self.stored.pop(key, None)
-            self.own.pop(key, None)
+            before = self.observed.pop(key, None)
             if known is not None:
-                self.own[key] = known
+                self.observed[key] = known
                 # A size that moved by less changes no other's answer.
                 if before is not None and abs(known.log_seconds - before.log_seconds) < 0.01:
                     return
@@ -155,11 +147,10 @@ class KnownKernel:
     ) -> list[Piece]:
         """Make pieces of samples, less what the sampler got wrong of the kernel's other sizes."""
         with self.lock:
-            observed = self.observed
             past = [
-                model.judge_samples(one, observed[other].log_seconds)
+                model.judge_samples(one, self.observed[other].log_seconds)
                 for other, (_, sampled) in self.estimated.items()
-                if other != key and other in observed
+                if other != key and other in self.observed
                 for one in sampled
             ]
         told = fmean([one.log_seconds for one in moments]) if moments else None
@@ -214,18 +205,20 @@ class KnownKernel:
         except KernelcastError:  # a request for the launch itself reports it
             return
         with self.lock:
-            observed, found = self.observed, dict[SizeKey, KnownSize]()
+            found: dict[SizeKey, KnownSize] = {}
             for key, history in histories.items():
-                size = observed.get(key)
+                size = self.observed.get(key)
                 if size is None and key[0] is not None:
                     size = count_items(key[0], history.instructions)
                 if size is not None and (known := _time_size(size, history)) is not None:
                     found[key] = known
-            newest = sorted(found.items(), key=lambda one: one[1].at_s)[-_MOST_SIZES:]
-            self.stored = found = dict(newest)
-            for key, one in [*self.own.items()]:
-                if key in found and one.at_s <= found[key].at_s:
-                    del self.own[key]
+            for key, one in self.observed.items():
+                # What was observed here in the last minute may still be on its way to the store.
+                least_s = found[key].at_s if key in found else time.time() - 60.0
+                if one.at_s > least_s:
+                    found[key] = one
+            self.observed.clear()
+            self.observed.update(sorted(found.items(), key=lambda one: one[1].at_s))
 
 
 def _complete(one: KnownSize, size: KnownSize) -> KnownSize:
