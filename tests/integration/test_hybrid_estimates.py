@@ -85,12 +85,12 @@ def test_what_is_known_is_not_taken_again(session: DeviceSession, problem: Probl
     task = _make_task(session, problem)
     first = run_estimate(session, task, keep=kept.append)
     assert [one.row for one in kept] == [None]
-    assert first.facts is not None
-    again = run_estimate(session, replace(task, facts=first.facts))
+    assert first.recording.facts is not None
+    again = run_estimate(session, replace(task, facts=first.recording.facts))
     assert again.row is not None
     assert first.row is not None
     assert list_unsampled(again.row.vector) == list_unsampled(first.row.vector)
-    assert again.facts == first.facts
+    assert again.recording.facts == first.recording.facts
     for outcome, is_first in ((first, True), (again, False)):
         samples_s = sum(one.sampling_s for one in outcome.recording.runs)
         estimate = outcome.estimate

@@ -121,7 +121,7 @@ class FakeExecutor:
         return replace(
             outcome,
             row=row,
-            facts=None if row is None else facts,
+            recording=replace(outcome.recording, facts=None if row is None else facts),
             row_failure="" if row is not None else self.row_failure,
         )
 

@@ -277,7 +277,7 @@ class Answers:
                     free = kept.as_kept(policy.settings.coverage)
                     return self._take_outcome(known, request, free)
         limit, wants_row = request.limit, self._wants_row(request)
-        if not (kept and kept.facts) and limit is not None and not limit.goes_on:
+        if not (kept and kept.recording.facts) and limit is not None and not limit.goes_on:
             # Callers who wait no longer have samples without the features that learned models need.
             wants_row = wants_row and limit.left_s > 1.0
         with hold(self.busy[request.device.id], limit, BUSY):
@@ -295,9 +295,7 @@ class Answers:
             outcome = replace(outcome, moments=append_moments(kept.moments, outcome.moments))
         if self.samples_store is not None:
             self.samples_store.keep(request, outcome)
-        # A recording answers from facts again.
-        recording = replace(outcome.recording, facts=outcome.facts)
-        return self._take_outcome(known, request, replace(outcome, recording=recording))
+        return self._take_outcome(known, request, outcome)
 
     def _sample(
         self,
@@ -315,7 +313,7 @@ class Answers:
             settings=request.choose_settings(moments, len(kept.moments) if kept else 0),
             wants_row=wants_row,
             wants_counts=wants_row and self.trained_models.takes_counters(request.device),
-            facts=kept.facts if kept else None,
+            facts=kept.recording.facts if kept else None,
             ends_s=None if limit is None or limit.goes_on else limit.ends_s,
             waits_for_device=limit is not None,
             runs_end_s=time.monotonic() + policy.timeout_s,
@@ -390,7 +388,7 @@ class Answers:
 
     def _weigh_samples(self, request: LaunchRequest, outcome: EstimateOutcome) -> Basis:
         """Weigh samples, and correct what they say by what was learned of such launches."""
-        estimate, facts, policy = outcome.estimate, outcome.facts, request.policy
+        estimate, facts, policy = outcome.estimate, outcome.recording.facts, request.policy
         identity = request.as_run(outcome).identify()
         evidence = self.trained_models.find_evidence(request.device)
         kernel = self.memory.kernel_of(identity)

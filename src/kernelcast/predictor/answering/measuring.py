@@ -342,7 +342,10 @@ def _add_facts(
         return replace(outcome, estimate=estimate, row_failure=found or "")
     estimate = put_analytic(estimate, found.analytic)
     outcome = replace(
-        outcome, estimate=estimate, facts=found, moments=read_moments(sampled.runs, found)
+        outcome,
+        estimate=estimate,
+        recording=replace(outcome.recording, facts=found),
+        moments=read_moments(sampled.runs, found),
     )
     from kernelcast.launches.features import compare_with_launch
 

@@ -59,10 +59,9 @@ class EstimateOutcome:
 
     estimate: Estimate
     recording: Recording
+    """Its facts are to be given back at the next sampling of the launch."""
     row: LaunchRow | None = None
     """What learned models need, where it was asked for and could be had."""
-    facts: LaunchFacts | None = None
-    """To be given back at the next sampling of the launch."""
     row_failure: str = ""
     """Why there is no row although one was asked for."""
     accesses: tuple[Access | None, ...] = ()
@@ -90,7 +89,7 @@ class EstimateOutcome:
 
     def without_launches(self) -> "EstimateOutcome":
         """Give all but the launches behind it: thousands of answers stay in memory."""
-        return replace(self, recording=replace(self.recording, runs=(), whole_s=(), facts=None))
+        return replace(self, recording=replace(self.recording, runs=(), whole_s=()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
