@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernelcast.balancing.device_processes import DeviceProcesses
 from kernelcast.balancing.launch_buffers import SharedMemory
 from kernelcast.balancing.messages import (
     Collect,
@@ -85,7 +86,7 @@ class FakeDevice:
         return spent_s
 
 
-class FakeDevices:
+class FakeDevices(DeviceProcesses):
     """A devices of fake devices; time passes only while it is waited for."""
 
     def __init__(self, devices: Sequence[FakeDevice], *, message_s: float = 0.0) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from kernelcast.balancing.device_processes import DeviceProcesses, Devices
+from kernelcast.balancing.device_processes import DeviceProcesses
 from kernelcast.balancing.host_arguments import (
     HostArguments,
     copy_launch,
@@ -57,7 +57,7 @@ class Balancer:
         Ids or beginnings of ids; all devices when left out. They are opened at once.
     settings : BalanceSettings, optional
         How to balance.
-    processes : Devices, optional
+    processes : DeviceProcesses, optional
         Run the work, one for each place; child processes when left out.
 
     Examples
@@ -78,14 +78,12 @@ class Balancer:
         devices: Sequence[str | DevicePlace] = (),
         settings: BalanceSettings | None = None,
         *,
-        processes: Devices | None = None,
+        processes: DeviceProcesses | None = None,
     ) -> None:
         places = [DevicePlace(device_id=d) if isinstance(d, str) else d for d in devices]
         self._places = places = places if processes else choose_places(places)
         self._settings = settings or BalanceSettings()
-        self._devices: Devices = processes or DeviceProcesses(
-            places, timeout_s=self._settings.timeout_s
-        )
+        self._devices = processes or DeviceProcesses(places, timeout_s=self._settings.timeout_s)
         self._names = [place.device_id for place in places]
         self._errors: dict[int, KernelcastError] = {}
 

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from multiprocessing.connection import wait
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kernelcast.balancing.launch_buffers import SharedMemory
 from kernelcast.balancing.messages import (
@@ -33,29 +33,6 @@ if TYPE_CHECKING:
 _MODULE = "kernelcast.balancing.device_processes"
 _OPEN = Task(entry=f"{_MODULE}:open_device", returns=Reply)
 _ANSWER = Task(entry=f"{_MODULE}:answer", returns=Reply)
-
-
-class Devices(Protocol):
-    """Devices, by their number, that take commands and answer each in its time."""
-
-    @property
-    def memory(self) -> SharedMemory:
-        """Memory that they share with the host."""
-
-    def now_s(self) -> float:
-        """Tell the time by the clock of the replies."""
-
-    def send(self, device: int, command: Command) -> None:
-        """Send a device a command; it does them one after the other."""
-
-    def owes(self, device: int) -> bool:
-        """Tell whether replies of a device are still to come."""
-
-    def receive(self, within_s: float | None = None) -> tuple[int, Reply] | None:
-        """Wait for the next reply; None where there is none within the time."""
-
-    def close(self) -> None:
-        """End all devices."""
 
 
 class _Device:
@@ -106,7 +83,8 @@ class _Device:
 
 
 class DeviceProcesses:
-    """Devices in child processes."""
+    """Devices, by their number, in child processes that take commands and answer each in its time,
+    and have `memory` in common with the host."""
 
     def __init__(self, places: Sequence[DevicePlace], *, timeout_s: float) -> None:
         self._timeout_s = timeout_s
@@ -129,18 +107,21 @@ class DeviceProcesses:
         prepare(_ANSWER.returns)
 
     def now_s(self) -> float:
-        """Tell the time; Linux has the same for all processes."""
+        """Tell the time by the clock of the replies; Linux has the same for all processes."""
         return time.monotonic()
 
     def send(self, device: int, command: Command) -> None:
+        """Send a device a command; it does them one after the other."""
         self._silent_since_s = time.monotonic()
         self._devices[device].order(_ANSWER, command, within_s=self._timeout_s)
 
     def owes(self, device: int) -> bool:
+        """Tell whether replies of a device are still to come."""
         return bool(self._devices[device].expected)
 
     def receive(self, within_s: float | None = None) -> tuple[int, Reply] | None:
-        """Wait for the next reply; that there was none for too long is one, too."""
+        """Wait for the next reply, None where there is none within the time; silence for too long
+        is one, too."""
         if self._overdue:
             return self._overdue.pop(0)
         alive = [(n, one) for n, one in enumerate(self._devices) if one.is_alive]

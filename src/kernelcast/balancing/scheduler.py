@@ -23,7 +23,7 @@ from enum import Enum, auto
 
 import numpy as np
 
-from kernelcast.balancing.device_processes import Devices
+from kernelcast.balancing.device_processes import DeviceProcesses
 from kernelcast.balancing.launch_buffers import LaunchBuffers
 from kernelcast.balancing.messages import (
     Failed,
@@ -165,7 +165,7 @@ class Scheduler:
 
     def __init__(
         self,
-        devices: Devices,
+        devices: DeviceProcesses,
         prepare: Prepare,
         buffers: LaunchBuffers,
         space: SlabSpace,
