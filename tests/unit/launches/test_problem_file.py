@@ -4,6 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.arguments import (
@@ -16,7 +18,9 @@ from kernelcast.records.arguments import (
     SamplerArgument,
     ScalarArgument,
 )
-from kernelcast.records.errors import ProblemFileError
+from kernelcast.records.arithmetic import ArithmeticProblem, evaluate
+from kernelcast.records.errors import InputError, ProblemFileError
+from kernelcast.records.problem import Problem
 from kernelcast.sampling.contents import make_array
 
 PROBLEM = """\
@@ -38,14 +42,21 @@ args:
 Write = Callable[[str], Path]
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a folder with a source and an array, for problem files beside them."""
+    folder = tmp_path_factory.mktemp("problems")
+    (folder / "scale.cl").write_text("kernel void scale(global float *a) { a[0] = 1; }\n")
+    np.save(folder / "content.npy", np.zeros((16, 4), dtype=np.float32))
+    return folder
+
+
 @pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """Give a function that writes a problem file beside a source and an array."""
-    (tmp_path / "scale.cl").write_text("kernel void scale(global float *a) { a[0] = 1; }\n")
-    np.save(tmp_path / "content.npy", np.zeros((16, 4), dtype=np.float32))
+def write(folder: Path) -> Write:
+    """Give a function that writes a problem file."""
 
     def _write(text: str) -> Path:
-        path = tmp_path / "scale.yaml"
+        path = folder / "scale.yaml"
         path.write_text(text, encoding="utf-8")
         return path
 
@@ -84,13 +95,14 @@ def test_reads_every_key(write: Write) -> None:
     )  # fmt: skip
 
 
-def test_included_files_are_found_from_anywhere(write: Write, tmp_path: Path) -> None:
+def test_included_files_are_found_from_anywhere(write: Write, folder: Path) -> None:
     """Folders begin at the problem file, and the source's own is one; others stay as they are."""
-    path = write(change(4, 'build_options: ["-Ilib", "-I/usr/lib", "-w"]'))
+    text = change(4, 'build_options: ["-Ilib", "-I/usr/lib", "-w"]')
+    path = write(text.replace("source: scale.cl", "source: including.cl"))
     source = '#include "shared.h"\nkernel void scale(global float *a) { a[0] = ONE; }\n'
-    (tmp_path / "scale.cl").write_text(source)
+    (folder / "including.cl").write_text(source)
     assert read_problem(path).kernel.build_options == (
-        f"-I{tmp_path}/lib", "-I/usr/lib", "-w", f"-I{tmp_path}",
+        f"-I{folder}/lib", "-I/usr/lib", "-w", f"-I{folder}",
     )  # fmt: skip
 
 
@@ -217,15 +229,15 @@ def test_missing_and_unreadable_files_are_named(tmp_path: Path) -> None:
         read_problem(tmp_path / "bytes.yaml")
 
 
-def test_sources_follow_each_other(tmp_path: Path, write: Write) -> None:
+def test_sources_follow_each_other(folder: Path, write: Write) -> None:
     """Builds a program of several files, in their order, each included beside its own."""
-    (tmp_path / "common.cl").write_text("#define TWICE(x) (2 * (x))")
+    (folder / "common.cl").write_text("#define TWICE(x) (2 * (x))")
     problem = read_problem(write(change(2, "source: [common.cl, scale.cl]")))
     assert problem.kernel.source.startswith("#define TWICE(x) (2 * (x))\n")
     assert problem.kernel.source_name == "common.cl + scale.cl"
 
 
-def test_structures_lie_as_in_opencl_c(tmp_path: Path, write: Write) -> None:
+def test_structures_lie_as_in_opencl_c(folder: Path, write: Write) -> None:
     """Lays fields at multiples of their sizes, by value or in buffers, also of NumPy's records."""
     fields = "{flag: uchar, at: float3, n: ushort}"
     given = f"{{struct: {fields}, value: {{flag: 7, at: [1, 2, 3], n: 258}}}}"
@@ -238,8 +250,8 @@ def test_structures_lie_as_in_opencl_c(tmp_path: Path, write: Write) -> None:
     record[0] = (7, (1, 2, 3), 258)
     assert isinstance(value, ScalarArgument)
     assert bytes(map(int, value.values)) == record.tobytes()
-    np.save(tmp_path / "one.npy", record)
-    np.save(tmp_path / "many.npy", np.repeat(record, 5))
+    np.save(folder / "one.npy", record)
+    np.save(folder / "many.npy", np.repeat(record, 5))
     from_file = f"{{struct: {fields}, value: one.npy}}"
     *_, again = read_problem(write(change(14, f"  - {from_file}"))).arguments
     assert again == value
@@ -261,3 +273,112 @@ def test_images_samplers_and_null(write: Write) -> None:
     *_, null = read_problem(write(change(14, "  - {buffer: null}"))).arguments
     assert isinstance(null, BufferArgument)
     assert null.bytes == 0
+
+
+PIECES = st.sampled_from([
+    "", " ", "\n", ":", "- ", "{", "}", "[", "]", "[]", "{}", '"', "'", "|", ">", "&a ", "*a",
+    "!!int ", "null", "~", "true", "0", "-1", "1e400", "9" * 40, ".inf", ".nan", "{N}", "{X}",
+    "{N", "\t", "#", "N: ", "args: ", "code: ", "source: ", "init: ", "x.npy", "**", "//", "% 0",
+    "\\x00", "\\ud800", "? ", "<<: ", "---\n", "...\n", "%YAML 1.1\n", "\ufeff", "\x85", "é",
+    "1_0", "0x10", "lambda: 0", "__import__('os')",
+])  # fmt: skip
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> str:
+    """Draw a good problem file with some spans replaced."""
+    text = PROBLEM
+    for _ in range(draw(st.integers(1, 4))):
+        begin = draw(st.integers(0, len(text)))
+        end = draw(st.integers(begin, min(len(text), begin + 12)))
+        text = text[:begin] + draw(PIECES) + text[end:]
+    return text
+
+
+def read_text(folder: Path, text: str) -> Problem | None:
+    """Read a text as a problem file; None if it is refused in the right way."""
+    path = folder / "scale.yaml"
+    path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    try:
+        return read_problem(path)
+    except InputError as error:
+        complaint = str(error)
+    assert str(path) in complaint
+    return None
+
+
+@settings(max_examples=200)
+@given(text=mutated() | st.text(st.characters(codec="utf-8"), max_size=60))
+def test_damaged_files_are_read_or_refused(folder: Path, text: str) -> None:
+    """Reads a damaged problem file or refuses it as bad input, naming the file; nothing else."""
+    problem = read_text(folder, text)
+    if problem is not None:
+        assert problem.ndrange.work_item_count >= 1
+        assert len(problem.kernel.digest) == 64
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 3000,
+        "{a: " * 3000,
+        "kernel: &a [*a]",
+        change(3, 'kernel: "\\ud800"'),
+        change(2, 'source: "a\\0b"'),
+        change(2, f"source: {'a' * 300}.cl"),
+        change(10, f"  - {{buffer: int8, count: 4, init: {'a' * 300}.npy}}"),
+        change(5, f"global_size: ['{'(' * 400}1{')' * 400}', 8]"),
+        change(5, "global_size: [2 ** 2 ** 2 ** 2 ** 2 ** 2, 8]"),
+        change(5, f"global_size: [{'9' * 5000}, 8]"),
+        change(5, 'global_size: ["{N}\\0", 8]'),
+    ],
+    ids=["deep lists", "deep mappings", "own anchor", "lone surrogate", "zero byte", "long name",
+         "long file name", "deep formula", "tower", "long number", "zero byte in formula"],
+)  # fmt: skip
+def test_extreme_files_are_refused(folder: Path, text: str) -> None:
+    """Refuses files that reach the limits of YAML, Python or the file system as bad input."""
+    assert read_text(folder, text) is None
+
+
+FORMULAS = st.recursive(
+    st.integers(0, 1000).map(str) | st.floats(0.001, 1000).map(repr),
+    lambda inner: (
+        st.builds(
+            "({} {} {})".format, inner, st.sampled_from(["+", "-", "*", "/", "//", "%"]), inner
+        )
+        | st.builds("-{}".format, inner)
+    ),
+    max_leaves=8,
+)
+
+
+@given(formula=FORMULAS)
+def test_formulas_mean_what_they_mean_in_python(formula: str) -> None:
+    """Computes formulas as Python does, or refuses those that divide by zero or grow too large."""
+    try:
+        expected = eval(formula)  # a formula of our own making
+    except ZeroDivisionError:
+        with pytest.raises(ArithmeticProblem, match="division by zero"):
+            evaluate(formula)
+        return
+    try:
+        value = evaluate(formula)
+    except ArithmeticProblem as problem:
+        complaint = str(problem)
+    else:
+        assert value == expected
+        return
+    assert "64-bit" in complaint
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["__import__('os')", "N", "1 if 2 else 3", "[1]", "'a'", "True", "1 < 2", "~1", "1j", "f(1)",
+     "2 ** 100", "2**64 + 2**63", "(-8) ** 0.5", "1e309", "0 ** -1", "1 << 4", ""],
+)  # fmt: skip
+def test_nothing_but_arithmetic_is_computed(text: str) -> None:
+    """Refuses names, calls, comparisons, other operators and results beyond 64 bits; seeds and
+    masks of a `ulong` reach beyond the numbers that have a sign."""
+    with pytest.raises(ArithmeticProblem):
+        evaluate(text)
+    assert evaluate("2**64 - 1") == 0xFFFF_FFFF_FFFF_FFFF
