@@ -9,6 +9,8 @@ from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.written_accesses import WrittenKernel, read_access, read_array
 from kernelcast.launches.machines import find_machine
+from kernelcast.launches.modelling import estimating
+from kernelcast.launches.modelling.estimating import estimate_analytically
 from kernelcast.launches.modelling.folding import fold
 from kernelcast.launches.modelling.gpu_estimates import model_volumes
 from kernelcast.launches.modelling.launches import (
@@ -17,11 +19,12 @@ from kernelcast.launches.modelling.launches import (
     model_launch,
     model_written,
 )
-from kernelcast.records.errors import InputError, NDRangeError
+from kernelcast.records.errors import InputError, MissingExtraError, NDRangeError
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemoryOperation, MemorySpace
+from kernelcast.records.problem import Problem
 from support.address_sets import bind_group, enumerate_offsets
-from support.problems import read_example
+from support.problems import buffer_of, number_of, read_example, write_problem
 
 STAR = (
     "a[x, y] if 0 < x < n - 1", "a[x-1, y] if 0 < x < n - 1", "a[x, y-1] if y != 0 and y < m",
@@ -193,3 +196,51 @@ def test_written_and_extracted_kernels_are_counted_alike() -> None:
     loads = source.launch().executed.count_memory(MemorySpace.GLOBAL, is_store=False)
     # 7 of 8 columns twice, rows 1 to 5, all, y iterations (mean 3.5), all.
     assert loads == pytest.approx(2 * 7 / 8 + 5 / 8 + 1 + 3.5 + 1)
+
+
+POWER = """
+kernel void power(global float *a, int n)
+{
+    float x = a[get_global_id(0)];
+    for (int k = 0; k < n; k++) x = x * x + 1.0f;
+    a[get_global_id(0)] = x;
+}
+"""
+
+
+def make_problem(turns: int) -> Problem:
+    """Make a launch whose argument says how often its loop runs."""
+    given = (buffer_of("float32", 1 << 20), number_of(turns))
+    return write_problem(POWER, *given, items=(1 << 20,), local=(128,))
+
+
+@pytest.mark.parametrize("machine", ["v100", "mi210"])
+def test_arguments_decide_what_is_executed(machine: str) -> None:
+    """A loop's turns are those of the argument, registers those of the GPU's own code."""
+    problem = make_problem(1000)
+    found = estimating.add_code(model_launch(problem), find_machine(machine))
+    assert found.work is not None
+    assert found.work.fp32 == pytest.approx(1000, rel=0.01)
+    assert found.work.latency_cycles >= 4 * 1000
+    assert found.registers is not None
+    assert 2 <= found.registers <= 32
+    short, long = (
+        estimate_analytically(model_launch(make_problem(turns)), find_machine("a100")).seconds
+        for turns in (1000, 10000)
+    )
+    assert long / short == pytest.approx(10, rel=0.1)
+
+
+def test_without_a_compiler_the_source_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The launch stays as it is, and says why."""
+
+    def refuse(*_: object) -> None:
+        raise MissingExtraError("no compiler was found")
+
+    monkeypatch.setattr(estimating, "_compile", refuse)
+    problem = make_problem(1000)
+    launch = model_launch(problem)
+    found = estimating.add_code(launch, find_machine("v100"))
+    assert found.work is None
+    assert found.executed == launch.executed
+    assert any("no compiler was found" in note for note in found.notes)

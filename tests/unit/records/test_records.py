@@ -9,9 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelcast.records import errors
+from kernelcast.records.arguments import ElementType, ScalarArgument, make_scalar
 from kernelcast.records.device import CompilerFacts, SaturationPoint, Trait, TraitSource
 from kernelcast.records.errors import InputError, KernelcastError
 from kernelcast.records.estimates import Interval, Measurement
+from kernelcast.records.feature_vector import (
+    FeatureGroup,
+    FeatureSchema,
+    FeatureVector,
+    check_name,
+    make_vector,
+)
+from support import strategies
 
 ERRORS = [
     error
@@ -82,3 +91,93 @@ def test_numbers_are_possible(name: str) -> None:
     for value in [-1, 0] if is_size else [-1]:
         with pytest.raises(InputError, match=f"{name} is {value}; give a number of at least"):
             CompilerFacts(**{name: Trait(value=value, source=TraitSource.REPORTED)})
+
+
+@given(element=strategies.element_types())
+def test_element_types_survive_their_text(element: ElementType) -> None:
+    """Reads back every element type from what it prints."""
+    assert ElementType.parse(str(element)) == element
+
+
+@pytest.mark.parametrize(
+    ("text", "base", "lanes", "size_bytes"),
+    [
+        ("float", "float32", 1, 4), ("double8", "float64", 8, 64), ("uchar", "uint8", 1, 1),
+        ("half4", "float16", 4, 8), ("ulong2", "uint64", 2, 16), ("int3", "int32", 3, 16),
+        ("unsigned int", "uint32", 1, 4), ("size_t", "uint64", 1, 8),
+    ],
+)  # fmt: skip
+def test_reads_opencl_names(text: str, base: str, lanes: int, size_bytes: int) -> None:
+    """Reads OpenCL C's type names with the sizes its standard gives, three lanes stored as four."""
+    element = ElementType.from_opencl(text)
+    assert element == ElementType(base, lanes)
+    assert element.bytes == size_bytes
+
+
+@given(argument=strategies.scalar_arguments())
+def test_scalars_have_the_size_of_their_type(argument: ScalarArgument) -> None:
+    """Makes a scalar or vector of exactly the bytes that a kernel expects."""
+    value = make_scalar(argument)
+    assert value.nbytes == argument.element.bytes
+    assert np.array_equal(
+        np.atleast_1d(value)[: argument.element.lanes],
+        np.array(argument.values, dtype=argument.element.dtype),
+    )
+
+
+@pytest.mark.parametrize(("base", "value"), [("uint8", 256), ("int8", -129), ("uint32", -1)])
+def test_complains_about_values_out_of_range(base: str, value: int) -> None:
+    """Says which value does not fit its type and the type's range."""
+    with pytest.raises(InputError, match=rf"value {value} does not fit {base} \("):
+        ScalarArgument(element=ElementType(base), values=(value,))
+
+
+NAMES = ("static.buffer_bytes", "compiler.registers_per_work_item", "sampled.run_s")
+SCHEMA = FeatureSchema(names=NAMES, version=1)
+VECTOR = make_vector({"sampled.run_s": 0.5, "static.buffer_bytes": 64}, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "static.buffers", "static.bytes_", "buffers_count", "unknown.buffers_count",
+        "static.Buffers_count", "static.count", "static.run_ms", "static.loads_per_thread", "",
+    ],
+)  # fmt: skip
+def test_names_without_group_or_unit_are_refused(name: str) -> None:
+    """Says which groups and units there are."""
+    with pytest.raises(InputError, match=r"expected group\.name_unit"):
+        check_name(name)
+
+
+def test_names_and_values_must_match_the_schema() -> None:
+    """Refuses names that are foreign, out of order or without a value, and values not finite."""
+    with pytest.raises(InputError, match="leave a feature out"):
+        make_vector({"sampled.run_s": math.nan}, SCHEMA)
+    with pytest.raises(InputError, match="one each"):
+        FeatureVector(names=NAMES, values=(1.0,), schema=SCHEMA)
+    with pytest.raises(InputError, match="not in schema"):
+        FeatureVector(names=("static.gaps_count",), values=(1.0,), schema=SCHEMA)
+    with pytest.raises(InputError, match="out of the order"):
+        FeatureVector(names=NAMES[:2][::-1], values=(1.0, 2.0), schema=SCHEMA)
+
+
+def test_the_schema_id_depends_on_names_order_and_version() -> None:
+    """Differs for whatever a model could mistake."""
+    schemas = [
+        SCHEMA,
+        FeatureSchema(names=NAMES, version=2),
+        FeatureSchema(names=NAMES[::-1], version=1),
+        FeatureSchema(names=NAMES[:2], version=1),
+    ]
+    assert len({one.id for one in schemas}) == len(schemas)
+    assert FeatureSchema(names=NAMES, version=1).id == SCHEMA.id
+
+
+def test_groups_can_be_selected() -> None:
+    """Keeps the features of some groups in vector and schema."""
+    static = VECTOR.select([FeatureGroup.STATIC, FeatureGroup.COMPILER])
+    assert static.as_dict() == {"static.buffer_bytes": 64.0}
+    assert static.schema == SCHEMA.select({"static", "compiler"})
+    with pytest.raises(InputError, match="groups dynamic unknown"):
+        VECTOR.select(["dynamic"])
