@@ -18,7 +18,7 @@ import numpy as np
 import yaml
 
 from kernelcast.launches.data_folder import data_folder
-from kernelcast.records.device import DeviceDescription, DeviceKind, Trait, TraitSource
+from kernelcast.records.device import DeviceDescription, DeviceKind, TraitSource
 from kernelcast.records.errors import KernelcastError, MachineFileError, UnknownMachineError
 from kernelcast.records.explanation import AnalyticEstimate
 from kernelcast.records.machine import SCHEMA, MachineDescription
@@ -28,21 +28,13 @@ from kernelcast.records.problem import Problem
 from kernelcast.records.software_counters import RecordedAddresses, SoftwareCounters
 from kernelcast.records.yaml_files import load, read_described
 
-_LAST = ("not_obtained", "curves")
-_TRAIT_KEYS = ("value", "low", "high", "source", "origin")
-
 
 def machine_to_plain(machine: MachineDescription) -> dict[str, Any]:
     """Turn a description into dictionaries, lists, texts and numbers; leaves out what is empty."""
-    plain = _plain(machine)
-    last = {name: plain.pop(name) for name in _LAST if name in plain}
-    return {"schema": SCHEMA, **plain, **last}
+    return {"schema": SCHEMA, **_plain(machine)}
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - of any field
-    if isinstance(value, Trait):
-        told = {name: _plain(getattr(value, name)) for name in _TRAIT_KEYS}
-        return {name: one for name, one in told.items() if one not in {None, ""}}
     if is_dataclass(value):
         return {
             one.name: _plain(getattr(value, one.name))
@@ -214,16 +206,12 @@ def _explain(text: str, known: list[KnownMachine], matching: Iterable[KnownMachi
 # Words of a device's name, and the description. Several boards have one chip: clocks and memory
 # differ by less than from those of any other description (an H100 with HBM3 has a GH200's 132
 # compute units and, by its data sheet, 0.84 to 0.98 of its memory's rate).
-_BOARDS: tuple[tuple[frozenset[str], str], ...] = tuple(
-    (frozenset(words.split()), name)
-    for words, name in (
-        ("v100", "v100"), ("a100 40gb", "a100"), ("a100 80gb", "a100-80gb"), ("a40", "a40"),
-        ("l40", "l40"), ("l40s", "l40"), ("h100 pcie", "h100-pcie"), ("h100", "gh200"),
-        ("h200", "h200"), ("gh200 480gb", "gh200"), ("mi100", "mi100"), ("mi210", "mi210"),
-        ("mi250", "mi210"),
-        ("mi250x", "mi210"), ("mi300a", "mi300a"), ("mi300x", "mi300x"),
-        ("rx 6900 xt", "rx-6900-xt"),
-    )
+_BOARDS = (
+    ("v100", "v100"), ("a100 40gb", "a100"), ("a100 80gb", "a100-80gb"), ("a40", "a40"),
+    ("l40", "l40"), ("l40s", "l40"), ("h100 pcie", "h100-pcie"), ("h100", "gh200"),
+    ("h200", "h200"), ("gh200 480gb", "gh200"), ("mi100", "mi100"), ("mi210", "mi210"),
+    ("mi250", "mi210"), ("mi250x", "mi210"), ("mi300a", "mi300a"), ("mi300x", "mi300x"),
+    ("rx 6900 xt", "rx-6900-xt"),
 )  # fmt: skip
 
 
@@ -232,7 +220,7 @@ def find_stand_in(device: DeviceDescription) -> MachineDescription | None:
     if device.kind is not DeviceKind.GPU:
         return None
     words = set(re.findall(r"[a-z0-9]+", f"{device.id} {device.name}".lower()))
-    names = (name for board, name in _BOARDS if board <= words)
+    names = (name for board, name in _BOARDS if words.issuperset(board.split()))
     machine = next(map(find_machine, names), None)
     if machine is None or machine.compute_units is None:
         return None

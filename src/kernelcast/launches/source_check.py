@@ -111,11 +111,11 @@ _OF_SIZES = frozenset({SymbolKind.SCALAR, SymbolKind.GLOBAL_SIZE, SymbolKind.GRO
 _OF_LAUNCHES = _OF_SIZES | {SymbolKind.GLOBAL_ID, SymbolKind.GROUP_ID}
 
 
-def count_work(problem: Problem, ndrange: NDRange) -> float | None:
+def count_work(problem: Problem) -> float | None:
     """Count the instructions of a launch; None where data decide what is executed."""
+    kernel, ndrange = problem.kernel, problem.ndrange
     items = float(ndrange.work_item_count)
     try:
-        kernel = problem.kernel
         if not depends_on_sizes(kernel):
             return items
         if ndrange.local_size is None:
@@ -129,7 +129,7 @@ def count_work(problem: Problem, ndrange: NDRange) -> float | None:
 
 def count_problem(problem: Problem, _: object) -> tuple[float, ...]:
     """Count the instructions of a problem's launch; what a child process is asked. None: empty."""
-    found = count_work(problem, problem.ndrange)
+    found = count_work(problem)
     return () if found is None else (found,)
 
 

@@ -30,10 +30,10 @@ class Trait(Generic[T]):
     """A number that says where it comes from, so that a guess stays visible as a guess."""
 
     value: T
-    source: TraitSource
     low: T | None = None
     high: T | None = None
     """95 % interval of a measured number."""
+    source: TraitSource
     origin: str = ""
     """What told it: a benchmark, a document, a file."""
 

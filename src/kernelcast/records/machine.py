@@ -120,8 +120,8 @@ class MachineDescription:
     """Everything else that takes time or moves data; names end in their unit: ``launch_s``,
     ``barrier_s``, ``work_group_dispatch_s``, ``atomic_global_same_per_s``,
     ``transfer_to_device_bytes_per_s`` and so on."""
-    curves: tuple[Curve, ...] = ()
     not_obtained: Mapping[str, str] = field(default_factory=dict)
+    curves: tuple[Curve, ...] = ()
 
     def instruction(self, name: str) -> InstructionFacts | None:
         return next((one for one in self.instructions if one.name == name), None)

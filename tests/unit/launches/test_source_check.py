@@ -105,7 +105,7 @@ def test_what_cannot_be_read_is_left_to_the_compiler(source: str) -> None:
     problem = write_problem(source, NUMBER)
     refuse_misfits(problem)
     refuse_persistent(problem.kernel)
-    assert count_work(problem, problem.ndrange) is None
+    assert count_work(problem) is None
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -201,7 +201,7 @@ def test_sizes_that_end_loops_count(
     def count(name: str, items: int, n: int) -> float:
         given = (buffer_of("float32", items), number_of(n))
         problem = write_problem(WORK, *given, items=(items,), name=name)
-        return count_work(problem, problem.ndrange) or 0.0
+        return count_work(problem) or 0.0
 
     assert count(name, *launch) / count(name, *other) == pytest.approx(ratio, rel=0.1)
     assert count("switched", 4096, 4) > 100 * count("switched", 4096, 1)

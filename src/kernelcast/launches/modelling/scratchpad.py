@@ -47,7 +47,6 @@ from kernelcast.records.operations import MemorySpace, NumberClass, OperationKin
 from kernelcast.records.plain import pick
 from kernelcast.records.problem import Problem
 from kernelcast.records.yaml_files import (
-    Located,
     Number,
     combine_parameters,
     list_keys,
@@ -77,14 +76,16 @@ def read_scratchpad_kernel(
     path = Path(path)
     needs = "a scratchpad kernel needs dma, gload or compute"
     root = load(path, "scratchpad kernel", needs, ProblemFileError)
-    entries = root.list_arguments(_make_kernel, "cpes")
+    elsewhere = (CPES, "parameters")
+    entries = root.list_arguments(_make_kernel, "cpes", also=elsewhere)
     if active_cpes is None:
         active_cpes = entries[CPES].integer(minimum=1) if CPES in entries else 64
     root = replace(root, names={CPES: active_cpes})
     names = next(combine_parameters(root, entries.get("parameters"), parameters or {}))
     if names[CPES] != active_cpes:
         root.fail(f"{CPES} is no parameter; write it as a key of the file")
-    return replace(root, names=names).call(_make_kernel, {"name": path.stem}, cpes=active_cpes)
+    root = replace(root, names=names)
+    return root.call(_make_kernel, {"name": path.stem}, elsewhere, cpes=active_cpes)
 
 
 def depends_on_cpes(path: Path) -> bool:
@@ -117,14 +118,11 @@ def _make_kernel(
     *,
     cpes: int,
     name: str,
-    active_cpes: Located | None = None,
-    parameters: Located | None = None,
     dma: tuple[_Dma, ...] = (),
     gload: tuple[_Gload, ...] = (),
     compute: Mapping[str, float] = MappingProxyType({}),
     average_ilp: float = 1.0,
 ) -> ScratchpadKernel:
-    del active_cpes, parameters
     return ScratchpadKernel(
         name=name, active_cpes=cpes, dma=dma, gloads=gload, compute=compute,
         average_ilp=average_ilp,

@@ -69,7 +69,7 @@ class Executor(Protocol):
         from kernelcast.launches.source_check import count_work
 
         del device_id, asks  # this process counts: the source is the caller's own
-        return count_work(problem, problem.ndrange)
+        return count_work(problem)
 
 
 def take_outcome(
