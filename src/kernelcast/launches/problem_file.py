@@ -27,7 +27,7 @@ from kernelcast.records.arguments import (
     make_scalar,
 )
 from kernelcast.records.errors import InputError, ProblemFileError
-from kernelcast.records.kernel import Kernel, includes_files
+from kernelcast.records.kernel import Kernel
 from kernelcast.records.problem import Problem
 from kernelcast.records.yaml_files import (
     Located,
@@ -141,29 +141,31 @@ class ProblemTemplate:
     def read_kernel(self) -> Kernel:
         """Read the kernel; its source is text of the file, or of another one beside it."""
         options = () if self.build_options is None else self.build_options.read(tuple[str, ...])
+        paths = []
         if self.source is not None and self.code is None:
             paths = [one.file() for one in self.source.list_some()]
             if not paths:
                 self.source.fail("expected a file, or a list of files, found nothing")
             source = "\n".join(read_text(one, "kernel source", ProblemFileError) for one in paths)
             source_name = " + ".join(one.name for one in paths)
-            if includes_files(source, options):
-                # Folders of included files begin where the problem file lies, as all its paths.
-                folder = self.root.folder
-                options = (
-                    *(
-                        f"-I{folder / one[2:]}" if one.startswith("-I") and one != "-I" else one
-                        for one in options
-                    ),
-                    *dict.fromkeys(f"-I{one.parent}" for one in paths),
-                )
         elif self.code is not None and self.source is None:
             source, source_name = self.code.raw_text(), f"{self.path.name} (code)"
         else:
             self.root.fail("give either `source: FILE.cl` or `code: |` with text, one of the two")
         name = self.kernel.text()
         with self.kernel.pointing_here():
-            return Kernel(name=name, source=source, source_name=source_name, build_options=options)
+            kernel = Kernel(
+                name=name, source=source, source_name=source_name, build_options=options
+            )
+        if not paths or not kernel.includes_files:
+            return kernel
+        # Folders of included files begin where the problem file lies, as all its paths.
+        folders = [
+            f"-I{self.root.folder / one[2:]}" if one.startswith("-I") and one != "-I" else one
+            for one in options
+        ]
+        beside = dict.fromkeys(f"-I{one.parent}" for one in paths)
+        return replace(kernel, build_options=(*folders, *beside))
 
 
 def read_template(
