@@ -58,11 +58,12 @@ class Measurement:
         """
         if len(self.durations_s) < 3:
             return None
-        found = []
-        for place, one in enumerate(self.durations_s):
-            others_s = median((*self.durations_s[:place], *self.durations_s[place + 1 :]))
-            found.append(abs(one - others_s) / others_s)
-        return mean(found)
+        others = [
+            median((*self.durations_s[:place], *self.durations_s[place + 1 :]))
+            for place in range(len(self.durations_s))
+        ]
+        pairs = zip(self.durations_s, others, strict=True)
+        return mean(abs(one - other) / other for one, other in pairs)
 
     def error_of(self, alone_s: float) -> float:
         """Signed relative error of a time alone, times what slowed the runs: (p - m) / m."""
@@ -373,10 +374,13 @@ def draw_interval(low_s: float, seconds: float, high_s: float, measured_s: float
         f'<path d="M{low:.1f} {_LINE_AT}H{high:.1f}M{low:.1f} {_LINE_AT - 5}v10'
         f'M{high:.1f} {_LINE_AT - 5}v10" stroke="currentColor" stroke-width="2" fill="none"/>',
         f'<circle cx="{dot:.1f}" cy="{_LINE_AT}" r="4.5" fill="currentColor"/>',
-        _write_label(low, format_seconds(low_s)),
     ]
-    if high - low > _MARGIN:  # the labels do not touch
-        parts.append(_write_label(high, format_seconds(high_s)))
+    labels = {low: low_s, high: high_s} if high - low > _MARGIN else {low: low_s}
+    for at, shown_s in labels.items():
+        parts.append(
+            f'<text x="{at:.1f}" y="40" font-size="11" text-anchor="middle" fill="currentColor">'
+            f"{escape(format_seconds(shown_s))}</text>"
+        )
     if measured_s is not None:
         at = _MARGIN + (measured_s - first) * scale
         parts.append(f'<path d="M{at:.1f} {_LINE_AT - 10}v20" stroke="#c2410c" stroke-width="2"/>')
@@ -385,13 +389,6 @@ def draw_interval(low_s: float, seconds: float, high_s: float, measured_s: float
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="44" '
         f'viewBox="0 0 {_WIDTH} 44" role="img"><title>{escape(words)}</title>'
         f"{''.join(parts)}</svg>"
-    )
-
-
-def _write_label(at: float, text: str) -> str:
-    return (
-        f'<text x="{at:.1f}" y="40" font-size="11" text-anchor="middle" fill="currentColor">'
-        f"{escape(text)}</text>"
     )
 
 
