@@ -26,6 +26,7 @@ from kernelcast.records.errors import (
 from kernelcast.records.machine import (
     CacheFacts,
     Curve,
+    InstructionFacts,
     MachineDescription,
 )
 from kernelcast.records.progress import Progress
@@ -316,8 +317,13 @@ def test_less_certain_numbers_do_not_replace_more_certain_ones(
 def test_what_is_obtained_later_is_no_longer_missing() -> None:
     """Takes a name off the list of missing numbers once it is there."""
     curve = Curve(name="walk/local", x_name="x", y_name="y", x=(1.0,), y=(2.0,))
-    before = machine(not_obtained={"launch_s": "no", "walk/local": "no", "other": "no"})
-    after = machine(costs={"launch_s": measured(1.0)}, curves=(curve,), not_obtained={"new": "why"})
+    before = machine(
+        not_obtained=dict.fromkeys(("launch_s", "walk/local", "peak/fp32", "other"), "no")
+    )
+    after = machine(
+        costs={"launch_s": measured(1.0)}, curves=(curve,), not_obtained={"new": "why"},
+        instructions=(InstructionFacts(name="fp32", peak_per_s=measured(1.0)),),
+    )  # fmt: skip
     merged = merge_machines(before, after)
     assert merged.not_obtained == {"other": "no", "new": "why"}
     assert merged.curves == (curve,)

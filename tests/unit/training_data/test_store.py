@@ -81,6 +81,23 @@ def test_rows_are_selected(store: Store) -> None:
     assert store.count(Selection(least_work_groups=1010)) == 20
 
 
+def test_rows_without_a_time_are_the_oldest(store: Store) -> None:
+    """Those of one time, or of none, come in the order of their keys."""
+    first = make_observation(0)
+    moments = [None, datetime(1969, 1, 1, tzinfo=UTC), None, first.measured_at, first.measured_at]
+    rows = [
+        replace(first, measurement=f"run {number}", measured_at=moment)
+        for number, moment in enumerate(moments)
+    ]
+    store.add_many(rows)
+    parts = ((rows[0], rows[2]), (rows[1],), (rows[3], rows[4]))
+    expected = [key for part in parts for key in sorted(one.key for one in part)]
+    wanted = Selection(kernel_digests=(first.launch.kernel.digest,))
+    for most in (2, 4, 9):
+        found = [one.key for one in store.read_newest(wanted, ("key",), most=most)]
+        assert found == expected[-most:]
+
+
 def test_failures_are_kept_apart(store: Store) -> None:
     """Keeps the newest of equal failures, and forgets them when the launch has worked."""
     store.add_failures([make_failure(1), make_failure(2)])
