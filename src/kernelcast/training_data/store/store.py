@@ -1,11 +1,11 @@
 """Observations in a database that several threads and processes use at once."""
 
-import contextlib
 import json
 import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -336,7 +336,7 @@ def open_store(place: str | Path, *, must_exist: bool = False) -> Store:
             msg = f"{path}: the folder cannot be made: {error.strerror or error}"
             raise StoreError(msg) from error
         if not path.exists():
-            with contextlib.suppress(OSError):  # SQLite says what is wrong
+            with suppress(OSError):  # SQLite says what is wrong
                 make_private_file(path)
         # SQLite gives its log and its index the rights of the database, when it makes them.
         for suffix in ("", "-wal", "-shm"):
@@ -377,17 +377,23 @@ def _migrate(store: Store) -> None:
     with store.read() as connection:
         is_sqlite = connection.dialect.name == "sqlite"
         tables = sa.inspect(connection).get_table_names()
+    path = Path(str(store.url.database))
     if VERSION_TABLE not in tables:
         if "observations" in tables or (tables and is_sqlite):
             raise StoreError(
                 f"{store.where}: is a database, but no store of observations; name another "
                 f"{'file' if is_sqlite else 'database'}"
             )
-        with speak_plainly(store.where):
-            _make_concurrent(store.engine)
+        if is_sqlite:
+            with speak_plainly(store.where):
+                _make_concurrent(path)
 
     def update(connection: sa.Connection, found: str | None) -> None:
-        backup = None if found is None else _back_up(store.url, found)
+        backup = path.with_name(f"{path.name}.version-{found}.backup")
+        if is_sqlite and found is not None:  # a server has backups of its own
+            make_private_file(backup)
+            with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(backup)) as new:
+                old.backup(new)
         METADATA.create_all(connection)
         for table in METADATA.sorted_tables:
             have = {one["name"] for one in sa.inspect(connection).get_columns(table.name)}
@@ -399,7 +405,7 @@ def _migrate(store: Store) -> None:
         obsolete = f"{_OBSOLETE[connection.dialect.name]} DROP TABLE IF EXISTS launches"
         for statement in f"{obsolete};{_INDEXES.format(moment=moment)}".split(";"):
             connection.exec_driver_sql(statement)
-        if backup is not None:
+        if is_sqlite and found is not None:
             _LOGGER.warning(
                 "%s: is brought up to date; the older store is kept as %s", store.where, backup
             )
@@ -408,23 +414,16 @@ def _migrate(store: Store) -> None:
     bring_up_to_date(store, VERSION_TABLE, HEAD, 0x6B637374, update, "the store is")
 
 
-def _make_concurrent(engine: sa.Engine) -> None:
+def _make_concurrent(path: Path) -> None:
     """Let readers go on while another connection writes: the file remembers it."""
-    if engine.dialect.name != "sqlite":
-        return
     deadline_s = time.monotonic() + 30.0
-    with engine.connect() as connection:
-        raw = connection.connection.dbapi_connection
-        if raw is None:
-            return
+    with closing(sqlite3.connect(path)) as connection:
         while True:
             try:
                 # A row with 200 features has 3 kB: one to a page of SQLite's usual 4 kB would waste
                 # a quarter.
-                cursor = raw.cursor()
-                cursor.execute("PRAGMA page_size=16384")
-                cursor.execute("PRAGMA journal_mode=WAL")
-                cursor.close()
+                connection.execute("PRAGMA page_size=16384")
+                connection.execute("PRAGMA journal_mode=WAL")
             except sqlite3.OperationalError as error:
                 # SQLite does not wait here while another process does the same.
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline_s:
@@ -432,17 +431,3 @@ def _make_concurrent(engine: sa.Engine) -> None:
                 time.sleep(0.01)
             else:
                 return
-
-
-def _back_up(url: sa.URL, version: str) -> Path | None:
-    """Copy a SQLite file beside itself; a server has backups of its own."""
-    if url.get_backend_name() != "sqlite" or not url.database:
-        return None
-    source = Path(url.database)
-    target = source.with_name(f"{source.name}.version-{version}.backup")
-    make_private_file(target)
-    with sqlite3.connect(source) as old, sqlite3.connect(target) as new:
-        old.backup(new)
-    old.close()
-    new.close()
-    return target
