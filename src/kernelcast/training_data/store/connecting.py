@@ -44,26 +44,21 @@ class StoreError(KernelcastError):
 
 @contextmanager
 def speak_plainly(where: str) -> Iterator[None]:
-    """Turn a database's errors into ours while the block runs."""
+    """Turn a database's errors into ours, by their codes and never by their texts."""
     try:
         yield
-    except sa.exc.DBAPIError as error:
-        raise StoreError(describe(where, error.orig or error)) from error
+    except (sa.exc.DBAPIError, sqlite3.Error) as caught:
+        error = getattr(caught, "orig", None) or caught
+        code = read_sqlite_code(error)
+        if code is None:
+            advice = _PG_ADVICE.get(str(getattr(error, "sqlstate", None)))
+        else:
+            advice = _SQLITE_ADVICE.get(code)
+        said = " ".join(str(error).split())
+        told = f"{advice} ({said})" if advice else f"the store failed: {said}"
+        raise StoreError(f"{where}: {told}") from caught
     except sa.exc.SQLAlchemyError as error:
         raise StoreError(f"{where}: the store cannot be used: {error}") from error
-    except sqlite3.Error as error:
-        raise StoreError(describe(where, error)) from error
-
-
-def describe(where: str, error: BaseException) -> str:
-    """Say what a driver's error means, by its code and never by its text."""
-    sqlite_code = read_sqlite_code(error)
-    if sqlite_code is None:
-        advice = _PG_ADVICE.get(str(getattr(error, "sqlstate", None)))
-    else:
-        advice = _SQLITE_ADVICE.get(sqlite_code)
-    said = " ".join(str(error).split())
-    return f"{where}: {advice} ({said})" if advice else f"{where}: the store failed: {said}"
 
 
 def read_sqlite_code(error: BaseException | None) -> int | None:
