@@ -297,8 +297,6 @@ def fit_regression(
         fit(np.arange(len(place)), settings[number]),
         share=gate.share, threshold=gate.threshold, inner_error=gate.inner_error,
     )  # fmt: skip
-    if not found.gamma:  # an expansion brings its own points
-        found = replace(found, points=rough.points)
     return found, some, corrections, distances
 
 
