@@ -13,7 +13,6 @@ from kernelcast.records.feature_vector import FeatureSchema
 from kernelcast.records.observation import Observation
 from kernelcast.training_data.store import Store
 from kernelcast.training_data.store.schema import (
-    FEATURE_TYPE,
     Row,
     dump_time,
     observation_to_row,
@@ -98,13 +97,6 @@ def _examine(
     if ahead_us > _A_DAY_US:
         message = f"it was measured {ahead_us / _A_DAY_US:.0f} days from now; set the clock"
         yield FindingKind.IMPOSSIBLE, message
-    schema, blob = schemas.get(row["schema_id"]), row["features"]
-    have = 0.0 if blob is None else len(blob) / FEATURE_TYPE.itemsize
-    if blob is not None and schema is None:
-        yield FindingKind.UNREADABLE, f"its feature schema {row['schema_id']} is not in the store"
-    elif blob is not None and schema is not None and have != len(schema.names):
-        message = f"it has {have:g} features, its schema {len(schema.names)}"
-        yield FindingKind.UNREADABLE, message
     try:
         made = row_to_observation(row, schemas)
     except (KernelcastError, ValueError, TypeError, KeyError, RecursionError) as error:

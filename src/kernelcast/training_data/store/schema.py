@@ -292,7 +292,11 @@ def row_to_observation(row: Row, schemas: Mapping[str, FeatureSchema]) -> Observ
     """Read an observation of what the database holds, or of a file's plain values."""
     vector = None
     if row["features"] is not None:
-        schema, values = schemas[row["schema_id"]], np.frombuffer(row["features"], FEATURE_TYPE)
+        if (schema := schemas.get(row["schema_id"])) is None:
+            raise ValueError(f"its feature schema {row['schema_id']} is not in the store")
+        values = np.frombuffer(row["features"], FEATURE_TYPE)
+        if len(values) != len(schema.names):
+            raise ValueError(f"it has {len(values)} features, its schema {len(schema.names)}")
         present = zip(schema.names, values.tolist(), strict=True)
         vector = make_vector({name: one for name, one in present if not math.isnan(one)}, schema)
     return make_observation(_read(row, OBSERVATION_COLUMNS), vector)
