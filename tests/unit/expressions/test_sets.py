@@ -15,7 +15,6 @@ from kernelcast.expressions import (
     Expr,
     Symbol,
     SymbolKind,
-    Unknown,
     conjunction,
     equal,
     floor_div,
@@ -120,15 +119,6 @@ def test_other_expressions_are_not_known(expr: Expr) -> None:
     with pytest.raises(NotKnownError):
         space.to_isl_set(less(0, expr))
     assert space.to_isl_set(less(0, expr), approximates=True).is_equal(space.to_isl_set(TRUE))
-
-
-def test_what_depends_on_data_counts_as_met() -> None:
-    """Where more points will do; where not, it is not known."""
-    data = Unknown(("mask",))
-    with pytest.raises(NotKnownError):
-        PointSet([X], [less_equal(0, X), data], make_context())
-    points = PointSet([X], [less_equal(0, X), data], make_context(), approximates=True)
-    assert points.find_first(TRUE) == {X: 0}
 
 
 def test_hard_questions_end() -> None:

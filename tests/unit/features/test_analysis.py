@@ -217,16 +217,6 @@ def test_operations_are_on_the_line_where_they_begin() -> None:
     assert loads == [2, 1]
 
 
-def test_executions_are_those_of_the_most_frequent_part() -> None:
-    """Counts the condition of a loop once more than its body."""
-    line = lines_of(TWICE)[12]
-    blocks = [block for block, _ in line.parts]
-    counts = [0.0] * (max(blocks) + 1)
-    counts[blocks[-1]] = 7.0
-    assert line.executions(counts) == 7.0
-    assert line.executed(counts).operations == add_weighted([(line.parts[-1][1], 7.0)]).operations
-
-
 def test_facts_that_were_kept_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process takes the facts of the same code from the user's cache."""
     source = "kernel void k(global int *a, int n) { for (int i = n; i > 2; i /= 2) a[i] += n; }"

@@ -103,16 +103,6 @@ def test_a_warp_loops_as_long_as_its_longest_work_item() -> None:
     assert (warp.branches, warp.divergent_branches) == (33, 31)
 
 
-def test_divergent_branches_are_a_lower_bound_where_loops_are_entered_often() -> None:
-    """Four sums of trip counts may come from two places at which lanes left."""
-    facts = make_facts(
-        make_block(0, "entry", None, 0),
-        make_block(1, "loop body", 0, 1),
-    )
-    found = summarise(facts, make_sample([[2, t] for t in (2, 3, 4, 5)]), warp_widths=(4,))
-    assert found.warps[0].divergent_branches == 2
-
-
 @pytest.mark.parametrize(
     ("size", "local", "efficiencies"),
     [(96, 48, [1, 0.75, 0.75]), (40, 32, [40 / 48, 40 / 64, 40 / 128])],

@@ -46,27 +46,23 @@ def test_counts_what_the_source_proves(body: str, expected: float) -> None:
     assert found == pytest.approx(expected, rel=0.05, abs=4 * 64 * 16)
 
 
-LINE = NDRange(global_size=(64 * 64,), local_size=(64,))
-ONE = GroupBox(start=(8,), shape=(1,))
-
-
-def compare(body: str, box: GroupBox = ONE, **scalars: int) -> tuple[float, float] | None:
-    """Compare a box of a one-dimensional launch of a kernel with that body."""
-    source = f"kernel void k(global float *x, global int *i, int n) {{ {body} }}"
-    facts = facts_of(source)
-    return compare_touched(facts, LINE, {"n": 7, **scalars}, box)
-
-
-def test_streams_share_pages_and_no_lines() -> None:
-    """A work-group of 256 bytes alone has a page for itself, of the launch a sixteenth of one."""
-    assert compare("x[get_global_id(0)] = 1;") == (1.0, 16.0)
-    assert compare("x[get_global_id(0)] = 1;", GroupBox(start=(0,), shape=(64,))) == (1.0, 1.0)
-
-
-@pytest.mark.parametrize("body", ["x[i[get_global_id(0)]] = 1;", "int k = 3; k += n;"])
-def test_what_is_not_known_is_absent(body: str) -> None:
-    """Where addresses depend on data, and where nothing is touched, there is no ratio."""
-    assert compare(body) is None
+@pytest.mark.parametrize(
+    ("body", "box", "expected"),
+    [
+        ("x[get_global_id(0)] = 1;", GroupBox(start=(8,), shape=(1,)), (1.0, 16.0)),
+        ("x[get_global_id(0)] = 1;", GroupBox(start=(0,), shape=(64,)), (1.0, 1.0)),
+        ("x[0] = x[n];", GroupBox(start=(8,), shape=(1,)), (64.0, 64.0)),
+        ("x[i[get_global_id(0)]] = 1;", GroupBox(start=(8,), shape=(1,)), None),
+        ("int k = 3; k += n;", GroupBox(start=(8,), shape=(1,)), None),
+    ],
+)
+def test_boxes_pay_for_what_work_groups_share(
+    body: str, box: GroupBox, expected: tuple[float, float] | None
+) -> None:
+    """A work-group of 256 bytes alone has a page for itself, and a line that all load."""
+    facts = facts_of(f"kernel void k(global float *x, global int *i, int n) {{ {body} }}")
+    launch = NDRange(global_size=(64 * 64,), local_size=(64,))
+    assert compare_touched(facts, launch, {"n": 7}, box) == expected
 
 
 ROWS = """

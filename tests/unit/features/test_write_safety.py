@@ -207,31 +207,3 @@ def test_guards_limit_sums(shift: int, more: str, *, is_known: bool) -> None:
     if is_known:
         spans = found.footprints["y"].spans(np.arange(found.space.count) == 2)
         assert spans == [(4 * 8 * 600, 4 * 12 * 600)]
-
-
-@given(
-    width=st.integers(1, 60), height=st.integers(1, 20), tile=st.integers(1, 8),
-    shift=st.integers(0, 8), axis=st.sampled_from([0, 1]), sign=st.sampled_from([1, -1]),
-)  # fmt: skip
-def test_ranges_of_guarded_sums_hold_what_is_written(
-    width: int, height: int, tile: int, shift: int, axis: int, sign: int
-) -> None:
-    """Every place that work-items with shifted columns write is in the ranges of their slab."""
-    groups, rows = -(-width // tile) + 1, height
-    column = f"(int)(get_group_id(0) * {tile} + get_local_id(0)) - {shift}"
-    column = column if sign > 0 else f"W - 1 - ({column})"
-    found = _assess(
-        f"int c = {column}; if (c >= 0 && c < W && get_local_id(0) >= {shift} && "
-        f"get_local_id(0) < {shift + tile}) y[j * W + c] = 1;",
-        size=(16 * groups, rows), local=(16, 1), axis=axis, scalars={"W": width, "H": height},
-    )  # fmt: skip
-    assert not found.refusals
-    places = (
-        (j if axis else group, j, group * tile + lane - shift)
-        for group in range(groups) for j in range(rows)
-        for lane in range(shift, min(shift + tile, 16))
-    )  # fmt: skip
-    _check_ranges(found, (
-        (slab, j * width + (c if sign > 0 else width - 1 - c))
-        for slab, j, c in places if 0 <= c < width
-    ))  # fmt: skip
