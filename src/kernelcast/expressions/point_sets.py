@@ -168,21 +168,15 @@ class IslSpace:
     def _read(self, affine: islpy.Aff) -> Expr:
         """Give the expression that an affine one with divisions is, rounded down."""
         divisor = affine.get_denominator_val().to_python()
-        total = Expr.constant(_number(affine.get_constant_val(), divisor))
-        for place, symbol in enumerate(self.symbols):
-            factor = _number(affine.get_coefficient_val(_IN, place), divisor)
-            if factor:
-                total = total + factor * Expr.symbol(symbol)
-        for place in range(affine.dim(_DIV)):
-            factor = _number(affine.get_coefficient_val(_DIV, place), divisor)
-            if factor:
-                total = total + factor * self._read(affine.get_div(place))
-        return floor_div(total, divisor)
-
-
-def _number(value: islpy.Val, divisor: int) -> int:
-    whole: int = value.mul(divisor).to_python()
-    return whole
+        parts = [
+            (affine.get_constant_val(), Expr.constant(1)),
+            *((affine.get_coefficient_val(_IN, place), Expr.symbol(symbol))
+              for place, symbol in enumerate(self.symbols)),
+            *((factor, self._read(affine.get_div(place))) for place in range(affine.dim(_DIV))
+              if not (factor := affine.get_coefficient_val(_DIV, place)).is_zero()),
+        ]  # fmt: skip
+        terms = (part * factor.mul(divisor).to_python() for factor, part in parts)
+        return floor_div(sum(terms, Expr.constant(0)), divisor)
 
 
 def _list_conjuncts(condition: Condition) -> tuple[Condition, ...]:
