@@ -136,13 +136,11 @@ class DebugNotes:
     def _find_type(self, number: int) -> TypeNote:
         fields = self.fields(number)
         kind, tag, name = fields[""], fields.get("tag", ""), fields.get("name", "")
-        base = self.reference(number, "baseType")
+        base, bits = self.reference(number, "baseType"), int(fields.get("size", 0))
         if kind == "!DIBasicType":
             encoding = fields.get("encoding", "")
-            return TypeNote(
-                name=name, bits=int(fields.get("size", 0)),
-                is_unsigned=encoding in _UNSIGNED, is_signed=encoding in _SIGNED,
-            )  # fmt: skip
+            return TypeNote(name=name, bits=bits, is_unsigned=encoding in _UNSIGNED,
+                            is_signed=encoding in _SIGNED)  # fmt: skip
         if tag == "DW_TAG_pointer_type":
             target = self.fields(base).get("name", "")
             if target.startswith("opencl_"):  # an image, a sampler or an event
@@ -161,14 +159,13 @@ class DebugNotes:
                 )
             return TypeNote(
                 name=f"{element.name}{lanes if is_vector else '[]'}", lanes=lanes, element=base,
-                bits=int(fields.get("size", 0)),
-                is_unsigned=element.is_unsigned, is_signed=element.is_signed,
+                bits=bits, is_unsigned=element.is_unsigned, is_signed=element.is_signed,
             )  # fmt: skip
         if kind == "!DICompositeType":
             members = {one: self.fields(one)
                        for one in self.numbers(self.reference(number, "elements"))}  # fmt: skip
             return TypeNote(
-                name=name, bits=int(fields.get("size", 0)), members=tuple(
+                name=name, bits=bits, members=tuple(
                     (own.get("name", ""), int(own.get("offset", 0)) // 8,
                      self.reference(one, "baseType"))
                     for one, own in members.items() if own.get("tag") == "DW_TAG_member"

@@ -212,15 +212,13 @@ class FactsReader:
         return (loop and loop.header, loop is not None and label in loop.testing, own)
 
     def _loops_around(self, label: str) -> tuple[LoopFacts, ...]:
-        found = []
         loops = self._flow.loops_around(label)
         insides = [*(one.header for one in loops[1:]), label]
-        for loop, inside in zip(loops, insides, strict=False):
-            facts = self.code.loop_facts(loop)
-            if not loop.testing.isdisjoint((label, inside)):
-                facts = describe_test(facts)
-            found.append(facts)
-        return tuple(found)
+        return tuple(
+            facts if loop.testing.isdisjoint((label, inside)) else describe_test(facts)
+            for loop, inside in zip(loops, insides, strict=False)
+            for facts in (self.code.loop_facts(loop),)
+        )
 
     def _start_block(self, label: str, guard: Condition, loops: tuple[LoopFacts, ...]) -> _Block:
         counter = ONCE
