@@ -97,7 +97,7 @@ _LANE_WISE: Final = frozenset((
     "icmp", "sext", "zext", "trunc",
 ))  # fmt: skip
 _MOST_PLACES: Final = 32
-"""Of a table of constants, so many are chosen from by an index."""
+"""Elements of a table of constants that an index may choose among."""
 _CASTS: Final = ("addrspacecast", "bitcast", "ptrtoint", "inttoptr", "ptrtoaddr", "freeze")
 _MOVING_LANES: Final = ("extractelement", "insertelement", "shufflevector")
 _IDS: Final = {**ID_FUNCTIONS, "get_enqueued_local_size": SymbolKind.LOCAL_SIZE}
@@ -615,8 +615,8 @@ class Evaluator(Code):
         return Expr.symbol(Symbol(SymbolKind.CONTENT, name))
 
     def _initial(self, variable: Global, offset: Expr, wanted: str) -> Value | None:
-        """Give a whole number, or a vector of such, of a constant's initial value; of a few, by
-        their places, where the offset is no number."""
+        """Read a whole number, or a vector of such, of a constant's initial value; where the offset
+        is no number, it chooses among all of a small table."""
         bits, size = bits_of(wanted), self.module.size_of(wanted)
         try:
             content = self._remember(
