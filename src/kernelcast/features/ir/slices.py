@@ -125,7 +125,7 @@ class Code:
 
     @cached_property
     def tables(self) -> Mapping[str, str]:
-        """Constants that arrays of the work-item's own are set to, where nothing else writes there."""
+        """Constants that arrays of the work-item's own are set to if nothing else writes there."""
         sources: dict[str, list[str]] = defaultdict(list)
         for one in self.flow.list_instructions():
             pointers = [value for kind, value in one.operands if kind.startswith("ptr")]
