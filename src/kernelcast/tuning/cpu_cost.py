@@ -1,9 +1,9 @@
 """What a launch costs on a CPU, made for comparing configurations of one kernel.
 
 Variants differ in what `kernelcast.analytic.cpu` leaves out: loops that barriers cut into vectors,
-iterations that share vectors, far places that no prefetcher follows, and the sets of a cache that
-the rows of a tile fall into. On ``benchmarks/results/tuning`` that model picks 70 % of the best
-speed in the mean where this one picks 89 %.
+far places that no prefetcher follows, and the sets of a cache that the rows of a tile fall into.
+On ``benchmarks/results/tuning`` that model picks 70 % of the best speed in the mean where this one
+picks 89 %.
 """
 
 from collections import defaultdict
@@ -224,8 +224,6 @@ class StridedAccess(NamedTuple):
     access: MemoryAccess
     lane_bytes: int | None
     """From one work-item to its neighbour along dimension 0."""
-    loop_bytes: int | None
-    """From one iteration of the innermost loop around it to the next."""
     walk: Walk | None
     """None of local memory, too."""
 
@@ -245,7 +243,7 @@ def list_strided_accesses(
     strided: list[StridedAccess] = []
     for access in nest.facts.accesses:
         if access.offset_bytes is None:
-            strided.append(StridedAccess(access, None, None, None))
+            strided.append(StridedAccess(access, None, None))
             continue
         around = nest.list_around(access.block)
         names = (Symbol(SymbolKind.LOOP, one.name) for one in access.loops)
@@ -270,14 +268,7 @@ def list_strided_accesses(
             ),
             inside=tuple(one.block is None or one.block in around for one in axes),
         )  # fmt: skip
-        strided.append(
-            StridedAccess(
-                access=access,
-                lane_bytes=lane,
-                loop_bytes=moves[places[around[-1]]] if around else 0,
-                walk=walk if access.space in _FAR else None,
-            )
-        )
+        strided.append(StridedAccess(access, lane, walk if access.space in _FAR else None))
     return strided
 
 
@@ -289,14 +280,23 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
     strided = list_strided_accesses(kernel, nest, axes)
     groups = ndrange.work_group_count
     items = ceil(groups / device.cores) / groups * ndrange.work_item_count  # of the busiest core
-    joined = _join_iterations(nest, strided, device) if width == 1 else {}
-    ports, _ = time_core(_count_operations(nest, joined), device, Execution(width=width), ())
+    # Where a compiler knows the addresses of a block, laying them out becomes steps of pointers.
+    stepped = {one.block for one in nest.facts.accesses if one.offset_bytes is not None}
+    executed: dict[Operation, float] = defaultdict(float)
+    for block, count in zip(nest.facts.blocks, nest.counts, strict=True):
+        for operation, times in block.operations.operations.items():
+            is_address = (
+                operation.number is NumberClass.INTEGER and operation.kind in _ADDRESS_KINDS
+            )
+            if not (is_address and block.id in stepped):
+                executed[operation] += count * times
+    counts = OperationCounts(operations=dict(executed), memory={})
+    ports, _ = time_core(counts, device, Execution(width=width), ())
     vector_s = 4 * device.lanes * device.levels[0].load_s_per_byte * device.cores / width
     core = {
         "arithmetic": sum(ports.get(one, 0.0) for one in ("fp32", "fp64", "special", "int")),
         "L1": sum(
             nest.counts[one.access.block]
-            / joined.get(one.access.block, 1.0)
             # Lanes that lie apart are loaded one by one.
             * (
                 vector_s
@@ -336,39 +336,3 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
         limiters=parts,
         quantities={"vector_work_items_count": width},
     )
-
-
-def _count_operations(nest: Nest, joined: Mapping[int, float]) -> OperationCounts:
-    """Count what is left of a work-item's operations after a compiler."""
-    # Where it knows the addresses of a block, laying them out becomes steps of pointers.
-    stepped = {one.block for one in nest.facts.accesses if one.offset_bytes is not None}
-    total: dict[Operation, float] = defaultdict(float)
-    for block, count in zip(nest.facts.blocks, nest.counts, strict=True):
-        for operation, times in block.operations.operations.items():
-            is_address = (
-                operation.number is NumberClass.INTEGER and operation.kind in _ADDRESS_KINDS
-            )
-            if not (is_address and block.id in stepped):
-                total[operation] += count * times / joined.get(block.id, 1.0)
-    return OperationCounts(operations=dict(total), memory={})
-
-
-def _join_iterations(
-    nest: Nest, strided: Sequence[StridedAccess], device: CpuDevice
-) -> dict[int, float]:
-    """Find the iterations of one work-item that share a vector, by the block of their loop."""
-    # Where work-items run one after the other, compilers still join the iterations of an innermost
-    # loop whose accesses lie side by side, unless they add up.
-    found: dict[int, float] = {}
-    for body, trips in nest.trips.items():
-        own = [one for one in strided if one.access.block == body]
-        far = [one for one in own if one.walk or one.access.space is MemorySpace.LOCAL]
-        is_joined = all(one.loop_bytes in (0, one.access.bytes) for one in far) and any(
-            one.loop_bytes for one in far
-        )
-        is_storing = nest.facts.blocks[body].operations.count_memory(
-            MemorySpace.PRIVATE, is_store=True
-        ) or any(one.access.kind is AccessKind.STORE for one in own)
-        if trips >= 2 and is_joined and is_storing:
-            found[body] = min(trips, device.lanes / 2)
-    return found
