@@ -1,9 +1,9 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 
 from kernelcast.records.errors import CompileError, KernelcastError, KernelRunError
 from kernelcast.records.ndrange import NDRange
@@ -14,14 +14,9 @@ from kernelcast.reports.charts import Figure
 from support.builders import make_description
 from support.commands import run_command
 
-PROBLEM = """\
-code: "kernel void k(global int *a) { a[get_global_id(0)] = 1; }"
-kernel: k
-global_size: ["{N}"]
-local_size: [8]
-parameters: {N: 64}
-args: [{buffer: int32, count: 64, init: zeros}]
-"""
+run = partial(
+    run_command, "trace", Path(__file__).parents[3] / "examples/triad/triad.yaml"
+)  # fmt: skip
 
 
 def make_timeline(groups: int = 8) -> Timeline:
@@ -86,33 +81,26 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return answer_with
 
 
-def run(tmp_path: Path, *words: str) -> Result:
-    """Run `kernelcast trace` on a small problem."""
-    path = tmp_path / "small.yaml"
-    path.write_text(PROBLEM, encoding="utf-8")
-    return run_command("trace", path, *words)
-
-
 @pytest.mark.parametrize(
     ("outcome", "cells", "told"),
     [
         (
-            make_timeline(), "small a-1 clock 8 of 8 2 1 4",
+            make_timeline(), "triad a-1 clock 8 of 8 2 1 4",
             ("traced by a clock, seen to tick every 20.0 ns; it is a test", "2.0 times as long"),
         ),
-        (STEPS, "small a-1 steps", ("not traced by a clock: it is a test", "climbs in steps of 2")),
-        (NO_STEPS, "small a-1 steps", ("shows no steps",)),
+        (STEPS, "triad a-1 steps", ("not traced by a clock: it is a test", "climbs in steps of 2")),
+        (NO_STEPS, "triad a-1 steps", ("shows no steps",)),
     ],
 )  # fmt: skip
 def test_the_table_shows_what_was_found(
-    tmp_path: Path, answer: Callable[..., None], outcome: Timeline | StepTimes, cells: str,
+    answer: Callable[..., None], outcome: Timeline | StepTimes, cells: str,
     told: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Shows method, concurrency, waves, and below why that method; warns of a slowed launch."""
     answer(outcome)
-    result = run(tmp_path)
+    result = run()
     assert result.exit_code == 0
-    row = next(line for line in result.stdout.splitlines() if line.strip().startswith("small"))
+    row = next(line for line in result.stdout.splitlines() if line.strip().startswith("triad"))
     assert " ".join(row.split()).startswith(cells)
     assert all(one in result.stdout for one in told)
 
@@ -126,14 +114,13 @@ def test_the_table_shows_what_was_found(
     ],
 )
 def test_the_status_tells_bad_input_from_a_failed_device(
-    tmp_path: Path,
     answer: Callable[..., None],
     outcomes: tuple[StepTimes | KernelcastError, ...],
     status: int,
 ) -> None:
     """Ends with 2 only where every device refuses the problem itself."""
     answer(*outcomes)
-    assert run(tmp_path).exit_code == status
+    assert run().exit_code == status
 
 
 def test_a_picture_of_many_work_groups_shows_some(
@@ -143,7 +130,7 @@ def test_a_picture_of_many_work_groups_shows_some(
     drawn: list[Figure] = []
     monkeypatch.setattr(drawing, "save_figure", lambda _, figure: drawn.append(figure))
     answer(make_timeline(9_000))
-    run(tmp_path, "--plot", str(tmp_path / "trace.svg"))
+    run("--plot", str(tmp_path / "trace.svg"))
     bars = drawn[0].charts[0]
     assert "4,000 of 9,000 work-groups drawn" in bars.title
     places = sorted(point.y for series in bars.series for point in series.points)

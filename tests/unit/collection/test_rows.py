@@ -6,11 +6,7 @@ from typing import Any
 import pytest
 
 from kernelcast.collection import collection
-from kernelcast.collection.collection import (
-    CollectionOrder,
-    Message,
-    collect,
-)
+from kernelcast.collection.collection import CollectionOrder, DeviceOutcome, Message, collect
 from kernelcast.collection.kernel_task import KernelTask, make_failure
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.collection.sizes import read_sizes, write_sizes
@@ -27,13 +23,13 @@ from kernelcast.records.observed_times import summarise_runs
 from kernelcast.sampling.plan import SAMPLER
 from kernelcast.training_data.applications import find_kernels
 from kernelcast.training_data.store import Selection, Store, StoreError, open_store
-from kernelcast.workers import Task
 from support.builders import make_description
 
 KERNEL = find_kernels("nbody")[0]
 DEVICE = make_description()
 ROWS = 4
 Child = Callable[[KernelTask], Iterator[Message]]
+Collect = Callable[..., DeviceOutcome]
 
 
 def make_launch(number: int, device_id: str = DEVICE.id) -> LaunchIdentity:
@@ -72,47 +68,38 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
         yield found
 
 
-def collect_with(
-    monkeypatch: pytest.MonkeyPatch,
-    store: Store,
-    child: Child,
-    **options: bool | float | str,
-) -> collection.DeviceOutcome:
+@pytest.fixture
+def collect_with(monkeypatch: pytest.MonkeyPatch, store: Store) -> Collect:
     """Collect one kernel on one device with a child of our own."""
 
-    def stream(_: Task[Any], task: KernelTask, **__: object) -> Iterator[Message]:
-        return child(task)
+    def run(child: Child, **options: Any) -> DeviceOutcome:  # noqa: ANN401 - of the order
+        monkeypatch.setattr(collection, "stream_isolated", lambda _, task, **__: child(task))
+        order = CollectionOrder(
+            kernels=(KERNEL,), devices=(DEVICE,), settings=CollectionSettings(), **options
+        )
+        (on_device,) = collect(order, store).devices
+        return on_device
 
-    monkeypatch.setattr(collection, "stream_isolated", stream)
-    order = CollectionOrder(
-        kernels=(KERNEL,), devices=(DEVICE,), settings=CollectionSettings(), **options
-    )
-    outcome = collect(order, store)
-    (on_device,) = outcome.devices
-    return on_device
+    return run
 
 
-def test_stores_rows_and_passes_them_next_time(
-    monkeypatch: pytest.MonkeyPatch, store: Store
-) -> None:
+def test_stores_rows_and_passes_them_next_time(collect_with: Collect, store: Store) -> None:
     """Rows that are there are not measured again."""
-    first = collect_with(monkeypatch, store, observe)
+    first = collect_with(observe)
     assert (first.measured, first.present, store.count()) == (ROWS, 0, ROWS)
-    again = collect_with(monkeypatch, store, observe)
+    again = collect_with(observe)
     assert (again.measured, again.present, store.count()) == (0, ROWS, ROWS)
 
 
-def test_rows_of_an_older_sampler_are_measured_anew(
-    monkeypatch: pytest.MonkeyPatch, store: Store
-) -> None:
+def test_rows_of_an_older_sampler_are_measured_anew(collect_with: Collect, store: Store) -> None:
     """Samples of another kind than estimates take teach models what is not so."""
     store.add_many([make_row(make_launch(1), SAMPLER - 1), make_row(make_launch(2))])
-    outcome = collect_with(monkeypatch, store, observe)
+    outcome = collect_with(observe)
     assert (outcome.measured, outcome.present, store.count()) == (ROWS - 1, 1, ROWS)
     assert {one.sampler for one in store.find(Selection())} == {SAMPLER}
 
 
-def test_a_crash_costs_one_row(monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
+def test_a_crash_costs_one_row(collect_with: Collect, store: Store) -> None:
     """The launch that kills the process becomes a failure, the others are measured."""
 
     def crash(task: KernelTask) -> Iterator[Message]:
@@ -122,15 +109,15 @@ def test_a_crash_costs_one_row(monkeypatch: pytest.MonkeyPatch, store: Store) ->
                 text = "signal SIGSEGV"
                 raise KernelRunError(text)
 
-    outcome = collect_with(monkeypatch, store, crash)
+    outcome = collect_with(crash)
     assert (outcome.measured, outcome.present, outcome.kernels) == (ROWS - 1, 0, 1)
     (failure,) = store.failures()
     assert failure.launch.key == make_launch(2).key
     assert "SIGSEGV" in failure.message
     assert outcome.failures == [failure]
-    quiet = collect_with(monkeypatch, store, observe)
+    quiet = collect_with(observe)
     assert (quiet.measured, quiet.present) == (0, ROWS)
-    retried = collect_with(monkeypatch, store, observe, retries_failures=True)
+    retried = collect_with(observe, retries_failures=True)
     assert (retried.measured, store.failures()) == (1, [])
 
 
@@ -158,7 +145,7 @@ LAUNCH = make_launch(1)
     ids=["refused row", "no beginning", "small launch", "crash after a skipped row"],
 )
 def test_what_cannot_be_measured_is_told(
-    monkeypatch: pytest.MonkeyPatch,
+    collect_with: Collect,
     store: Store,
     messages: list[Message | KernelRunError],
     found: dict[str, object],
@@ -172,14 +159,14 @@ def test_what_cannot_be_measured_is_told(
                 raise message
             yield message
 
-    outcome = collect_with(monkeypatch, store, child)
+    outcome = collect_with(child)
     failures = [(one.kind, one.message) for one in outcome.failures]
     told = {"failures": failures, "errors": outcome.errors, "skipped": outcome.skipped}
     assert {name: one for name, one in told.items() if one} == found
     assert (outcome.measured, outcome.present, store.count()) == (0, 0, 0)
 
 
-def test_sizes_of_another_device(monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
+def test_sizes_of_another_device(collect_with: Collect, store: Store) -> None:
     """Rows have the sizes of the other device's, not those chosen for this one before."""
     asked: list[tuple[int, ...]] = []
 
@@ -187,19 +174,17 @@ def test_sizes_of_another_device(monkeypatch: pytest.MonkeyPatch, store: Store) 
         asked.append(task.sizes)
         yield from observe(task)
 
-    nothing = collect_with(monkeypatch, store, note, sizes_of="other")
+    nothing = collect_with(note, sizes_of="other")
     assert (list(nothing.skipped), asked) == ([KERNEL.name], [])
-    collect_with(monkeypatch, store, observe)
+    collect_with(observe)
     for number in (3, 2):
         launch = make_launch(number, device_id="other")
         store.add(Observation(launch=launch, runs=summarise_runs([0.1])))
-    collect_with(monkeypatch, store, note, sizes_of="other")
+    collect_with(note, sizes_of="other")
     assert asked == [(2000, 3000)]
 
 
-def test_ends_between_rows_when_the_time_is_up(
-    monkeypatch: pytest.MonkeyPatch, store: Store
-) -> None:
+def test_ends_between_rows_when_the_time_is_up(collect_with: Collect, store: Store) -> None:
     """The time budget ends a collection after a row, never in it."""
 
     def be_slow(task: KernelTask) -> Iterator[Message]:
@@ -208,11 +193,11 @@ def test_ends_between_rows_when_the_time_is_up(
                 time.sleep(0.06)
             yield message
 
-    collect_with(monkeypatch, store, be_slow, budget_s=0.1)
+    collect_with(be_slow, budget_s=0.1)
     assert 1 <= store.count() < ROWS
 
 
-def test_ctrl_c_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
+def test_ctrl_c_keeps_what_is_there(collect_with: Collect, store: Store) -> None:
     """An interrupt ends the collection in order."""
 
     def interrupt(task: KernelTask) -> Iterator[Message]:
@@ -221,12 +206,14 @@ def test_ctrl_c_keeps_what_is_there(monkeypatch: pytest.MonkeyPatch, store: Stor
             if message == make_launch(3):
                 raise KeyboardInterrupt
 
-    outcome = collect_with(monkeypatch, store, interrupt)
+    outcome = collect_with(interrupt)
     assert (outcome.measured, store.count()) == (2, 2)
-    assert collect_with(monkeypatch, store, observe).measured == ROWS - 2
+    assert collect_with(observe).measured == ROWS - 2
 
 
-def test_a_store_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch, store: Store) -> None:
+def test_a_store_that_fails_ends_it(
+    collect_with: Collect, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A full disk is the store's error, not the kernel's."""
 
     def refuse(_: object, *, replace: bool) -> bool:
@@ -236,7 +223,7 @@ def test_a_store_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch, store: Stor
 
     monkeypatch.setattr(store, "add", refuse)
     with pytest.raises(StoreError, match="full"):
-        collect_with(monkeypatch, store, observe)
+        collect_with(observe)
 
 
 @pytest.mark.usefixtures("store")

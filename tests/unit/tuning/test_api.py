@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,14 @@ from kernelcast.records.errors import InputError
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.progress import Progress
 from kernelcast.tuning import api
-from kernelcast.tuning.api import MeasurementFile, tune_on_device
+from kernelcast.tuning.api import tune_on_device
 from kernelcast.tuning.device_runs import EventKind, TuningEvent, TuningTask
+from kernelcast.tuning.report import TuneReport
 from kernelcast.tuning.settings import TuneModels, TuneSettings
 from kernelcast.tuning.space import SearchSpace, read_space
 from support.builders import make_description
 
+Tune = Callable[..., TuneReport]
 TIMES = {0: 5.0, 1: 4.0, 2: 3.0, 3: 1.0, 4: 2.0}
 
 
@@ -64,12 +67,18 @@ def space(problem_file: Path) -> SearchSpace:
     return read_space(problem_file)
 
 
-def test_models_alone_run_nothing(
-    space: SearchSpace, machine: MachineDescription, device: Device
-) -> None:
+@pytest.fixture
+def tune(space: SearchSpace, machine: MachineDescription, tmp_path: Path) -> Tune:
+    """Tune them on a calibrated device; runs are kept."""
+    return partial(
+        tune_on_device, space, make_description(), machine=machine, save=tmp_path / "runs"
+    )
+
+
+def test_models_alone_run_nothing(tune: Tune, device: Device) -> None:
     """All are ranked by predicted time, a step each, and no device is asked."""
     told: list[Progress] = []
-    report = tune_on_device(space, make_description(), machine=machine, report=told.append)
+    report = tune(report=told.append)
     assert [(one.stage, one.done, one.total) for one in told] == [
         ("ranking", done, 5) for done in range(1, 6)
     ]
@@ -81,14 +90,9 @@ def test_models_alone_run_nothing(
     assert report.models_s > 0 == report.sampling_s == report.measuring_s
 
 
-def test_measured_ones_come_first_by_their_medians(
-    space: SearchSpace, machine: MachineDescription, device: Device, tmp_path: Path
-) -> None:
+def test_measured_ones_come_first_by_their_medians(tune: Tune, device: Device) -> None:
     """What was measured counts more than any prediction."""
-    settings = TuneSettings(measure=True, top=3, runs=2)
-    report = tune_on_device(
-        space, make_description(), machine=machine, settings=settings, save=tmp_path / "runs"
-    )
+    report = tune(settings=TuneSettings(measure=True, top=3, runs=2))
     measured = [one for one in report.configurations if one.runs_s]
     assert len(measured) == 3
     assert list(report.configurations[:3]) == measured
@@ -98,12 +102,9 @@ def test_measured_ones_come_first_by_their_medians(
     assert len(device.asked) == 1
 
 
-def test_hybrid_samples_and_ranks_by_samples(
-    space: SearchSpace, machine: MachineDescription, device: Device
-) -> None:
+def test_hybrid_samples_and_ranks_by_samples(tune: Tune, device: Device) -> None:
     """The best by the analytic model are sampled; samples decide among them."""
-    settings = TuneSettings(models=TuneModels.HYBRID, sampled=2)
-    report = tune_on_device(space, make_description(), machine=machine, settings=settings)
+    report = tune(settings=TuneSettings(models=TuneModels.HYBRID, sampled=2))
     sampled = [one for one in report.configurations if one.sampled_s is not None]
     assert len(sampled) == 2
     assert list(report.configurations[:2]) == sampled
@@ -111,43 +112,32 @@ def test_hybrid_samples_and_ranks_by_samples(
     assert not device.asked[0].runs
 
 
-def test_an_interrupted_measurement_goes_on(
-    space: SearchSpace, machine: MachineDescription, device: Device, tmp_path: Path
-) -> None:
+def test_an_interrupted_measurement_goes_on(tune: Tune, device: Device) -> None:
     """Runs that were taken before Ctrl-C are not taken again."""
     settings = TuneSettings(measure=True, top=2, runs=3)
-    path = tmp_path / "runs"
     device.left = 4
     with pytest.raises(KeyboardInterrupt):
-        tune_on_device(space, make_description(), machine=machine, settings=settings, save=path)
+        tune(settings=settings)
     device.left = 2
-    report = tune_on_device(
-        space, make_description(), machine=machine, settings=settings, save=path
-    )
+    report = tune(settings=settings)
     again = device.asked[-1]
     assert sum(again.runs.values()) == 2
     assert sorted(len(one.runs_s) for one in report.configurations) == [0, 0, 0, 3, 3]
     # A third call has nothing left to run.
-    tune_on_device(space, make_description(), machine=machine, settings=settings, save=path)
+    tune(settings=settings)
     assert device.asked[-1] is again
 
 
-def test_refused_configurations_come_last(
-    space: SearchSpace, machine: MachineDescription, device: Device, tmp_path: Path
-) -> None:
+def test_refused_configurations_come_last(tune: Tune, device: Device, tmp_path: Path) -> None:
     """What the device does not take is no pick, and is remembered."""
-    first = tune_on_device(space, make_description(), machine=machine).pick
+    first = tune().pick
     assert first is not None
     device.refuses = first.number
-    settings = TuneSettings(measure=True, top=2, runs=1)
-    path = tmp_path / "runs"
-    report = tune_on_device(
-        space, make_description(), machine=machine, settings=settings, save=path
-    )
+    report = tune(settings=TuneSettings(measure=True, top=2, runs=1))
     assert report.configurations[-1].obstacle == "no"
     assert report.pick is not None
     assert report.pick.number != first.number
-    assert MeasurementFile(path).path.read_text().count('"refused"') == 1
+    assert (tmp_path / "runs").read_text().count('"refused"') == 1
 
 
 def test_limits_of_the_device_bar_configurations(
