@@ -1,6 +1,5 @@
 """``kernelcast serve``: the predictor service and its tokens."""
 
-import importlib.util
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +9,6 @@ import click
 from kernelcast.cli import options as option
 from kernelcast.cli.terminal import complain, present, show, wants_json
 from kernelcast.launches.data_store import STORE_VARIABLE, choose_store
-from kernelcast.records.errors import InputError
 from kernelcast.records.plain import to_plain
 from kernelcast.records.service_state import Scope, TokenRecord
 from kernelcast.reports.presenter import Table
@@ -108,7 +106,6 @@ def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - Serv
     """
     if ctx.invoked_subcommand is not None:
         return
-    _require_service()
     from kernelcast.predictor.confinement import SandboxMode
     from kernelcast.service.authentication import read_token_file
     from kernelcast.service.process import serve as run_service
@@ -136,14 +133,6 @@ def serve(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401 - Serv
     run_service(settings, lambda address: show(f"serving at {address} (Ctrl-C ends it)"))
 
 
-def _require_service() -> None:
-    """Say how to install what only the service needs."""
-    for module in ("fastapi", "uvicorn", "prometheus_client"):
-        if importlib.util.find_spec(module) is None:
-            msg = f"the service needs {module}; install it with `pip install 'kernelcast[service]'`"
-            raise InputError(msg)
-
-
 @serve.group("token", short_help="Make, list and revoke tokens.")
 def token() -> None:
     """Make, list and revoke tokens of the service."""
@@ -165,7 +154,6 @@ def create(
 
     It is shown this once: only a hash of it is kept.
     """
-    _require_service()
     from kernelcast.service.authentication import make_token
 
     text, record = make_token(name, frozenset(map(Scope, scopes)))

@@ -125,7 +125,10 @@ class NoAnswerYetError(DeviceError):
     """Is raised when nothing is known of a launch in the time that its caller waits."""
 
 
-EXTRAS: Final = {"pyarrow": "data", "numba": "train"}
+EXTRAS: Final = {
+    "pyarrow": "data", "numba": "train", "fastapi": "service", "uvicorn": "service",
+    "prometheus_client": "service",
+}  # fmt: skip
 """Extras by the module that is imported."""
 
 

@@ -51,6 +51,8 @@ def test_a_core_installation_does_what_needs_no_extra(words: list[str], tmp_path
     ("words", "extras"),
     [
         (["data", "import", str(_ROOT / "README.md")], {"data"}),
+        (["serve"], {"service"}),
+        (["serve", "token", "create", "me"], {"service"}),
         (
             ["model", "cpu", _LOOP, "--machine", "skylake-sp", "--cache-predictor", "sim", *_SIZES],
             {"train"},
