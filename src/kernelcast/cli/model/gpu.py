@@ -18,6 +18,7 @@ from kernelcast.launches.modelling.gpu_estimates import (
     RATE,
     Comparison,
     Configuration,
+    Transition,
     compare_with_measured,
     comparison_to_json,
     configuration_to_json,
@@ -309,42 +310,38 @@ def _sweep_sizes(options: GpuOptions, sweep: str, machines: Sequence[MachineDesc
         msg = "the local size fits no size of the domain, or exceeds the machine's limit"
         raise InputError(msg)
     # Chart DRAM loads per update over the size (the paper's Fig. 23).
-    loads = {
-        label: [one.estimate.volumes.get("DRAM_to_L2", 0.0) / one.updates for _, one in curve]
-        for label, curve in curves.items()
-    }
-    transitions = {
-        label: find_transition([value for value, _ in curve], loads[label])
-        for label, curve in curves.items()
-    }
-    climbs = {label: one for label, one in transitions.items() if one is not None}
     rows = [(value, one) for curve in curves.values() for value, one in curve]
+    lines, series, climbs = [], [], dict[str, Transition | None]()
+    for label, curve in curves.items():
+        sizes = [value for value, _ in curve]
+        loads = [one.estimate.volumes.get("DRAM_to_L2", 0.0) / one.updates for _, one in curve]
+        series.append(make_series(label, sizes, loads, "line"))
+        climbs[label] = climb = find_transition(sizes, loads)
+        lines.append(
+            f"{label}: no layer-condition transition, DRAM loads stay as they are"
+            if climb is None
+            else f"{label}: DRAM loads climb from {climb.low:.1f} to {climb.high:.1f} B/update, "
+            f"beginning at {name} = {climb.begins:.0f}, half way at {climb.middle:.0f}"
+        )
+    top = max(point.y for one in series for point in one.points)
+    series += [
+        make_series("loads begin to climb", [one.begins] * 2, (0.0, top), "guide")
+        for one in climbs.values() if one is not None
+    ]  # fmt: skip
     content = {
         "parameter": name,
         "sizes": [{"value": value, **configuration_to_json("", one)} for value, one in rows],
-        "transitions": dict.fromkeys(transitions)
-        | {label: asdict(one) for label, one in climbs.items()},
+        "transitions": {label: one and asdict(one) for label, one in climbs.items()},
     }
-    sizes = {id(one): value for value, one in rows}
+    places = {id(one): value for value, one in rows}
     table = Table.of(
         [one for _, one in rows],
-        {name: ("number", lambda one: sizes[id(one)]), "local size": ("text", "label"), **_COLUMNS},
+        {
+            name: ("number", lambda one: places[id(one)]),
+            "local size": ("text", "label"),
+            **_COLUMNS,
+        },
     )
-    lines = [
-        f"{label}: DRAM loads climb from {climbs[label].low:.1f} to {climbs[label].high:.1f} "
-        f"B/update, beginning at {name} = {climbs[label].begins:.0f}, half way at "
-        f"{climbs[label].middle:.0f}"
-        if label in climbs
-        else f"{label}: no layer-condition transition, DRAM loads stay as they are"
-        for label in transitions
-    ]
-    top = max(map(max, loads.values()))
-    series = [
-        *(make_series(label, [value for value, _ in curve], loads[label], "line")
-          for label, curve in curves.items()),
-        *(make_series("loads begin to climb", [one.begins] * 2, (0.0, top), "guide")
-          for one in climbs.values()),
-    ]  # fmt: skip
     chart = Chart(x=Axis(name), y=Axis("DRAM loads (B/update)"), series=tuple(series))
     present(content, table, *lines, figure=Figure(charts=(chart,)))
 
