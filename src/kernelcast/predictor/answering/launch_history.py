@@ -186,13 +186,14 @@ def check_history(
     history: "LaunchHistory", problem: Problem, device: DeviceDescription, executor: Executor
 ) -> None:
     """Have a history set aside what cannot be."""
-    if history.is_empty:
+    if not history.times_s:
         return
     machine = find_sound_machine(device.id)
     known = [*history.known, bound_launch(device, problem.ndrange)]
     estimates = [one for one in known if one.source]
     suspect_s = bound_traffic(problem.buffer_bytes, device, machine).low_s
-    least_s = history.find_least(max(one.low_s for one in known if one.is_certain))
+    floor_s = max(one.low_s for one in known if one.is_certain and not one.source)
+    least_s = min((one for one in history.times_s if one >= floor_s), default=math.inf)
     if least_s < suspect_s and not any(one.holds(least_s) for one in estimates):
         task = ModelTask(problem=problem, device_id=device.id, wants_bytes=True)
         with suppress(KernelcastError):
@@ -262,12 +263,9 @@ class LaunchHistory:
         return len(self._believed)
 
     @property
-    def is_empty(self) -> bool:
-        return not self._all
-
-    def find_least(self, floor_s: float) -> float:
-        """Give the shortest time of any observation that is possible; infinite without any."""
-        return min((x.seconds for x in self._all if x.seconds >= floor_s), default=math.inf)
+    def times_s(self) -> list[float]:
+        """The times that were observed, believed or not."""
+        return [one.seconds for one in self._all]
 
     def agrees_with(self, seconds: float) -> bool:
         """Tell whether a time contradicts nothing, since observations near it are believed."""
@@ -295,9 +293,7 @@ class LaunchHistory:
         """Judge everything anew by what is known now."""
         self.known, before = tuple(dict.fromkeys(known)), self.known
         is_calm = not self._contradiction and not any(why for _, why in self._aside)
-        if self.known == before or (
-            is_calm and not any(self._contradict(one.seconds) for one in self._all)
-        ):
+        if self.known == before or (is_calm and not any(map(self._contradict, self.times_s))):
             return
         self._believed.clear()
         self._aside.clear()
