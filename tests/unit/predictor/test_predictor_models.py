@@ -137,19 +137,14 @@ def test_methods_choose_who_answers(
         make_predictor(executor, store, methods=("two_point",))
 
 
-def damage(registry: ModelRegistry, name: str) -> None:
-    """Cut the file of a model off."""
-    (path,) = (Path(registry.url) / name).glob("0*.json")
-    path.write_bytes(path.read_bytes()[:1000])
-
-
 def test_a_damaged_model_is_said_and_the_next_one_answers(
     store: Store, registry: ModelRegistry, hybrid: FittedModel, known_row: LaunchRow
 ) -> None:
     """A warning names the file; then the runtime's model answers, then the samples."""
     publish_correction(registry, hybrid, "evidence_runtime/fake")
     executor = FakeExecutor(row=known_row, work_group_s=known_row.columns["linear_s"] / 100_000)
-    damage(registry, f"evidence/{DEVICE.id}")
+    (path,) = (Path(registry.url) / f"evidence/{DEVICE.id}").glob("0*.json")
+    path.write_bytes(path.read_bytes()[:1000])
     found = make_predictor(executor, store, registry.url).estimate(PROBLEM, DEVICE.id)
     assert found.tier is Tier.HYBRID
     (warning,) = found.warnings
