@@ -8,15 +8,13 @@ still holds its content.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelcast.records.arguments import BufferArgument, Init
+from kernelcast.records.arguments import Init
 from kernelcast.records.device import DeviceDescription, DeviceKind
-from kernelcast.sampling.contents import FillOrder, fill_ranges, make_array
+from kernelcast.sampling.contents import FillOrder, Recipe, fill_ranges, make_array
 from kernelcast.sampling.opencl import cl
 
 Part = tuple[int, int]
 """A byte, and the one behind another."""
-Recipe = tuple[BufferArgument, int]
-"""How a buffer is filled, and the seed."""
 
 
 @dataclass(slots=True, eq=False)
@@ -89,7 +87,8 @@ class BufferPool:
         mapped = []
         orders: list[FillOrder] = []
         try:
-            for held, (argument, seed), ranges in parts:
+            for held, recipe, ranges in parts:
+                argument, seed = recipe
                 if not self.fills_in_place:
                     cl.enqueue_copy(self._queue, held.buffer, make_array(argument, seed=seed))
                     continue
@@ -100,10 +99,9 @@ class BufferPool:
                 mapped.append(array)
                 size = argument.element.bytes
                 orders += [
-                    FillOrder(argument=argument, array=array, seed=seed,
-                              begin=low // size, end=min(-(-high // size), argument.count))
+                    FillOrder(recipe, array, low // size, min(-(-high // size), argument.count))
                     for low, high in ranges
-                ]  # fmt: skip
+                ]
             fill_ranges(orders)
         finally:
             for array in mapped:

@@ -48,17 +48,20 @@ def make_array(argument: BufferArgument, *, seed: int) -> Array:
     if argument.init is Init.ZEROS:
         return np.zeros(shape_of(argument), dtype=dtype)
     array = np.empty(shape_of(argument), dtype=dtype)
-    fill_ranges([FillOrder(argument=argument, array=array, seed=seed)])
+    fill_ranges([FillOrder((argument, seed), array)])
     return array
+
+
+Recipe = tuple[BufferArgument, int]
+"""How a buffer is filled, and the seed."""
 
 
 class FillOrder(NamedTuple):
     """A buffer to be filled, or the part of it that is not filled yet."""
 
-    argument: BufferArgument
+    recipe: Recipe
     array: Array
     """Contiguous, of the recipe's type; its part from the start on that is the recipe's counts."""
-    seed: int
     begin: int = 0
     end: int | None = None
     """Which elements are filled; all behind `begin` where there is no end."""
@@ -68,8 +71,9 @@ def fill_ranges(orders: Sequence[FillOrder]) -> None:
     """Fill buffers, on all of the host's processors where there is more than a little to fill."""
     places: list[tuple[FillOrder, int, int]] = []
     for one in orders:
-        lanes = one.argument.element.stored_lanes
-        end = (one.argument.count if one.end is None else one.end) * lanes
+        argument, _ = one.recipe
+        lanes = argument.element.stored_lanes
+        end = (argument.count if one.end is None else one.end) * lanes
         begins = range(one.begin * lanes, end, _FILLED_AT_ONCE)
         places += [(one, begin, min(begin + _FILLED_AT_ONCE, end)) for begin in begins]
     # A kernel that walks down columns touches thousands of short ranges: a thread takes many.
@@ -78,14 +82,14 @@ def fill_ranges(orders: Sequence[FillOrder]) -> None:
     shares = [[*share] for _, share in by_share]
 
     def fill(apply: Callable[..., Iterable[Any]]) -> None:
-        recipes = {(id(one.argument), one.seed): (one.argument, one.seed) for one in orders}
+        recipes = {id(one.recipe): one.recipe for one in orders}
         writers = dict(zip(recipes, apply(_open_content, recipes.values()), strict=True))
 
         def write(share: Sequence[tuple[FillOrder, int, int]]) -> None:
             with np.errstate(over="ignore"):  # what a type cannot hold is infinite there
                 for one, begin, end in share:
                     part = one.array.reshape(-1)[begin:end]
-                    writers[id(one.argument), one.seed](part, begin)
+                    writers[id(one.recipe)](part, begin)
 
         deque(apply(write, shares), maxlen=0)
 
@@ -96,13 +100,9 @@ def fill_ranges(orders: Sequence[FillOrder]) -> None:
         fill(threads.map)
 
 
-def draw_ahead(recipes: Iterable[tuple[BufferArgument, int]]) -> None:
+def draw_ahead(recipes: Iterable[Recipe]) -> None:
     """Draw random contents while opening a device and building leave a processor idle."""
-    wanted = [
-        (argument, seed)
-        for argument, seed in recipes
-        if argument.init in _RANDOM and argument.count >= _FILLED_AT_ONCE
-    ]
+    wanted = [one for one in recipes if one[0].init in _RANDOM and one[0].count >= _FILLED_AT_ONCE]
 
     def draw() -> None:
         with suppress(InputError):  # who fills by the recipe is told
@@ -113,7 +113,7 @@ def draw_ahead(recipes: Iterable[tuple[BufferArgument, int]]) -> None:
         threading.Thread(target=draw, daemon=True).start()
 
 
-def _open_content(recipe: tuple[BufferArgument, int]) -> Callable[[Array, int], None]:
+def _open_content(recipe: Recipe) -> Callable[[Array, int], None]:
     """Give what writes a piece of a buffer's content: into where, and from which place on."""
     argument, seed = recipe
     total = argument.count * argument.element.stored_lanes

@@ -29,9 +29,8 @@ from kernelcast.records.arguments import (
 )
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.problem import Problem
-from kernelcast.sampling.buffer_pool import Recipe
 from kernelcast.sampling.building import BuiltKernel, build_program, read_kernel_source, take_kernel
-from kernelcast.sampling.contents import make_array, shape_of
+from kernelcast.sampling.contents import Recipe, make_array, shape_of
 from kernelcast.sampling.launch import OpenCLLaunch, enqueue, explained_errors
 from kernelcast.sampling.launch_limits import check_launch, check_memory, choose_local_size
 from kernelcast.sampling.opencl import OtherDriver, cl

@@ -14,7 +14,8 @@ from kernelcast.records.arguments import Access
 from kernelcast.records.device import DeviceDescription
 from kernelcast.records.errors import DeviceLimitError
 from kernelcast.records.ndrange import GroupBox
-from kernelcast.sampling.buffer_pool import BufferPool, Part, PooledBuffer, Recipe
+from kernelcast.sampling.buffer_pool import BufferPool, Part, PooledBuffer
+from kernelcast.sampling.contents import Recipe
 from kernelcast.sampling.opencl import cl
 
 SMALL_BYTES = 1 << 20

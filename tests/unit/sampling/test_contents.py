@@ -145,14 +145,14 @@ def test_numbers_of_many_ranges_are_made_once(monkeypatch: pytest.MonkeyPatch) -
     opened = []
     open_content = contents._open_content
 
-    def count(recipe: tuple[BufferArgument, int]) -> Callable[[contents.Array, int], None]:
+    def count(recipe: contents.Recipe) -> Callable[[contents.Array, int], None]:
         opened.append(recipe)
         return open_content(recipe)
 
     monkeypatch.setattr(contents, "_open_content", count)
-    array = np.zeros_like(whole)
+    array, recipe = np.zeros_like(whole), (argument, 3)
     contents.fill_ranges([
-        contents.FillOrder(argument=argument, array=array, seed=3, begin=place, end=place + 8)
+        contents.FillOrder(recipe, array, place, place + 8)
         for place in range(0, whole.size, 16)
     ])  # fmt: skip
     assert np.array_equal(array, np.where(np.arange(whole.size) % 16 < 8, whole, 0))

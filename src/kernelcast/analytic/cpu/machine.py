@@ -283,25 +283,24 @@ def read_stream_rates(description: MachineDescription) -> StreamRates:
                 f"memory bandwidth of copies: {_WRITE_ALLOCATE} times the one measured, for "
                 "lines that stores bring in"
             )
-    every: dict[str, dict[str, float]] = {MEMORY: of_memory}
+    rates: dict[str, dict[str, float]] = {MEMORY: of_memory}
     for cache in description.caches:
         own = {"load": cache.load_bytes_per_s, "copy": cache.copy_bytes_per_s}
-        every[cache.name] = {
+        rates[cache.name] = {
             loop: rate.value for loop, rate in own.items() if rate and _is_measured(rate)
         }
-    one = {level: collect(f"one_core_{level}_") for level in every}
-    every = {level: {**rates, **collect(f"all_cores_{level}_")} for level, rates in every.items()}
-    for rates in (one, every):
-        for level, by_loop in rates.items():
-            for loop, rate in by_loop.items():
-                if rate <= 0:
-                    raise InputError(
-                        f"{description.name}: the {loop} bandwidth of {level} is {rate} bytes/s; "
-                        "expected more than 0. Correct the machine description"
-                    )
+    one = {level: collect(f"one_core_{level}_") for level in rates}
+    every = {level: own | collect(f"all_cores_{level}_") for level, own in rates.items()}
+    for level, by_loop in (*one.items(), *every.items()):
+        for loop, rate in by_loop.items():
+            if rate <= 0:
+                raise InputError(
+                    f"{description.name}: the {loop} bandwidth of {level} is {rate} bytes/s; "
+                    "expected more than 0. Correct the machine description"
+                )
     return StreamRates(
-        one_core={level: rates for level, rates in one.items() if rates},
-        all_cores={level: rates for level, rates in every.items() if rates},
+        one_core=one,
+        all_cores=every,
         cores=description.compute_units.value if description.compute_units else 1,
         notes=tuple(notes),
     )
