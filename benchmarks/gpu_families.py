@@ -51,7 +51,7 @@ def ask(case: Case, rates: HitRates | None = None, constants: LimiterConstants =
     machine = describe(case.device)
     volumes = compute_volumes(case.launch, read_machine(machine), rates)
     given = read_rates(machine, constants)
-    found = LimiterModel(case.launch, volumes, given, constants).assess()
+    found = LimiterModel(case.launch, volumes, given).assess()
     return Answer(
         volumes={
             "dram_load": volumes.dram_load_bytes, "dram_store": volumes.dram_store_bytes,
@@ -172,7 +172,7 @@ def fit_exposure(cases: Sequence[Case], *, is_translated: bool) -> LimiterConsta
         constants = change(x)
         given = read_rates(describe("V100"), constants)
         times_s = (
-            LimiterModel(case.launch, answer.moved, given, constants).assess().seconds
+            LimiterModel(case.launch, answer.moved, given).assess().seconds
             for case, answer in zip(cases, asked, strict=True)
         )
         return statistics.fmean(

@@ -286,7 +286,7 @@ def make_problem(*arguments: Argument) -> Problem:
 def test_of_written_buffers_only_what_is_touched_is_filled(session: DeviceSession) -> None:
     """Fills more where more work-groups run, restores it, and all before the whole launch."""
     large = BufferArgument(element=FLOAT, count=1 << 19, init=Init.UNIFORM, low=2, high=5)
-    problem = make_problem(large, large, replace(large, init=Init.ZEROS))
+    problem = make_problem(large, large, replace(large, init=Init.ZEROS, low=None, high=None))
     accesses = [Access.READ, Access.READ_WRITE, Access.WRITE]
     reach = Reached((0, 1, 2), lambda one: (one.start[0] << 12, one.start[0] + one.shape[0] << 12))
 

@@ -20,7 +20,7 @@ def estimate_gpu(
     """Estimate the time of a launch on a GPU, from its volumes where they are known already."""
     given = read_rates(machine, constants)
     volumes = volumes or compute_volumes(launch, given.machine)
-    found = LimiterModel(launch, volumes, given, constants).assess()
+    found = LimiterModel(launch, volumes, given).assess()
     l1, wave, groups, misses = volumes.l1, volumes.wave, volumes.work_groups, {}
     seconds, resident = found.seconds, volumes.occupancy.work_groups
     issued = sum(launch.executed.operations.values()) + sum(launch.executed.memory.values())

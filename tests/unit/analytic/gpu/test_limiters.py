@@ -74,7 +74,7 @@ def assess(  # noqa: PLR0913 - what differs from the copy is named
     names = ("fp32", "fp64", "integer", "special", "issued", "local_wavefronts", "latency_cycles")
     work = WarpWork(**dict.fromkeys(names, 0.0), load_rounds=rounds) if rounds else None
     launch = make_launch(items=(groups * size,), local=(size,), executed=executed, work=work)
-    model = LimiterModel(launch, volumes, rates, FITTED)
+    model = LimiterModel(launch, volumes, rates)
     model.atomics = atomics or {}
     return model.assess()
 

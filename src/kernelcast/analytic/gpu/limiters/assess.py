@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kernelcast.analytic.gpu.limiters.demands import count_atomics, count_local_ways, count_rounds
-from kernelcast.analytic.gpu.limiters.rates import ELEMENT_BYTES, GpuRates, LimiterConstants
+from kernelcast.analytic.gpu.limiters.rates import ELEMENT_BYTES, GpuRates
 from kernelcast.analytic.gpu.volumes import GpuVolumes
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.records.operations import MemorySpace, NumberClass, OperationCounts
@@ -121,15 +121,8 @@ _PAPER = ("fp32", "fp64", "L1", "L2", "DRAM")
 class LimiterModel:
     """What a launch asks of each part of a GPU, and how long that takes; times are in seconds."""
 
-    def __init__(
-        self,
-        launch: ModelledLaunch,
-        volumes: GpuVolumes,
-        rates: GpuRates,
-        constants: LimiterConstants,
-    ) -> None:
-        self.launch, self.volumes = launch, volumes
-        self.rates, self.constants = rates, constants
+    def __init__(self, launch: ModelledLaunch, volumes: GpuVolumes, rates: GpuRates) -> None:
+        self.launch, self.volumes, self.rates = launch, volumes, rates
         self.notes = [*rates.notes]
 
     @cached_property
@@ -159,7 +152,7 @@ class LimiterModel:
             phases=((1.0, min(float(resident), work_groups / units)),),
         )
         limits = self._measure(even)
-        if self.constants.is_paper:
+        if self.rates.constants.is_paper:
             times = {name: s for name, s in limits.times.items() if name in _PAPER}
             return replace(limits, times=times, beside_s=0.0)
         whole = self._measure(schedule(work_groups, units, resident))
@@ -204,7 +197,7 @@ class LimiterModel:
         """Compute how long the L1 caches are busy, and transfers with the DRAM wait."""
         # An access occupies its cache for its wavefronts; a sector from L2 occupies it for one
         # cycle, since the cache has one port (as between L1 and L2 of a CPU in the ECM model).
-        volumes, constants, machine = self.volumes, self.constants, self.rates.machine
+        volumes, constants, machine = self.volumes, self.rates.constants, self.rates.machine
         l1, is_paper = volumes.l1, constants.is_paper
         per_warp = l1.half_warp_cycles if is_paper else l1.warp_cycles
         cycles_per_s = machine.compute_units * self.rates.clock_hz / plan.private_factor

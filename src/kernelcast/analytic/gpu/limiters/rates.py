@@ -102,6 +102,7 @@ class GpuRates:
     """What a GPU does per second."""
 
     machine: GpuMachine
+    constants: LimiterConstants
     clock_hz: float
     """Cycles of an L1 cache per second, also where the description lacks the clock."""
     l2_bytes_per_s: float | None
@@ -198,6 +199,7 @@ def read_rates(machine: MachineDescription, constants: LimiterConstants) -> GpuR
     own = None if constants.is_paper else machine.costs.get("overlap_power")
     return GpuRates(
         machine=gpu,
+        constants=constants,
         clock_hz=clock_hz,
         l2_bytes_per_s=l2_rate,
         dram_load=dram_load,
