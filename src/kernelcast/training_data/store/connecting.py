@@ -132,8 +132,21 @@ def connect(url: sa.URL) -> sa.Engine:
     if url.get_backend_name() == "sqlite":
         # How long a writer waits for another: an import of a whole data set is one transaction.
         engine = sa.create_engine(url, connect_args={"timeout": 120})
-        sa.event.listen(engine, "connect", _set_up_sqlite)
-        sa.event.listen(engine, "begin", _begin_sqlite)
+
+        @sa.event.listens_for(engine, "connect")
+        def set_up(connection: sqlite3.Connection, _: object) -> None:
+            # Python's module would end transactions by itself before DDL; we begin and end them.
+            connection.isolation_level = None
+            # Safe with WAL unless the power fails, and then only the last commits are lost.
+            connection.execute("PRAGMA synchronous=NORMAL")
+
+        @sa.event.listens_for(engine, "begin")
+        def begin(connection: sa.Connection) -> None:
+            # A transaction that reads first and then writes would fail where another wrote in
+            # between; IMMEDIATE waits for its turn instead.
+            options: Any = connection.get_execution_options()
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_IS_WRITER) else "BEGIN")
+
     else:
         try:
             engine = sa.create_engine(url, pool_pre_ping=True)
@@ -154,20 +167,6 @@ def _close_before_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_close_before_fork)
-
-
-def _set_up_sqlite(connection: sqlite3.Connection, _: object) -> None:
-    # Python's module would end transactions by itself before DDL; we begin and end them.
-    connection.isolation_level = None
-    # Safe with WAL unless the power fails, and then only the last commits are lost.
-    connection.execute("PRAGMA synchronous=NORMAL")
-
-
-def _begin_sqlite(connection: sa.Connection) -> None:
-    # A transaction that reads first and then writes would fail where another wrote in between;
-    # IMMEDIATE waits for its turn instead.
-    options: Any = connection.get_execution_options()
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get(_IS_WRITER) else "BEGIN")
 
 
 R = TypeVar("R")
