@@ -48,7 +48,7 @@ def test_everything_works_in_every_database(url: str) -> None:
         assert store.add_many(rows[:3], replace=True).replaced == 3
         assert list(store.find()) == sorted(rows, key=lambda one: one.key)
         assert store.get(rows[4].key[:16]) == rows[4]
-        assert store.history(rows[5].launch.key) == [rows[5]]
+        assert [*store.find(Selection(launch_keys=(rows[5].launch.key,)))] == [rows[5]]
         assert store.count(Selection(devices=("device-1",), least_work_groups=1010)) == 7
         store.add_failures([make_failure(1), make_failure(1)])
         assert store.failures() == [make_failure(1)]

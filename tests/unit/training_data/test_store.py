@@ -55,12 +55,13 @@ def test_replacing_keeps_one_row(store: Store) -> None:
 
 
 def test_repeated_measurements_are_told_apart(store: Store) -> None:
-    """Keeps measurements with names of their own, and finds all of a launch, oldest first."""
+    """Keeps measurements with names of their own, and finds all of a launch."""
     newer = make_observation(5)
     older = replace(newer, measurement="scheduler 1", origin=Origin.OBSERVED,
                     measured_at=datetime(2020, 1, 1, tzinfo=UTC))  # fmt: skip
     store.add_many([newer, older, make_observation(6)])
-    assert store.history(newer.launch.key) == [older, newer]
+    found = store.find(Selection(launch_keys=(newer.launch.key,)))
+    assert {one.key for one in found} == {older.key, newer.key}
 
 
 def test_rows_are_selected(store: Store) -> None:

@@ -199,11 +199,6 @@ class Store(Database):
                     schemas = self.schemas()  # another process has added the row meanwhile
                 yield row, schemas
 
-    def history(self, launch_key: str) -> list[Observation]:
-        """Return what was observed of exactly this launch, oldest first."""
-        found = self.find(Selection(launch_keys=(launch_key,)))
-        return sorted(found, key=lambda one: (one.measured_at is not None, one.measured_at))
-
     def failures(self, wanted: Selection = EVERYTHING) -> list[FailureRecord]:
         query = sa.select(FAILURES).where(*list_conditions(wanted, FAILURES))
         with self.read() as connection:
