@@ -61,24 +61,24 @@ def test_what_is_old_or_damaged_is_not_believed(
     assert recall_devices() is None
 
 
-def test_another_runtime_may_bring_other_devices(vendors: Path) -> None:
-    """A runtime or its library that comes, goes or changes ends a list."""
+def test_another_runtime_may_bring_other_devices(
+    vendors: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What runtimes are told by the environment ends a list, as does a runtime or its library that
+    comes, goes or changes; what they are not told does not."""
     remember_devices([DEVICE])
+    monkeypatch.setenv("KERNELCAST_TEST_OF_NOTHING", "1")
+    assert recall_devices() == [DEVICE]
+    monkeypatch.setenv("POCL_DEVICES", "cpu cpu")
+    assert recall_devices() is None
+    monkeypatch.delenv("POCL_DEVICES")
+    assert recall_devices() == [DEVICE]
     (vendors / "two.icd").write_text("libtwo.so.1\n")
     assert recall_devices() is None
     (vendors / "two.icd").unlink()
     remember_devices([DEVICE])
     (vendors.parent / "libone.so").write_bytes(b"22")
     assert vendors.parent / "libone.so" in list_runtime_files()
-    assert recall_devices() is None
-
-
-def test_other_settings_may_show_other_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What runtimes are told by the environment ends a list; what they are not told does not."""
-    remember_devices([DEVICE])
-    monkeypatch.setenv("KERNELCAST_TEST_OF_NOTHING", "1")
-    assert recall_devices() == [DEVICE]
-    monkeypatch.setenv("POCL_DEVICES", "cpu cpu")
     assert recall_devices() is None
 
 

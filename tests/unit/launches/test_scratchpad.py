@@ -11,7 +11,6 @@ from kernelcast.launches.modelling.scratchpad import (
     find_scratchpad,
     read_scratchpad_kernel,
 )
-from kernelcast.launches.problem_file import read_problem
 from kernelcast.records.errors import (
     InputError,
     MachineFileError,
@@ -19,7 +18,7 @@ from kernelcast.records.errors import (
     UnknownMachineError,
 )
 from support.machines import SW26010
-from support.problems import EXAMPLES, read_example
+from support.problems import EXAMPLES, buffer_of, number_of, read_example, write_problem
 
 TEMPLATE = EXAMPLES / "scratchpad/machines/template.yaml"
 MACHINE_KEYS = {"schema", *(one.name for one in fields(ScratchpadMachine))}
@@ -51,15 +50,10 @@ __kernel void k(__global const float *a, __global float *b, __global const int *
 """
 
 
-def derive(folder: Path, code: str, **options: float) -> ScratchpadKernel:
+def derive(code: str, **options: float) -> ScratchpadKernel:
     """Derive the scratchpad kernel of 128 work-groups of 64 work-items."""
-    folder.joinpath("k.cl").write_text(code)
-    folder.joinpath("k.yaml").write_text(
-        "source: k.cl\nkernel: k\nglobal_size: [8192]\nlocal_size: [64]\nargs:\n"
-        "  - {buffer: float32, count: 8192}\n  - {buffer: float32, count: 8192}\n"
-        "  - {buffer: int32, count: 8192, init: permutation}\n  - {scalar: int32, value: 1024}\n"
-    )
-    problem = read_problem(folder / "k.yaml")
+    floats, indices = buffer_of("float32", 8192), buffer_of("int32", 8192)
+    problem = write_problem(code, floats, floats, indices, number_of(1024), items=(8192,))
     return derive_scratchpad_kernel(problem, SW26010, **options)  # type: ignore[arg-type]
 
 
@@ -138,9 +132,9 @@ def test_a_machine_of_ones_own_can_be_used(tmp_path: Path) -> None:
         find_scratchpad("cell")
 
 
-def test_staging_becomes_dma(tmp_path: Path) -> None:
+def test_staging_becomes_dma() -> None:
     """Takes the copy to the tile for a DMA request of the work-group, all else for Gloads."""
-    found = derive(tmp_path, STAGED, average_ilp=2.0)
+    found = derive(STAGED, average_ilp=2.0)
     assert (found.active_cpes, found.average_ilp) == (64, 2.0)
     [request] = found.dma
     assert request.direction is Direction.IN
@@ -153,17 +147,17 @@ def test_staging_becomes_dma(tmp_path: Path) -> None:
     # Local memory without the DMA's stores.
     assert found.compute["floating"] == found.compute["spm"] == items * 2 * 1024
     assert not any("average ILP" in one for one in found.notes)
-    half = derive(tmp_path, STAGED, active_cpes=32)
+    half = derive(STAGED, active_cpes=32)
     assert sum(one.count for one in half.gloads) == 2 * 2 * 2 * 64
 
 
-def test_asynchronous_copies_are_requests(tmp_path: Path) -> None:
+def test_asynchronous_copies_are_requests() -> None:
     """Takes async_work_group_copy for one copy of all that it moves."""
-    copy, stored = derive(tmp_path, COPIED).dma
+    copy, stored = derive(COPIED).dma
     assert (copy.direction, stored.direction) == (Direction.IN, Direction.OUT)
     assert copy.copies[0].bytes == 256
     with pytest.raises(InputError, match="a scratchpad of SW26010 holds 65,536"):
-        derive(tmp_path, STAGED.replace("tile[64]", "tile[65536]"))
+        derive(STAGED.replace("tile[64]", "tile[65536]"))
 
 
 def test_tiles_of_a_matrix_are_strided_requests() -> None:
