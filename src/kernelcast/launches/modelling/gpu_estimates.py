@@ -221,8 +221,6 @@ VOLUMES = {
 }
 """Columns of measured volumes, and the boundaries that the model calls them by."""
 RATE = "updates_per_s"
-
-
 Points: TypeAlias = dict[str, list[tuple[float, float]]]
 """Of each hit rate the oversubscription, allocated bytes over the capacity of the cache, and what
 was measured there."""
@@ -248,16 +246,14 @@ def read_measurements(path: Path) -> tuple[Points, list[MeasuredLaunch]]:
     launches, place = [], ""
     try:
         rows = json.loads(text) if is_json else csv.DictReader(text.splitlines())
-        if isinstance(rows, dict):
-            raise InputError("found one object, expected a list of them")
         for number, read in enumerate(rows, start=1):
             place = f" row {number}:"
+            if not isinstance(read, dict):
+                raise InputError("expected a list of objects")
             row = {key: value for key, value in read.items() if value not in (None, "")}
             if "hit_rate" in row:
-                function, over, rate = (
-                    row["function"],
-                    *map(float, (row["oversubscription"], row["hit_rate"])),
-                )
+                over, rate = float(row["oversubscription"]), float(row["hit_rate"])
+                function = row["function"]
                 if function not in points:
                     raise InputError(f"function {function!r} is none of {', '.join(FUNCTIONS)}")
                 if not (over >= 0 and 0 <= rate <= 1):
@@ -272,7 +268,7 @@ def read_measurements(path: Path) -> tuple[Points, list[MeasuredLaunch]]:
                 folds=tuple(parse_fold(one) for one in folds if one),
                 volumes={key: float(row[key]) for key in (*VOLUMES, RATE) if key in row},
             ))  # fmt: skip
-    except (InputError, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (InputError, KeyError, TypeError, ValueError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else error
         raise InputError(
             f"{path}:{place} {reason}; expected function, oversubscription and hit_rate, or "
