@@ -235,19 +235,17 @@ def check_rows(
         removes = removes and not is_damaged
         removed = store.remove([one.key for one in found]) if removes and found else 0
     rows = [pick(one, "kind", "key", "kernel", "device_id", "message", "advice") for one in found]
-    present(rows)
+    parts: list[Part] = []
     if found:
         columns = {"kind": "", "key": "", "kernel": "", "device_id": "", "message": "what is wrong"}
-        show(_tabulate(rows, columns))
-        for advice in dict.fromkeys(f"{one.kind}: {one.advice}" for one in found):
-            show(advice)
+        parts = [_tabulate(rows, columns)]
+        parts += dict.fromkeys(f"{one.kind}: {one.advice}" for one in found)
+    elif not removes:
+        parts = ["no damage found, every row is sound"]
+    present(rows, *parts)
     if removes:
         complain(f"{removed:,} rows removed")
-    elif found:
-        return ExitStatus.FAILED
-    else:
-        show("no damage found, every row is sound")
-    return ExitStatus.ANSWERED
+    return ExitStatus.FAILED if found and not removes else ExitStatus.ANSWERED
 
 
 @option.command("merge", short="Add the observations of other stores.", json=option.AS_JSON)

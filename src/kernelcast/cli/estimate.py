@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import ExitStatus, present, progress, save_plot, show
+from kernelcast.cli.terminal import ExitStatus, present, progress
 from kernelcast.launches.child_processes import start_ahead
 from kernelcast.launches.settings import EstimateSettings
 from kernelcast.records.device import SaturationPoint
@@ -14,7 +14,7 @@ from kernelcast.records.estimates import DeviceAnswer, Estimate
 from kernelcast.records.private_files import check_target
 from kernelcast.reports.charts import Axis, Chart, Figure, make_series
 from kernelcast.reports.numbers import format_duration, format_range, format_seconds, format_share
-from kernelcast.reports.presenter import Field, Table, Value, write_lines
+from kernelcast.reports.presenter import Field, Part, Table, Value, write_lines
 
 
 @option.command(
@@ -106,22 +106,23 @@ def estimate(  # noqa: PLR0913 - each is an option
             replay_file=replay_file, report=report,
         )  # fmt: skip
     answers = collected.answers
-    is_answered = any(answer.estimate for answer in answers)
-    present([answer.to_dict() for answer in answers])
-    if is_answered:
-        show(
+    parts: list[Part] = []
+    if is_answered := any(answer.estimate for answer in answers):
+        parts = [
             list_answers(answers, coverage=settings.coverage, is_measured=settings.measure),
             *(f"note: {line}" for line in _list_kept_samples(answers, began)),
             *(f"warning: {warning}" for warning in list_warnings(answers)),
             *(list_explanations(answers) if explain else ()),
-        )
+        ]
+    present(
+        [answer.to_dict() for answer in answers], *parts,
+        figure=chart_answers(answers) if is_answered else None,
+    )  # fmt: skip
     status = collected.conclude()
     if record_file is not None and recordings:
         from kernelcast.launches.recordings import write_recordings
 
         write_recordings(record_file, recordings)
-    if is_answered:
-        save_plot(chart_answers(answers))
     return status
 
 

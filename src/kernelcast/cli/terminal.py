@@ -64,14 +64,8 @@ def present(
     if wants_json():
         click.echo(json.dumps(content, indent=2, allow_nan=False))
     show(*parts, *(f"note: {note}" for note in dict.fromkeys(notes)))
-    if figure is not None:
-        save_plot(figure)
-
-
-def save_plot(figure: "Figure") -> None:
-    """Draw a figure into the file that ``--plot`` names, if any."""
     plot_file: Path | None = _read_option(PLOT_FILE)
-    if plot_file is not None:
+    if figure is not None and plot_file is not None:
         from kernelcast.reports.drawing import save_figure
 
         save_figure(plot_file, figure)

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelcast.cli import options as option
 from kernelcast.cli.collecting import Collected
-from kernelcast.cli.terminal import ExitStatus, present, progress, save_plot, show
+from kernelcast.cli.terminal import ExitStatus, present, progress
 from kernelcast.launches.devices import choose_devices
 from kernelcast.launches.problem_file import read_problem
 from kernelcast.launches.settings import prefix
@@ -72,11 +72,13 @@ def trace(
     errors = [(problem.name, one) for _, one in answers if isinstance(one, KernelcastError)]
     is_refused = not traces and all(isinstance(error, InputError) for _, error in errors)
     (collected.refusals if is_refused else collected.failures).extend(errors)
-    present([_answer_to_json(problem, *one) for one in answers])
-    if answers:
-        show(_list_answers(problem, answers), *write_lines("trace.txt", traces=traces))
-    if charts := [chart for one in traces for chart in _chart_trace(one)]:
-        save_plot(Figure(charts=tuple(charts), columns=1, heights=(4.0, 1.8)))
+    charts = tuple(chart for one in traces for chart in _chart_trace(one))
+    present(
+        [_answer_to_json(problem, *one) for one in answers],
+        *((_list_answers(problem, answers),) if answers else ()),
+        *write_lines("trace.txt", traces=traces),
+        figure=Figure(charts=charts, columns=1, heights=(4.0, 1.8)) if charts else None,
+    )
     return collected.conclude()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from kernelcast.cli import options as option
-from kernelcast.cli.terminal import save_plot, show
+from kernelcast.cli.terminal import present
 from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_estimates import (
     derive_points,
@@ -78,7 +78,6 @@ def fit(
                  "c": "number", "deviation": "number"},
         rows=rows,
     )  # fmt: skip
-    show(table, f"written to {out_file}")
     # Chart measured hit rates and the curves fitted to them (the paper's Fig. 12, 16 and 18).
     charts = []
     for name, one in fits.items():
@@ -92,4 +91,5 @@ def fit(
                 make_series("fit", places, map(one.rate.at, places), "guide"),
             ),
         ))  # fmt: skip
-    save_plot(Figure(charts=tuple(charts)))
+    figure = Figure(charts=tuple(charts))
+    present(None, table, f"written to {out_file}", figure=figure)
