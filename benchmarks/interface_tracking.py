@@ -28,11 +28,6 @@ NARROW = 2
 """Columns of work-groups all of whose stores fill a part of a sector only."""
 
 
-def read_source() -> ModelledKernel:
-    """Read the kernel on the whole grid."""
-    return read_launch_source(KERNEL, parameters=CELLS)
-
-
 def list_shapes(source: ModelledKernel) -> list[Configuration]:
     """Ask about all shapes."""
     machine = find_machine("a100")
@@ -93,4 +88,4 @@ def describe(source: ModelledKernel) -> list[str]:
 
 
 if __name__ == "__main__":
-    write_text(TARGET, *describe(read_source()))
+    write_text(TARGET, *describe(read_launch_source(KERNEL, parameters=CELLS)))

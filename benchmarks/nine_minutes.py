@@ -206,10 +206,6 @@ def _end(process: "subprocess.Popen[bytes]") -> int:
     return process.wait()
 
 
-def find_work() -> Path:
-    return Path(os.environ.get("TMPDIR", "/tmp")) / f"nine-minutes-{os.getuid()}"
-
-
 def find_cache(work: Path) -> Path:
     return work / "cache"
 
@@ -274,7 +270,7 @@ def main() -> None:
     begun_s = time.monotonic()
     output: Path = options.output.resolve()
     output.mkdir(parents=True, exist_ok=True)
-    work = find_work()
+    work = Path(os.environ.get("TMPDIR", "/tmp")) / f"nine-minutes-{os.getuid()}"
     python, prepared = sys.executable, ""
     environments = make_environments(work, is_small=options.small)
     if options.prepared is not None:
