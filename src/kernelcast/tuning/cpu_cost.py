@@ -292,16 +292,15 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
                 executed[operation] += count * times
     counts = OperationCounts(operations=dict(executed), memory={})
     ports, _ = time_core(counts, device, Execution(width=width), ())
-    register_bytes = 4 * device.lanes
-    register_s = register_bytes * device.levels[0].load_s_per_byte * device.cores / width
+    loaded_s = device.levels[0].load_s_per_byte * device.cores / width
     core = {
         "arithmetic": sum(ports.get(one, 0.0) for one in ("fp32", "fp64", "special", "int")),
         "L1": sum(
             nest.counts[one.access.block]
             # Lanes that lie apart are loaded one by one.
             * (
-                ceil((width if one.lane_bytes else 1) * one.access.bytes / register_bytes)
-                * register_s
+                loaded_s
+                * max(4 * device.lanes, (width if one.lane_bytes else 1) * one.access.bytes)
                 if width == 1 or one.lane_bytes in (0, one.access.bytes, -one.access.bytes)
                 else GATHER_ADDS * device.add_s * max(1, one.access.bytes // 4)
             )
