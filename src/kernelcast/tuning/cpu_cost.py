@@ -285,10 +285,8 @@ def cost_launch(kernel: ModelledKernel, ndrange: NDRange, device: CpuDevice) -> 
     executed: dict[Operation, float] = defaultdict(float)
     for block, count in zip(nest.facts.blocks, nest.counts, strict=True):
         for operation, times in block.operations.operations.items():
-            is_address = (
-                operation.number is NumberClass.INTEGER and operation.kind in _ADDRESS_KINDS
-            )
-            if not (is_address and block.id in stepped):
+            is_stepped = block.id in stepped and operation.kind in _ADDRESS_KINDS
+            if not (is_stepped and operation.number is NumberClass.INTEGER):
                 executed[operation] += count * times
     counts = OperationCounts(operations=dict(executed), memory={})
     ports, _ = time_core(counts, device, Execution(width=width), ())
