@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,14 +16,7 @@ import pytest
 import yaml
 
 from kernelcast import KernelcastError
-from kernelcast.client import (
-    Client,
-    ConnectionFailedError,
-    Patience,
-    ServiceError,
-    WrongServiceError,
-    read_problem_file,
-)
+from kernelcast.client import Client, ServiceError, read_problem_file
 from support.running_service import (
     ROWS_DEVICE,
     SCALE,
@@ -561,12 +553,20 @@ def test_models_are_listed_chosen_and_rolled_back(api: Api, trained: str) -> Non
     assert {"activate_model", "roll_back_model", "start_job", "cancel_job"} <= set(actions)
 
 
-def test_the_client_does_all_of_it(api: Api, trained: str) -> None:
-    """Devices, estimates, observations, jobs and models, as records; refusals as `ServiceError`."""
+def test_the_client_does_all_of_it(api: Api, trained: str, tmp_path: Path) -> None:
+    """Devices, estimates, observations, jobs and models, as records; refusals as `ServiceError`.
+
+    A problem file becomes a problem with its source.
+    """
+    (tmp_path / "scale.cl").write_text(SCALE["code"])
+    content = {name: value for name, value in SCALE.items() if name not in {"code", "name"}}
+    (tmp_path / "scale.yaml").write_text(yaml.safe_dump({"source": "scale.cl", **content}))
+    with pytest.raises(KernelcastError, match=r"none\.yaml"):
+        read_problem_file(tmp_path / "none.yaml")
     with Client(api.url, token=api.tokens["all"]) as client:
         assert client.identify().api == api.call("GET /health")["api"]
         assert api.device in [device.id for device in client.devices()]
-        digest = client.send_problem(SCALE)
+        digest = client.send_problem(read_problem_file(tmp_path / "scale.yaml"))
         (answer,) = client.estimate(SCALE, devices=[api.device])
         assert answer.problem_digest == digest
         assert answer.error is None
@@ -624,25 +624,6 @@ def test_the_client_does_all_of_it(api: Api, trained: str) -> None:
     with Client(api.url) as stranger, pytest.raises(ServiceError) as refused:
         stranger.devices()
     assert refused.value.status == 401
-
-
-def test_the_client_reads_problem_files_and_knows_whom_it_asks(api: Api, tmp_path: Path) -> None:
-    """A file becomes a problem with its source; what is no service is told before it is asked."""
-    (tmp_path / "scale.cl").write_text(SCALE["code"])
-    content = {name: value for name, value in SCALE.items() if name not in {"code", "name"}}
-    (tmp_path / "scale.yaml").write_text(yaml.safe_dump({"source": "scale.cl", **content}))
-    assert read_problem_file(tmp_path / "scale.yaml") == SCALE
-    with pytest.raises(KernelcastError, match=r"none\.yaml"):
-        read_problem_file(tmp_path / "none.yaml")
-    with Client(f"{api.url}/v1") as wrong, pytest.raises(WrongServiceError, match="no kernelcast"):
-        wrong.devices()
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    with (
-        Client(f"http://127.0.0.1:{port}", patience=Patience(retries=0)) as alone,
-        pytest.raises(ConnectionFailedError, match="is it running"),
-    ):
-        alone.devices()
 
 
 def test_workers_come_up_on_a_slow_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
