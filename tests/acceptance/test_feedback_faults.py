@@ -53,14 +53,6 @@ def run(launch: kernelcast.Launch, wait_for: list[cl.Event] | None = None) -> cl
     )
 
 
-@pytest.fixture
-def queue(request: pytest.FixtureRequest) -> cl.Device:
-    """Give a device by its platform."""
-    if request.param not in list_devices():
-        pytest.fail("there is no OpenCL device; install one, see docs/how-to/install.md")
-    return list_devices()[request.param]
-
-
 @pytest.mark.usefixtures("home")
 def test_what_is_impossible_is_never_believed() -> None:
     """A nanosecond stays wrong on every device, also once repeated, and chooses no device."""
@@ -86,9 +78,9 @@ def test_what_is_impossible_is_never_believed() -> None:
 
 
 @pytest.mark.usefixtures("home")
-def test_an_event_tells_what_a_launch_took_or_is_refused(queue: cl.Device) -> None:
+def test_an_event_tells_what_a_launch_took_or_is_refused(queue: cl.CommandQueue) -> None:
     """Its time counts where events are right; elsewhere the clock is asked for, nothing is kept."""
-    launch = prepare(queue)
+    launch = prepare(queue.device)
     begin_s = time.perf_counter()
     event = run(launch)
     event.wait()
@@ -190,12 +182,13 @@ print(kernelcast.Predictor().estimate(prepare(part)).device_id)
 
 
 def test_a_sub_device_is_a_device_of_its_own(
-    queue: cl.Device, home: Path, request: pytest.FixtureRequest
+    queue: cl.CommandQueue, home: Path, request: pytest.FixtureRequest
 ) -> None:
     """It has an id, the same in every process, units and history; no calibration of the whole."""
-    if EQUALLY not in queue.partition_properties:
+    device = queue.device
+    if EQUALLY not in device.partition_properties:
         pytest.skip("the runtime has no sub-devices")
-    whole, *parts = map(prepare, (queue, *queue.create_sub_devices([EQUALLY, 1])))
+    whole, *parts = map(prepare, (device, *device.create_sub_devices([EQUALLY, 1])))
     with kernelcast.Predictor() as predictor:
         id_of_whole = predictor.estimate(whole).device_id
         write_calibration(home, id_of_whole)

@@ -1,10 +1,9 @@
 """What Python programs do with several devices and configurations: schedule, balance, tune."""
 
 import dataclasses
-import importlib.util
+import importlib
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -19,19 +18,12 @@ pytestmark = pytest.mark.device
 
 
 @pytest.fixture
-def example(repository: Path) -> Iterator[ModuleType]:
+def example(repository: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Import the example of a schedule over two devices."""
     if len(list_devices()) < 2:
         pytest.skip("two OpenCL devices are needed")
-    path = repository / "examples/two_devices/schedule.py"
-    spec = importlib.util.spec_from_file_location("two_devices_schedule", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+    monkeypatch.syspath_prepend(repository / "examples/two_devices")
+    return importlib.import_module("schedule")
 
 
 def test_two_devices_are_scheduled_by_what_is_known(example: ModuleType, home: Path) -> None:

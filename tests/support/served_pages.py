@@ -1,6 +1,5 @@
 """A service over fake devices whose pages can be looked at: one that holds much, or a new one."""
 
-import os
 import shutil
 import threading
 import time
@@ -43,26 +42,20 @@ def serve_pages(
     folder: Path, *, is_full: bool, measured: Sequence[str] = ()
 ) -> Iterator[tuple[str, ServiceState]]:
     """Serve a data folder; give the address, and the state behind it."""
-    before = os.environ.get("KERNELCAST_DATA")
-    os.environ["KERNELCAST_DATA"] = str(folder)
+    import pytest
+
     database = str(folder / "rows.sqlite")
     settings = ServiceSettings(
         database=database, registry=str(folder / "models"), runs_jobs=False, allow_run=True
     )
-    try:
-        with _run(settings) as address:
-            state = open_state(database)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KERNELCAST_DATA", str(folder))
+        with _run(settings) as address, open_state(database) as state:
             if is_full:
                 _fill(folder, database, state)
                 _add_measured(database, measured)
                 httpx.post(f"{address}/v1/estimates", json={"problem": PROBLEM}, timeout=60)
             yield address, state
-            state.close()
-    finally:
-        if before is None:
-            del os.environ["KERNELCAST_DATA"]
-        else:
-            os.environ["KERNELCAST_DATA"] = before
 
 
 def _fill(folder: Path, database: str, state: ServiceState) -> None:
