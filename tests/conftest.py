@@ -50,7 +50,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:  # noqa
         def _split_scope(self, nodeid: str) -> str:
             path = nodeid.partition("::")[0]
             if not _has_device_tests(config.rootpath / path):
-                return path.replace("_nest.py", ".py")  # both compile the simulator
+                return path
             return "results" if Path(path).stem in _RESULTS_ONLY else "measurements"
 
     # Files in their order, in which those that measure come early and small ones last: xdist's own

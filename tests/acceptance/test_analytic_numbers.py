@@ -3,12 +3,12 @@
 Figures of papers to the digits that they print; volumes of our own within 1 %.
 """
 
-import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 MACHINES = {"IvyBridgeEP_E5-2690v2": "ivy-bridge-ep", "SkylakeSP_Gold-6148": "skylake-sp"}
@@ -16,6 +16,7 @@ MACHINES = {"IvyBridgeEP_E5-2690v2": "ivy-bridge-ep", "SkylakeSP_Gold-6148": "sk
 LEVELS = {(512, 2, 1): "wave z depth 1", (128, 4, 2): "2", (32, 8, 4): "4", (8, 16, 8): "8",
           (4, 8, 32): "32"}  # fmt: skip
 OWN = 0.01
+Ask = Callable[..., Any]
 Case = dict[str, Any]
 
 
@@ -27,16 +28,14 @@ def kerncraft(reference: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def model_loop(run: Callable[..., Any], repository: Path) -> Callable[..., dict[str, Any]]:
+def model_loop(ask: Ask, repository: Path) -> Ask:
     """Model one of the reference's loops on one of its machines, with the table's in-core terms."""
 
     def model(machine: str, kernel: str, sizes: dict[str, int], *words: str) -> dict[str, Any]:
         constants = [word for name, size in sizes.items() for word in ("-D", name, size)]
         listing = repository / f"tests/data/loop_nests/{kernel}.c"
-        ended = run("model", "cpu", listing, *constants, "--machine", MACHINES[machine],
-                    "--core", "table", *words, "--json")  # fmt: skip
-        assert ended.status == 0, ended.stderr
-        answer: dict[str, Any] = ended.json()
+        answer: dict[str, Any] = ask("model", "cpu", listing, *constants, "--machine",
+                                     MACHINES[machine], "--core", "table", *words)  # fmt: skip
         return answer
 
     return model
@@ -53,7 +52,7 @@ def spread(cases: list[Case], count: int) -> list[Case]:
 
 @pytest.mark.parametrize("machine", sorted(MACHINES))
 def test_layer_conditions_give_the_references_traffic_and_cycles(
-    machine: str, kerncraft: dict[str, Any], model_loop: Callable[..., dict[str, Any]]
+    machine: str, kerncraft: dict[str, Any], model_loop: Ask
 ) -> None:
     """Hits, misses and evictions of every level and every data term equal the reference tool's."""
     cases = [case for case in kerncraft["cases"] if case["machine"] == machine]
@@ -72,7 +71,7 @@ def test_layer_conditions_give_the_references_traffic_and_cycles(
 
 @pytest.mark.parametrize("machine", sorted(MACHINES))
 def test_layer_conditions_are_solved_for_the_references_sizes(
-    machine: str, kerncraft: dict[str, Any], model_loop: Callable[..., dict[str, Any]]
+    machine: str, kerncraft: dict[str, Any], model_loop: Ask
 ) -> None:
     """Each condition on N, the largest N that meets it and what it saves are the reference's."""
     keys = ("level", "condition", "tail_bytes", "hits", "misses", "evicts")
@@ -89,7 +88,7 @@ def test_layer_conditions_are_solved_for_the_references_sizes(
 
 
 def test_simulated_caches_give_the_references_traffic(
-    kerncraft: dict[str, Any], model_loop: Callable[..., dict[str, Any]]
+    kerncraft: dict[str, Any], model_loop: Ask
 ) -> None:
     """Misses and evictions of simulated caches are within 1 % of the reference simulator's."""
     for machine in sorted(MACHINES):
@@ -105,7 +104,7 @@ def test_simulated_caches_give_the_references_traffic(
                 assert simulated == pytest.approx(case["SIM"][key], rel=OWN, abs=0.005), case
 
 
-def test_the_long_range_stencil_is_the_papers(run: Callable[..., Any], repository: Path) -> None:
+def test_the_long_range_stencil_is_the_papers(ask: Ask, run: Ask, repository: Path) -> None:
     """Kerncraft's {52||54|40|24|48.5}, 166.5 cycles, four cores, blocking below N = 546.
 
     Six cores with the waiting for a busy memory bus that Kerncraft has added since.
@@ -113,7 +112,7 @@ def test_the_long_range_stencil_is_the_papers(run: Callable[..., Any], repositor
     words = ("model", "cpu", repository / "tests/data/loop_nests/3d-long-range-stencil.c",
              "-D", "M", 130, "-D", "N", 1015, "--machine", "ivy-bridge-ep",
              "--in-core", "52,54")  # fmt: skip
-    answer = run(*words, "--json").json()
+    answer = ask(*words)
     (size,) = answer["sizes"]
     ecm = size["ecm"]
     assert ecm["notation"] == "{52.0 || 54.0 | 40.0 | 24.0 | 47.8}"
@@ -126,7 +125,7 @@ def test_the_long_range_stencil_is_the_papers(run: Callable[..., Any], repositor
     assert {row["largest"] for row in conditions if row["misses"] == 3} == {545}
     assert size["roofline"]["bottleneck"] == "MEM"
     rates = [
-        run(*words, "--unit", "FLOP/s", "--cores", cores, "--json").json()["sizes"][0]["value"]
+        ask(*words, "--unit", "FLOP/s", "--cores", cores)["sizes"][0]["value"]
         for cores in (1, 2, 10)
     ]
     # The second core waits half a transfer for the first one's share of the bus.
@@ -143,10 +142,10 @@ def test_the_long_range_stencil_is_the_papers(run: Callable[..., Any], repositor
         assert part in shown
 
 
-def test_nbody_on_scratchpads_is_the_papers(run: Callable[..., Any], repository: Path) -> None:
+def test_nbody_on_scratchpads_is_the_papers(ask: Ask, run: Ask, repository: Path) -> None:
     """SW26010: T_comp 975, T_DMA 695, T_overlap 571.4, T_total 1098.6 us in 8 virtual groups."""
     kernels = repository / "examples/scratchpad/kernels"
-    (nbody,) = run("model", "scratchpad", kernels / "nbody.yaml", "--json").json()
+    (nbody,) = ask("model", "scratchpad", kernels / "nbody.yaml")
     printed_us = {"t_comp_s": 975, "t_dma_s": 695, "t_overlap_s": 571.4, "t_total_s": 1098.6}
     for key, microseconds in printed_us.items():
         assert nbody[key] == pytest.approx(microseconds * 1e-6, rel=2e-3), key
@@ -157,13 +156,13 @@ def test_nbody_on_scratchpads_is_the_papers(run: Callable[..., Any], repository:
     # Equation 14: the copy-in of one virtual group, 695 / 2 / 8 = 43.4 us (42 were measured).
     doubled = run("model", "scratchpad", kernels / "nbody.yaml", "--what-if", "double-buffer")
     assert "saves 43.5 us" in doubled.stdout
-    dynamics = run("model", "scratchpad", kernels / "wrf-dynamics.yaml", "--what-if", "cpes",
-                   "--cpes", "8:64:8", "--json").json()  # fmt: skip
+    dynamics = ask("model", "scratchpad", kernels / "wrf-dynamics.yaml", "--what-if", "cpes",
+                   "--cpes", "8:64:8")  # fmt: skip
     assert dynamics["best_active_cpes"] == 48
 
 
 def test_volumes_and_times_are_those_of_a_v100(
-    run: Callable[..., Any], repository: Path, reference: Path, tmp_path: Path
+    ask: Ask, repository: Path, reference: Path, tmp_path: Path
 ) -> None:
     """Against counters of 40 launches: DRAM within 2.5 %, L2 within 5 %, times within 10 %."""
     records = json.loads((reference / "warpspeed/measured_v100_3d25pt.json").read_text())
@@ -179,32 +178,29 @@ def test_volumes_and_times_are_those_of_a_v100(
         if record["launched_grid"] == record["grid_from_block"]
     ]
     table = tmp_path / "measured.csv"
-    with table.open("w", encoding="utf-8", newline="") as stream:
-        writer = csv.DictWriter(stream, rows[0])
-        writer.writeheader()
-        writer.writerows(rows)
+    pd.DataFrame(rows).to_csv(table, index=False)
     stencil = repository / "examples/models/accesses/stencil3d25pt.yaml"
     words = ("model", "gpu", stencil, "--machine", "v100", "--registers", 64)
-    compared = {row["quantity"]: row for row in run(*words, "--measured", table, "--json").json()}
+    compared = {row["quantity"]: row for row in ask(*words, "--measured", table)}
     promised = {"dram_load_bytes_per_update": 0.025, "dram_store_bytes_per_update": 0.025,
                 "l2_load_bytes_per_update": 0.05, "updates_per_s": 0.10}  # fmt: skip
     for quantity, error in promised.items():
         assert len(compared[quantity]["launches"]) == 40
         assert compared[quantity]["mean_error"] < error, quantity
     assert compared["updates_per_s"]["kendall_tau"] > 0.9
-    (launch,) = run(*words, "--json").json()
+    (launch,) = ask(*words)
     per_update = {name: volume / launch["updates"] for name, volume in launch["volumes"].items()}
     written = {"DRAM_to_L2": 16.36, "L2_to_L1": 35.28, "L2_to_DRAM": 8.0, "L1_to_L2": 8.0}
     assert per_update == pytest.approx(written, rel=OWN)
     assert launch["limiter"] == "DRAM"
     # The paper's own rates bring its limiters: the largest of them is the time.
-    (paper,) = run(*words, "--hit-rates", "paper-2022", "--json").json()
+    (paper,) = ask(*words, "--hit-rates", "paper-2022")
     assert set(paper["limiters"]) <= {"fp32", "fp64", "L1", "L2", "DRAM"}
     assert paper["seconds"] == max(paper["limiters"].values())
 
 
 def test_the_layer_condition_of_an_a100_is_the_papers(
-    run: Callable[..., Any], repository: Path, reference: Path
+    ask: Ask, repository: Path, reference: Path
 ) -> None:
     """Figure 23: loads without reuse between z layers, and the plane from which it is lost."""
     numbers = json.loads((reference / "warpspeed/paper_numbers.json").read_text())
@@ -213,9 +209,7 @@ def test_the_layer_condition_of_an_a100_is_the_papers(
              "--machine", "a100")  # fmt: skip
 
     def load(size: int, local: tuple[int, ...]) -> float:
-        (launch,) = run(
-            *words, "-p", f"NX={size}", "--local", ",".join(map(str, local)), "--json"
-        ).json()
+        (launch,) = ask(*words, "-p", f"NX={size}", "--local", ",".join(map(str, local)))
         return float(launch["volumes"]["DRAM_to_L2"]) / launch["updates"]
 
     for local, depth in LEVELS.items():
@@ -223,27 +217,24 @@ def test_the_layer_condition_of_an_a100_is_the_papers(
     # Nine layers fit into half of L2 up to 381; the measured curve starts to rise just above 400.
     flat = (512, 2, 1)
     assert load(300, flat) < load(381, flat) < 10.5 < 13 < load(450, flat)
-    swept = run(*words, "--sweep-size", "NX=300:600:100", "--local", "32,8,4", "--json").json()
+    swept = ask(*words, "--sweep-size", "NX=300:600:100", "--local", "32,8,4")
     (transition,) = swept["transitions"].values()
     assert 300 < transition["begins"] < transition["middle"] < 600
 
 
-def test_counts_and_volumes_are_the_closed_forms(
-    run: Callable[..., Any], repository: Path, problem: Path
-) -> None:
+def test_counts_and_volumes_are_the_closed_forms(ask: Ask, repository: Path, problem: Path) -> None:
     """A streaming launch moves each byte once, and loops are counted as their bounds say."""
     count = 2**20
-    (launch,) = run("model", "gpu", problem, "-p", f"N={count}", "--machine", "a100",
-                    "--json").json()  # fmt: skip
+    (launch,) = ask("model", "gpu", problem, "-p", f"N={count}", "--machine", "a100")  # fmt: skip
     volumes = launch["volumes"]
     assert [volumes[name] for name in ("DRAM_to_L2", "L2_to_L1", "L1_to_L2", "L2_to_DRAM")] == (
         pytest.approx([4 * count] * 4, rel=OWN)
     )
-    (source,) = run("features", "--no-device", problem, "--json").json()
+    (source,) = ask("features", "--no-device", problem)
     assert source["vector"]["features"]["counters.flops_per_work_item"] == 64 * 2
     assert source["loops"][0]["trip_count"] == "64"
     matrix = repository / "examples/matmul_tiled/matmul_tiled.yaml"
-    (product,) = run("features", "--no-device", matrix, "-p", "N=256", "--json").json()
+    (product,) = ask("features", "--no-device", matrix, "-p", "N=256")
     facts = product["vector"]["features"]
     assert facts["counters.flops_per_work_item"] == 4 * (2 * 256 + 1)
     # A tile of either matrix for each of 16 steps, and the element that is written.

@@ -15,12 +15,12 @@ RECORDINGS = Path(__file__).parents[1] / "data" / "recordings"
 
 @pytest.mark.parametrize("runtime", ["intel", "pocl"])
 def test_recorded_launches_give_the_recorded_times(
-    run: Run, repository: Path, runtime: str
+    ask: Run, repository: Path, runtime: str
 ) -> None:
     """Eighteen kernels answer within 1 %; what the shipped calibration adds leaves them inside."""
     path = RECORDINGS / f"examples-{runtime}.json"
     recorded = json.loads((RECORDINGS / f"examples-{runtime}-answers.json").read_text())
-    answers = run("estimate", "--replay", path, "--json").json()
+    answers = ask("estimate", "--replay", path)
     assert len(answers) == len(recorded) == 18
     for answer, before in zip(answers, recorded, strict=True):
         name = before["problem"]
@@ -31,18 +31,16 @@ def test_recorded_launches_give_the_recorded_times(
         assert answer["seconds"] == pytest.approx(before["seconds"], rel=0.05), name
     wanted = recorded[-1]["problem"]
     example = repository / "examples" / wanted / f"{wanted}.yaml"
-    (answer,) = run("estimate", example, "--replay", path, "--json").json()
+    (answer,) = ask("estimate", example, "--replay", path)
     assert answer["problem"] == wanted
     assert answer["seconds"] == answers[-1]["seconds"]
 
 
-def test_wider_coverage_never_gives_a_narrower_interval(run: Run) -> None:
+def test_wider_coverage_never_gives_a_narrower_interval(ask: Run) -> None:
     """The same samples say the same time, with an interval that holds those of lesser coverage."""
     path = RECORDINGS / "examples-pocl.json"
     shares = (0.5, 0.8, 0.9, 0.99)
-    wider = [
-        run("estimate", "--replay", path, "--coverage", share, "--json").json() for share in shares
-    ]
+    wider = [ask("estimate", "--replay", path, "--coverage", share) for share in shares]
     for answers in zip(*wider, strict=True):
         assert [one["coverage"] for one in answers] == [*shares]
         assert len({one["seconds"] for one in answers}) == 1
@@ -51,10 +49,10 @@ def test_wider_coverage_never_gives_a_narrower_interval(run: Run) -> None:
         assert highs == sorted(highs)
 
 
-def test_older_recordings_answer_and_others_are_refused(run: Run, tmp_path: Path) -> None:
+def test_older_recordings_answer_and_others_are_refused(run: Run, ask: Run, tmp_path: Path) -> None:
     """The first format is read for good; what is cut, damaged or newer is named and refused."""
     old = RECORDINGS / "first-format.json"
-    (answer,) = run("estimate", "--replay", old, "--measure", "--json").json()
+    (answer,) = ask("estimate", "--replay", old, "--measure")
     assert answer["estimates"]["linear"] == pytest.approx(0.01, rel=0.01)
     assert answer["low"] < 0.01 < answer["high"]
     assert answer["measured_seconds"] == pytest.approx(0.0103, rel=0.03)
