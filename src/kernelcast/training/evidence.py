@@ -107,16 +107,13 @@ def calibrate_evidence(
     observations: Iterable[Observation], find_machine: FindMachine, names: Collection[str] = ()
 ) -> list[CalibratedEvidence]:
     """Calibrate a model per device, per runtime, and one for any CPU device; or those named."""
-    by_device: dict[str, list[Observation]] = {}
-    for one in observations:
-        by_device.setdefault(one.launch.device.id, []).append(one)
     by_name: dict[str, list[Observation]] = {}
-    for device_id, own in sorted(by_device.items()):
-        machine = find_machine(device_id)
+    for one in observations:
+        machine = find_machine(one.launch.device.id)
         is_cpu = machine is not None and machine.kind is DeviceKind.CPU
-        for name in list_evidence_names(device_id, is_cpu=is_cpu):
+        for name in list_evidence_names(one.launch.device.id, is_cpu=is_cpu):
             if not names or name in names:
-                by_name.setdefault(name, []).extend(own)
+                by_name.setdefault(name, []).append(one)
     found = (_calibrate(name, rows, find_machine) for name, rows in sorted(by_name.items()))
     return [one for one in found if one is not None]
 

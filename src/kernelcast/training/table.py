@@ -47,19 +47,29 @@ def read_observations(
     left_out: Counter[str] | None = None,
 ) -> Iterator[Observation]:
     """Read observations one by one, without first launches, outliers and those of busy machines."""
-    wanted = Selection(devices=tuple(devices))
+    for one in _read_sources(sources, Selection(devices=tuple(devices))):
+        flags = one.flags & SOUND.without_flags
+        if devices and not one.launch.device.id.startswith(tuple(devices)):
+            continue
+        if not flags:
+            yield one
+        elif left_out is not None:
+            left_out[f"flagged as {', '.join(sorted(flags))}"] += 1
+
+
+def _read_sources(sources: Sequence[str | Path], wanted: Selection) -> Iterator[Observation]:
+    """Read what files hold, and what is wanted of stores."""
     for source in name_folders(sources) or (None,):
         files = [] if source is None else list_files(source)
         for path in files:
             found = read_file(path)
-            rows = found.observations
-            if found.kind == "table":
-                rows = (_read_problem(one, path.parent) for one in rows)
-            yield from _choose(rows, wanted, left_out)
-        if files:
-            continue
-        with open_data_store(source, must_exist=True) as store:
-            yield from _choose(store.find(wanted), wanted, left_out)
+            is_own = found.kind == "table"
+            yield from (
+                _read_problem(one, path.parent) if is_own else one for one in found.observations
+            )
+        if not files:
+            with open_data_store(source, must_exist=True) as store:
+                yield from store.find(wanted)
 
 
 def choose_sources(
@@ -103,19 +113,6 @@ def _read_problem(one: Observation, folder: Path) -> Observation:
             FeatureSchema(names=tuple(names), version=vector.schema.version),
         ),
     )
-
-
-def _choose(
-    found: Iterator[Observation], wanted: Selection, left_out: Counter[str] | None
-) -> Iterator[Observation]:
-    for one in found:
-        flags = one.flags & SOUND.without_flags
-        if wanted.devices and not one.launch.device.id.startswith(wanted.devices):
-            continue
-        if not flags:
-            yield one
-        elif left_out is not None:
-            left_out[f"flagged as {', '.join(sorted(flags))}"] += 1
 
 
 def load_training_table(
