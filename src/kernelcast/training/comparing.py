@@ -151,13 +151,8 @@ def check_methods(methods: Sequence[str], split: Split = Split.KERNEL) -> dict[s
 def describe_launches(table: TrainingTable) -> pd.DataFrame:
     frame = table.frame
     signs = {name: table.column(column) for name, column in _SIGNS.items()}
-    limiters = frame[[one for one in frame if str(one).endswith(_LIMITER)]]
-    known = limiters.notna().any(axis=1)
-    limiter = np.full(len(frame), "unknown", dtype=object)
-    limiter[known] = [
-        str(one).removeprefix("analytic.").removesuffix(_LIMITER)
-        for one in limiters[known].idxmax(axis=1)
-    ]
+    limiters = frame.filter(regex=f"{_LIMITER}$").dropna(how="all").idxmax(axis=1).astype(str)
+    names = limiters.str.removeprefix("analytic.").str.removesuffix(_LIMITER)
     even = pd.Series(table.column("sampled.even_flag"), index=frame.index)
     classes = _cut(signs["operations_per_byte"], (1.0, 10.0), "operations per byte")
     return pd.DataFrame({
@@ -167,7 +162,7 @@ def describe_launches(table: TrainingTable) -> pd.DataFrame:
         "work": np.where(signs["indirect_access_share"] > 0, "addresses from memory", classes),
         "size": _cut(table.work_groups, (1e3, 1e4, 1e5), "work-groups"),
         "evenness": even.map({1.0: "even", 0.0: "uneven"}).fillna("unknown").to_numpy(),
-        "limiter": limiter,
+        "limiter": names.reindex(frame.index).fillna("unknown").to_numpy(),
         "work_groups": table.work_groups,
         **signs,
     })  # fmt: skip
