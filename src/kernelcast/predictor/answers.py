@@ -188,7 +188,8 @@ class Answers:
         """Have an answer say what other programs do now; its time alone stands."""
         if self.meter is None:
             return answer
-        told = None if answer.explanation is None else answer.explanation.contention
+        known = answer.explanation or Explanation(tier=answer.tier)
+        told = known.contention
         if told is not None and (datetime.now(UTC) - told.measured_at).total_seconds() < FRESH_S:
             return answer
         seen = self.meter.measure(answer.device_id)
@@ -197,7 +198,8 @@ class Answers:
         old = list_contention(told)
         kept = [one for one in answer.warnings if one not in old]
         warnings = (*list_contention(seen), *kept)
-        return annotate(replace(answer, warnings=warnings), contention=seen)
+        # As this is done for each repeat, nothing is copied twice.
+        return replace(answer, warnings=warnings, explanation=replace(known, contention=seen))
 
     def take(self, identity: LaunchIdentity, seen: Seen) -> frozenset[ObservationFlag]:
         """Judge an observation of a launch, and change its answer accordingly."""

@@ -141,7 +141,10 @@ class Memory:
 
     def find(self, identity: LaunchIdentity) -> KnownLaunch:
         with self._met:
-            return self._launches.setdefault(_name(identity), KnownLaunch(identity=identity))
+            name = _name(identity)
+            if name not in self._launches:
+                self._launches[name] = KnownLaunch(identity=identity)
+            return self._launches[name]
 
     def join(self, known: KnownLaunch, identity: LaunchIdentity) -> KnownLaunch:
         """Say under which identity a launch really ran: its local size was chosen by the device."""
@@ -160,7 +163,9 @@ class Memory:
         """Find what is known of a kernel's other sizes on a device, with its driver."""
         key = (identity.kernel.digest, identity.device.id, identity.device.driver)
         with self._met:
-            return self._kernels.setdefault(key, KnownKernel(partial(self._read_sizes, *key)))
+            if key not in self._kernels:
+                self._kernels[key] = KnownKernel(partial(self._read_sizes, *key))
+            return self._kernels[key]
 
     def forget_device(self, device_id: str) -> None:
         """Forget the launches of a device: its driver is another now."""
