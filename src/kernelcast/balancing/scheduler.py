@@ -209,9 +209,17 @@ class Scheduler:
                 self._take(self.states[number], reply)
             if not self._has_begun:
                 self._begin()
-            for state in self.states:
-                if self._has_begun and state.stage is Stage.IDLE:
-                    self._give(state)
+            for state in self.states if self._has_begun else ():
+                if state.stage is not Stage.IDLE:
+                    continue
+                weight = 0.0 if self._queue.is_empty else self._allot(state)
+                if weight > 0:
+                    self._send_parts(state, weight)
+                elif state.owed.any():
+                    state.stage = Stage.COLLECTING
+                    collect = self._buffers.collect(state.number, state.owed)
+                    self._devices.send(state.number, collect)
+                    self._report("collecting results")
 
     def _working(self) -> list[DeviceState]:
         return [one for one in self.states if one.can_work]
@@ -309,16 +317,6 @@ class Scheduler:
                 work = max(1.0, rate * max(self._settings.budget * share_s, wanted_s) / places)
                 self._sample(state, range(1, places + 1), work)
         self._estimate_end()
-
-    def _give(self, state: DeviceState) -> None:
-        """Send a device that waits its next part, or have it hand its results over."""
-        weight = 0.0 if self._queue.is_empty else self._allot(state)
-        if weight > 0:
-            self._send_parts(state, weight)
-        elif state.owed.any():
-            state.stage = Stage.COLLECTING
-            self._devices.send(state.number, self._buffers.collect(state.number, state.owed))
-            self._report("collecting results")
 
     @property
     def _shortest_s(self) -> float:

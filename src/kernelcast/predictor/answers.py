@@ -198,7 +198,6 @@ class Answers:
         old = list_contention(told)
         kept = [one for one in answer.warnings if one not in old]
         warnings = (*list_contention(seen), *kept)
-        # As this is done for each repeat, nothing is copied twice.
         return replace(answer, warnings=warnings, explanation=replace(known, contention=seen))
 
     def take(self, identity: LaunchIdentity, seen: Seen) -> frozenset[ObservationFlag]:

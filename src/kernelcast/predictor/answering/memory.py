@@ -107,12 +107,8 @@ class Memory:
     """Launches and kernels that were met, and what the store tells of them; threads share one."""
 
     def __init__(self, place: "Store | str | Path | None" = None) -> None:
-        self._place: str | Path | None = None
-        self._store: Store | None = None
-        if place is None or isinstance(place, str | Path):
-            self._place = place
-        else:
-            self._store = place
+        self._place = place if isinstance(place, str | Path) else None
+        self._store = None if isinstance(place, str | Path) else place
         self._is_ours = self._store is None
         self._lock = threading.Lock()
         self._launches: LRUCache[Hashable, KnownLaunch] = LRUCache(10_000)
