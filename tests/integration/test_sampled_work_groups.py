@@ -206,12 +206,12 @@ def test_other_sizes_and_kernels_are_built_already(session: DeviceSession) -> No
 @pytest.mark.parametrize(
     ("source", "options"),
     [
-        ("out[get_global_id(0)] = NUMBER(0);", ("-DNUMBER=get_group_id",)),
-        ("out[get_global_id(0)] = NUMBER;", ("-DNUMBER=get_global_id(0)/get_num_groups(0)",)),
-        ("uint d = 0; out[get_global_id(0)] = get_group_id(d++) + 100 * d;", ()),
-        ("out[get_global_id(0)] = get_num_groups(get_global_id(0) - get_global_id(0));", ()),
-        ("uint kc = 0; out[get_global_id(0)] = get_group_id(d * kc);", ("-Dd=2", "-Da=b")),
-        ("size_t (get_it)[1] = { get_group_id(0) }; out[get_global_id(0)] = get_it[0];", ()),
+        ("out[at] = NUMBER(0);", ("-DNUMBER=get_group_id",)),
+        ("out[at] = NUMBER;", ("-DNUMBER=get_global_id(0)/get_num_groups(0)",)),
+        ("uint d = 0; out[at] = get_group_id(d++) + 100 * d;", ()),
+        ("out[at] = get_num_groups(get_global_id(0) - get_global_id(0));", ()),
+        ("uint kc = 0; out[at] = get_group_id(d * kc);", ("-Dd=2", "-Da=b")),
+        ("size_t (get_it)[1] = { get_group_id(0) }; out[at] = get_it[0];", ()),
     ],
     ids=["name in an option", "call in an option", "side effect", "computed dimension",
          "short names taken", "in an initialiser"],
@@ -220,9 +220,9 @@ def test_hidden_uses_see_the_whole_launch(
     session: DeviceSession, source: str, options: tuple[str, ...]
 ) -> None:
     """Computes in a sample what the whole launch computes, however a function is named."""
-    source = f"kernel void k(global uint *out) {{ {source} }}"
+    source = f"kernel void k(global uint *out) {{ size_t at = get_global_id(0) - 6; {source} }}"
     kernel = Kernel(name="k", source=source, build_options=options)
-    ndrange = NDRange(global_size=(64,), local_size=(4,))
+    ndrange = NDRange(global_size=(64,), local_size=(4,), global_offset=(6,))
     compare(session, kernel, ndrange, (GroupBox(start=(5,), shape=(3,)),))
 
 
