@@ -11,7 +11,7 @@ import pytest
 
 import kernelcast
 from acceptance.conftest import Run
-from support.device_queues import put
+from support.device_queues import put, read
 
 pytestmark = pytest.mark.device
 
@@ -102,7 +102,8 @@ def test_no_launch_of_the_program_is_waited_for(
         found = predictor.estimate(own.launch(steps), within_s=PATIENT_S)
         assert not list_reasons(found)
         assert "samples" in {one.kind for one in found.list_pieces()}
-    assert np.isclose(_read_first(own), 1.0)  # samples have run on copies
+    content = read(own.queue, own.y, np.empty(ITEMS, np.float32))
+    assert np.isclose(content[0], 1.0)  # samples have run on copies
 
 
 def test_nothing_is_known_while_the_device_is_busy(
@@ -143,9 +144,3 @@ def test_the_command_line_waits_no_longer(
     patient = run(*words, "30", "--least-gain", "0")
     assert (patient.status, patient.stderr) == (0, "")
     assert patient.json()[0]["sampling_seconds"] > 0
-
-
-def _read_first(own: Program) -> float:
-    content = np.empty(ITEMS, np.float32)
-    cl.enqueue_copy(own.queue, content, own.y)
-    return float(content[0])
