@@ -11,11 +11,11 @@ from pydantic import TypeAdapter
 
 from kernelcast.records import errors
 from kernelcast.records.errors import KernelcastError
-from kernelcast.service import ServiceSettings, create_app
+from kernelcast.service import ServiceSettings
 from kernelcast.service.errors import as_api_error
 from kernelcast.service.routes.jobs import CompareOptions, JobRequest
 from kernelcast.service.schemas import CorrectionIn, ObservationsRequest
-from support.service_backend import FakeBackend, failing, open_client, service_of
+from support.service_backend import open_client, service_of
 
 
 def test_every_kind_of_error_has_a_code_of_its_own() -> None:
@@ -37,19 +37,6 @@ def test_a_bug_tells_the_request_id_and_no_more(
     assert answer.headers["x-request-id"] in answer.json()["error"]["message"]
     assert "NoneType" not in answer.text
     assert any(one.exc_info for one in caplog.records)
-
-
-def test_without_a_device_the_service_is_not_ready(settings: ServiceSettings) -> None:
-    """It lives, and says why it cannot answer."""
-    backend = FakeBackend(str(settings.database))
-    error = errors.NoDeviceError("no OpenCL device was found")
-    backend.list_devices = lambda: failing(error)(None)  # type: ignore[method-assign,arg-type]
-    with TestClient(create_app(settings, backend=backend), base_url="http://[::1]") as client:
-        assert client.get("/health").status_code == 200
-        answer = client.get("/ready")
-    assert answer.status_code == 503
-    assert answer.json()["error"]["code"] == "no_device"
-    assert "retry-after" in answer.headers
 
 
 def test_a_changed_description_needs_another_version() -> None:

@@ -1,7 +1,7 @@
 """Jobs are asked for, done, followed, cancelled, and survive whoever does them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -47,13 +47,7 @@ def _find(state: ServiceState, job_id: str) -> JobRecord:
     return job
 
 
-def _run(
-    state: ServiceState,
-    folder: Path,
-    job: str,
-    until: Callable[[], bool],
-    meanwhile: Callable[[], Awaitable[None]] | None = None,
-) -> None:
+def _run(state: ServiceState, folder: Path, job: str, until: Callable[[], bool]) -> None:
     """Do jobs by a function of `support.jobs_to_do` until a condition holds, then end in order."""
 
     async def devices() -> set[str]:
@@ -69,8 +63,6 @@ def _run(
             most_crashes=2,
         )
         task = asyncio.create_task(runner.run())
-        if meanwhile is not None:
-            await meanwhile()
         while not await asyncio.to_thread(until):
             await asyncio.sleep(0.02)
         task.cancel()
@@ -101,27 +93,22 @@ def test_a_job_that_dies_at_the_same_place_is_given_up(state: ServiceState, fold
     assert "out of memory" in job.error["message"]
 
 
-def test_a_job_at_work_can_be_cancelled(state: ServiceState, folder: Path) -> None:
-    """Its process ends, and what it has told stays."""
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_a_job_at_work_ends_with_a_request_or_the_service(
+    state: ServiceState, folder: Path, is_cancelled: bool
+) -> None:
+    """What it has told stays; after the end of the service the next start goes on with it."""
     job_id = _add(state)
 
-    async def cancel() -> None:
-        while not _find(state, job_id).progress:
-            await asyncio.sleep(0.05)
-        state.jobs.cancel(job_id)
+    def is_over() -> bool:
+        job = _find(state, job_id)
+        if is_cancelled and job.progress:
+            state.jobs.cancel(job_id)
+        return job.state.is_final if is_cancelled else bool(job.progress)
 
-    _run(state, folder, "sleep", lambda: _find(state, job_id).state.is_final, cancel)
+    _run(state, folder, "sleep", is_over)
     job = _find(state, job_id)
-    assert job.state is JobState.CANCELLED
-    assert job.progress == {"done": 3}
-
-
-def test_the_end_of_the_service_leaves_the_job_waiting(state: ServiceState, folder: Path) -> None:
-    """The next start goes on with it."""
-    job_id = _add(state)
-    _run(state, folder, "sleep", lambda: bool(_find(state, job_id).progress))
-    job = _find(state, job_id)
-    assert job.state is JobState.QUEUED
+    assert job.state is (JobState.CANCELLED if is_cancelled else JobState.QUEUED)
     assert job.progress == {"done": 3}
 
 

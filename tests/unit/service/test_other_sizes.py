@@ -1,12 +1,10 @@
 """Other sizes of a kernel, asked through HTTP: scaled by what the source says that they do."""
 
-from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 import pytest
-from fastapi.testclient import TestClient
 
 from kernelcast.predictor.answering.processes import CallerProcesses
-from kernelcast.records.device import DeviceDescription
 from kernelcast.service import ServiceSettings
 from kernelcast.service.backend import Backend
 from support.service_backend import FIRST, Plain, estimate, make_devices, observe, open_client
@@ -23,28 +21,6 @@ kernel void product(global const float *a, global const float *b, global float *
 """
 
 
-class _Described(Backend):
-    """The real backend, of devices that do not exist: nothing can be sampled."""
-
-    def list_devices(self) -> Sequence[DeviceDescription]:
-        return make_devices()
-
-
-@pytest.fixture
-def backend(settings: ServiceSettings) -> Iterator[Backend]:
-    """Give a backend that reads sources in processes of their own, as the service does."""
-    found = _Described(str(settings.database), None, CallerProcesses())
-    yield found
-    found.close()
-
-
-@pytest.fixture
-def client(settings: ServiceSettings, backend: Backend) -> Iterator[TestClient]:
-    """Give a client of a service over it."""
-    with open_client(settings, backend) as found:
-        yield found
-
-
 def _multiply(n: int) -> Plain:
     """Describe a product of square matrices."""
     return {
@@ -54,12 +30,8 @@ def _multiply(n: int) -> Plain:
     }  # fmt: skip
 
 
-def _take_s(n: int) -> float:
-    return 1e-10 * n**3
-
-
 def test_sizes_of_a_matrix_product_are_scaled_by_what_they_do(
-    client: TestClient, monkeypatch: pytest.MonkeyPatch
+    settings: ServiceSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Twice the size is eight times the work; the source is not read in the service's process."""
 
@@ -68,11 +40,15 @@ def test_sizes_of_a_matrix_product_are_scaled_by_what_they_do(
 
     monkeypatch.setattr("kernelcast.features.analysis.read_facts", fail)
     monkeypatch.setattr("kernelcast.launches.source_check.count_work", fail)
-    observe(client, *(
-        {"key": str(n), "problem": _multiply(n), "device": FIRST, "seconds": _take_s(n)}
-        for n in (256, 512, 1024)
-    ))  # fmt: skip
-    for n in (128, 2048):
-        found = estimate(client, _multiply(n), sampling="never")
-        assert found["tier"] == "sizes"
-        assert found["seconds"] == pytest.approx(_take_s(n), rel=0.1)
+    # Devices that do not exist: nothing can be sampled.
+    monkeypatch.setattr(Backend, "list_devices", lambda _: make_devices())
+    backend = Backend(str(settings.database), None, CallerProcesses())
+    with closing(backend), open_client(settings, backend) as client:
+        observe(client, *(
+            {"key": str(n), "problem": _multiply(n), "device": FIRST, "seconds": 1e-10 * n**3}
+            for n in (256, 512, 1024)
+        ))  # fmt: skip
+        for n in (128, 2048):
+            found = estimate(client, _multiply(n), sampling="never")
+            assert found["tier"] == "sizes"
+            assert found["seconds"] == pytest.approx(1e-10 * n**3, rel=0.1)
