@@ -2,35 +2,28 @@
 
 from pathlib import Path
 
-import pytest
-
 from kernelcast.cli.balance import chart_timeline, draw_timeline
 from kernelcast.records.balance import (
     Activity,
     BalanceReport,
     Bar,
     DeviceShare,
-    MergeRule,
     SlabSpace,
 )
 from kernelcast.records.ndrange import NDRange
 from kernelcast.reports.drawing import save_figure
 
 
-@pytest.fixture
-def report() -> BalanceReport:
-    """Give a launch on two devices of which the second failed late."""
-    return BalanceReport(
+def test_each_device_and_the_host_are_drawn(tmp_path: Path) -> None:
+    """What each did, as wide as the whole time; what is short is seen as well."""
+    report = BalanceReport(
         kernel="k",
         space=SlabSpace(
             ndrange=NDRange(global_size=(64, 64), local_size=(8, 8)), axis=1, thickness=1
         ),
-        merges={"out": MergeRule.RANGES, "given": MergeRule.READ},
+        merges={},
         shares=(
-            DeviceShare(
-                device_id="one", device="One", cores=(0, 1), work_groups=48, share=0.75,
-                estimated_share=0.7, estimated_s=1.0, low_s=0.9, high_s=1.1, real_s=0.5,
-            ),
+            DeviceShare(device_id="one", device="One", work_groups=48, share=0.75, real_s=0.5),
             DeviceShare(device_id="two", device="Two", work_groups=16, share=0.25, failure="gone"),
         ),
         bars=(
@@ -39,28 +32,17 @@ def report() -> BalanceReport:
             Bar(device=1, activity=Activity.SAMPLE, start_s=0.5, end_s=0.501, work_groups=2),
             Bar(device=2, activity=Activity.MERGE, start_s=0.9, end_s=1.0),
         ),
-        estimated_s=0.5,
-        real_s=0.4,
-        prepare_s=0.5,
-        merge_s=0.1,
-        total_s=1.0,
-        notes=("no local size is given",),
+        estimated_s=0.5, real_s=0.4, prepare_s=0.5, merge_s=0.1, total_s=1.0, notes=(),
     )  # fmt: skip
-
-
-def test_timeline_draws_each_device_and_the_host(report: BalanceReport) -> None:
-    """Each line is as wide as the whole time; what is short is seen as well."""
     lines = draw_timeline(report, 20)
-    assert lines[0] == "one  |..........########  |"
-    assert lines[1] == "two  |          s         |"
-    assert lines[2] == "host |                  mm|"
+    assert lines[:3] == [
+        "one  |..........########  |",
+        "two  |          s         |",
+        "host |                  mm|",
+    ]
     assert "1.00 s" in lines[3]
     assert "# runs" in lines[4]
     assert "hands over" not in lines[4]
-
-
-def test_figure_has_a_span_per_activity(report: BalanceReport, tmp_path: Path) -> None:
-    """What each device and the host did, and the estimated end."""
     figure = chart_timeline(report)
     names = {one.name for chart in figure.charts for one in chart.series}
     assert names == {"prepares", "samples (done work)", "runs", "merges", "estimated end"}

@@ -47,20 +47,14 @@ def run(*options: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_without_an_answer_there_is_no_table(executor: FakeExecutor) -> None:
-    """Says why no device answered, and draws no table of nothing."""
-    executor.error = BrokenDeviceError(f"{DEVICE.id}: it is broken")
-    status, output = run()
-    assert status == 1
-    assert output == f"kernelcast: nbody: {DEVICE.id}: it is broken\n"
-
-
 def test_samples_have_to_gain_as_much_as_is_asked(executor: FakeExecutor) -> None:
-    """`--least-gain` reaches what decides about samples; numbers below 0 are refused."""
+    """`--least-gain` reaches what decides about samples; without an answer there is no table."""
     run("--least-gain", "2.5")
     run()
     assert [one.settings.least_gain for one in executor.tasks] == [2.5, 1.0]
     assert run("--least-gain", "-1")[0] == 2
+    executor.error = BrokenDeviceError(f"{DEVICE.id}: it is broken")
+    assert run() == (1, f"kernelcast: nbody: {DEVICE.id}: it is broken\n")
 
 
 def _answer(device_id: str, **changes: Any) -> DeviceAnswer:  # noqa: ANN401 - fields of an estimate

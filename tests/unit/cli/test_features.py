@@ -2,7 +2,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from io import BytesIO, StringIO, TextIOWrapper
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,7 @@ from support.commands import run_command
 run = partial(run_command, "features")
 ROOT = Path(__file__).resolve().parents[3]
 MATMUL = ROOT / "examples/matmul_tiled/matmul_tiled.yaml"
+HISTOGRAM = ROOT / "examples/histogram/histogram.yaml"
 GOLDEN = Path(__file__).with_name("annotated_triad.txt")
 
 
@@ -61,44 +62,30 @@ def test_the_source_is_annotated_line_by_line() -> None:
     assert shown.strip("\n") == GOLDEN.read_text(encoding="utf-8").strip("\n")
 
 
-@pytest.mark.parametrize("width", [80, 100, 160])
+@pytest.mark.parametrize("width", [80, 160])
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
-def test_the_source_fits_the_terminal(width: int, encoding: str) -> None:
-    """Keeps every line inside the terminal, and to its characters."""
+def test_source_and_accesses_fit_the_terminal(width: int, encoding: str) -> None:
+    """Keeps every line inside the terminal, and to its characters, and loses nothing."""
     output = TextIOWrapper(BytesIO(), encoding=encoding, write_through=True)
     console = Console(file=output, width=width, markup=False, highlight=False, emoji=False)
-    for part in show_source(read_source_features(read_problem(MATMUL))):
+    matmul, histogram = (read_source_features(read_problem(one)) for one in (MATMUL, HISTOGRAM))
+    for part in (*show_source(matmul), list_accesses(histogram)):
         console.print(make_renderable(part, width=width))
     output.seek(0)
     lines = output.read().splitlines()
     assert max(map(len, lines)) <= width
     assert any("8 fp32" in line and "1,472" in line for line in lines)
-
-
-def test_the_access_table_folds_on_narrow_terminals() -> None:
-    """Puts address, condition and pattern above each other where ten columns do not fit."""
-    features = read_source_features(read_problem(ROOT / "examples/histogram/histogram.yaml"))
-    shown = {}
-    for width in (80, 300):
-        output = StringIO()
-        shown_table = make_renderable(list_accesses(features), width=width)
-        Console(file=output, width=width, markup=False).print(shown_table)
-        shown[width] = output.getvalue()
-        assert max(map(len, shown[width].splitlines())) <= width
-    assert "counts[lid.x + lsz.x*it27]" in shown[80]
-    assert max(map(len, shown[300].splitlines())) > 80
+    assert any("counts[lid.x + lsz.x*it27]" in line for line in lines)
 
 
 def test_a_long_source_is_cut_to_the_kernel(tmp_path: Path) -> None:
     """Leaves out what the kernel does not reach."""
     padding = "\n".join(f"// comment {number}" for number in range(200))
-    source = f"{padding}\nkernel void k(global int *a) {{ a[0] = 1; }}\n{padding}\n"
-    (tmp_path / "long.cl").write_text(source, encoding="utf-8")
+    code = f"{padding}\nkernel void k(global int *a) {{ a[0] = 1; }}\n{padding}\n"
+    problem = {"code": code, "kernel": "k", "global_size": [64], "local_size": [8],
+               "args": [{"buffer": "int32", "count": 64}]}  # fmt: skip
     path = tmp_path / "long.yaml"
-    path.write_text(
-        "source: long.cl\nkernel: k\nglobal_size: [64]\nlocal_size: [8]\n"
-        "args: [{buffer: int32, count: 64, init: zeros}]\n", encoding="utf-8"
-    )  # fmt: skip
+    path.write_text(json.dumps(problem), encoding="utf-8")
     shown = run("--no-device", "--source", path).stdout
     assert "comment 199" in shown
     assert "comment 100" not in shown
@@ -110,21 +97,13 @@ def test_devices_get_columns_and_notes(devices: list[BaseException | None]) -> N
     devices += [None, KernelRunError("it died")]
     result = run(MATMUL)
     assert result.exit_code == 1
-    assert "device-0  device-1" in " ".join(result.stdout.split()).replace(
-        " device-1", "  device-1"
-    )
+    assert "device-0 device-1" in " ".join(result.stdout.split())
     assert "device-0: a note" in result.stdout
     assert "matmul_tiled: it died" in result.stderr
     (found,) = json.loads(run("--json", MATMUL).stdout)
     assert [one["device_id"] for one in found["devices"]] == ["device-0", "device-1", "device-2"]
     assert found["devices"][2]["error_message"] == "it died"
-    assert any(found["devices"][0]["vector"]["features"].values())
-
-
-def test_an_interrupt_keeps_what_is_done(devices: list[BaseException | None]) -> None:
-    """Prints devices that had answered by then."""
-    devices += [KeyboardInterrupt()]
+    devices[1:] = [KeyboardInterrupt()]
     result = run(MATMUL)
-    assert result.exit_code == 130
-    assert "device-0" in result.stdout
+    assert (result.exit_code, "device-0" in result.stdout) == (130, True)
     assert "interrupted" in result.stderr

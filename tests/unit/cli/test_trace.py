@@ -61,19 +61,14 @@ def make_trace(problem: Problem, outcome: Timeline | StepTimes) -> WorkGroupTrac
 
 @pytest.fixture
 def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Replace the devices by what they shall answer; an exception type is raised after that."""
-
+    """Replace the devices by what they shall answer."""
     device = replace(make_description(), id="a-1", name="A")
 
-    def answer_with(
-        *outcomes: Timeline | StepTimes | KernelcastError, then: type[BaseException] | None = None
-    ) -> None:
+    def answer_with(*outcomes: Timeline | StepTimes | KernelcastError) -> None:
         def trace_on_devices(problem: Problem, *_: object, **__: object) -> Iterator[object]:
             for one in outcomes:
                 is_error = isinstance(one, KernelcastError)
                 yield device, one if is_error else make_trace(problem, one)
-            if then is not None:
-                raise then
 
         monkeypatch.setattr("kernelcast.cli.trace.choose_devices", lambda _: [device])
         monkeypatch.setattr("kernelcast.cli.trace.trace_on_devices", trace_on_devices)

@@ -9,7 +9,7 @@ from kernelcast.tuning.settings import TuneModels
 
 
 def test_table_has_columns_for_what_is_known() -> None:
-    """Sampled and measured times have columns where there are any."""
+    """Of sampled and measured times; where every configuration is barred it pretends no pick."""
     one = TunedConfiguration(
         number=0, parameters={"LX": 8}, local_size=(8, 2), predicted_s=0.001, limiter="L1"
     )
@@ -23,14 +23,7 @@ def test_table_has_columns_for_what_is_known() -> None:
     names = [*list_best(measured, top=1).columns]
     assert names == ["LX", "local size", "predicted", "sampled", "measured", "limited by"]
     assert write_lines("tune.txt", report=report)[-1] == "warning: beware"
-
-
-def test_nothing_possible_is_said() -> None:
-    """Where every configuration is barred, no table pretends a pick."""
     barred = TunedConfiguration(number=0, parameters={"LX": 8}, obstacle="too large")
-    report = TuneReport(
-        problem="p", kernel="k", device="A", device_id="a", names=("LX",),
-        models=TuneModels.ANALYTIC, configurations=(barred,), models_s=0.1,
-    )  # fmt: skip
-    assert report.pick is None
-    assert "none of them can be launched" in write_lines("tune.txt", report=report)
+    nothing = replace(report, configurations=(barred,))
+    assert nothing.pick is None
+    assert "none of them can be launched" in write_lines("tune.txt", report=nothing)

@@ -94,8 +94,6 @@ def test_copy_reads_as_the_same_problem(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["check", "no-such-kernel"],
-        ["write", "no-such-kernel", "copy"],
         ["write", "nbody", "copy", "--param", "BODYS=64"],
         ["write", "nbody", "copy", "--param", "BODIES=64.5"],
     ],

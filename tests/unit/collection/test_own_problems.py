@@ -82,7 +82,6 @@ def test_what_is_left_out_or_flagged_has_a_reason() -> None:
         (["--size", "N"], "--size is for --problems"),
         (["--problems", ".", "--size", "N=x"], "expected NAME or NAME=N"),
         (["--problems", "nothing"], "is no folder"),
-        (["--kernels", "nothing_at_all"], "no kernel of the corpus matches"),
         (["--time-budget", "soon"], "such as 90s"),
     ],
 )
