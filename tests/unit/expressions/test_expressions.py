@@ -39,101 +39,92 @@ SYMBOLS = (LID, X, Y, K, N, WIDTH)
 x, y, k, n, width, size, lid = map(Expr.symbol, (X, Y, K, N, WIDTH, SIZE, LID))
 
 Values = dict[Symbol, int]
-Pair = tuple[Expr, Callable[[Values], int]]
-"""An expression, and what computes its value in Python, without any expression."""
+Functions = tuple[Callable[..., Any], Callable[..., int]]
+"""What makes an expression or condition, and what computes its value in Python."""
+Tree = Any
+"""A number, a symbol, or a tuple of functions and of the trees that they are called with."""
 
 
-def c_division(a: int, b: int) -> int:
-    """C's quotient, in Python."""
+def divide(a: int, b: int) -> int:
+    """Divide as C does."""
     quotient = abs(a) // abs(b)
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
-# What makes the expression, and what computes its value in Python.
-OPERATIONS: dict[str, tuple[Callable[[Expr, Expr], Expr], Callable[[int, int], int]]] = {
-    "+": (operator.add, operator.add),
-    "-": (operator.sub, operator.sub),
-    "*": (operator.mul, operator.mul),
-    "floor_div": (floor_div, operator.floordiv),
-    "floor_mod": (floor_mod, operator.mod),
-    "trunc_div": (trunc_div, c_division),
-    "trunc_mod": (trunc_mod, lambda a, b: a - c_division(a, b) * b),
-    "min": (minimum, min),
-    "max": (maximum, max),
-    "&": (partial(bitwise, operator="&"), operator.and_),
-    "|": (partial(bitwise, operator="|"), operator.or_),
-    "^": (partial(bitwise, operator="^"), operator.xor),
-}
-DIVISORS: list[Symbol | int] = [-8, -4, -3, -1, 1, 2, 4, 8, N, WIDTH]
-DIVISIONS = ["floor_div", "floor_mod", "trunc_div", "trunc_mod"]
-RELATIONS: dict[
-    str, tuple[Callable[[Expr, Expr], expressions.Condition], Callable[[int, int], bool]]
-] = {
-    "<": (expressions.less, lambda a, b: a < b),
-    "<=": (expressions.less_equal, lambda a, b: a <= b),
-    "==": (expressions.equal, lambda a, b: a == b),
-    "!=": (expressions.not_equal, lambda a, b: a != b),
-}
+def make_geometric(factor: int, is_division: bool) -> Functions:
+    """Multiply or divide again and again."""
+
+    def repeat(number: int, times: int) -> int:
+        for _ in range(times):
+            number = divide(number, factor) if is_division else number * factor
+        return number
+
+    return lambda start, at: geometric(start, factor, at, is_division=is_division), repeat
 
 
-def join(
-    make: Callable[..., Expr], compute: Callable[..., int], *parts: Pair, by_values: bool = False
-) -> Pair:
-    """Join expressions and what computes them; what always divides by zero is no example."""
+OPERATIONS: list[Functions] = [
+    (operator.add, operator.add),
+    (operator.sub, operator.sub),
+    (operator.mul, operator.mul),
+    (minimum, min),
+    (maximum, max),
+    (partial(bitwise, operator="&"), operator.and_),
+    (partial(bitwise, operator="|"), operator.or_),
+    (partial(bitwise, operator="^"), operator.xor),
+]
+DIVISIONS: list[Functions] = [
+    (floor_div, operator.floordiv),
+    (floor_mod, operator.mod),
+    (trunc_div, divide),
+    (trunc_mod, lambda a, b: a - divide(a, b) * b),
+]
+RELATIONS: list[Functions] = [
+    (expressions.less, operator.lt),
+    (expressions.less_equal, operator.le),
+    (expressions.equal, operator.eq),
+    (expressions.not_equal, operator.ne),
+]
+SELECT: Functions = (select, lambda condition, a, b: a if condition else b)
 
-    def find(values: Values) -> int:
-        numbers = [part(values) for _, part in parts]
-        result = compute(*numbers, values[K]) if by_values else compute(*numbers)
-        assume(abs(result) <= 2**31)  # arrays are exact
-        return result
 
+def extend(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
+    """Draw arithmetic, biased towards what simplifies."""
+    divisors = st.sampled_from([-8, -4, -3, -1, 1, 2, 4, 8, N, WIDTH]) | inner
+    relations = st.tuples(st.sampled_from(RELATIONS), inner, inner)
+    repeated = st.builds(make_geometric, st.integers(-3, 3), st.booleans())
+    return (
+        st.tuples(st.sampled_from(OPERATIONS), inner, inner)
+        | st.tuples(st.sampled_from(DIVISIONS), inner, divisors)
+        | st.tuples(st.just(SELECT), relations, inner, inner)
+        | st.tuples(repeated, inner, st.just(K))
+    )
+
+
+TREES = st.recursive(st.integers(-9, 9) | st.sampled_from(SYMBOLS), extend, max_leaves=9)
+
+
+def make(tree: Tree) -> Any:  # noqa: ANN401 - an expression or a condition
+    """Make an expression; what always divides by zero is no example."""
+    if not isinstance(tree, tuple):
+        return Expr.of(tree)
+    (function, _), *parts = tree
     try:
-        return make(*(expr for expr, _ in parts)), find
+        return function(*map(make, parts))
     except InputError:
         reject()
 
 
-def repeat(factor: int, is_division: bool, number: int, times: int) -> int:
-    """Multiply or divide again and again."""
-    for _ in range(times):
-        number = c_division(number, factor) if is_division else number * factor
-    return number
-
-
-def extend(inner: st.SearchStrategy[Pair]) -> st.SearchStrategy[Pair]:
-    """Draw arithmetic, biased towards what simplifies."""
-    divisors = st.sampled_from(DIVISORS).map(alone) | inner
-    return (
-        st.builds(lambda name, *parts: join(*OPERATIONS[name], *parts),
-                  st.sampled_from([*"+-*&|^", "min", "max"]), inner, inner)
-        | st.builds(lambda name, *parts: join(*OPERATIONS[name], *parts),
-                    st.sampled_from(DIVISIONS), inner, divisors)
-        | st.builds(lambda name, *parts: join(
-            lambda a, b, c, d: select(RELATIONS[name][0](a, b), c, d),
-            lambda a, b, c, d: c if RELATIONS[name][1](a, b) else d, *parts,
-        ), st.sampled_from(list(RELATIONS)), *[inner] * 4)
-        | st.builds(lambda factor, is_division, start: join(
-            partial(geometric, factor=factor, iteration=K, is_division=is_division),
-            partial(repeat, factor, is_division), start, by_values=True,
-        ), st.integers(-3, 3), st.booleans(), inner)
-    )  # fmt: skip
-
-
-def alone(leaf: Symbol | int) -> Pair:
-    """Pair a number or a symbol with its value."""
-    return Expr.of(leaf), lambda values: values[leaf] if isinstance(leaf, Symbol) else leaf
-
-
-LEAVES: st.SearchStrategy[Symbol | int] = st.integers(-9, 9) | st.sampled_from(SYMBOLS)
-PAIRS = st.recursive(LEAVES.map(alone), extend, max_leaves=9)
-
-
-def compute(pair: Pair, values: Values) -> int:
-    """Compute a value; what has none is no example."""
+def compute(tree: Tree, values: Values) -> int:
+    """Compute a value without any expression; what has none is no example."""
+    if not isinstance(tree, tuple):
+        return values[tree] if isinstance(tree, Symbol) else int(tree)
+    (_, function), *parts = tree
     try:
-        return pair[1](values)
+        result: int = function(*(compute(one, values) for one in parts))
     except ZeroDivisionError:
         reject()
+    assume(abs(result) <= 2**31)  # arrays are exact
+    return result
 
 
 def bindings() -> st.SearchStrategy[Values]:
@@ -143,51 +134,51 @@ def bindings() -> st.SearchStrategy[Values]:
     )
 
 
-@given(pair=PAIRS, values=bindings())
-def test_simplified_expressions_keep_their_value(pair: Pair, values: Values) -> None:
+@given(tree=TREES, values=bindings())
+def test_simplified_expressions_keep_their_value(tree: Tree, values: Values) -> None:
     """Evaluates, however an expression was simplified, to what Python computes step by step."""
-    expected = compute(pair, values)
-    found = pair[0].evaluate(values)
+    expected = compute(tree, values)
+    found = make(tree).evaluate(values)
     assert type(found) is int
     assert found == expected
 
 
-@given(pair=PAIRS, values=st.lists(bindings(), min_size=1, max_size=4))
-def test_arrays_are_evaluated_element_by_element(pair: Pair, values: list[Values]) -> None:
+@given(tree=TREES, values=st.lists(bindings(), min_size=1, max_size=4))
+def test_arrays_are_evaluated_element_by_element(tree: Tree, values: list[Values]) -> None:
     """Gives for arrays what it gives for each of their elements."""
-    expected = [compute(pair, one) for one in values]
+    expected = [compute(tree, one) for one in values]
     arrays = {symbol: np.array([one[symbol] for one in values]) for symbol in SYMBOLS}
-    found = np.asarray(pair[0].evaluate(arrays))
+    found = np.asarray(make(tree).evaluate(arrays))
     assert found.dtype == np.int64
     np.testing.assert_array_equal(np.broadcast_to(found, len(values)), expected)
 
 
-@given(pair=PAIRS, inner=PAIRS, other=PAIRS, values=bindings())
-def test_substitution_then_evaluation(pair: Pair, inner: Pair, other: Pair, values: Values) -> None:
+@given(tree=TREES, inner=TREES, other=TREES, values=bindings())
+def test_substitution_then_evaluation(tree: Tree, inner: Tree, other: Tree, values: Values) -> None:
     """Gives after a substitution the value for the substituted values."""
     replaced = values | {X: compute(inner, values), N: compute(other, values)}
-    expected = compute(pair, replaced)
+    expected, expr = compute(tree, replaced), make(tree)
     try:
-        found = pair[0].substitute({X: inner[0], N: other[0]})
+        found = expr.substitute({X: make(inner), N: make(other)})
     except InputError:  # a division by the number 0 in an arm not taken
         reject()
     assert found.evaluate(values) == expected
 
 
-@given(pair=PAIRS)
-def test_copies_are_equal(pair: Pair) -> None:
+@given(tree=TREES)
+def test_copies_are_equal(tree: Tree) -> None:
     """Pickles and copies itself with hash and text."""
-    expr, _ = pair
+    expr = make(tree)
     for other in (pickle.loads(pickle.dumps(expr)), copy.deepcopy(expr)):
         assert other == expr
         assert hash(other) == hash(expr)
         assert str(other) == str(expr)
 
 
-@given(one=PAIRS, two=PAIRS, three=PAIRS)
-def test_equal_polynomials_are_equal(one: Pair, two: Pair, three: Pair) -> None:
+@given(trees=st.tuples(TREES, TREES, TREES))
+def test_equal_polynomials_are_equal(trees: tuple[Tree, ...]) -> None:
     """Brings sums and products into one form, whatever the order in which they were made."""
-    a, b, c = one[0], two[0], three[0]
+    a, b, c = map(make, trees)
     assert (a + b) * c == c * b + c * a
     assert hash(a - b) == hash(-(b - a))
     assert (a - a).is_zero

@@ -12,7 +12,6 @@ from kernelcast.expressions.loop_nest import LoopNest
 from kernelcast.features.loop_nest import read_loop_nest
 from kernelcast.launches.modelling.cpu_loops import LoopModel
 from support.machines import IVY_BRIDGE
-from support.reference_nests import make_nest
 
 SIZES = (2048, 8192, 65536)
 MACHINE = CpuMachine(
@@ -23,67 +22,44 @@ MACHINE = CpuMachine(
     ),
     streams=StreamRates(),
 )  # fmt: skip
-J, I = ("j", "1", "M - 1", 1), ("i", "1", "N - 1", 1)  # noqa: E741 - the loops' own names
-SQUARE = {"a": ["M", "N"], "b": ["M", "N"]}
-CROSS = [("a", "j-1, i"), ("a", "j, i-1"), ("a", "j, i+1"), ("a", "j+1, i")]
-RESULT = [("b", "j, i")]
-MATRICES = {name: ["N", "N"] for name in "ABC"}
-PRODUCT = [("A", "i, k"), ("B", "k, j"), ("C", "i, j")]
-NESTS: Mapping[str, tuple[LoopNest, Mapping[str, int]]] = {
-    "step of two": (
-        make_nest([J, ("i", "1", "N - 1", 2)], SQUARE, CROSS, RESULT), {"M": 40, "N": 200},
+PLANE = "double a[M][N], b[M][N]; for (int j = 1; j < M - 1; j++) for (int i = 1; i < N - 1; i++) "
+ROW = "double a[N], b[N], c[N], s, t; for (int i = 0; i < N; i++) "
+CROSS = "b[j][i] = a[j-1][i] + a[j][i-1] + a[j][i+1] + a[j+1][i];"
+MATRICES = "double A[N][N], B[N][N], C[N][N]; "
+PRODUCT = "C[i][j] += A[i][k] * B[k][j];"
+RUN = "for (int {0} = 0; {0} < N; {0}++) "
+NESTS = {
+    "step of two": (PLANE.replace("i++", "i += 2") + CROSS, {"M": 40, "N": 200}),
+    "step of three": (PLANE.replace("i++", "i += 3") + CROSS, {"M": 40, "N": 301}),
+    "every other row": (PLANE.replace("j++", "j += 2") + CROSS.replace(";", " + a[j][i];"),
+                        {"M": 60, "N": 200}),
+    "backwards": (PLANE + "b[j][i] = a[j-1][N-i] + a[j+1][N-i];", {"M": 40, "N": 200}),
+    "down the columns": (
+        "double a[M][N], b[M][N]; for (int i = 1; i < N - 1; i++) "
+        "for (int j = 1; j < M - 1; j++) " + CROSS, {"M": 40, "N": 100},
     ),
-    "step of three": (
-        make_nest([J, ("i", "1", "N - 1", 3)], SQUARE, CROSS, RESULT), {"M": 40, "N": 301},
-    ),
-    "every other row": (
-        make_nest([("j", "1", "M - 1", 2), I], SQUARE, [*CROSS, ("a", "j, i")], RESULT),
-        {"M": 60, "N": 200},
-    ),
-    "backwards": (
-        make_nest([J, I], SQUARE, [("a", "j-1, N-i"), ("a", "j+1, N-i")], RESULT),
-        {"M": 40, "N": 200},
-    ),
-    "down the columns": (make_nest([I, J], SQUARE, CROSS, RESULT), {"M": 40, "N": 100}),
-    "two stores": (
-        make_nest([J, I], SQUARE, [("a", "j, i")], [*RESULT, ("b", "j+1, i")]),
-        {"M": 40, "N": 200},
-    ),
+    "two stores": (PLANE + "{ b[j][i] = a[j][i]; b[j+1][i] = a[j][i]; }", {"M": 40, "N": 200}),
     "transposition": (
-        make_nest(
-            [("i", "0", "N", 1), ("j", "0", "N", 1)], {"a": ["N", "N"], "b": ["N", "N"]},
-            [("a", "j, i")], [("b", "i, j")],
-        ),
-        {"N": 136},
+        MATRICES + RUN.format("i") + RUN.format("j") + "B[i][j] = A[j][i];", {"N": 136},
     ),
-    "matrix product": (
-        make_nest([(one, "0", "N", 1) for one in "ijk"], MATRICES, PRODUCT, [("C", "i, j")]),
-        {"N": 36},
-    ),
-    "matrix product by rows": (
-        make_nest([(one, "0", "N", 1) for one in "ikj"], MATRICES, PRODUCT, [("C", "i, j")]),
-        {"N": 36},
-    ),
+    "matrix product": (MATRICES + "".join(map(RUN.format, "ijk")) + PRODUCT, {"N": 36}),
+    "matrix product by rows": (MATRICES + "".join(map(RUN.format, "ikj")) + PRODUCT, {"N": 36}),
     "convolution": (
-        make_nest(
-            [("i", "0", "N", 1), ("k", "0", "K", 1)], {"x": ["N + K"], "w": ["K"]},
-            [("x", "i + k"), ("w", "k")], [],
-        ),
-        {"N": 2000, "K": 16},
+        "double x[N + K], w[K], s; " + RUN.format("i") + "for (int k = 0; k < K; k++) "
+        "s += x[i + k] * w[k];", {"N": 2000, "K": 16},
     ),
     "tiles": (
-        make_nest(
-            [("t", "1", "N - 1", 320), J, ("i", "t", "t + 320", 1)], SQUARE, CROSS, RESULT,
-        ),
-        {"M": 40, "N": 642},
+        "double a[M][N], b[M][N]; for (int t = 1; t < N - 1; t += 320) for (int j = 1; j < M - 1; "
+        "j++) for (int i = t; i < t + 320; i++) " + CROSS, {"M": 40, "N": 642},
     ),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", sorted(NESTS))
+@pytest.mark.parametrize("name", NESTS)
 def test_agrees_with_a_simulated_cache(name: str) -> None:
     """Counts misses and evictions of strided, transposed, tiled and repeated loops within 6 %."""
-    nest, constants = NESTS[name]
+    source, constants = NESTS[name]
+    nest = read_loop_nest(source, {})
     volumes = LayerConditions(nest, MACHINE).predict(constants)
     moved = tuple(one for one in nest.accesses if not one.strides[-1].is_zero)
     for level, size in zip(volumes.levels, SIZES, strict=False):
@@ -93,8 +69,6 @@ def test_agrees_with_a_simulated_cache(name: str) -> None:
         assert level.evicts == pytest.approx(simulated.evicts, rel=0.06, abs=0.06)
 
 
-PLANE = "double a[M][N], b[M][N]; for (int j = 1; j < M - 1; j++) for (int i = 1; i < N - 1; i++) "
-ROW = "double a[N], b[N], c[N], s, t; for (int i = 0; i < N; i++) "
 BRANCHES = {
     "borders apart": (
         PLANE + "if (i > 1 && i < N - 2) b[j][i] = a[j - 1][i] + a[j + 1][i]; else b[j][i] = 0;",

@@ -175,12 +175,6 @@ def test_lanes_stay_side_by_side_in_an_outermost_loop(depth: int, pattern: str) 
     assert found.lanes == LanePattern(pattern)
 
 
-def test_scattered_lanes_cost_more() -> None:
-    """Costs a column more than a row."""
-    row, column = (make_launch(["a:float32:4194304"], loads=[text]) for text in ("a[x]", "a[4*x]"))
-    assert time_of(column, BY_SIXTEEN) > 4 * time_of(row, BY_SIXTEEN)
-
-
 def test_lanes_that_may_be_left_out_cost_more_without_mask_registers() -> None:
     """Asks each lane where registers have no masks."""
     plain = make_launch(["a:float32:4194304"], loads=["a[4*x]"])

@@ -1,6 +1,7 @@
 """Simulated caches: against a slow model in plain Python, and in the place of layer conditions."""
 
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,103 +20,91 @@ from support.reference_nests import make_nest
 KINDS = ("loads", "hits", "misses", "stores", "evicts")
 
 
-def zeros() -> dict[str, int]:
-    """Give counts to begin with."""
-    return dict.fromkeys(KINDS, 0)
+class SlowMemory:
+    """What lies behind the last cache."""
+
+    def __init__(self) -> None:
+        self.counts = dict.fromkeys(KINDS, 0)
+
+    def load(self, _: int) -> None:
+        """Read a line."""
+        self.counts["loads"] += 1
+        self.counts["hits"] += 1
+
+    def store(self, _: int, *, dirty: bool = True) -> None:
+        """Write a part of a line, or take an evicted one."""
+        self.counts["stores"] += 1
+
+    take = store
 
 
-@dataclass
-class Way:
-    """A line in its place."""
-
-    line: int
-    used: int
-    dirty: bool
-
-
-@dataclass
 class SlowCache:
     """One level; `behind` loads and stores, the last one's is memory."""
 
-    level: CpuCache
-    behind: Any
-    clock: list[int]
-    in_front: list["SlowCache"] = field(default_factory=list)
-    victim: "SlowCache | None" = None
-    sets: dict[int, list[Way | None]] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=zeros)
+    def __init__(self, level: CpuCache, behind: Any) -> None:  # noqa: ANN401 - cache or memory
+        is_victim = isinstance(behind, SlowCache) and behind.level.is_victim
+        self.level: CpuCache = level
+        self.behind = behind
+        self.victim: SlowCache | None = behind if is_victim else None
+        self.in_front: list[SlowCache] = []
+        # Of each set the lines, that used last at the end, and whether they are modified.
+        self.sets = defaultdict[int, dict[int, bool]](dict)
+        self.counts = dict.fromkeys(KINDS, 0)
 
-    def ways(self, line: int) -> list[Way | None]:
+    def lines(self, line: int) -> dict[int, bool]:
         """Give the set of a line."""
-        return self.sets.setdefault(line % self.level.sets, [None] * self.level.ways)
+        return self.sets[line % self.level.sets]
 
-    def find(self, line: int) -> Way | None:
-        """Give the way of a line."""
-        return next((way for way in self.ways(line) if way and way.line == line), None)
-
-    def drop(self, line: int) -> bool:
-        """Take a line out; tell whether it was modified."""
-        held, ways = self.find(line), self.ways(line)
-        if held is not None:
-            ways[ways.index(held)] = None
-        return held is not None and held.dirty
-
-    def touch(self, line: int) -> None:
-        """Note a use."""
-        self.clock[0] += 1
-        held = self.find(line)
-        assert held is not None
-        held.used = self.clock[0]
+    def use(self, line: int, *, dirty: bool) -> bool:
+        """Use a line that is held, and modify it; tell whether it is held."""
+        held = self.lines(line)
+        if line in held:
+            held[line] = held.pop(line) or dirty
+        return line in held
 
     def load(self, line: int) -> None:
         """Read a part of a line."""
         self.counts["loads"] += 1
-        if self.find(line):
+        if self.use(line, dirty=False):
             self.counts["hits"] += 1
-            self.touch(line)
-            return
-        self.counts["misses"] += 1
-        self.fetch(line, dirty=False)
+        else:
+            self.fetch(line, dirty=False)
 
     def fetch(self, line: int, *, dirty: bool) -> None:
-        """Bring a line in."""
-        if self.victim is not None and self.victim.find(line):
+        """Bring a line in that was missed."""
+        self.counts["misses"] += 1
+        if self.victim is not None and line in self.victim.lines(line):
             self.victim.counts["loads"] += 1
             self.victim.counts["hits"] += 1
-            dirty |= self.victim.drop(line)
+            dirty |= self.victim.lines(line).pop(line)
         else:
             (self.victim or self).behind.load(line)
         self.insert(line, dirty=dirty)
 
     def insert(self, line: int, *, dirty: bool) -> None:
         """Put a line in, and send another one on."""
-        ways = self.ways(line)
-        at = ways.index(None) if None in ways else min(
-            range(len(ways)), key=lambda one: ways[one].used  # type: ignore[union-attr]
-        )  # fmt: skip
-        old, ways[at] = ways[at], Way(line, 0, dirty)
-        self.touch(line)
+        held = self.lines(line)
+        old = next(iter(held)) if len(held) == self.level.ways else None
+        is_modified = old is not None and held.pop(old)
+        held[line] = dirty
         if old is None:
             return
         if self.level.is_inclusive:
             for cache in self.in_front:
-                old.dirty |= cache.drop(old.line)
-        if self.victim is not None or old.dirty:
+                is_modified |= cache.lines(old).pop(old, False)
+        if self.victim is not None or is_modified:
             self.counts["evicts"] += 1
-            (self.victim or self.behind).take(old.line, dirty=old.dirty)
+            (self.victim or self.behind).take(old, dirty=is_modified)
 
     def store(self, line: int, *, is_evicted: bool = False) -> None:
         """Write a part of a line, or a whole one that the level in front evicts."""
-        held = self.find(line)
+        writes_back = self.level.writes_back
         self.counts["stores"] += 1
-        if held:
-            self.touch(line)
-            held.dirty = self.level.writes_back
-        elif self.level.writes_allocate and not self.level.is_victim:
+        is_held = self.use(line, dirty=writes_back)
+        if not is_held and self.level.writes_allocate and not self.level.is_victim:
             self.counts["loads"] += 1
-            self.counts["misses"] += 1
-            self.fetch(line, dirty=self.level.writes_back)
-        if not self.level.writes_back or not self.find(line):
+            self.fetch(line, dirty=writes_back)
+        if not writes_back or line not in self.lines(line):
             self.counts["evicts"] += 1
             if is_evicted:
                 self.behind.take(line, dirty=True)
@@ -124,49 +113,27 @@ class SlowCache:
 
     def take(self, line: int, *, dirty: bool) -> None:
         """Take an evicted line in."""
-        held, level = self.find(line), self.level
-        if not held and not (level.writes_back and (level.is_victim or level.writes_allocate)):
+        held, level = self.lines(line), self.level
+        if line not in held and not (
+            level.writes_back and (level.is_victim or level.writes_allocate)
+        ):
             self.store(line, is_evicted=True)
             return
         self.counts["stores"] += 1
-        if not held:
+        if line not in held:
             self.insert(line, dirty=dirty)
         elif level.writes_back:
-            held.dirty |= dirty
+            held[line] |= dirty
         else:
             self.counts["evicts"] += 1
             self.behind.take(line, dirty=dirty)
 
 
-class SlowMemory:
-    """What lies behind the last cache."""
-
-    def __init__(self) -> None:
-        self.counts = zeros()
-
-    def load(self, _: int) -> None:
-        """Read a line."""
-        self.counts["loads"] += 1
-        self.counts["hits"] += 1
-
-    def store(self, _: int) -> None:
-        """Write a part of a line."""
-        self.counts["stores"] += 1
-
-    def take(self, _: int, *, dirty: bool) -> None:
-        """Take an evicted line in."""
-        self.counts["stores"] += 1
-
-
 def run_slowly(levels: tuple[CpuCache, ...], accesses: list[tuple[int, bool]]) -> list[list[int]]:
     """Run a stream through the slow model; give the counts of each level."""
-    clock = [0]
     caches: list[Any] = [SlowMemory()]
     for level in reversed(levels):
-        cache = SlowCache(level, caches[0], clock)
-        if isinstance(caches[0], SlowCache) and caches[0].level.is_victim:
-            cache.victim = caches[0]
-        caches.insert(0, cache)
+        caches.insert(0, SlowCache(level, caches[0]))
     for at, cache in enumerate(caches[:-1]):
         cache.in_front = caches[:at]
     for address, is_store in accesses:

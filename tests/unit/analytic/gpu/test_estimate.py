@@ -8,7 +8,6 @@ from kernelcast.expressions.accesses import AccessKind
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.features.vector import combine
 from kernelcast.launches.machines import find_machine
-from kernelcast.records.errors import InputError
 from kernelcast.records.feature_vector import check_name
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import NumberClass, Operation, OperationCounts
@@ -106,9 +105,3 @@ def test_features_come_from_the_estimate() -> None:
     assert vector["analytic.l1_miss_ratio"] > 0
     assert "analytic.special_limiter_s" not in vector
     assert "analytic.l1_miss_ratio" in combine(estimate_gpu(make_copy(), V100)).absent
-
-
-def test_a_machine_without_bandwidth_is_refused() -> None:
-    """Names the command that measures what is missing."""
-    with pytest.raises(InputError, match="calibrate --only bandwidth"):
-        estimate_gpu(make_copy(), replace(V100, memories=()))

@@ -9,7 +9,6 @@ from kernelcast.launches.machines import find_machine
 from kernelcast.launches.modelling.gpu_estimates import Configuration, configure
 from kernelcast.launches.modelling.launches import ModelledKernel
 from kernelcast.launches.modelling.sources import read_launch_source
-from kernelcast.records.errors import InputError
 from kernelcast.training_data import corpus
 
 WIDE = [(64, 4, 2), (32, 4, 4), (64, 1, 8), (128, 2, 2), (512, 1, 1), (32, 16, 1), (16, 8, 4)]
@@ -52,10 +51,3 @@ def test_loads_are_unaligned_so_that_short_rows_load_more_lines() -> None:
     loads = [ask((x, 4, 128 // x)).volumes.per_update()["L2_to_L1"] for x in (64, 32, 16, 8, 4, 2)]
     assert loads == sorted(loads)
     assert loads[-1] > 2 * loads[0]
-
-
-def test_registers_allow_512_work_items() -> None:
-    """The compiler's registers leave no room for work-groups of 1024."""
-    assert ask((32, 16, 1)).volumes.occupancy.limiter == "registers"
-    with pytest.raises(InputError, match="registers"):
-        ask((32, 16, 2))

@@ -14,13 +14,17 @@ from kernelcast.analytic.gpu.hit_rates import (
     fit_hit_rate,
     read_hit_rates,
 )
+from kernelcast.analytic.gpu.limiters.rates import FITTED, read_rates
 from kernelcast.analytic.gpu.machine import GpuMachine, compute_occupancy, read_machine
 from kernelcast.expressions.modelled_launch import ModelledLaunch
 from kernelcast.launches.machines import find_machine
 from kernelcast.records.errors import InputError
 from kernelcast.records.ndrange import NDRange
 
-GPUS = ("v100", "a100", "a40", "l40", "h200", "mi100", "mi210", "mi300x", "rx-6900-xt")
+GPUS = (
+    "v100", "a100", "a100-80gb", "a40", "l40", "h100-pcie", "h200", "gh200", "mi100", "mi210",
+    "mi300x", "mi300a", "rx-6900-xt",
+)  # fmt: skip
 
 
 def launch_of(size: int, *, registers: int | None = 32, local_bytes: int = 0) -> ModelledLaunch:
@@ -38,12 +42,15 @@ def machine_of(name: str) -> GpuMachine:
 
 @pytest.mark.parametrize("name", GPUS)
 def test_every_shipped_gpu_can_be_read(name: str) -> None:
-    """Every shipped GPU has what the volume model needs, and holds a work-group."""
+    """Every shipped GPU has what the models of volumes and times need, and holds a work-group."""
     machine = machine_of(name)
     assert machine.l1_sector_bytes <= machine.l1_line_bytes <= machine.l1_bytes < machine.l2_bytes
     assert compute_occupancy(launch_of(256), machine).work_groups >= 1
     family = "cdna" if name.startswith("mi") else "rdna" if name.startswith("rx") else "nvidia"
     assert machine.architecture.name == family
+    rates = read_rates(find_machine(name), FITTED)
+    assert rates.clock_hz > 0
+    assert 0 < rates.dram_bytes_per_s(64, 0.5) <= rates.dram_bytes_per_s(4096, 0.5)
 
 
 def test_missing_number_is_named_with_its_command() -> None:

@@ -5,8 +5,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from kernelcast.analytic.gpu.machine import GpuMachine, read_machine
 from kernelcast.analytic.gpu.volumes import GpuVolumes, compute_volumes
@@ -92,24 +90,6 @@ def test_transposed_stores_write_whole_sectors_for_words() -> None:
     assert moved["L2_to_DRAM"] == pytest.approx(4, rel=0.01)
 
 
-@given(
-    local=st.tuples(st.integers(1, 40), st.integers(1, 12)),
-    first=st.integers(0, 3), more=st.integers(1, 9),
-)  # fmt: skip
-@settings(max_examples=20, deadline=None)
-def test_one_more_access_never_moves_fewer_bytes(
-    local: tuple[int, int], first: int, more: int
-) -> None:
-    """Compulsory volumes grow with every access."""
-    known = [make_access("a", 4 * (Y * 1024 + X + first))]
-    fewer = model(*known, items=(960, 480), local=local)
-    further = make_access("a", 4 * ((Y + more) * 1024 + X))
-    many = model(*known, further, items=(960, 480), local=local)
-    assert many.l1.compulsory_bytes >= fewer.l1.compulsory_bytes
-    assert many.l1.allocated_bytes >= fewer.l1.allocated_bytes
-    assert many.dram_load_bytes >= fewer.dram_load_bytes * (1 - 1e-9)
-
-
 def make_stencil(*local_size: int) -> ModelledLaunch:
     """Make the launch of a star stencil on 640 x 512 x 512 numbers."""
     return make_star(array=(640, 512, 512), radius=4, local_size=local_size, registers=40)
@@ -127,16 +107,6 @@ def test_rows_of_a_warp_touch_lines(local_size: tuple[int, ...], lines: float) -
     """Counts 8 n - 8 bytes over lines of 128 more than one for each row, mean of alignments."""
     l1 = compute_volumes(make_stencil(*local_size), V100).l1
     assert l1.load_lines / l1.load_requests == pytest.approx(lines, rel=0.03)
-
-
-def test_divided_index_moves_what_the_plain_one_moves() -> None:
-    """Rows and columns out of a linear id touch the same bytes as the linear id."""
-    plain = model(make_access("a", 4 * X))
-    # The expression would simplify to the id.
-    hidden = 4 * (floor_div(X, 256) * 256 + floor_mod(X + 0, 256))
-    volumes = model(make_access("a", hidden))
-    assert volumes.l2_load_bytes == plain.l2_load_bytes == 4 * COUNT
-    assert volumes.dram_load_bytes == pytest.approx(4 * COUNT)
 
 
 def gather(offsets: np.ndarray, groups: tuple[int, int], size: int) -> GpuVolumes:
@@ -174,12 +144,17 @@ def test_atomics_count_as_load_and_store() -> None:
 
 @pytest.mark.parametrize(
     ("index", "loaded"),
-    [(minimum(maximum(X - 3, 0), COUNT - 1), 4 * COUNT), (floor_mod(X, COUNT // 8), COUNT // 2)],
-    ids=["clamped", "wrapped"],
+    [
+        (minimum(maximum(X - 3, 0), COUNT - 1), 4 * COUNT),
+        (floor_mod(X, COUNT // 8), COUNT // 2),
+        (floor_div(X, 256) * 256 + floor_mod(X + 0, 256), 4 * COUNT),  # it is not simplified
+    ],
+    ids=["clamped", "wrapped", "divided"],
 )
 def test_indirections_load_their_buffer_once(index: Expr, loaded: int) -> None:
-    """Counts every byte of a clamped row, and once what a remainder repeats."""
+    """Counts every byte of a clamped or divided row, and once what a remainder repeats."""
     volumes = model(make_access("a", 4 * index), buffers={"a": loaded})
+    assert volumes.l2_load_bytes == pytest.approx(4 * COUNT, rel=0.07)  # rows begin anywhere
     assert volumes.dram_load_bytes == pytest.approx(loaded, rel=0.01)
 
 
@@ -220,19 +195,16 @@ def make_laplacian(*, is_ascending: bool) -> ModelledLaunch:
 
 
 def test_the_order_of_loads_decides_what_is_lost() -> None:
-    """Loads most of the next but one layer again if the own one comes first, and little else."""
-    ascending, scattered = (
-        compute_volumes(make_laplacian(is_ascending=one), MI210) for one in (True, False)
+    """Loads most of the next but one layer again if the own one comes first, and little else;
+    NVIDIA's loads begin together, so that there is no order."""
+    (ascending, scattered), (one, other) = (
+        [compute_volumes(make_laplacian(is_ascending=way), machine) for way in (True, False)]
+        for machine in (MI210, V100)
     )
+    assert one.dram_load_bytes == pytest.approx(other.dram_load_bytes)
     assert INTERIOR_BYTES < ascending.dram_load_bytes < 1.2 * INTERIOR_BYTES
     assert 1.5 * INTERIOR_BYTES < scattered.dram_load_bytes < 2.2 * INTERIOR_BYTES
     assert ascending.dram_store_bytes == scattered.dram_store_bytes
-
-
-def test_no_other_gpu_asks_for_the_order() -> None:
-    """Gives NVIDIA's the same volumes in either order: their loads begin together."""
-    one, other = (compute_volumes(make_laplacian(is_ascending=way), V100) for way in (True, False))
-    assert one.dram_load_bytes == pytest.approx(other.dram_load_bytes)
 
 
 def make_window(width: int, height: int) -> ModelledLaunch:

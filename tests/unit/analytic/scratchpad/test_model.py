@@ -15,11 +15,9 @@ from kernelcast.analytic.scratchpad.kernel import (
 )
 from kernelcast.analytic.scratchpad.model import (
     buffer_doubly,
-    count_groups,
     list_cpe_counts,
     model_kernel,
     plan_timeline,
-    request_parallelism,
     vary_cpes,
     vary_granularity,
 )
@@ -72,22 +70,6 @@ def test_nothing_is_faster_than_its_slowest_part(kernel: ScratchpadKernel) -> No
     assert least * (1 - 1e-9) <= found.t_total_s <= most * (1 + 1e-9)
     assert 0 <= found.t_overlap_s <= found.t_comp_s
     assert 0 <= found.copy_in_s <= found.dma.time_s * (1 + 1e-9)
-
-
-@given(kernels)
-def test_bandwidth_halves_the_time_of_what_it_bounds(kernel: ScratchpadKernel) -> None:
-    """Halves DMA time with twice the bandwidth, down to the baseline latency."""
-    assume(kernel.dma)
-    fast = replace(SW26010, bandwidth_bytes_per_s=64e9)
-    slow_s, fast_s = (model_kernel(kernel, one).dma.time_s for one in (SW26010, fast))
-    base_s = sum(one.count for one in kernel.dma) * 220 / 1.45e9
-    assert fast_s == pytest.approx(max(slow_s / 2, base_s))
-
-
-def test_computation_alone_is_equation_6() -> None:
-    """Has no memory term where nothing is copied: 1e4 * 9 cycles."""
-    found = model_kernel(make_kernel(requests=0), SW26010)
-    assert found.t_total_s == found.t_comp_s == pytest.approx(9e4 / 1.45e9)
 
 
 def test_double_buffering_is_useless_where_all_overlaps() -> None:
@@ -173,12 +155,6 @@ def test_requests_are_timed_by_the_papers_equations() -> None:
     assert found.gload.parallelism == pytest.approx(18.9655, abs=1e-4)
     assert (found.gload.groups, found.dma.groups) == (4, 13)
     assert found.gload.overlap_s == pytest.approx(3 / 4 * 9 / 10 * found.gload.time_s)
-
-
-@pytest.mark.parametrize("average_mrt", [64, 160, 1000, 1e6])
-def test_sixteen_groups_in_the_common_case(average_mrt: float) -> None:
-    """Gives NG_DMA = 16 for 64 CPEs and blocks significantly larger than 256 bytes."""
-    assert count_groups(64, request_parallelism(average_mrt, 64, SW26010)) == 16
 
 
 def test_the_shipped_machine_is_table_1() -> None:
