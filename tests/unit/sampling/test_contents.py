@@ -37,14 +37,6 @@ def test_uniform_stays_in_its_range(base: str) -> None:
     assert len(np.unique(array)) >= 6
 
 
-def test_recipes_differ_by_seed_and_permute() -> None:
-    """Gives other random numbers for another seed, and every index once in a permutation."""
-    uniform = BufferArgument(element=ElementType("float32"), count=100, init=Init.UNIFORM)
-    assert not np.array_equal(make_array(uniform, seed=1), make_array(uniform, seed=2))
-    order = BufferArgument(element=ElementType("int32"), count=100, init=Init.PERMUTATION)
-    assert sorted(make_array(order, seed=1)) == list(range(100))
-
-
 @pytest.mark.parametrize(
     ("base", "low", "high"),
     [("int32", 300, None), ("uint8", -5, 10), ("int8", 0, 1000), ("int32", 0.2, 0.8)],
@@ -55,25 +47,16 @@ def test_refuses_ranges_without_numbers(base: str, low: float, high: float | Non
         BufferArgument(element=ElementType(base), count=4, init=Init.UNIFORM, low=low, high=high)
 
 
-def test_reads_files(tmp_path: Path) -> None:
-    """Fills a buffer from a .npy file of the right type and size."""
-    content = np.arange(8, dtype=np.int32)
-    np.save(tmp_path / "content.npy", content)
-    argument = BufferArgument(
-        element=ElementType("int32"), count=8, init=Init.FILE, path=tmp_path / "content.npy"
-    )
-    assert np.array_equal(make_array(argument, seed=0), content)
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
+        (np.arange(8, dtype=np.int32), ""),
         (np.arange(7, dtype=np.int32), r"holds 7 values of int32, the buffer wants 8 of int32"),
         (np.arange(8, dtype=np.float32), r"holds 8 values of float32"),
         (None, r"cannot be read as a \.npy file"),
     ],
 )
-def test_refuses_files_that_do_not_fit(
+def test_files_are_read_or_refused(
     tmp_path: Path, content: np.ndarray | None, message: str
 ) -> None:
     """Refuses a file of another type or size, or that is no .npy file, naming the file."""
@@ -83,9 +66,11 @@ def test_refuses_files_that_do_not_fit(
     else:
         np.save(path, content)
     argument = BufferArgument(element=ElementType("int32"), count=8, init=Init.FILE, path=path)
-    with pytest.raises(InputError, match=message) as caught:
+    if not message:
+        assert np.array_equal(make_array(argument, seed=0), content)
+        return
+    with pytest.raises(InputError, match=f"content.npy.*{message}"):
         make_array(argument, seed=0)
-    assert str(path) in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -48,24 +48,12 @@ def test_some_get_ready_together_and_each_measures_alone(
 
 
 def test_measuring_ends_getting_ready(join: Callable[[float], CoreTurns]) -> None:
-    """Who has got ready measures alone, and holds nothing between two moments."""
+    """Who has got ready measures alone, and holds nothing between two moments or after an error."""
     first, second = join(600.0), join(600.0)
     with first.preparing():
         with first.measuring():
             assert _wait_s(join(0.05), measures=False) >= 0.05
         assert _wait_s(second, measures=True) < 600.0
-
-
-def test_a_turn_ends_with_what_fails_in_it(join: Callable[[float], CoreTurns]) -> None:
-    """A sampling that fails leaves the processors to the next."""
-    first = join(600.0)
     with suppress(ValueError), first.measuring():
         raise ValueError
-    assert _wait_s(join(600.0), measures=True) < 600.0
-
-
-def test_without_a_file_there_are_no_turns() -> None:
-    """As in a program's own process."""
-    turns = CoreTurns()
-    with turns.preparing(), turns.measuring():
-        pass
+    assert _wait_s(second, measures=True) < 600.0

@@ -56,36 +56,25 @@ def test_time_without_a_processor_is_left_out(queue: FakeQueue, *, uses_event_ti
     assert duration_s == pytest.approx(3.01e-3)  # one work-group keeps one core busy
 
 
-def test_a_thread_that_ends_leaves_the_clock(
-    queue: FakeQueue, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("cores", "worked_s"), [(2, 0.0), (2, 1.0), (2, None), (None, 4e-3)])
+def test_unknown_work_leads_back_to_the_clock(
+    queue: FakeQueue, monkeypatch: pytest.MonkeyPatch, cores: int | None, worked_s: float | None
 ) -> None:
-    """Times by the clock where the work is not known any more, and keeps nothing apart then."""
+    """Believes the clock on a GPU, and where other threads of the process worked too or in their
+    place, or have ended: nothing is kept apart then."""
+    queue.worked_s = worked_s or 0.0
 
     def read(_: int) -> float:
-        if queue.now_s:
+        if worked_s is None and queue.now_s:
             raise ProcessLookupError
-        return 1.0
+        return queue.process_s
 
     monkeypatch.setattr(time, "clock_gettime", read)
-    timer = LaunchTimer(queue, True, cores=2, workers=(0,))  # type: ignore[arg-type]
-    assert timer.by_work([queue.enqueue], 8) == pytest.approx([4e-3])  # type: ignore[list-item]
-    assert timer.workers == ()
-
-
-@pytest.mark.parametrize("worked_s", [0.0, 1.0])
-def test_work_of_other_threads_leads_back_to_the_clock(queue: FakeQueue, worked_s: float) -> None:
-    """Believes the clock where other threads of the process worked too, or in their place."""
-    queue.worked_s = worked_s
-    timer = LaunchTimer(queue, True, cores=2, workers=(0,))  # type: ignore[arg-type]
-    assert timer.by_work([queue.enqueue] * 2, 8) == pytest.approx([4e-3] * 2)  # type: ignore[list-item]
-
-
-def test_without_cores_the_clock_is_believed(queue: FakeQueue) -> None:
-    """Asks events alone on a GPU."""
-    timer = LaunchTimer(queue, True)  # type: ignore[arg-type]
-    [duration_s] = timer.by_work([queue.enqueue], 8)  # type: ignore[list-item]
-    assert duration_s == pytest.approx(4e-3)
-    assert clock_of(duration_s) is None
+    timer = LaunchTimer(queue, True, cores=cores, workers=(0,) if cores else ())  # type: ignore[arg-type]
+    durations_s = timer.by_work([queue.enqueue] * 2, 8)  # type: ignore[list-item]
+    assert durations_s == pytest.approx([4e-3] * 2)
+    assert cores or clock_of(durations_s[0]) is None
+    assert worked_s is not None or timer.workers == ()
 
 
 def test_a_compiler_before_a_launch_is_told_of(queue: FakeQueue) -> None:
@@ -110,7 +99,9 @@ def _work() -> None:
 
 
 def test_whoever_calls_is_kept_where_the_caller_works() -> None:
-    """Names the calling thread by 0, so that another thread that samples later is kept instead."""
+    """Names the calling thread by 0, so that another thread that samples later is kept instead;
+    nothing is kept where fewer threads than cores came to work."""
+    assert find_workers(_work, 2) == ()
     looks = (find_workers(_work, 1) for _ in range(50))
     workers = next(found for found in looks if found == (0,))
     allowed: list[set[int]] = []
@@ -147,11 +138,6 @@ def test_who_only_starts_a_launch_is_no_worker() -> None:
     looks = (find_workers(run, 1) for _ in range(50))
     assert next(found for found in looks if found) != (0,)
     wanted.put(False)
-
-
-def test_fewer_threads_than_cores_are_no_workers() -> None:
-    """Keeps nothing where the other threads of a device came to no work."""
-    assert find_workers(_work, 2) == ()
 
 
 def test_threads_that_have_ended_are_left_alone() -> None:

@@ -3,7 +3,7 @@ import pytest
 from kernelcast.features.loop_nest import Listing
 from kernelcast.launches.modelling.cpu_loops import write_program
 from kernelcast.records.errors import InputError
-from kernelcast.sampling.loop_benchmark import LoopMeasurement, LoopToRun, measure_loop
+from kernelcast.sampling.loop_benchmark import LoopToRun, measure_loop
 
 LISTING = """
 #include <math.h>
@@ -38,9 +38,3 @@ def test_says_which_compiler_is_missing(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.delenv("CC", raising=False)
     with pytest.raises(InputError, match="install gcc or clang"):
         measure_loop(LoopToRun("", {}))
-
-
-def test_medians_and_shortest_times() -> None:
-    """Takes the processor's time, for other programs do not add to it."""
-    both = LoopMeasurement(wall_s=(3.0, 2.0, 9.0), cpu_s=(2.5, 1.5, 2.0), compiler="cc")
-    assert (both.seconds, both.cpu_seconds, both.shortest_s) == (3.0, 2.0, 1.5)

@@ -49,13 +49,6 @@ def test_gpu_points_run_from_one_warp_to_a_full_unit(
         assert (groups + 1) * local_bytes > 49152 - groups
 
 
-def test_cpu_points_vary_the_work_group() -> None:
-    """A CPU thread runs one work-group at a time: its size is the concurrency."""
-    points = plan_roofline(make_description(), Effort.FULL, 1, 2)
-    assert [*points] == [launch.local_size for launch in points.values()]
-    assert points[1] == (16, 1, 1)
-
-
 @given(st.integers(0, 6), st.floats(1e6, 1e12))
 def test_ridge_of_a_planted_roof(steps: int, peak: float) -> None:
     """The ridge of a roof that rises in proportion is where it becomes flat."""

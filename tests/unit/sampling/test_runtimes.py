@@ -90,17 +90,14 @@ def test_what_is_no_library_is_left_out(prefix: Path, content: str | None) -> No
     assert listed(ensure_vendors()) == {"embedded-cpu.icd": str(library)}
 
 
-def test_nothing_embedded_changes_nothing(prefix: Path, tmp_path: Path) -> None:
-    """Leaves the loader alone where no runtime is embedded."""
+def test_the_loader_is_left_alone(
+    prefix: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no runtime is embedded, or the caller has chosen runtimes."""
     (tmp_path / "system" / "pocl.icd").write_text("libpocl.so.2\n")
-    assert prefix.is_dir()
     assert ensure_vendors() is None
     assert VENDORS_VARIABLE not in os.environ
     assert not (tmp_path / "cache").exists()
-
-
-def test_the_callers_choice_stands(prefix: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leaves the loader alone where the caller has chosen runtimes."""
     embed(prefix, "cpu")
     monkeypatch.setenv(VENDORS_VARIABLE, "/chosen/by/hand")
     assert ensure_vendors() is None
@@ -139,45 +136,25 @@ _CACHES = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give an environment in which nobody has chosen a place for caches."""
+def test_caches_that_cannot_be_kept_go_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Says so once: child processes find the choice of their parent. A folder that can be written
+    is left as it is, and one that the user has chosen for a runtime stays."""
     for name in _CACHES:
         monkeypatch.setenv(name, "")  # set first, so that what is set later is taken back
         monkeypatch.delenv(name)
-
-
-@pytest.mark.usefixtures("no_choice")
-def test_a_folder_that_can_be_written_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is changed, and no trial is left behind."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert ensure_caches() is None
     assert not any(name in os.environ for name in _CACHES)
     assert list((tmp_path / "cache").iterdir()) == []
-
-
-@pytest.mark.usefixtures("no_choice")
-@pytest.mark.parametrize("cache", ["/dev/null/x", "/proc/nonexistent"])
-def test_what_cannot_be_kept_is_said_once_and_goes_elsewhere(
-    cache: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Child processes, which find the choice of their parent, say nothing more."""
-    monkeypatch.setenv("XDG_CACHE_HOME", cache)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/x")
+    monkeypatch.setenv("POCL_CACHE_DIR", "/chosen")
     with caplog.at_level(logging.WARNING):
         folder = ensure_caches()
         assert ensure_caches() is None
     assert folder is not None
-    assert all(Path(os.environ[name]).parent == folder for name in _CACHES[:-1])
-    assert os.environ["PYOPENCL_NO_CACHE"] == "1"
-    assert [one.getMessage().count(cache) for one in caplog.records] == [1]
-
-
-@pytest.mark.usefixtures("no_choice")
-def test_what_the_user_has_chosen_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A folder named for one runtime is used though the others' cannot be written."""
-    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/x")
-    monkeypatch.setenv("POCL_CACHE_DIR", "/chosen")
-    assert ensure_caches() is not None
     assert os.environ["POCL_CACHE_DIR"] == "/chosen"
+    assert all(Path(os.environ[name]).parent == folder for name in _CACHES[1:-1])
+    assert os.environ["PYOPENCL_NO_CACHE"] == "1"
+    assert [one.getMessage().count("/dev/null/x") for one in caplog.records] == [1]

@@ -29,11 +29,7 @@ def run_waves(durations: list[list[float]]) -> Times:
     return np.array(starts), np.array(finishes)
 
 
-FIG_5A = run_waves([[1.0] * 32, [1.0] * 32, [1.0] * 32])
-"""The paper's micro-kernel on 16 compute units: P_sat 2, no staircase."""
 UNITS_OF_16 = np.arange(96) % 16
-FIG_5B = run_waves([[1.0] * 16 + [1.4] * 16 + [1.9] * 16] * 2)
-"""The paper's n-body: P_sat 3, the third work-group takes almost twice as long as the first."""
 
 times_of_groups = st.lists(
     st.tuples(st.integers(0, 50), st.integers(0, 20)), min_size=1, max_size=30
@@ -45,42 +41,31 @@ times_of_groups = st.lists(
 )
 
 
-def test_an_even_kernel_has_waves_and_no_staircase() -> None:
-    """Reads the paper's Fig. 5a: 32 at once, P_sat 2, three waves, no staircase."""
-    starts, finishes = FIG_5A
-    waves = find_waves(starts, finishes)
-    assert find_concurrency(starts, finishes) == 32
-    assert np.bincount(waves).tolist() == [32, 32, 32]
-    assert find_staircase(starts, finishes, waves, UNITS_OF_16) is Staircase.NO
-    told = find_p_sat(starts, finishes, UNITS_OF_16, compute_units=16, knows_units=True)
-    assert told == find_p_sat(starts, finishes, UNITS_OF_16, compute_units=16, knows_units=False)
-    assert told == 2
-
-
-@pytest.mark.parametrize("units", [UNITS_OF_16, None])
-def test_favoured_numbers_are_a_staircase(units: npt.NDArray[np.int64] | None) -> None:
-    """Reads the paper's Fig. 5b, with and without knowing the compute units."""
-    starts, finishes = FIG_5B
-    waves = find_waves(starts, finishes)
-    assert find_staircase(starts, finishes, waves, units) is Staircase.YES
-    assert find_p_sat(starts, finishes, UNITS_OF_16, compute_units=16, knows_units=True) == 3
-
-
-def test_uneven_work_without_order_is_no_staircase() -> None:
-    """Demands that later numbers end later: mere unevenness is none."""
-    generator = np.random.default_rng(7)
-    starts, finishes = run_waves([list(generator.uniform(1, 3, 32)) for _ in range(9)])
-    waves = find_waves(starts, finishes)
-    units = np.arange(len(starts)) % 16
-    assert find_staircase(starts, finishes, waves, units) is Staircase.NO
-
-
-def test_one_at_a_time_has_no_staircase_to_speak_of() -> None:
-    """Says that the question does not apply where no unit ran two work-groups at once."""
-    starts, finishes = run_waves([[1.0, 2.0]] * 4)
-    units = np.arange(8) % 2
-    waves = find_waves(starts, finishes)
-    assert find_staircase(starts, finishes, waves, units) is Staircase.NOT_APPLICABLE
+@pytest.mark.parametrize(
+    ("waves", "units", "expected", "p_sat"),
+    [
+        # The paper's Fig. 5: a micro-kernel on 16 compute units, and n-body, whose third work-group
+        # takes almost twice as long as the first.
+        ([[1.0] * 32] * 3, 16, Staircase.NO, 2),
+        ([[1.0] * 16 + [1.4] * 16 + [1.9] * 16] * 2, 16, Staircase.YES, 3),
+        # Mere unevenness is none: later numbers must end later.
+        (np.random.default_rng(7).uniform(1, 3, (9, 32)).tolist(), 16, Staircase.NO, 2),
+        ([[1.0, 2.0]] * 4, 2, Staircase.NOT_APPLICABLE, 1),
+    ],
+)
+def test_waves_and_staircases(
+    waves: list[list[float]], units: int, expected: Staircase, p_sat: int
+) -> None:
+    """Tells how many work-groups run at once, and whether some numbers are favoured."""
+    starts, finishes = run_waves(waves)
+    found, ran_on = find_waves(starts, finishes), np.arange(len(starts)) % units
+    assert find_concurrency(starts, finishes) == len(waves[0])
+    assert np.bincount(found).tolist() == [len(one) for one in waves]
+    for known in (ran_on, None) if expected is Staircase.YES else (ran_on,):
+        assert find_staircase(starts, finishes, found, known) is expected
+    for knows_units in (True, False):
+        told = find_p_sat(starts, finishes, ran_on, compute_units=units, knows_units=knows_units)
+        assert told == p_sat
 
 
 @given(times_of_groups)
