@@ -23,26 +23,17 @@ from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from support.balancing import Arrays, FakeDevice, FakeDevices
 
-_UPDATE = Kernel(
-    name="update",
-    source="kernel void update(global int *y, global const int *x)"
-    "{ int i = get_global_id(0); y[i] = 3 * y[i] + x[i]; }",
-)
-_SCATTER = Kernel(
-    name="scatter",
-    source="kernel void scatter(global int *y, global const int *x)"
-    "{ y[x[get_global_id(0)]] = get_global_id(0) + 1; }",
-)
-_DOUBLE = Kernel(
-    name="twice",
-    source="kernel void twice(global int *y, global const int *x)"
-    "{ int i = get_global_id(0); y[i] = 2 * x[i]; }",
-)
-_LOOP = Kernel(  # work by content: nobody can tell from the source that it is even
-    name="loop",
-    source="kernel void loop(global int *y, global const int *x)"
-    "{ int i = get_global_id(0); for (int k = 0; k < x[i]; k++) y[i] = 2 * y[i] + 1; }",
-)
+
+def _make_kernel(name: str, statement: str) -> Kernel:
+    head = f"kernel void {name}(global int *y, global const int *x) {{ int i = get_global_id(0);"
+    return Kernel(name=name, source=f"{head} {statement} }}")
+
+
+_UPDATE = _make_kernel("update", "y[i] = 3 * y[i] + x[i];")
+_SCATTER = _make_kernel("scatter", "y[x[i]] = i + 1;")
+_DOUBLE = _make_kernel("twice", "y[i] = 2 * x[i];")
+# Work by content: nobody can tell from the source that it is even.
+_LOOP = _make_kernel("loop", "for (int k = 0; k < x[i]; k++) y[i] = 2 * y[i] + 1;")
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Cost: TypeAlias = Callable[[Numbers], npt.NDArray[np.float64]]
 _ITEMS, _LOCAL = 16384, 4
@@ -235,11 +226,7 @@ def test_estimates_divide_the_work_without_samples() -> None:
 
 def test_work_that_the_source_tells_is_weighed() -> None:
     """Of a triangle, a device with the light end gets more work-groups from the start."""
-    triangle = Kernel(
-        name="triangle",
-        source="kernel void triangle(global int *y, global const int *x)"
-        "{ int i = get_global_id(0); for (int k = 0; k <= i; k++) y[i] = 3 * y[i] + x[i]; }",
-    )
+    triangle = _make_kernel("triangle", "for (int k = 0; k <= i; k++) y[i] = 3 * y[i] + x[i];")
     _COMPUTE[triangle] = _update
     devices = [FakeDevice(compute=_update, item_s=lambda items: items * 1e-8) for _ in range(2)]
     report = _balance(devices, triangle)
@@ -258,13 +245,6 @@ def test_devices_need_not_wait_for_messages(slower: float) -> None:
         rests = [later.start_s - bar.end_s for bar, later in itertools.pairwise(ran)]
         assert len(rests) > 2
         assert sum(rest > 0 for rest in rests) <= 2, rests
-
-
-def test_single_work_groups_can_be_balanced() -> None:
-    """A handful of work-groups is divided without samples."""
-    devices = [FakeDevice(compute=_update, item_s=1e-3) for _ in range(2)]
-    report = _balance(devices, items=20)
-    assert {one.work_groups for one in report.shares} <= {2, 3}
 
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.333, 0.5, 1.0])

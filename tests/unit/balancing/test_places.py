@@ -42,33 +42,21 @@ def test_cores_are_read_by_name() -> None:
     assert [one.cores for one in places] == [(0,), (1, 3, 4), (2,)]
     with pytest.raises(InputError, match="named: intel, pocl"):
         place_by_text(["intel", "pocl"], "rusticl=0")
-
-
-@pytest.mark.parametrize("text", ["", "a", "1-", "0,1", "-1"])
-def test_wrong_cores_are_refused(text: str) -> None:
-    """A list that is none is answered with an example."""
-    with pytest.raises(InputError, match="for example 0 or 0-3"):
-        read_cores(text)
-
-
-def test_no_cores_bind_nothing() -> None:
-    """A device without cores leaves the process and its variables alone."""
+    for text in ("", "a", "1-", "0,1", "-1"):
+        with pytest.raises(InputError, match="for example 0 or 0-3"):
+            read_cores(text)
     environment: dict[str, str] = {}
     bind_to_cores((), environment)
     assert not environment
 
 
 def _problem(body: str, size: tuple[int, ...], local: tuple[int, ...]) -> Problem:
-    source = (
-        "kernel void k(global float *a)"
-        f"{{ int i = get_global_id(0), j = get_global_id(1); {body} }}"
-    )
-    arguments = read_host_arguments([np.zeros(size, np.float32)])
+    head = "kernel void k(global float *a) { int i = get_global_id(0), j = get_global_id(1);"
     return Problem(
         name="k",
-        kernel=Kernel(name="k", source=source),
+        kernel=Kernel(name="k", source=f"{head} {body} }}"),
         ndrange=NDRange(global_size=size, local_size=local),
-        arguments=arguments.described,
+        arguments=read_host_arguments([np.zeros(size, np.float32)]).described,
     )
 
 

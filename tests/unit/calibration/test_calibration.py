@@ -1,5 +1,4 @@
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,24 +34,6 @@ from kernelcast.workers import Task
 from support.builders import make_description
 
 DEVICE = make_description()
-
-# Python imports a module of this name at its start: it gives the child a suite of ours.
-STAND_INS = """
-import os, signal
-
-import kernelcast.calibration.calibration as tasks
-from kernelcast.sampling.microbenchmarks.bench import BenchmarkResult
-
-
-def run_benchmark(task, report):
-    report("measuring")
-    if task[0] == "one":
-        os.kill(os.getpid(), signal.SIGSEGV)
-    return BenchmarkResult(name=task[0], not_obtained={"x": "why"})
-
-
-tasks.run_benchmark = run_benchmark
-"""
 
 
 def measured(value: float, source: TraitSource = TraitSource.MEASURED) -> Trait[float]:
@@ -146,30 +127,27 @@ def test_joins_what_the_benchmarks_found_and_writes_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [KernelRunError("it died"), EstimateTimeoutError("it hangs"), InputError("it cannot")]
-)
-def test_a_failure_loses_one_benchmark_only(fake: FakeSuite, error: KernelcastError) -> None:
+    "bad",
+    [
+        KernelRunError("it died"), EstimateTimeoutError("it hangs"), InputError("it cannot"),
+        # No file may hold infinite, negative and misordered numbers.
+        measured(float("inf")), measured(-1.0),
+        Trait(value=1.0, low=2.0, high=3.0, source=TraitSource.MEASURED),
+    ],
+)  # fmt: skip
+def test_a_failure_loses_one_benchmark_only(
+    fake: FakeSuite, bad: KernelcastError | Trait[float]
+) -> None:
     """Goes on after a crash, a hang or a refusal, and says what is missing and why."""
-    fake.outcomes["one"] = error
+    is_trait = isinstance(bad, Trait)
+    fake.outcomes["one"] = BenchmarkResult(name="one", costs={"x_s": bad}) if is_trait else bad
     done = calibrate_device(DEVICE, CalibrationSettings())
-    assert done.failed == {"one": str(error)}
-    assert done.machine.not_obtained == {"one": str(error)}
+    assert list(done.failed) == ["one"]
+    assert is_trait or done.failed == {"one": str(bad)}
+    assert done.machine.not_obtained == done.failed
+    assert "x_s" not in done.machine.costs
     assert done.machine.caches == (CacheFacts(name="L1", load_bytes_per_s=measured(2e9)),)
     assert read_machine(done.path) == done.machine
-
-
-def test_a_result_that_no_file_may_hold_is_a_failure(fake: FakeSuite) -> None:
-    """Treats infinite, negative and misordered numbers as a failed benchmark."""
-    for bad in (
-        measured(float("inf")),
-        measured(-1.0),
-        Trait(value=1.0, low=2.0, high=3.0, source=TraitSource.MEASURED),
-    ):
-        fake.outcomes["one"] = BenchmarkResult(name="one", costs={"x_s": bad})
-        done = calibrate_device(DEVICE, CalibrationSettings())
-        assert list(done.failed) == ["one"]
-        assert "x_s" not in done.machine.costs
-        assert read_machine(done.path) == done.machine
 
 
 def test_ctrl_c_keeps_what_is_done_and_the_next_call_goes_on(fake: FakeSuite) -> None:
@@ -271,21 +249,6 @@ def test_a_data_folder_that_cannot_be_written_is_named(
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "file"))
     with pytest.raises(InputError, match="cannot be kept: Not a directory; name another folder"):
         calibrate_device(DEVICE, CalibrationSettings())
-
-
-def test_a_crash_of_a_real_child_is_contained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Survives a child process that dies by a signal in the middle of a benchmark."""
-    (tmp_path / "sitecustomize.py").write_text(STAND_INS)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    from kernelcast.workers import run_isolated
-
-    monkeypatch.setattr(calibration, "run_isolated", run_isolated)
-    done = calibrate_device(DEVICE, CalibrationSettings())
-    assert list(done.failed) == ["one"]
-    assert "SIGSEGV" in done.machine.not_obtained["one"]
-    assert done.machine.not_obtained["x"] == "why"
 
 
 def machine(**facts: object) -> MachineDescription:

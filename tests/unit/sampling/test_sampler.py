@@ -11,7 +11,7 @@ from kernelcast.models.linear import fit_linear
 from kernelcast.records.ndrange import GroupBox, NDRange
 from kernelcast.records.samples import PILOT_WINDOW
 from kernelcast.sampling.plan import SamplingPlan
-from kernelcast.sampling.sampler import Sampler
+from kernelcast.sampling.sampler import Sampler, is_even
 from kernelcast.sampling.windows import position_of
 from support import strategies
 from support.fakes import Coordinates, Cost, Disturbance, SyntheticLaunch, sample
@@ -333,3 +333,10 @@ def test_hills_are_not_even(scale: float, seed: int) -> None:
     run = sample(launch, SamplingPlan(seed=seed))
     assert not run.is_even
     assert fit_linear(run).seconds > 0.5 * launch.true_s
+
+
+@given(count=st.integers(1, 12), light=st.floats(0.001, 0.2), where=st.integers(0, 11))
+def test_next_to_no_work_at_one_place_is_not_even(count: int, light: float, where: int) -> None:
+    """Nothing shortens a launch: one place of next to no work is enough."""
+    rates = np.insert(np.linspace(1.0, 1.1, count), min(where, count), light)
+    assert not is_even(rates)

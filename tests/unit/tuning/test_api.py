@@ -157,15 +157,6 @@ def test_errors_in_the_source_are_told(problem_file: Path, machine: MachineDescr
     assert any("5 configurations have no prediction" in one for one in report.warnings)
 
 
-def test_a_device_that_was_not_calibrated_is_told(
-    space: SearchSpace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """The message says what to run."""
-    monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path))
-    with pytest.raises(InputError, match="kernelcast calibrate --device fake-device-0000"):
-        tune_on_device(space, make_description())
-
-
 @pytest.mark.parametrize("wrong", [{"top": 0}, {"runs": 0}, {"sampled": 0}, {"timeout_s": 0.0}])
 def test_settings_are_checked(wrong: dict[str, float]) -> None:
     """Numbers out of range are refused."""

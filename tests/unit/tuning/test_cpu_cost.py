@@ -87,14 +87,3 @@ def test_lines_are_bounded_by_enumeration(dims: list[tuple[int, int]]) -> None:
             for place in places}  # fmt: skip
     assert counted <= prod(extents) + 1e-9
     assert len(real) / 2 <= counted <= 2 * len(real) + 1
-
-
-@settings(max_examples=40)
-@given(st.integers(1, 64), st.integers(1, 64), st.sampled_from([4, 64, 1024, 4160]))
-def test_a_larger_cache_never_moves_more(rows: int, columns: int, step: int) -> None:
-    """Whatever the loops, more room and more ways hold at least as much."""
-    walks = [walk(step, 4), walk(4, 0)]
-    small, large = (
-        count_loaded(walks, (rows, columns), cache) for cache in ((4096, 4), (65536, 16))
-    )
-    assert large <= small * (1 + 1e-9)

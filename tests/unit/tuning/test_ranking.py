@@ -14,7 +14,6 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.tuning import ranking
 from kernelcast.tuning.ranking import find_obstacle, rank, several_processes
-from kernelcast.tuning.report import sort_configurations
 from kernelcast.tuning.space import read_space
 from support.builders import make_description
 
@@ -89,16 +88,3 @@ def test_a_machine_that_says_too_little_is_an_error(
     strange = replace(machine, kind=DeviceKind.ACCELERATOR)
     found = rank(read_space(problem_file), make_description(), strange)
     assert all("there are models of CPUs and of GPUs" in one.limiter for one in found.values())
-
-
-def test_order_is_measured_sampled_predicted_impossible(
-    problem_file: Path, machine: MachineDescription
-) -> None:
-    """What is known best comes first, even if a prediction is shorter."""
-    found = rank(read_space(problem_file), make_description(), machine)
-    found[0] = replace(found[0], runs_s=(9.0,))
-    found[1] = replace(found[1], sampled_s=8.0)
-    found[2] = replace(found[2], obstacle="no")
-    numbers = [one.number for one in sort_configurations(found)]
-    assert numbers[:2] == [0, 1]
-    assert numbers[-1] == 2

@@ -1,5 +1,6 @@
 """Which configurations a problem file allows, of one's own and of the examples."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -48,34 +49,27 @@ def test_lists_are_combined_and_restricted(problem_file: Path) -> None:
     assert fourth.ndrange == NDRange(global_size=(1024,), local_size=(16,))
     assert fourth.kernel.build_options == ("-DLX=16", "-DITEMS=4")
     assert read_problem(problem_file).ndrange.local_size == (8,)  # the first of each list
-
-
-def test_fixed_parameters_are_not_searched(problem_file: Path) -> None:
-    """A value from outside replaces a list and the value of a parameter below it."""
+    # A value from outside replaces a list and the value of a parameter below it.
     space = read_space(problem_file, parameters={"LX": 16, "N": 128})
     assert space.names == ("ITEMS",)
     problems = [one.problem for one in space.configurations]
     assert [one.ndrange.global_size for one in problems if one] == [(128,), (32,)]
 
 
-def test_values_of_a_list_may_use_parameters_above(tmp_path: Path, problem_file: Path) -> None:
+def test_values_of_a_list_may_use_parameters_above(problem_file: Path) -> None:
     """A later list is computed anew for each earlier value."""
     text = problem_file.read_text().replace("ITEMS: [1, 4]", 'ITEMS: ["{LX} // 8", 4]')
-    path = tmp_path / "derived.yaml"
-    path.write_text(text)
-    found = [tuple(one.parameters.values()) for one in read_space(path).configurations]
+    problem_file.write_text(text)
+    found = [tuple(one.parameters.values()) for one in read_space(problem_file).configurations]
     assert found == [(8, 1), (8, 4), (16, 2), (16, 4)]
 
 
-def test_configurations_that_cannot_be_written_say_why(tmp_path: Path, problem_file: Path) -> None:
+def test_configurations_that_cannot_be_written_say_why(problem_file: Path) -> None:
     """A local size above the global size is an obstacle of one configuration, no error of all."""
-    path = tmp_path / "short.yaml"
-    path.write_text(problem_file.read_text().replace("N: 4096", "N: 32"))
-    space = read_space(path)
-    last = space.configurations[-1]
+    first, *_, last = read_space(problem_file, parameters={"N": 32}).configurations
+    assert first.problem is not None
     assert last.problem is None
     assert "64" in last.obstacle
-    assert space.configurations[0].problem is not None
 
 
 @pytest.mark.parametrize(
@@ -132,16 +126,12 @@ def test_conditions_mean_what_they_mean_in_python(one: int, other: int, third: i
 )
 def test_a_source_for_one_local_size_is_searched_by_lists_only(tmp_path: Path, kernel: str) -> None:
     """Refuses other local sizes where they would have the kernel leave its memory."""
-    given = "\n  - {local: 256}" if "local float *t" in kernel else ""
+    given = [{"buffer": "float32", "count": 64}, {"local": 256}]
+    content = {
+        "code": kernel, "kernel": "k", "global_size": [4096], "local_size": [64],
+        "args": given if "local float *t" in kernel else given[:1],
+    }  # fmt: skip
     path = tmp_path / "one.yaml"
-    path.write_text(f"""
-code: |
-  {kernel}
-kernel: k
-global_size: [4096]
-local_size: [64]
-args:
-  - {{buffer: float32, count: 64}}{given}
-""")
+    path.write_text(json.dumps(content))  # YAML as well
     with pytest.raises(InputError, match="right for one local size"):
         read_space(path)
