@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports import drawing
 from kernelcast.training import comparing, table
 from support.commands import run_command
@@ -18,11 +17,7 @@ ALL = ("--shortest", "0", "--least-work-groups", "0", "--resamples", "200", "--j
 @pytest.fixture(autouse=True)
 def rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Hand out synthetic rows instead of a store's."""
-
-    def load(_: object, **__: object) -> TrainingTable:
-        return TABLE
-
-    monkeypatch.setattr(table, "load_training_table", load)
+    monkeypatch.setattr(table, "load_training_table", lambda *_, **__: TABLE)
 
 
 def test_shows_all_methods_and_their_pairs(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from kernelcast.models.validation.report import ModelRows, ValidationReport, list_rows, score_rows
 from kernelcast.records.training_table import TrainingTable
 from kernelcast.reports.presenter import save_page
-from kernelcast.reports.validation import PUBLISHED, choose_model, present_validation
+from kernelcast.reports.validation import PUBLISHED, present_validation
 from support.synthetic_rows import make_rows
 
 
@@ -107,10 +107,3 @@ def test_a_model_without_answers_has_no_pictures(table: TrainingTable, tmp_path:
     page = write(tmp_path, replace(report, scores=scores, rows=answers))
     assert "<svg" not in page
     assert "worst of hybrid" not in page
-
-
-def test_pictures_show_the_hybrid_or_the_last_model(table: TrainingTable) -> None:
-    """Chooses the hybrid wherever it stands, else the last that is not the linear model."""
-    assert choose_model(make_report(table, ("hybrid", "svr"))) == "hybrid"
-    assert choose_model(make_report(table, ("ridge", "svr", "linear"))) == "svr"
-    assert choose_model(make_report(table, ("linear",))) == "linear"

@@ -5,9 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from kernelcast.cli.app import app
 from kernelcast.collection.corpus_checks import (
     CheckOutcome,
     CheckStatus,
@@ -22,6 +20,7 @@ from kernelcast.records.ndrange import NDRange
 from kernelcast.training_data.applications import find_kernels
 from kernelcast.training_data.reference import Reference
 from support.builders import make_description
+from support.commands import run_command
 
 (NBODY,) = find_kernels("nbody/nbody")
 (DXT,) = find_kernels("dxt_compress/compress")
@@ -53,25 +52,9 @@ def test_inputs_are_made_once(tmp_path: Path) -> None:
     assert len(list((tmp_path / "dxt_compress").iterdir())) == 2
 
 
-def test_failed_making_leaves_no_inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keeps nothing of inputs whose making ended early, and makes them at the next call."""
-
-    def fail(_: object, folder: Path) -> dict[str, int]:
-        (folder / "cuts.npy").touch()
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("kernelcast.collection.corpus_problems.load_input_maker", lambda _: fail)
-        with pytest.raises(KeyboardInterrupt):
-            prepare_launch(DXT, {"BLOCKS": 64}, local_size=(64,), cache_folder=tmp_path)
-    assert list((tmp_path / "dxt_compress").iterdir()) == []
-    prepare_launch(DXT, {"BLOCKS": 64}, local_size=(64,), cache_folder=tmp_path)
-
-
 def test_copy_reads_as_the_same_problem(tmp_path: Path) -> None:
     """Writes a folder whose problem file gives the kernel, launch and inputs of the corpus."""
-    arguments = ["corpus", "write", "dxt_compress", str(tmp_path), "--param", "BLOCKS=128"]
-    result = CliRunner().invoke(app, arguments)
+    result = run_command("corpus", "write", "dxt_compress", tmp_path, "--param", "BLOCKS=128")
     assert result.exit_code == 0, result.output
     copy = read_problem(result.stdout.strip())
     own = prepare_launch(
@@ -82,28 +65,21 @@ def test_copy_reads_as_the_same_problem(tmp_path: Path) -> None:
         contents = [np.load(one.path) for one in (mine, theirs) if getattr(one, "path", None)]
         assert not contents or np.array_equal(*contents)
         assert getattr(mine, "count", None) == getattr(theirs, "count", None)
-    assert {path.suffix for path in Path(result.stdout.strip()).parent.iterdir()} == {
-        ".cl", ".npy", ".yaml"
-    }  # fmt: skip
+    written = Path(result.stdout.strip()).parent
+    assert {path.suffix for path in written.iterdir()} == {".cl", ".npy", ".yaml"}
     # Parameters that follow from others stay formulas.
-    boxes = CliRunner().invoke(app, ["corpus", "write", "BoxRowsLmem", str(tmp_path)]).stdout
+    boxes = run_command("corpus", "write", "BoxRowsLmem", tmp_path).stdout
     wider = read_problem(boxes.strip(), parameters={"RADIUS": 20})
     assert "-DOUTPUTS=76" in wider.kernel.build_options
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["write", "nbody", "copy", "--param", "BODYS=64"],
-        ["write", "nbody", "copy", "--param", "BODIES=64.5"],
-    ],
-)
-def test_what_is_unknown_is_bad_input(
-    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("parameter", ["BODYS=64", "BODIES=64.5"])
+def test_a_parameter_that_cannot_be_is_bad_input(
+    parameter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ends with the status of bad input before any device is asked, with nothing written."""
+    """Nothing is written."""
     monkeypatch.chdir(tmp_path)
-    assert CliRunner().invoke(app, ["corpus", *arguments]).exit_code == 2
+    assert run_command("corpus", "write", "nbody", "copy", "--param", parameter).exit_code == 2
     assert list(tmp_path.rglob("*.yaml")) == []
 
 
@@ -131,7 +107,7 @@ def test_comparison(
 
 def test_crash_costs_only_the_kernel_that_crashed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Goes on behind the kernel that a process died of, in another one."""
-    kernels = find_kernels("mat_vec_mul")
+    kernels = (*find_kernels("mat_vec_mul"), NBODY)
     asked = []
 
     def stream(_: object, task: tuple[Any, str], **__: object) -> Iterator[CheckOutcome]:
@@ -142,12 +118,11 @@ def test_crash_costs_only_the_kernel_that_crashed(monkeypatch: pytest.MonkeyPatc
             yield CheckOutcome(kernel=one.name, device_id=task[1], status=CheckStatus.PASSED)
 
     monkeypatch.setattr("kernelcast.collection.corpus_checks.stream_isolated", stream)
-    outcomes = list(check_on_devices((*kernels, NBODY), [make_description()]))
-    assert [one.kernel for one in outcomes] == [one.name for one in (*kernels, NBODY)]
-    failed = [one for one in outcomes if one.status is not CheckStatus.PASSED]
-    assert [(one.kernel, one.status, one.explanation) for one in failed] == [
-        ("mat_vec_mul/coal1", CheckStatus.FAILED, "the process died")
-    ]
+    outcomes = {one.kernel: one for one in check_on_devices(kernels, [make_description()])}
+    assert [*outcomes] == [one.name for one in kernels]
+    failed = outcomes.pop("mat_vec_mul/coal1")
+    assert (failed.status, failed.explanation) == (CheckStatus.FAILED, "the process died")
+    assert {one.status for one in outcomes.values()} == {CheckStatus.PASSED}
     assert len(asked) == 3
 
 

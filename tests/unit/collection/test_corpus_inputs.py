@@ -2,6 +2,8 @@ import os
 import time
 from pathlib import Path
 
+import pytest
+
 from kernelcast.collection.corpus_problems import keep_inputs
 
 _LONG_AGO_S = 10_000
@@ -32,11 +34,19 @@ def test_inputs_used_longest_ago_make_room(tmp_path: Path) -> None:
     assert first.is_dir()
 
 
-def test_leftovers_of_killed_processes_go(tmp_path: Path) -> None:
-    """Drops unfinished folders of long ago, and leaves those in the making alone."""
+def test_leftovers_go(tmp_path: Path) -> None:
+    """Drops what an error has cut short and what a process left long ago, nothing in the making."""
+
+    def fail(_: object, folder: Path) -> dict[str, int]:
+        (folder / "x.npy").touch()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        keep_inputs(tmp_path, "sums", {"BYTES": 1}, b"", fail, most_bytes=5_000)
+    assert list((tmp_path / "sums").iterdir()) == []
     left, busy = tmp_path / "sums" / "making-old", tmp_path / "sums" / "making-new"
     for one in (left, busy):
-        one.mkdir(parents=True)
+        one.mkdir()
         (one / "x.npy").touch()
     when_s = time.time() - _LONG_AGO_S
     os.utime(left, (when_s, when_s))

@@ -1,14 +1,13 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from kernelcast.cli import app
 from kernelcast.collection.collection import CollectionOutcome, DeviceOutcome
 from kernelcast.collection.own_problems import find_problems, guess_size
 from kernelcast.collection.settings import CollectionSettings
 from kernelcast.records.errors import InputError
 from kernelcast.reports.presenter import write_lines
+from support.commands import run_command
 
 PROBLEM = """\
 code: kernel void {name}(global float *x) {{ x[get_global_id(0)] += 1; }}
@@ -87,5 +86,5 @@ def test_what_is_left_out_or_flagged_has_a_reason() -> None:
 )
 def test_wrong_words_are_told(words: list[str], told: str) -> None:
     """Before any device is looked for."""
-    result = CliRunner().invoke(app, ["collect", *words])
+    result = run_command("collect", *words)
     assert (result.exit_code, told in result.stderr) == (2, True), result.stderr

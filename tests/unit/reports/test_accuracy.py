@@ -31,34 +31,27 @@ def _observe(seconds: Sequence[float]) -> list[Observation]:
     ]
 
 
-def _fill(path: Path, observations: Sequence[Observation]) -> str:
+def _read(path: Path, observations: Sequence[Observation]) -> tuple[HeldLaunch, ...]:
     with open_data_store(path) as store:
         store.add_many(observations)
-    return str(path)
-
-
-def _read(path: Path, observations: Sequence[Observation]) -> tuple[HeldLaunch, ...]:
-    with open_data_store(_fill(path, observations)) as store:
         return read_kernel_launches(store, observations[0].launch.kernel.label)
 
 
 def test_one_launch_is_one_however_often_it_was_observed(tmp_path: Path) -> None:
-    """With the median and the noise of its newest 20 observations, and the time of the newest."""
+    """With the median and the noise of its newest 20 observations, and the time of the newest.
+
+    A single one has the noise of its runs, and nobody remembers anything of it.
+    """
     times = [0.5] * 200 + [0.1 * (1 + 0.001 * place) for place in range(20)]
     (one,) = _read(tmp_path / "rows.sqlite", _observe(times))
     assert one.observations == 20
     assert one.seconds == pytest.approx(0.1 * 1.0095)
     assert one.noise == pytest.approx(0.1 * 0.017 / 2 / one.seconds)
     assert one.when == BEGIN + timedelta(minutes=219)
-
-
-def test_a_single_observation_has_the_noise_of_its_runs(tmp_path: Path) -> None:
-    """And nobody remembers anything of it."""
-    one = make_observation(1)
-    (found,) = _read(tmp_path / "rows.sqlite", [one])
-    assert found.noise == one.runs.noise
-    assert found.remembered is None
-    assert found.linear_s == one.samples[0].linear_s
+    single = make_observation(1)
+    (found,) = _read(tmp_path / "single.sqlite", [single])
+    assert (found.noise, found.remembered) == (single.runs.noise, None)
+    assert found.linear_s == single.samples[0].linear_s
 
 
 def test_the_newest_observation_is_told_by_those_before_it(tmp_path: Path) -> None:

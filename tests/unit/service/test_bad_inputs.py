@@ -51,17 +51,14 @@ MISTAKES: Final[list[tuple[str, object, int, str, str]]] = [
         for change, code, told in (
             ({"sizes": 1}, "invalid_request", "sizes"),
             ({"kernel": "k;"}, "invalid_input", "give the name of a function"),
-            ({"args": [FILE]}, "invalid_problem", "names a file"),
             ({"args": [{**FILE, "init": "x.npy"}]}, "invalid_problem", "names a file"),
             ({"args": [{**FILE, "init": "zeros", "count": 10**10}]}, "invalid_input", "bytes"),
             ({"args": [{**FILE, "init": "zeros", "count": 10**400}]}, "", ""),
             ({"args": [{"scalar": "int32", "value": "x"}]}, "invalid_problem", "value"),
-            ({"build_options": ["-DA=1 -include /etc/passwd"]}, "invalid_input", "refused"),
             ({"global_size": [0]}, "", "global_size"),
             ({"global_size": True}, "invalid_request", "global_size: Input should be a valid list"),
             ({"global_size": [2**30, 2**30], "local_size": [64, 1]}, "invalid_input", "work-items"),
             ({"local_size": [64, 64]}, "", "local"),
-            ({"parameters": {"N": "9**9**9"}, "global_size": ["{N}"]}, "", ""),
             ({"global_size": ["{M}"]}, "invalid_problem", "M"),
         )
     ),

@@ -1,5 +1,6 @@
 """No source reaches a file, no text is what a database cannot keep; see also `test_attacks`."""
 
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -31,15 +32,14 @@ def test_whatever_compilers_take_as_an_include_is_refused(text: str) -> None:
     )
 
 
-def test_odd_texts_are_checked_at_all() -> None:
+@pytest.mark.parametrize(
+    "part",
+    ["#/*", "#", "# ", "/*", "#define ", "#define a ", "\\\n", "#a", "%:", '"', "#\\\n", "_"],
+)
+def test_odd_texts_are_checked_at_all(part: str) -> None:
     """Comments without an end and the like do not make the check take minutes."""
-    for part in (
-        "#/*", "#", "# ", "/*", "#define ", "#define a ", "\\\n", "#a", "%:", '"', "#\\\n", "_",
-    ):  # fmt: skip
-        try:
-            check_source(part * (_LIMITS.source_bytes // len(part)), _LIMITS)
-        except InputError as error:
-            assert "code: holds" in str(error)  # noqa: PT017 - either way is fine
+    with contextlib.suppress(InputError):  # either way is fine
+        check_source(part * (_LIMITS.source_bytes // len(part)), _LIMITS)
 
 
 def test_build_options_that_could_name_files_are_refused() -> None:

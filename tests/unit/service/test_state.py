@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -102,12 +103,9 @@ def test_problems_are_forgotten_oldest_first(place: Path, state: ServiceState) -
 
 def test_one_of_several_claims_a_job(state: ServiceState) -> None:
     """The others get the next one or none."""
+    job = JobRecord(id="0", kind=JobKind.TRAIN, options={}, created_at=datetime.now(UTC))
     for number in range(3):
-        state.jobs.add(
-            JobRecord(id=str(number), kind=JobKind.TRAIN, options={},
-                      created_at=datetime.now(UTC))
-        )  # fmt: skip
+        state.jobs.add(replace(job, id=str(number)))
     with ThreadPoolExecutor(4) as pool:
-        claimed = list(pool.map(lambda n: state.jobs.claim(f"host-{n}", ()), range(5)))
-    ids = [one.id for one in claimed if one is not None]
-    assert sorted(ids) == ["0", "1", "2"]
+        claimed = pool.map(lambda n: state.jobs.claim(f"host-{n}", ()), range(5))
+    assert sorted(one.id for one in claimed if one is not None) == ["0", "1", "2"]

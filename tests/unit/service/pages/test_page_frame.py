@@ -23,20 +23,6 @@ MOVED = {
 FORM = {"origin": "http://127.0.0.1", "content-type": "application/x-www-form-urlencoded"}
 
 
-@pytest.fixture
-def locked(settings: ServiceSettings, backend: FakeBackend) -> Iterator[TestClient]:
-    """Give a client of a service that needs tokens."""
-    with open_client(settings, backend, require_tokens=True) as found:
-        found.follow_redirects = False
-        yield found
-
-
-def _make_token(client: TestClient, *scopes: Scope) -> str:
-    text, record = make_token("somebody", frozenset(scopes))
-    service_of(client).state.tokens.add(record)
-    return text
-
-
 @pytest.mark.parametrize("path", PAGES)
 def test_every_page_is_sound(client: TestClient, check_page: Check, path: str) -> None:
     """Pages answer without data, well formed, with their place in the navigation marked."""
@@ -53,39 +39,47 @@ def test_pages_that_moved_lead_on(client: TestClient, path: str, target: str) ->
     assert (answer.status_code, answer.headers["location"]) == (307, target)
 
 
-def test_over_tls_the_cookie_stays_there(settings: ServiceSettings, backend: FakeBackend) -> None:
+@pytest.fixture
+def locked(settings: ServiceSettings, backend: FakeBackend) -> Iterator[tuple[TestClient, str]]:
+    """Give a client of a service that needs tokens, and one."""
+    with open_client(settings, backend, require_tokens=True) as found:
+        found.follow_redirects = False
+        token, record = make_token("somebody", frozenset({Scope.ESTIMATE}))
+        service_of(found).state.tokens.add(record)
+        yield found, token
+
+
+def test_over_tls_the_cookie_stays_there(locked: tuple[TestClient, str]) -> None:
     """Browsers take it over TLS alone, and from this host alone."""
+    client, token = locked
+    client.base_url = httpx.URL("https://127.0.0.1")
     headers = {"origin": "https://127.0.0.1"}
-    with open_client(settings, backend, require_tokens=True) as client:
-        client.base_url, client.follow_redirects = httpx.URL("https://127.0.0.1"), False
-        token = _make_token(client, Scope.ESTIMATE)
-        answer = client.post("/sign-in", content=f"token={token}", headers=headers)
-        cookie = answer.headers["set-cookie"]
-        assert cookie.startswith(f"__Host-kernelcast_token={token};")
-        for wanted in ("Secure", "HttpOnly", "Path=/", "SameSite=strict"):
-            assert wanted in cookie
-        assert "Domain" not in cookie
-        cookies = {"cookie": f"__Host-kernelcast_token={token}"}
-        assert client.get("/devices", headers=headers | cookies).status_code == 200
-        planted = {"cookie": f"kernelcast_token={token}"}
-        assert client.get("/devices", headers=headers | planted).status_code == 303
-        gone = client.post("/sign-out", headers=headers | cookies).headers["set-cookie"]
-        assert gone.startswith('__Host-kernelcast_token=""')
-        assert "Secure" in gone
+    answer = client.post("/sign-in", content=f"token={token}", headers=headers)
+    cookie = answer.headers["set-cookie"]
+    assert cookie.startswith(f"__Host-kernelcast_token={token};")
+    for wanted in ("Secure", "HttpOnly", "Path=/", "SameSite=strict"):
+        assert wanted in cookie
+    assert "Domain" not in cookie
+    cookies = {"cookie": f"__Host-kernelcast_token={token}"}
+    assert client.get("/devices", headers=headers | cookies).status_code == 200
+    planted = {"cookie": f"kernelcast_token={token}"}
+    assert client.get("/devices", headers=headers | planted).status_code == 303
+    gone = client.post("/sign-out", headers=headers | cookies).headers["set-cookie"]
+    assert gone.startswith('__Host-kernelcast_token=""')
+    assert "Secure" in gone
 
 
-def test_without_tls_the_cookie_has_its_plain_name(locked: TestClient) -> None:
-    """Whatever a stranger says of the scheme."""
+def test_without_tls_the_cookie_has_its_plain_name(locked: tuple[TestClient, str]) -> None:
+    """Whatever a stranger says of the scheme; that of a revoked token goes.
+
+    The pictures of a page would count as guesses otherwise.
+    """
+    client, token = locked
     headers = FORM | {"x-forwarded-proto": "https"}
-    token = _make_token(locked, Scope.ESTIMATE)
-    cookie = locked.post("/sign-in", content=f"token={token}", headers=headers)
+    cookie = client.post("/sign-in", content=f"token={token}", headers=headers)
     assert cookie.headers["set-cookie"].startswith("kernelcast_token=")
     assert "Secure" not in cookie.headers["set-cookie"]
-
-
-def test_a_token_that_was_revoked_is_forgotten(locked: TestClient) -> None:
-    """Its cookie goes, so that the pictures of a page do not count as guesses."""
-    locked.cookies.set("kernelcast_token", "kc_000000000000_" + "a" * 43)
-    answer = locked.get("/devices")
+    client.cookies.set("kernelcast_token", "kc_000000000000_" + "a" * 43)
+    answer = client.get("/devices")
     assert answer.status_code == 303
     assert 'kernelcast_token=""' in answer.headers["set-cookie"]
