@@ -15,7 +15,6 @@ from kernelcast.records.errors import CompileError, KernelNotFoundError
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.operations import MemorySpace, OperationKind, add_weighted
-from kernelcast.records.software_counters import LineFacts
 from support.kernel_facts import facts_of
 
 SOURCE = """
@@ -30,7 +29,8 @@ kernel void other(global int *a) { a[0]++; }
 
 
 def test_parameters_say_what_they_are() -> None:
-    """Gives space, qualifiers, width, and whether each is read or written."""
+    """Gives space, qualifiers, width, and whether each is read or written; OpenCL C 2.0's atomic
+    types are what they hold."""
     facts = facts_of(SOURCE)
     x, y, c, f, t, n = facts.parameters
     assert (x.space, x.is_const, x.is_restrict, x.element_bytes) == (
@@ -41,6 +41,15 @@ def test_parameters_say_what_they_are() -> None:
     ]  # fmt: skip
     assert (c.space, t.space) == (MemorySpace.CONSTANT, MemorySpace.LOCAL)
     assert [one.is_pointer for one in (f, n)] == [False, False]
+    atomic = facts_of("""kernel void k(global const float *x, global atomic_uint *bins) {
+        local atomic_int most;
+        atomic_fetch_add(&bins[(uint)x[get_global_id(0)]], 1u);
+        atomic_fetch_max(&most, 3);
+    }""")
+    bins = atomic.parameters[1]
+    assert (bins.space, bins.element_bytes) == (MemorySpace.GLOBAL, 4)
+    assert (bins.is_read, bins.is_written) == (True, True)
+    assert ({one.bytes for one in atomic.accesses}, atomic.local_bytes) == ({4}, 4)
 
 
 @pytest.mark.parametrize(
@@ -55,21 +64,6 @@ def test_kept_facts_that_are_none_are_read_anew(
     monkeypatch.setattr(cache, "read", lambda _: {"facts": b64encode(kept).decode()})
     monkeypatch.setattr(cache, "write", lambda *_: None)
     assert [one.name for one in read_facts(kernel).parameters] == ["a"]
-
-
-def test_atomic_types_are_what_they_hold() -> None:
-    """Knows the bytes and the space of OpenCL C 2.0's atomic types, and of accesses to them."""
-    source = """kernel void k(global const float *x, global atomic_uint *bins) {
-        local atomic_int most;
-        atomic_fetch_add(&bins[(uint)x[get_global_id(0)]], 1u);
-        atomic_fetch_max(&most, 3);
-    }"""
-    facts = facts_of(source)
-    bins = facts.parameters[1]
-    assert (bins.space, bins.element_bytes) == (MemorySpace.GLOBAL, 4)
-    assert (bins.is_read, bins.is_written) == (True, True)
-    assert {one.bytes for one in facts.accesses} == {4}
-    assert facts.local_bytes == 4
 
 
 def test_a_kernel_that_is_not_there_is_named() -> None:
@@ -114,17 +108,15 @@ def test_values_that_grow_without_end_are_given_up(step: str, steps: int) -> Non
     )
 
 
-@pytest.mark.parametrize("steps", [60, 200])
-def test_conditions_that_grow_without_end_are_given_up(steps: int) -> None:
+def test_conditions_that_grow_without_end_are_given_up() -> None:
     """What is behind such a condition is reached or not; addresses there are known all the same."""
-    body = " ".join(f"b = (b && x + n > {one}) || (!b && n < x * {one});" for one in range(steps))
-    source = (
+    body = " ".join(f"b = (b && x + n > {one}) || (!b && n < x * {one});" for one in range(200))
+    facts = facts_of(
         "kernel void k(global int *a, int n) {"
         f" int x = get_global_id(0), b = x > n; {body} if (b) a[x] = 1; }}"
     )
-    facts = facts_of(source)
     [store] = facts.accesses
-    assert sum(len(str(one.guard)) for one in facts.reaches) < 1000 * steps
+    assert sum(len(str(one.guard)) for one in facts.reaches) < 1000 * 200
     assert not store.guard.is_exact
     assert str(store.offset_bytes) == "4*global_id(0)"
 
@@ -186,11 +178,6 @@ kernel void k(global float *a, int n)
 """
 
 
-def lines_of(source: str) -> dict[int, LineFacts]:
-    """Split a source by its lines."""
-    return {one.line: one for one in facts_of(source).lines}
-
-
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_lines_add_up_to_their_blocks(path: Path) -> None:
     """Gives every operation of every block to one line, and none to two."""
@@ -206,7 +193,7 @@ def test_lines_add_up_to_their_blocks(path: Path) -> None:
 
 def test_operations_are_on_the_line_where_they_begin() -> None:
     """Counts helper functions on their own lines, and expressions over several on the first."""
-    lines = lines_of(TWICE)
+    lines = {one.line: one for one in facts_of(TWICE).lines}
     assert lines[3].once.count(OperationKind.MULTIPLY) == 1
     assert lines[10].once.count(OperationKind.BRANCH) == 1
     assert lines[12].once.count(OperationKind.COMPARE, OperationKind.BRANCH) == 2
@@ -224,22 +211,3 @@ def test_facts_that_were_kept_are_the_same(monkeypatch: pytest.MonkeyPatch) -> N
     facts = read_facts(kernel)
     monkeypatch.setattr("kernelcast.features.analysis.read_code", None)
     assert read_facts.__wrapped__(kernel) == facts  # type: ignore[attr-defined] # functools.wraps
-
-
-def test_arrays_of_a_work_item_hold_what_others_were_filled_from() -> None:
-    """Arrays that are filled from each other depend on all buffers that one of them does, and
-    copies of structures on the buffer that they are copied from."""
-    source = """
-    struct Pair { int first[2]; };
-    kernel void k(global const int *in, global const struct Pair *pairs, global int *out, int n) {
-        int x[4], y[4];
-        struct Pair pair = pairs[n];
-        for (int i = 0; i < 4; i++) x[i] = in[i];
-        for (int i = 0; i < n; i++) { y[i & 3] = x[(i + n) & 3]; x[i & 3] = y[(i * n) & 3]; }
-        out[x[n & 3]] = 1;
-        out[y[n & 3]] = 2;
-        out[pair.first[n & 1]] = 3;
-    }"""
-    stores = [one for one in facts_of(source).accesses
-              if one.kind is AccessKind.STORE]  # fmt: skip
-    assert [one.sources for one in stores] == [("in",), ("in",), ("pairs",)]

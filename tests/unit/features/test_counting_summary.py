@@ -1,10 +1,7 @@
 """What counters say about work-items and warps."""
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 
-from kernelcast.expressions.kernel_facts import ONCE, BlockFacts, KernelFacts
 from kernelcast.features.counting.static import count_statically
 from kernelcast.features.counting.summary import (
     count_instructions,
@@ -22,85 +19,39 @@ from kernelcast.records.operations import (
     OperationKind,
     OwnElement,
 )
-from kernelcast.records.software_counters import CounterSample, SoftwareCounters
+from kernelcast.records.software_counters import SoftwareCounters
 from support.kernel_facts import facts_of
 
-ADD = Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32)
-BRANCH = Operation(kind=OperationKind.BRANCH)
 LAUNCH = NDRange(global_size=(64,), local_size=(64,))
+WARP = NDRange(global_size=(32,), local_size=(32,))
+LONG = "v = v * v + 1.5f; " * 1000
 
 
-def make_block(
-    number: int, kind: str, parent: int | None, counter: int,
-    operations: dict[Operation, float] | None = None,
-) -> BlockFacts:  # fmt: skip
-    """Make a block."""
-    return BlockFacts(
-        id=number, function="k", kind=kind, line=number + 1, parent=parent,
-        counter=counter, operations=OperationCounts(operations=operations or {}, memory={}),
-    )  # fmt: skip
-
-
-def make_facts(*blocks: BlockFacts) -> KernelFacts:
-    """Make the facts of a kernel that is nothing but blocks."""
-    return KernelFacts(
-        kernel="k", line=1, parameters=(), local_arrays=(), blocks=blocks,
-        reaches=(), accesses=(), loops=(), gaps=(),
-    )  # fmt: skip
-
-
-def make_sample(counts: npt.ArrayLike) -> CounterSample:
-    """Make a sample from one list of counters per work-item of one work-group."""
-    values = np.asarray(counts, dtype=np.float64)[None]
-    return CounterSample(
-        work_groups=(0,), counts=values, is_exact=(True,) * values.shape[2],
-        work_items=(values.shape[1],),
-    )  # fmt: skip
-
-
-def summarise_source(
-    source: str, ndrange: NDRange, scalars: dict[str, int] | None = None
+def summarise_body(
+    body: str, ndrange: NDRange, scalars: dict[str, int] | None = None
 ) -> SoftwareCounters:
-    """Count a kernel named k statically in all its work-groups."""
+    """Count a kernel statically in all its work-groups."""
+    source = (
+        "kernel void k(global float *x, int n) {"
+        f" int g = get_global_id(0); float v = x[g]; {body} x[g] = v; }}"
+    )
     facts = facts_of(source)
     sample = count_statically(facts, ndrange, scalars or {}, range(ndrange.work_group_count))
     return summarise(facts, sample)
 
 
-def branching(then: float, otherwise: float) -> KernelFacts:
-    """Make a kernel with one branch; what its sides execute is given."""
-    return make_facts(
-        make_block(0, "entry", None, ONCE, {BRANCH: 1}),
-        make_block(1, "then", 0, 0, {ADD: then}),
-        make_block(2, "else", 0, 1, {ADD: otherwise}),
-    )
-
-
-LOOP = make_facts(
-    make_block(0, "entry", None, ONCE),
-    make_block(1, "loop body", 0, 0, {ADD: 1}),
-    make_block(2, "loop condition", 0, 1, {BRANCH: 1}),
-)
-
-
 def test_even_and_odd_lanes_on_two_sides_use_half_the_lanes() -> None:
     """Where sides cost the same and much, every pass serves half the warp."""
-    facts = branching(1e9, 1e9)
-    found = summarise(
-        facts, make_sample([[lane % 2, 1 - lane % 2] for lane in range(64)]), warp_widths=(32,)
-    )
-    [warp] = found.warps
-    assert warp.lane_efficiency == pytest.approx(0.5)
-    assert (warp.branches, warp.divergent_branches) == (1, 1)
+    _, warp, _ = summarise_body(f"if (g % 2) {{ {LONG} }} else {{ {LONG} }}", WARP).warps
+    assert (warp.width, warp.branches, warp.divergent_branches) == (32, 1, 1)
+    assert warp.lane_efficiency == pytest.approx(0.5, rel=0.01)
 
 
 def test_a_warp_loops_as_long_as_its_longest_work_item() -> None:
     """Trip counts 1 to 32: the longest decides, and lanes leave at 31 places before it."""
-    sample = make_sample([[lane + 1, lane + 2] for lane in range(32)])
-    [warp] = summarise(LOOP, sample, warp_widths=(32,)).warps
-    assert warp.issued == 32 + 33
-    assert warp.executed == 32 * 33 / 2 + sum(range(2, 34))
+    _, warp, _ = summarise_body(f"for (int i = 0; i <= g; i++) {{ {LONG} }}", WARP).warps
     assert (warp.branches, warp.divergent_branches) == (33, 31)
+    assert warp.lane_efficiency == pytest.approx((32 * 33 / 2) / 32**2, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -111,29 +62,26 @@ def test_lanes_without_work_items_do_nothing(
     size: int, local: int, efficiencies: list[float]
 ) -> None:
     """48 work-items fill one and a half warps of 32; a work-group of a remainder has fewer."""
-    source = "kernel void k(global float *x) { x[get_global_id(0)] += 1; }"
-    found = summarise_source(source, NDRange(global_size=(size,), local_size=(local,)))
+    found = summarise_body("", NDRange(global_size=(size,), local_size=(local,)))
     assert (found.work_items, found.block_counts[0]) == (size, 1)
     assert [warp.lane_efficiency for warp in found.warps] == efficiencies
 
 
 def test_trips_of_a_triangular_loop_range_over_the_index_space() -> None:
     """Work-item g makes g + 1 iterations."""
-    source = (
-        "kernel void k(global float *x) { int g = get_global_id(0);"
-        " for (int i = 0; i <= g; i++) x[i] += 1; }"
+    found = summarise_body(
+        "for (int i = 0; i <= g; i++) x[i] += 1;", NDRange(global_size=(128,), local_size=(64,))
     )
-    found = summarise_source(source, NDRange(global_size=(128,), local_size=(64,)))
     [loop] = found.loops
     assert (loop.least, loop.median, loop.mean, loop.most) == (1, 64.5, 64.5, 128)
-    assert found.executed.count_memory(MemorySpace.GLOBAL, is_store=True) == 64.5
+    assert found.executed.count_memory(MemorySpace.GLOBAL, is_store=True) == 64.5 + 1
     assert found.is_exact
 
 
 def test_a_loop_that_nobody_enters_makes_no_iterations() -> None:
     """There is nothing to divide by, and no error."""
-    facts = make_facts(make_block(0, "then", None, 0), make_block(1, "loop body", 0, 0))
-    [loop] = summarise(facts, make_sample([[0], [0]])).loops
+    body = "if (g < 0) for (int i = 0; i < n; i++) v += 1;"
+    [loop] = summarise_body(body, LAUNCH, {"n": 5}).loops
     assert (loop.mean, loop.most) == (0, 0)
 
 

@@ -40,24 +40,9 @@ SOURCE = "kernel void k(global float *a, int n) { if (n > 0) a[get_global_id(0)]
 FACTS: KernelFacts = facts_of(SOURCE)
 
 
-def make_pattern(*, is_store: bool, sectors: float) -> RequestPattern:
-    """Make the pattern of one global access that would need 4 sectors a request."""
-    return RequestPattern(
-        site=0,
-        line=1,
-        buffer="a",
-        space=MemorySpace.GLOBAL,
-        is_store=is_store,
-        requests=10,
-        sectors_per_request=sectors,
-        ideal_sectors_per_request=4,
-        bank_conflicts_per_request=0,
-        is_measured=False,
-    )
-
-
-def make_counters(*patterns: RequestPattern) -> SoftwareCounters:
-    """Make counters of a work-item with one fused float4 operation and 20 accesses."""
+def make_counters(**patterns: float) -> SoftwareCounters:
+    """Make counters of a work-item with one fused float4 operation and 20 accesses; loads and
+    stores that need 4 sectors a request may be known to take others."""
     fused = Operation(kind=OperationKind.FUSED, number=NumberClass.FLOAT, bits=32, lanes=4)
     load = MemoryOperation(space=MemorySpace.GLOBAL, is_store=False, bytes=4)
     store = MemoryOperation(space=MemorySpace.GLOBAL, is_store=True, bytes=4)
@@ -69,7 +54,21 @@ def make_counters(*patterns: RequestPattern) -> SoftwareCounters:
         block_counts=(1.0,) * len(FACTS.blocks),
         warps=(warp,),
         loops=(),
-        patterns=patterns,
+        patterns=tuple(
+            RequestPattern(
+                site=0,
+                line=1,
+                buffer="a",
+                space=MemorySpace.GLOBAL,
+                is_store=kind == "store",
+                requests=10,
+                sectors_per_request=sectors,
+                ideal_sectors_per_request=4,
+                bank_conflicts_per_request=0,
+                is_measured=False,
+            )
+            for kind, sectors in patterns.items()
+        ),
         is_exact=True,
     )
 
@@ -162,22 +161,15 @@ def test_counters_give_operations_per_lane_and_intensity() -> None:
 
 
 def test_requests_tell_coalesced_loads_from_others() -> None:
-    """Weighs sectors by requests, and says which share of accesses it speaks of."""
-    patterns = (
-        make_pattern(is_store=False, sectors=32),
-        make_pattern(is_store=True, sectors=4),
-    )
-    found = combine(CounterSource(counters=make_counters(*patterns), facts=FACTS)).as_dict()
+    """Weighs sectors by requests, and says which share of accesses it speaks of; takes no unknown
+    address for a coalesced one."""
+    found = combine(CounterSource(counters=make_counters(load=32, store=4), facts=FACTS)).as_dict()
     assert found["counters.global_load_requests_per_warp"] == 10
     assert found["counters.coalesced_global_load_requests_per_warp"] == 0
     assert found["counters.global_sectors_per_warp"] == 360
     assert found["counters.global_sectors_per_request"] == 18
     assert found["counters.global_sector_excess_ratio"] == 4.5
     assert found["counters.known_requests_ratio"] == 1
-
-
-def test_requests_are_absent_where_no_address_is_known() -> None:
-    """Takes no unknown address for a coalesced one."""
     vector = combine(CounterSource(counters=make_counters(), facts=FACTS))
     assert "counters.global_sectors_per_warp" in vector.absent
     assert vector.as_dict()["counters.known_requests_ratio"] == 0

@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -9,7 +11,7 @@ from kernelcast.features.counting.static import (
     depends_on_contents,
     find_index_buffers,
 )
-from kernelcast.features.counting.work_profile import may_differ, profile_work
+from kernelcast.features.counting.work_profile import WorkProfile, may_differ, profile_work
 from kernelcast.records.ndrange import GroupBox, NDRange
 from support.kernel_facts import facts_of
 
@@ -42,6 +44,20 @@ def count_turns(source: str, contents: Contents, items: int, **scalars: int) -> 
     counter = next(one.counter for one in facts.blocks if one.kind == "loop body")
     assert sample.is_exact[counter]
     return [float(one) for one in sample.counts[..., counter].ravel()[:items]]
+
+
+def profile_of(
+    source: str,
+    launch: NDRange,
+    scalars: dict[str, int],
+    boxes: Sequence[GroupBox],
+    contents: Contents = {},  # noqa: B006 - only read
+) -> WorkProfile:
+    """Profile the work of a kernel that differs between places."""
+    facts = facts_of(source, known_buffers=contents)
+    profile = profile_work(facts, launch, scalars, boxes, contents)
+    assert profile is not None
+    return profile
 
 
 lengths_of_rows = st.lists(st.integers(0, 9), min_size=1, max_size=40)
@@ -108,11 +124,9 @@ def test_every_work_group_of_a_box_is_counted() -> None:
     """A few rows hold most of the entries: some work-groups of a box do not stand for it."""
     lengths = np.minimum(np.random.default_rng(5).pareto(1.2, 64_000) * 10, 10_000).astype(np.int64)
     begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    facts = facts_of(ROWS, known_buffers={"begin"})
     launch = NDRange(global_size=(64_000,), local_size=(64,))
     boxes = [GroupBox(start=(start,), shape=(100,)) for start in (0, 300, 700)]
-    profile = profile_work(facts, launch, {"rows": 64_000}, boxes, {"begin": begin})
-    assert profile is not None
+    profile = profile_of(ROWS, launch, {"rows": 64_000}, boxes, {"begin": begin})
     of_groups = lengths.reshape(-1, 64).sum(axis=1)
     expected = [of_groups[one.start[0] :][:100].mean() / of_groups.mean() for one in boxes]
     assert profile.weights == pytest.approx(expected, rel=0.02)
@@ -122,11 +136,9 @@ def test_work_items_in_step_wait_for_the_slowest() -> None:
     """One long row among eight makes a vector of eight as slow as eight long rows."""
     lengths = np.where(np.arange(6400) < 3200, np.where(np.arange(6400) % 8 == 0, 800, 0), 100)
     begin = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
-    facts = facts_of(ROWS, known_buffers={"begin"})
     launch = NDRange(global_size=(6400,), local_size=(64,))
     boxes = [GroupBox(start=(start,), shape=(20,)) for start in (10, 70)]
-    profile = profile_work(facts, launch, {"rows": 6400}, boxes, {"begin": begin})
-    assert profile is not None
+    profile = profile_of(ROWS, launch, {"rows": 6400}, boxes, {"begin": begin})
     some, all_alike = profile.weights
     assert some / all_alike == pytest.approx(1, rel=0.02)
     for parted, alike in profile.weights_in_step:
@@ -175,8 +187,7 @@ def test_only_places_make_a_difference(source: str, expected: bool) -> None:
 def test_rows_of_a_triangle_weigh_by_their_length() -> None:
     """Work-group g of 100 has 64 g + 31.5 turns on average, all of them have 3199.5."""
     boxes = [box(0, 1), box(25, 1), box(99, 1), box(40, 20), box(0, 100)]
-    profile = profile_work(facts_of(TRIANGLE), LAUNCH, {"n": 6400}, boxes)
-    assert profile is not None
+    profile = profile_of(TRIANGLE, LAUNCH, {"n": 6400}, boxes)
     assert profile.is_exact
     turns = [31.5, 25 * 64 + 31.5, 99 * 64 + 31.5, 49.5 * 64 + 31.5, 3199.5]
     expected = [one / 3199.5 for one in turns]
@@ -186,10 +197,8 @@ def test_rows_of_a_triangle_weigh_by_their_length() -> None:
 
 def test_typical_work_groups_do_about_the_mean_work() -> None:
     """In a triangle those in the middle; of two halves the heavy one: the other does nothing."""
-    triangle = profile_work(facts_of(TRIANGLE), LAUNCH, {"n": 6400}, [])
-    half = profile_work(facts_of(HALF), LAUNCH, {"n": 1000}, [])
-    assert triangle is not None
-    assert half is not None
+    triangle = profile_of(TRIANGLE, LAUNCH, {"n": 6400}, [])
+    half = profile_of(HALF, LAUNCH, {"n": 1000}, [])
     assert triangle.typical_weight == pytest.approx(1.0, abs=0.1)
     assert 35 <= min(triangle.typical) < max(triangle.typical) <= 65
     assert half.typical_weight == pytest.approx(2.0, abs=0.02)
@@ -201,8 +210,7 @@ def test_few_heavy_work_groups_are_typical_of_all() -> None:
     """Where one in twenty does all the work, only those are worth a sample."""
     source = HALF.replace("get_group_id(0) < 50", "get_group_id(0) % 20 == 3")
     assert source != HALF
-    profile = profile_work(facts_of(source), LAUNCH, {"n": 1000}, [])
-    assert profile is not None
+    profile = profile_of(source, LAUNCH, {"n": 1000}, [])
     assert profile.typical == (3, 23, 43, 63, 83)
     assert profile.typical_weight == pytest.approx(20, rel=0.05)
 
@@ -216,15 +224,13 @@ def test_boxes_of_a_grid_weigh_by_their_rows() -> None:
         GroupBox(start=(0, 255), shape=(512, 2)),
         GroupBox(start=(300, 504), shape=(8, 8)),
     ]
-    profile = profile_work(facts_of(source), launch, {"n": 4096}, boxes)
-    assert profile is not None
+    profile = profile_of(source, launch, {"n": 4096}, boxes)
     assert profile.weights == pytest.approx([32 / 2048, 1.0, 4064 / 2048], abs=0.03)
 
 
 def test_what_depends_on_data_is_not_exact() -> None:
     """A loop on data inside one on places is counted, as an assumption."""
     source = TRIANGLE.replace("a[n + row]", "for (int k = 0; k < (int)a[j]; ++k) a[n + row]")
-    profile = profile_work(facts_of(source), LAUNCH, {"n": 6400}, [box(0, 1), box(99, 1)])
-    assert profile is not None
+    profile = profile_of(source, LAUNCH, {"n": 6400}, [box(0, 1), box(99, 1)])
     assert not profile.is_exact
     assert profile.weights[0] < 0.1 < 1.9 < profile.weights[1]
