@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Self
+from unittest.mock import Mock
 
 import pytest
 from fastapi.testclient import TestClient
@@ -153,26 +153,22 @@ def test_it_expires_and_stands_longer_each_time(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ten minutes, then four times as long up to a day: a disturbed run is soon forgiven."""
-    now = datetime(2026, 1, 1, tzinfo=UTC)
+    del folder
+    clock = Mock(wraps=datetime)
+    clock.now.return_value = datetime(2026, 1, 1, tzinfo=UTC)
+    monkeypatch.setattr(estimating, "datetime", clock)
     ask = Ask(
         problem=read_inline_problem(PROBLEM), device=make_devices()[0],
         settings=EstimateSettings(), timeout_s=60.0,
     )  # fmt: skip
-
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz: tzinfo | None = None) -> Self:
-            return cls.fromtimestamp(now.timestamp(), tz)
-
-    monkeypatch.setattr(estimating, "datetime", Clock)
     stood = []
     for _ in range(8):
         remember_timeout(ask, "hung")
         with pytest.raises(ApiError) as refused:
             refuse_repeat(ask)
         until = datetime.fromisoformat(refused.value.detail["not_before"])  # type: ignore[index]
-        stood.append(until - now)
-        now = until
+        stood.append(until - clock.now())
+        clock.now.return_value = until
         refuse_repeat(ask)
     assert stood[:3] == [timedelta(minutes=m) for m in (10, 40, 160)]
     assert stood[-1] == timedelta(days=1)

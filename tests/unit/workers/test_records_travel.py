@@ -1,5 +1,4 @@
 import json
-from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -7,10 +6,7 @@ import pytest
 
 from kernelcast.collection.collection import Message
 from kernelcast.records.device import Trait, TraitSource
-from kernelcast.records.launch_identity import DeviceIdentity, KernelIdentity, LaunchIdentity
 from kernelcast.records.machine import DevicePeaks
-from kernelcast.records.ndrange import NDRange
-from kernelcast.records.observation import FailureRecord
 from kernelcast.records.operations import (
     MemoryOperation,
     MemorySpace,
@@ -22,18 +18,9 @@ from kernelcast.records.operations import (
 from kernelcast.records.samples import SampleRun
 from kernelcast.workers.wire import NotDecodableError, decode, encode
 from support.builders import make_description, make_sample_run
+from support.observations import make_failure, make_launch, make_observation
 
 RUN = make_sample_run([(0, 2, 0.1), (0, 3, 1 / 3)], work_groups=100)
-LAUNCH = LaunchIdentity(
-    kernel=KernelIdentity(name="k", digest="0" * 64, application="", suite=""),
-    device=DeviceIdentity(id="one", name="One", platform="p", driver="1"),
-    ndrange=NDRange(global_size=(64, 2), local_size=(8, 1)),
-    arguments_digest="1" * 64,
-    parameters={"n": 4, "share": 0.1, "mode": "fast"},
-)
-FAILURE = FailureRecord(
-    launch=LAUNCH, kind="KernelRunError", message="died", failed_at=datetime(2026, 1, 2, tzinfo=UTC)
-)
 COUNTS = OperationCounts(
     operations={Operation(kind=OperationKind.ADD, number=NumberClass.FLOAT, bits=32): 2.5},
     memory={MemoryOperation(space=MemorySpace.GLOBAL, is_store=True, bytes=4): 1.0},
@@ -45,9 +32,10 @@ COUNTS = OperationCounts(
     [
         (RUN, SampleRun),
         (make_description(), type(make_description())),
-        (LAUNCH, Message),
+        (make_launch(1), Message),
+        (make_observation(1), Message),
         ("12 work-groups", Message),
-        (FAILURE, Message),
+        (make_failure(1), Message),
         (COUNTS, OperationCounts),
         (Trait(value=1.0 / 3, source=TraitSource.MEASURED), Trait[float]),
         (Trait(value=3, source=TraitSource.REPORTED), Trait[int]),

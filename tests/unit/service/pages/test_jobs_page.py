@@ -28,8 +28,6 @@ HTML = {"accept": "text/html"}
          {"effort": "quick", "devices": ["fake-device-0000", "other-device-1111"]}),
         ("train", {"model": "hybrid", "validate_is_there": "1"},
          {"model": "hybrid", "validate": False}),
-        ("validate", {"models": ["hybrid", "linear"], "split": "application"},
-         {"models": ["hybrid", "linear"], "split": "application"}),
         ("compare", {"first": "analytic", "second": "hybrid", "shortest_seconds": "0.05"},
          {"first": "analytic", "second": "hybrid", "shortest_seconds": 0.05}),
     ],

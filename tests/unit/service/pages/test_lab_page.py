@@ -66,20 +66,13 @@ def test_every_example_is_a_problem(
     assert not _errors_of(check_page(answer))
 
 
-def test_sampling_is_a_choice(
-    post: Post, check_page: Check, fields: Fields, backend: FakeBackend
-) -> None:
-    """Without the check mark nothing is run."""
-    del fields["sampling"]
-    backend.is_calibrated = True
-    assert ">analytic<" in check_page(post("/lab/estimate", fields, is_fragment=True))
-    assert backend.calls["sample"] == 0
-
-
 def test_where_kernels_are_not_run(
-    settings: ServiceSettings, check_page: Check, fields: Fields
+    settings: ServiceSettings, backend: FakeBackend, post: Post, check_page: Check, fields: Fields
 ) -> None:
-    """The page says what to do to allow it, and the answer says why there is none."""
+    """The page says what to do to allow it, and the answer says why there is none.
+
+    Without the check mark nothing is run where it is allowed either.
+    """
     headers = {"origin": "http://127.0.0.1", "x-fragment": "1"}
     with open_client(settings, allow_run=False) as client:
         page = check_page(client.get("/lab"))
@@ -87,6 +80,10 @@ def test_where_kernels_are_not_run(
     for text, words in ((page, "Kernels are not run here"), (answer, "No estimate")):
         assert words in text
         assert "kernelcast serve --allow-run" in text
+    del fields["sampling"]
+    backend.is_calibrated = True
+    assert ">analytic<" in check_page(post("/lab/estimate", fields, is_fragment=True))
+    assert backend.calls["sample"] == 0
 
 
 @pytest.mark.parametrize(
@@ -106,29 +103,24 @@ def test_where_kernels_are_not_run(
         ({"args": "buffer float32"}, "args", "unknown key"),
         ({"args": "buffer: nope, count: 3"}, "args", "nope"),
         ({"args": "buffer: float32, count: 2 ** 40"}, "args", "bytes"),
-        ({"args": "{" * 50}, "args", "argument 1"),
-        ({"args": "buffer: &a [*a]"}, "args", "argument 1"),
-        ({"args": "scalar: int32, value: 2026-01-01"}, "args", "argument 1"),
-        ({"args": "scalar: int32, value: !!binary aGk="}, "args", "argument 1"),
+        *(
+            ({"args": args}, "args", "argument 1")
+            for args in ("{" * 50, "buffer: &a [*a]", "scalar: int32, value: 2026-01-01",
+                         "scalar: int32, value: !!binary aGk=")
+        ),
         ({"device": ""}, "device", "at least one device"),
+        ({}, "code", "line 3: no <such> thing"),
     ],
-)
+)  # fmt: skip
 def test_complaints_stand_beside_their_fields(
-    post: Post, check_page: Check, fields: Fields, changes: Fields, field: str, words: str
-) -> None:
-    """What is wrong is told where it is wrong."""
+    post: Post, check_page: Check, fields: Fields, backend: FakeBackend, changes: Fields,
+    field: str, words: str,
+) -> None:  # fmt: skip
+    """What is wrong is told where it is wrong, a compiler's words at the source."""
+    backend.before = failing(CompileError("line 3: no <such> thing"))
     found = _complain(post, check_page, "/lab/estimate", {**fields, **changes})
     assert list(found) == [field]
     assert words in found[field]
-
-
-def test_what_a_device_complains_about(
-    post: Post, check_page: Check, fields: Fields, backend: FakeBackend
-) -> None:
-    """A compiler's words stand at the source."""
-    backend.before = failing(CompileError("line 3: no <such> thing"))
-    found = _complain(post, check_page, "/lab/estimate", fields)
-    assert found == {"code": "line 3: no <such> thing"}
 
 
 @pytest.mark.usefixtures("in_process")
@@ -175,17 +167,11 @@ def test_local_sizes_by_estimates(
 @pytest.mark.usefixtures("in_process")
 def test_arguments_are_filled_in(post: Post, check_page: Check, fields: Fields) -> None:
     """From the source: buffers as large as the launch; they can be estimated at once."""
-    answer = post("/lab/arguments", {**fields, "args": "", "kernel": ""}, is_fragment=True)
-    held = answer.json()
+    held = post("/lab/arguments", {**fields, "args": "", "kernel": ""}, is_fragment=True).json()
+    buffer = "buffer: float32, count: 65536, init: uniform"
     assert held["kernel"] == "saxpy"
-    assert held["args"].split("\n") == [
-        "buffer: float32, count: 65536, init: uniform",
-        "buffer: float32, count: 65536, init: uniform",
-        "scalar: float32, value: 1.0",
-    ]
+    assert held["args"].split("\n") == [buffer, buffer, "scalar: float32, value: 1.0"]
     assert post("/lab/estimate", {**fields, **held}, is_fragment=True).status_code == 200
-    page = check_page(post("/lab/arguments", {**fields, "args": ""}))
-    assert "count: 65536, init: uniform" in page
     found = _complain(post, check_page, "/lab/arguments", {**fields, "kernel": "nope"})
     assert "saxpy" in found["kernel"]
 
