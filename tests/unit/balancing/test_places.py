@@ -11,11 +11,11 @@ from kernelcast.balancing.settings import BalanceSettings, DevicePlace
 from kernelcast.records.arguments import LocalArgument, ScalarArgument
 from kernelcast.records.device import DeviceKind
 from kernelcast.records.errors import InputError, OverrunError
-from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import NDRange
 from kernelcast.records.problem import Problem
 from kernelcast.sampling.cores import bind_to_cores, read_cores
 from support.builders import make_description
+from support.problems import write_problem
 
 _CPU = make_description()
 _GPU = replace(_CPU, id="gpu", kind=DeviceKind.GPU)
@@ -52,12 +52,8 @@ def test_cores_are_read_by_name() -> None:
 
 def _problem(body: str, size: tuple[int, ...], local: tuple[int, ...]) -> Problem:
     head = "kernel void k(global float *a) { int i = get_global_id(0), j = get_global_id(1);"
-    return Problem(
-        name="k",
-        kernel=Kernel(name="k", source=f"{head} {body} }}"),
-        ndrange=NDRange(global_size=size, local_size=local),
-        arguments=read_host_arguments([np.zeros(size, np.float32)]).described,
-    )
+    arguments = read_host_arguments([np.zeros(size, np.float32)]).described
+    return write_problem(f"{head} {body} }}", *arguments, items=size, local=local)
 
 
 @pytest.mark.parametrize(

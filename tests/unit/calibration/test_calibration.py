@@ -1,6 +1,5 @@
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,24 +52,18 @@ RESULTS = {
 }
 
 
-@dataclass
 class FakeSuite:
-    """Two tiny microbenchmarks that do what the test says."""
+    """Two tiny microbenchmarks that do what the test says, in place of the child process."""
 
-    outcomes: dict[str, BenchmarkResult | BaseException] = field(
-        default_factory=lambda: dict[str, BenchmarkResult | BaseException](RESULTS)
-    )
-    asked: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.outcomes: dict[str, BenchmarkResult | BaseException] = dict(RESULTS)
+        self.asked: list[str] = []
 
-    def run_isolated(
-        self,
-        task: Task[Any],
-        arguments: tuple[str, str, Effort],
-        *,
-        report: Callable[[str], None],
-        **_: object,
-    ) -> BenchmarkResult:
-        """Stand in for the child process."""
+    def __call__(
+        self, task: Task[Any], arguments: tuple[str, str, Effort], *,
+        report: Callable[[str], None], **_: object,
+    ) -> BenchmarkResult:  # fmt: skip
+        """Give or raise the outcome."""
         assert task.name == "run_benchmark"
         self.asked.append(arguments[0])
         report("measuring")
@@ -87,7 +80,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSuite:
     monkeypatch.setenv("KERNELCAST_DATA", str(tmp_path / "data"))
     titles = {name: (f"title of {name}", None) for name in RESULTS}
     monkeypatch.setattr(calibration, "SUITE", titles)
-    monkeypatch.setattr(calibration, "run_isolated", fake.run_isolated)
+    monkeypatch.setattr(calibration, "run_isolated", fake)
     return fake
 
 
@@ -187,6 +180,8 @@ def test_does_not_resume_what_does_not_fit(fake: FakeSuite, change: str, tmp_pat
 
 def test_only_adds_to_the_description_that_is_there(fake: FakeSuite) -> None:
     """Runs the benchmark that is named and keeps the rest of the file, but why it failed before."""
+    with pytest.raises(InputError, match="no microbenchmark 'three'; there are: one, two"):
+        CalibrationSettings(only=("three",))
     fake.outcomes["two"] = KernelRunError("it died")
     assert calibrate_device(DEVICE, CalibrationSettings()).machine.not_obtained == {
         "two": "it died"
@@ -213,12 +208,6 @@ def test_only_does_not_mix_drivers(tmp_path: Path) -> None:
     done = calibrate_device(DEVICE, CalibrationSettings(only=("two",), output=path))
     assert done.machine.costs == {}
     assert not machine_path(DEVICE.id).exists()
-
-
-def test_unknown_benchmarks_are_refused() -> None:
-    """Names the microbenchmarks there are."""
-    with pytest.raises(InputError, match="no microbenchmark 'three'; there are: one, two"):
-        CalibrationSettings(only=("three",))
 
 
 def test_a_device_on_which_nothing_works_is_an_error(fake: FakeSuite) -> None:

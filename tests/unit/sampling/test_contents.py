@@ -1,5 +1,7 @@
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -11,6 +13,10 @@ from kernelcast.records.errors import InputError
 from kernelcast.sampling import contents
 from kernelcast.sampling.contents import make_array
 from support import strategies
+
+
+def _describe(base: str, count: int, init: Init, **more: Any) -> BufferArgument:  # noqa: ANN401
+    return BufferArgument(element=ElementType(base), count=count, init=init, **more)
 
 
 @given(argument=strategies.buffer_arguments(), seed=st.integers(0, 1000))
@@ -28,10 +34,7 @@ def test_arrays_are_as_described(argument: BufferArgument, seed: int) -> None:
 @pytest.mark.parametrize("base", ["int8", "uint8", "int16", "int32", "uint64", "float32"])
 def test_uniform_stays_in_its_range(base: str) -> None:
     """Draws uniform numbers from the half-open range that was given."""
-    argument = BufferArgument(
-        element=ElementType(base), count=5000, init=Init.UNIFORM, low=3, high=9
-    )
-    array = make_array(argument, seed=1)
+    array = make_array(_describe(base, 5000, Init.UNIFORM, low=3, high=9), seed=1)
     assert array.min() >= 3
     assert array.max() < 9
     assert len(np.unique(array)) >= 6
@@ -44,7 +47,7 @@ def test_uniform_stays_in_its_range(base: str) -> None:
 def test_refuses_ranges_without_numbers(base: str, low: float, high: float | None) -> None:
     """Refuses a uniform range that holds no number of the type as bad input."""
     with pytest.raises(InputError):
-        BufferArgument(element=ElementType(base), count=4, init=Init.UNIFORM, low=low, high=high)
+        _describe(base, 4, Init.UNIFORM, low=low, high=high)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +68,7 @@ def test_files_are_read_or_refused(
         path.write_text("no array")
     else:
         np.save(path, content)
-    argument = BufferArgument(element=ElementType("int32"), count=8, init=Init.FILE, path=path)
+    argument = _describe("int32", 8, Init.FILE, path=path)
     if not message:
         assert np.array_equal(make_array(argument, seed=0), content)
         return
@@ -86,7 +89,7 @@ def test_long_random_contents_repeat(
     monkeypatch.setattr(contents, "RANDOM_PERIOD", period)
     monkeypatch.setattr(contents, "_FILLED_AT_ONCE", 1000)
     count = 2 * period + 1000
-    content = make_array(BufferArgument(element=ElementType(base), count=count, init=init), seed=3)
+    content = make_array(_describe(base, count, init), seed=3)
     assert content.shape == (count,)
     assert np.array_equal(content[period : 2 * period], content[:period])
     assert np.array_equal(content[2 * period :], content[:1000])
@@ -99,46 +102,38 @@ def test_long_random_contents_repeat(
 def test_random_contents_are_those_of_numpys_generator(seed: int, counts: tuple[int, int]) -> None:
     """Gives for a seed what recordings of earlier versions were made with, whatever was drawn."""
     for count in counts:
-        rng = np.random.default_rng(seed)
-        expected = rng.random(count, dtype=np.float32) * 3.0 + 0.5
-        described = BufferArgument(
-            element=ElementType("float32"), count=count, init=Init.UNIFORM, low=0.5, high=3.5
-        )
-        assert np.array_equal(make_array(described, seed=seed), expected)
-        for base, init, draw in (
-            ("int16", Init.UNIFORM, lambda rng, n: rng.integers(0, 256, n, dtype=np.int16)),
-            ("float64", Init.NORMAL, lambda rng, n: rng.standard_normal(n, dtype=np.float32)),
-            ("float32", Init.PERMUTATION, lambda rng, n: rng.permutation(n).astype(np.float32)),
-        ):
-            described = BufferArgument(element=ElementType(base), count=count, init=init)
-            expected = draw(np.random.default_rng(seed), count)
-            assert np.array_equal(make_array(described, seed=seed), expected)
+        rngs = (np.random.default_rng(seed) for _ in range(4))
+        expected = {
+            _describe("float32", count, Init.UNIFORM, low=0.5, high=3.5):
+                next(rngs).random(count, dtype=np.float32) * 3.0 + 0.5,
+            _describe("int16", count, Init.UNIFORM):
+                next(rngs).integers(0, 256, count, dtype=np.int16),
+            _describe("float64", count, Init.NORMAL):
+                next(rngs).standard_normal(count, dtype=np.float32),
+            _describe("float32", count, Init.PERMUTATION): next(rngs).permutation(count),
+        }  # fmt: skip
+        for described, content in expected.items():
+            assert np.array_equal(make_array(described, seed=seed), content)
 
 
 def test_counts_over_lanes_and_wraps() -> None:
     """Counts on over the lanes of vectors, and from zero again where the type ends."""
-    vectors = BufferArgument(element=ElementType("float32", 2), count=100_000, init=Init.ARANGE)
+    vectors = replace(_describe("float32", 100_000, Init.ARANGE), element=ElementType("float32", 2))
     assert np.array_equal(make_array(vectors, seed=0).reshape(-1), np.arange(200_000))
-    small = BufferArgument(element=ElementType("uint8"), count=100_000, init=Init.ARANGE)
+    small = _describe("uint8", 100_000, Init.ARANGE)
     assert np.array_equal(make_array(small, seed=0), np.arange(100_000) % 256)
 
 
 def test_numbers_of_many_ranges_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of short ranges hold what the whole would hold there, and cost no more."""
-    argument = BufferArgument(element=ElementType("int32"), count=1 << 16, init=Init.PERMUTATION)
+    argument = _describe("int32", 1 << 16, Init.PERMUTATION)
     whole = make_array(argument, seed=3)
-    opened = []
-    open_content = contents._open_content
-
-    def count(recipe: contents.Recipe) -> Callable[[contents.Array, int], None]:
-        opened.append(recipe)
-        return open_content(recipe)
-
-    monkeypatch.setattr(contents, "_open_content", count)
+    opened = MagicMock(side_effect=contents._open_content)
+    monkeypatch.setattr(contents, "_open_content", opened)
     array, recipe = np.zeros_like(whole), (argument, 3)
     contents.fill_ranges([
         contents.FillOrder(recipe, array, place, place + 8)
         for place in range(0, whole.size, 16)
     ])  # fmt: skip
     assert np.array_equal(array, np.where(np.arange(whole.size) % 16 < 8, whole, 0))
-    assert len(opened) == 1
+    assert opened.call_count == 1

@@ -12,13 +12,11 @@ from cuda.bindings import driver as real_driver
 
 from kernelcast import compiling
 from kernelcast.records.arguments import (
-    BufferArgument,
     ElementType,
     Init,
     LocalArgument,
     ScalarArgument,
 )
-from kernelcast.records.device import DeviceDescription, TraitSource
 from kernelcast.records.errors import (
     BrokenDeviceError,
     CompileError,
@@ -28,17 +26,16 @@ from kernelcast.records.errors import (
 )
 from kernelcast.records.kernel import Kernel
 from kernelcast.records.ndrange import GroupBox, NDRange
-from kernelcast.records.problem import Problem
 from kernelcast.sampling import cuda
 from kernelcast.sampling.cuda import adapt_ptx, choose_local_size
 from kernelcast.sampling.device_check import try_device
 from kernelcast.sampling.discovery import find_devices
-from kernelcast.sampling.launch import OpenCLLaunch
 from kernelcast.sampling.opencl import cl
 from kernelcast.sampling.partial_launch import PartialLaunch
-from kernelcast.sampling.problems import prepared_problem, run_whole
+from kernelcast.sampling.problems import run_whole
 from kernelcast.sampling.session import DeviceSession, open_session
 from support import cuda_driver
+from support.problems import buffer_of, number_of, write_problem
 
 TELLING = """
 kernel void telling(global ulong *out, ulong width)
@@ -71,20 +68,6 @@ def session() -> Iterator[DeviceSession]:
     with cuda_driver.stand_in(alone=1, units=2):
         [(description, device)] = find_devices()
         yield open_session(description, device)
-
-
-def make_problem(source: str, ndrange: NDRange, *arguments: object) -> Problem:
-    """Make a problem of the only kernel of a source."""
-    name = re.findall(r"kernel void (\w+)", source)[0]
-    given: Any = arguments
-    return Problem(
-        name=name, kernel=Kernel(name=name, source=source), ndrange=ndrange, arguments=given
-    )
-
-
-def buffer(base: str, count: int, init: Init = Init.ZEROS) -> BufferArgument:
-    """Make a buffer's recipe."""
-    return BufferArgument(element=ElementType(base), count=count, init=init)
 
 
 def test_the_stand_in_has_functions_of_the_driver() -> None:
@@ -157,9 +140,9 @@ def test_a_gpu_that_opencl_shows_is_listed_once(monkeypatch: pytest.MonkeyPatch)
 def test_windows_are_told_of_the_whole_launch(session: DeviceSession) -> None:
     """Each work-group writes what it writes in the whole launch; the others write nothing."""
     ndrange = NDRange(global_size=(64, 12), local_size=(16, 2), global_offset=(8, 0))
-    elements = buffer("uint64", 64 * 12)
-    width = ScalarArgument(element=ElementType("uint64"), values=(64,))
-    problem = make_problem(TELLING, ndrange, elements, width)
+    elements = buffer_of("uint64", 64 * 12)
+    width = number_of(64, "uint64")
+    problem = replace(write_problem(TELLING, elements, width), ndrange=ndrange)
     whole = run_whole(session, problem, seed=0)[1][0]
     out = np.zeros(64 * 12, dtype=np.uint64)
     arguments = (problem.kernel, ndrange, problem.arguments, [out, np.uint64(64)])
@@ -175,16 +158,16 @@ def test_windows_are_told_of_the_whole_launch(session: DeviceSession) -> None:
 @pytest.mark.device
 def test_all_kinds_of_arguments_arrive(session: DeviceSession) -> None:
     """Structures and vectors by value, two stretches of local memory, constants, no buffer."""
-    problem = make_problem(
-        MIXED, NDRange(global_size=(8,), local_size=(4,)), buffer("float32", 8),
-        buffer("float32", 8, Init.ARANGE), LocalArgument(bytes=16),
+    problem = write_problem(
+        MIXED, buffer_of("float32", 8),
+        replace(buffer_of("float32", 8), init=Init.ARANGE), LocalArgument(bytes=16),
         ScalarArgument(
             element=ElementType("uint8", 16),
             values=tuple(np.array([7, 0, 0, 0x41200000], dtype=np.int32).tobytes()),
         ),
         LocalArgument(bytes=20),
         ScalarArgument(element=ElementType("float32", 3), values=(0, 0, 5)),
-        buffer("float32", 1),
+        buffer_of("float32", 1), items=(8,), local=(4,),
     )  # fmt: skip
     after = run_whole(session, problem, seed=0)[1][0]
     expected = [3 - i + 3 - i + 7 + 10 + 5 + (i + 1) + 1000 for i in range(4)] * 2
@@ -192,34 +175,14 @@ def test_all_kinds_of_arguments_arrive(session: DeviceSession) -> None:
 
 
 @pytest.mark.device
-def test_a_launch_is_prepared_as_opencls(session: DeviceSession) -> None:
-    """P_sat is the driver's word beside the rules'; whatever ran, contents are true again."""
-    source = "kernel void add(global float *a, global const float *b) " \
-        "{ size_t i = get_global_id(0); a[i] += b[i]; }"  # fmt: skip
-    ndrange = NDRange(global_size=(1 << 16,), local_size=(128,))
-    problem = make_problem(
-        source, ndrange, buffer("float32", 1 << 16), buffer("float32", 1 << 16, Init.ONES)
-    )
-    with session.lock, prepared_problem(session, problem, OpenCLLaunch, seed=0) as launch:
-        box = GroupBox(start=(10,), shape=(64,))
-        launch.warm_up(box)
-        launch.settle()
-        assert min(launch.time_boxes([box, box])) > 0
-        assert launch.time_whole() > 0
-        assert launch.saturation.p_sat.source is TraitSource.REPORTED
-        assert launch.saturation.p_sat.value == launch.saturation.computed == 16
-        launch.settle()
-        kept = np.ones(1 << 16, dtype=np.float32)
-        cl.enqueue_copy(session.queue, kept, launch._scratch.arguments[0])
-        assert not kept.any()
-
-
-@pytest.mark.device
-def test_wrong_sources_and_arguments_are_refused(session: DeviceSession) -> None:
-    """The compiler's words name the line, missing built-ins their names, images that they are."""
-    ndrange = NDRange(global_size=(4,), local_size=(4,))
-    wrong = make_problem(
-        "kernel void k(global int *a)\n{ a[0] = nothing; }", ndrange, buffer("int32", 4)
+def test_wrong_sources_and_arguments_are_refused(
+    session: DeviceSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compiler's words name the line, as do the driver's of PTX; missing built-ins their names,
+    images that they are."""
+    floats = buffer_of("float32", 4)
+    wrong = write_problem(
+        "kernel void k(global int *a)\n{ a[0] = nothing; }", buffer_of("int32", 4)
     )
     with pytest.raises(
         CompileError, match=r":2:\d+: error: use of undeclared identifier 'nothing'"
@@ -227,42 +190,29 @@ def test_wrong_sources_and_arguments_are_refused(session: DeviceSession) -> None
         run_whole(session, wrong, seed=0)
     lacking = "float unheard_of(float x); kernel void k(global float *a) { a[0] = unheard_of(2); }"
     with pytest.raises(CompileError, match="built-in functions unheard_of"):
-        run_whole(session, make_problem(lacking, ndrange, buffer("float32", 4)), seed=0)
-    images = make_problem(
+        run_whole(session, write_problem(lacking, floats), seed=0)
+    images = write_problem(
         "kernel void k(read_only image2d_t i, global float *a) { a[0] = get_image_width(i); }",
-        ndrange, buffer("float32", 4), buffer("float32", 4),
+        floats, floats,
     )  # fmt: skip
     with pytest.raises((CompileError, SignatureError), match="image"):
         run_whole(session, images, seed=0)
-
-
-@pytest.mark.device
-def test_ptx_that_the_driver_refuses_is_told_with_its_log(
-    session: DeviceSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The assembler's line is in the message."""
     compile_kernel = compiling.compile_kernel
     monkeypatch.setattr(
         compiling, "compile_kernel",
         lambda *arguments, **named: replace(compile_kernel(*arguments, **named), text="wrong"),
     )  # fmt: skip
-    kernel = Kernel(name="k", source="kernel void k(global int *a) { a[0] = 7; }")
     with pytest.raises(CompileError, match=r"refused the program's PTX.*\n.*line 1"):
-        session.whole_kernel(kernel)
+        session.whole_kernel(Kernel(name="k", source="kernel void k(global int *a) { a[0] = 7; }"))
 
 
 @pytest.mark.device
 def test_launches_beyond_the_device_are_refused(session: DeviceSession) -> None:
     """Too much memory and too many work-groups are limits of the device, told as such."""
     source = "kernel void k(global char *a) { a[0] = 1; }"
+    problem = write_problem(source, buffer_of("int8", 4), items=(1, 70_000), local=(1, 1))
     with pytest.raises(DeviceLimitError, match="65,535 along an axis"):
-        run_whole(
-            session,
-            make_problem(
-                source, NDRange(global_size=(1, 70_000), local_size=(1, 1)), buffer("int8", 4)
-            ),
-            seed=0,
-        )
+        run_whole(session, problem, seed=0)
     with pytest.raises(DeviceLimitError):
         cl.Buffer(session.context, cl.mem_flags.READ_WRITE, size=8 << 30)
 
@@ -274,9 +224,7 @@ def test_an_error_of_a_running_kernel_is_the_devices() -> None:
         description, device = find_devices()[0]
         session = DeviceSession(description, cl.Context([device]), device)
         source = "kernel void stray(global int *a) { a[1 << 30] = 1; }"
-        problem = make_problem(
-            source, NDRange(global_size=(4,), local_size=(4,)), buffer("int32", 4)
-        )
+        problem = write_problem(source, buffer_of("int32", 4))
         with pytest.raises(KernelRunError, match=r"stray could not be run.*ILLEGAL_ADDRESS"):
             run_whole(session, problem, seed=0)
         with pytest.raises(BrokenDeviceError, match="ILLEGAL_ADDRESS"):
@@ -301,14 +249,3 @@ def test_parts_of_buffers_are_copied_filled_and_mapped(session: DeviceSession) -
     assert content.tolist() == [3, 4, 2, 3, 4, 5, 0, 0, 0, 0, 10, 11, 12, 13, 14, 99]
     with pytest.raises(KernelRunError, match="68 bytes of a buffer of 64"):
         cl.enqueue_copy(session.queue, np.empty(1, dtype=np.int32), whole, src_offset=64)
-
-
-@pytest.mark.device
-def test_a_description_tells_what_the_driver_does(session: DeviceSession) -> None:
-    """Units, memory, capability and extensions are the driver's."""
-    description: DeviceDescription = session.description
-    assert description.compute_units == 2
-    assert description.local_memory_bytes == 48 << 10
-    assert description.opencl_version.startswith("sm_90")
-    assert "cl_khr_fp64" in description.extensions
-    assert description.id.startswith("cuda-stand-in-")

@@ -113,39 +113,32 @@ def test_host_caches(tmp_path: Path) -> None:
     assert read_host_caches(tmp_path / "missing") == ()
 
 
-def _level(size: int, latency: float, name: str = "L1") -> CacheFacts:
-    source = TraitSource.MEASURED
-    return CacheFacts(
-        name=name,
-        size_bytes=Trait(value=size, source=source),
-        latency_s=Trait(value=latency, source=source),
-    )
+def test_measured_and_reported_caches_are_matched() -> None:
+    """A cache keeps what is reported of it beside its measured size, or alone where no step was
+    seen; a disagreement is said, and a step without a cache."""
 
+    def level(size: int, name: str = "L1") -> CacheFacts:
+        found = Trait(value=size, source=TraitSource.MEASURED)
+        latency_s = Trait(value=size * 1e-13, source=TraitSource.MEASURED)
+        return CacheFacts(name=name, size_bytes=found, latency_s=latency_s)
 
-def _host(name: str, size: int) -> CacheFacts:
-    reported = Trait(value=size, source=TraitSource.REPORTED)
-    return CacheFacts(name=name, size_bytes=reported, reported_size_bytes=reported)
+    def host(name: str, size: int) -> CacheFacts:
+        told = Trait(value=size, source=TraitSource.REPORTED)
+        return CacheFacts(name=name, size_bytes=told, reported_size_bytes=told)
 
-
-def test_matching_shows_both_sizes() -> None:
-    """A cache keeps what is reported of it beside its measured size; a disagreement is said."""
-    (cache,), remarks = caches.match_caches([_level(40_000, 1e-9)], [_host("L1", 49152)])
+    (cache,), remarks = caches.match_caches([level(40_000)], [host("L1", 49152)])
     assert cache.size_bytes is not None
     assert (cache.size_bytes.value, cache.size_bytes.source) == (40_000, TraitSource.MEASURED)
     assert "49152" in cache.size_bytes.origin
     assert cache.reported_size_bytes is not None
     assert cache.reported_size_bytes.value == 49152
     assert remarks == {}
-    _, remarks = caches.match_caches([_level(2**23, 1e-8)], [_host("L3", 2**25)])
+    _, remarks = caches.match_caches([level(2**23)], [host("L3", 2**25)])
     assert "8388608" in remarks["caches/L3/agreement"]
-
-
-def test_unmatched_levels_and_steps() -> None:
-    """A reported cache without a step keeps its reported size; a step without a cache is said."""
-    (cache,), remarks = caches.match_caches([_level(2**14, 1e-9)], [_host("L3", 2**25)])
-    assert cache == _host("L3", 2**25)
+    (cache,), remarks = caches.match_caches([level(2**14)], [host("L3", 2**25)])
+    assert cache == host("L3", 2**25)
     assert set(remarks) == {"caches/L3/latency_s", "caches/step at 16384 bytes"}
-    levels = [_level(2**14, 1e-9), _level(2**22, 1e-8, "L2")]
+    levels = [level(2**14), level(2**22, "L2")]
     assert caches.match_caches(levels, []) == (levels, {})
-    (cache,), _ = caches.match_caches(levels, [_host("L2", 2**22)])
+    (cache,), _ = caches.match_caches(levels, [host("L2", 2**22)])
     assert cache.latency_s == levels[1].latency_s

@@ -5,26 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from kernelcast.records.arguments import BufferArgument, ElementType, LocalArgument
+from kernelcast.records.arguments import LocalArgument
 from kernelcast.records.device import DeviceDescription, DeviceKind
 from kernelcast.records.errors import InputError
-from kernelcast.records.kernel import Kernel
 from kernelcast.records.machine import MachineDescription
 from kernelcast.records.ndrange import NDRange
-from kernelcast.records.problem import Problem
 from kernelcast.tuning import ranking
 from kernelcast.tuning.ranking import find_obstacle, rank, several_processes
 from kernelcast.tuning.space import read_space
 from support.builders import make_description
+from support.problems import buffer_of, write_problem
 
 DEVICE = make_description()
-FITS = Problem(
-    name="p",
-    kernel=Kernel(name="k", source="kernel void k() {}"),
-    ndrange=NDRange(global_size=(1024, 1024), local_size=(32, 32)),
-    arguments=(
-        BufferArgument(element=ElementType("float32"), count=2**20), LocalArgument(bytes=2**14)
-    ),
+FITS = write_problem(
+    "kernel void k() {}", buffer_of("float32", 2**20), LocalArgument(bytes=2**14),
+    items=(1024, 1024), local=(32, 32),
 )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """The auto-tuning community's files: T1 problems are read, T4 results are written."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,28 +138,17 @@ def test_files_that_cannot_be_used_say_why(folder: Path, content: object, messag
 @pytest.fixture
 def report() -> TuneReport:
     """Give a report with one measured, one refused and one predicted configuration."""
+    predicted = TunedConfiguration(
+        number=1, parameters={"LX": 16}, local_size=(16,), global_size=(64,), predicted_s=0.001
+    )
     return TuneReport(
-        problem="add",
-        kernel="add",
-        device="A device",
-        device_id="a-device",
-        names=("LX",),
-        models=TuneModels.ANALYTIC,
-        models_s=0.5,
-        measuring_s=1.0,
+        problem="add", kernel="add", device="A device", device_id="a-device", names=("LX",),
+        models=TuneModels.ANALYTIC, models_s=0.5, measuring_s=1.0,
         configurations=(
-            TunedConfiguration(
-                number=0, parameters={"LX": 8}, local_size=(8,), global_size=(64,),
-                predicted_s=0.003, runs_s=(0.002, 0.004, 0.003), build_s=0.25,
-            ),
-            TunedConfiguration(
-                number=1, parameters={"LX": 16}, local_size=(16,), global_size=(64,),
-                predicted_s=0.001,
-            ),
-            TunedConfiguration(
-                number=2, parameters={"LX": 32}, local_size=(32,), global_size=(64,),
-                obstacle="no answer within 60 s",
-            ),
+            replace(predicted, number=0, parameters={"LX": 8}, runs_s=(2e-3, 4e-3, 3e-3),
+                    build_s=0.25),
+            predicted,
+            replace(predicted, number=2, parameters={"LX": 32}, obstacle="no answer within 60 s"),
         ),
     )  # fmt: skip
 
