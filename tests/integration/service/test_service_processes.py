@@ -65,12 +65,9 @@ def test_the_page_accuracy_and_a_command_cost_no_observation(tmp_path: Path) -> 
             {"key": f"{name}-{number}", "problem": PROBLEM, "device": known, "seconds": 0.1}
             for number in range(count)
         ]
-        answer = httpx.post(
-            f"{service.url}/v1/observations", json={"observations": batch}, timeout=60
-        )
-        assert answer.json()["added"] == count
+        assert client.observe(batch).added == count
 
-    with ServiceProcess(data, "--no-jobs") as service:
+    with ServiceProcess(data, "--no-jobs") as service, Client(service.url) as client:
         observe("before", 1)
         assert httpx.get(f"{service.url}/accuracy", timeout=60).is_success
         subprocess.run(

@@ -9,7 +9,6 @@ import pytest
 from rich.console import Console
 
 from kernelcast.cli.estimate import chart_answers, list_answers, list_explanations, list_warnings
-from kernelcast.launches.problem_file import read_problem
 from kernelcast.predictor import estimates
 from kernelcast.predictor.predictor import Predictor, PredictorOptions
 from kernelcast.records.contention import Contention
@@ -115,16 +114,10 @@ def test_a_damaged_store_costs_no_estimate(tmp_path: Path) -> None:
     assert "no history: the store of observations" in " ".join(run()[1].split())
 
 
-@pytest.mark.usefixtures("executor")
 def test_every_part_of_an_explanation_is_shown() -> None:
     """Model, data, features, limiters, history and notes each have a line."""
-    answers = list(estimates.estimate_on_devices(
-        read_problem(PROBLEM), [DEVICE], settings=estimates.EstimateSettings()
-    ))  # fmt: skip
-    estimate = answers[0].answer.estimate
-    assert estimate is not None
-    known = replace(
-        estimate.explain(),
+    known = Explanation(
+        tier=Tier.HYBRID,
         model=ModelFacts(
             name="hybrid/d", version="0003-ab", place="/models", schema_id="v1-x",
             data_digest="c0ffee" * 10, rows=900, error=0.031,

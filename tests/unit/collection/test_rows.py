@@ -1,7 +1,9 @@
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -45,11 +47,15 @@ def make_launch(number: int, device_id: str = DEVICE.id) -> LaunchIdentity:
     )
 
 
-def observe(task: KernelTask) -> Iterator[Message]:
-    """Measure what is missing, as the child does."""
+def observe(
+    task: KernelTask, fails_at: int = 0, error: BaseException | None = None
+) -> Iterator[Message]:
+    """Measure what is missing, as the child does; may die of a launch that is missing."""
     for number in range(1, ROWS + 1):
         launch = make_launch(number)
         yield launch
+        if error is not None and number == fails_at and launch.key not in task.done:
+            raise error
         yield "" if launch.key in task.done else make_row(launch)
 
 
@@ -83,33 +89,18 @@ def collect_with(monkeypatch: pytest.MonkeyPatch, store: Store) -> Collect:
     return run
 
 
-def test_stores_rows_and_passes_them_next_time(collect_with: Collect, store: Store) -> None:
-    """Rows that are there are not measured again."""
-    first = collect_with(observe)
-    assert (first.measured, first.present, store.count()) == (ROWS, 0, ROWS)
-    again = collect_with(observe)
-    assert (again.measured, again.present, store.count()) == (0, ROWS, ROWS)
-
-
-def test_rows_of_an_older_sampler_are_measured_anew(collect_with: Collect, store: Store) -> None:
+def test_rows_are_measured_once_with_a_sampler(collect_with: Collect, store: Store) -> None:
     """Samples of another kind than estimates take teach models what is not so."""
     store.add_many([make_row(make_launch(1), SAMPLER - 1), make_row(make_launch(2))])
-    outcome = collect_with(observe)
-    assert (outcome.measured, outcome.present, store.count()) == (ROWS - 1, 1, ROWS)
-    assert {one.sampler for one in store.find(Selection())} == {SAMPLER}
+    for measured in (ROWS - 1, 0):
+        outcome = collect_with(observe)
+        assert (outcome.measured, outcome.present) == (measured, ROWS - measured)
+    assert [one.sampler for one in store.find(Selection())] == [SAMPLER] * ROWS
 
 
 def test_a_crash_costs_one_row(collect_with: Collect, store: Store) -> None:
     """The launch that kills the process becomes a failure, the others are measured."""
-
-    def crash(task: KernelTask) -> Iterator[Message]:
-        for message in observe(task):
-            yield message
-            if message == make_launch(2) and message.key not in task.done:
-                text = "signal SIGSEGV"
-                raise KernelRunError(text)
-
-    outcome = collect_with(crash)
+    outcome = collect_with(partial(observe, fails_at=2, error=KernelRunError("signal SIGSEGV")))
     assert (outcome.measured, outcome.present, outcome.kernels) == (ROWS - 1, 0, 1)
     (failure,) = store.failures()
     assert failure.launch.key == make_launch(2).key
@@ -199,14 +190,7 @@ def test_ends_between_rows_when_the_time_is_up(collect_with: Collect, store: Sto
 
 def test_ctrl_c_keeps_what_is_there(collect_with: Collect, store: Store) -> None:
     """An interrupt ends the collection in order."""
-
-    def interrupt(task: KernelTask) -> Iterator[Message]:
-        for message in observe(task):
-            yield message
-            if message == make_launch(3):
-                raise KeyboardInterrupt
-
-    outcome = collect_with(interrupt)
+    outcome = collect_with(partial(observe, fails_at=3, error=KeyboardInterrupt()))
     assert (outcome.measured, store.count()) == (2, 2)
     assert collect_with(observe).measured == ROWS - 2
 
@@ -215,13 +199,7 @@ def test_a_store_that_fails_ends_it(
     collect_with: Collect, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk is the store's error, not the kernel's."""
-
-    def refuse(_: object, *, replace: bool) -> bool:
-        del replace
-        text = "the disk is full"
-        raise StoreError(text)
-
-    monkeypatch.setattr(store, "add", refuse)
+    monkeypatch.setattr(store, "add", Mock(side_effect=StoreError("the disk is full")))
     with pytest.raises(StoreError, match="full"):
         collect_with(observe)
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import sqlalchemy as sa
@@ -172,30 +173,26 @@ def test_answers_wait_for_the_database(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     """A database that is away costs no answer; /ready is 503 while it cannot be written."""
+    fail = Mock(side_effect=answers.StoreError("disk full"))
     with open_client(settings, backend, refine_share=0.0) as client:
         service = service_of(client)
-        write, count = service.state.answers.write, service.state.changes.count
-
-        def fail(*_: object) -> None:
-            raise answers.StoreError("disk full")
-
-        monkeypatch.setattr(service.state.answers, "write", fail)
         assert client.portal is not None
-        for _ in range(2):
-            estimate(client, problem)
-            client.portal.call(service.answers.flush)
-        monkeypatch.setattr(service.state.changes, "count", fail)
-        assert client.get("/ready").status_code == 503
-        monkeypatch.setattr(service.state.answers, "write", write)
-        monkeypatch.setattr(service.state.changes, "count", count)
+        with monkeypatch.context() as away:
+            away.setattr(service.state.answers, "write", fail)
+            for _ in range(2):
+                estimate(client, problem)
+                client.portal.call(service.answers.flush)
+            away.setattr(service.state.changes, "count", fail)
+            assert client.get("/ready").status_code == 503
         # What was stored is not stored again where old ones cannot be forgotten.
-        monkeypatch.setattr(service.state.answers, "prune", lambda **_: fail())
+        monkeypatch.setattr(service.state.answers, "prune", fail)
         assert client.get("/ready").status_code == 200
-        (kept,) = client.get("/v1/answers").json()["answers"]
-        assert kept["asked"] == 2
+        for _ in range(2):
+            (kept,) = client.get("/v1/answers").json()["answers"]
+            assert kept["asked"] == 2
         text = client.get("/metrics").text
-        assert 'kernelcast_database_failures_total{where="answers"}' in text
-        assert 'kernelcast_database_failures_total{where="requests"}' in text
+        for where in ("answers", "requests"):
+            assert f'kernelcast_database_failures_total{{where="{where}"}}' in text
 
 
 def test_observations_are_listed_by_time_in_parts(

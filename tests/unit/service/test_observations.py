@@ -1,7 +1,7 @@
 """Observations are stored before they are acknowledged, each key once."""
 
 import time
-from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 from fastapi.testclient import TestClient
@@ -38,17 +38,13 @@ def test_a_store_that_is_away_is_told(
     client: TestClient, problem: Plain, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """503 and Retry-After, nothing acknowledged; kept answers still come."""
-
-    def fail(*_: object, **__: object) -> NoReturn:
-        raise StoreError("the server does not answer")
-
     estimate(client, problem)
+    fail = Mock(side_effect=StoreError("the server does not answer"))
     monkeypatch.setattr(Store, "add_many", fail)
     monkeypatch.setattr(ChangeTable, "read", fail)
     refused = client.post("/v1/observations", json={"observations": [_report(problem, "a")]})
     assert estimate(client, problem)["is_kept"]
-    assert refused.status_code == 503
-    assert refused.json()["error"]["code"] == "database_unavailable"
+    assert (refused.status_code, refused.json()["error"]["code"]) == (503, "database_unavailable")
     assert "retry-after" in refused.headers
 
 

@@ -42,19 +42,16 @@ def test_running_kernels_needs_scope_and_permission(
 ) -> None:
     """Token and service must allow it; what was sampled for a runner is not given to others."""
     runner, reader = _make(guarded, Scope.ESTIMATE, Scope.RUN), _make(guarded, Scope.ESTIMATE)
-    found = {}
-    for allow_run in (True, False):
+    for allow_run, statuses in ((True, [200, 403, 401]), (False, [403, 403, 401])):
+        found = []
         with open_client(guarded, backend, allow_run=allow_run) as client:
-            for name, token in (("runner", runner), ("reader", reader), ("nobody", "x")):
+            for token in (runner, reader, "x"):
                 client.headers = _bearer(token)
-                found[name, allow_run] = send_estimate(client, problem).status_code
-    assert found == {
-        ("runner", True): 200, ("reader", True): 403, ("nobody", True): 401,
-        ("runner", False): 403, ("reader", False): 403, ("nobody", False): 401,
-    }  # fmt: skip
+                found.append(send_estimate(client, problem).status_code)
+        assert found == statuses
     backend.is_calibrated = True
+    tiers = []
     with open_client(guarded, backend) as client:
-        tiers = []
         for token in (runner, reader):
             client.headers = _bearer(token)
             tiers.append(estimate(client, problem)["tier"])
